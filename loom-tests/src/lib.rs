@@ -1,0 +1,1 @@
+//! Models of koel's protocols: see `tests/`, one file a protocol.

@@ -1,0 +1,450 @@
+//! The directory: which segment a prefix belongs to, and reading through it.
+//!
+//! An array of segment pointers behind one root pointer. `prefix * len >> 32` selects the entry, for any length, and
+//! when the length doubles entry i becomes 2i and 2i + 1: so a capacity need not be a power of two and the map
+//! still grows (`growth`). Anybody may read and lock at any time.
+//!
+//! Segments and roots that were replaced go to a pool and stay what they are; so a late reader reads stale data but
+//! never foreign memory, and needs no guard for it: before it reports a miss it looks whether the segment is still
+//! the current one [R4]. Only `purge` frees them, and only for maps whose readers hold guards.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::growth::Pool;
+use super::locked::{Found, Locked};
+use super::memory::{Block, Meter};
+use super::payload::Payload;
+use super::reentry::Entered;
+use super::segment::{Probe, Segment};
+use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
+use super::stats::Stats;
+use super::stripes::{self, Version};
+use crate::hash::{Digest, Place, scale};
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, init_zeroed, spin_loop, step};
+
+/// One array of segment pointers.
+pub(super) struct Root<P: Payload> {
+    entries: *const AtomicPtr<Segment<P>>,
+    pub(super) len: u32,
+    /// `len` is the first root's length shifted left by this.
+    pub(super) level: u32,
+    pub(super) layout: Layout,
+}
+
+impl<P: Payload> Root<P> {
+    /// A root whose entries are null; `None` if there is no memory.
+    pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<Self>> {
+        let entries = Layout::array::<AtomicPtr<Segment<P>>>(len as usize).ok()?;
+        let (layout, entries_at) = Layout::new::<Self>().extend(entries).ok()?;
+        let layout = layout.pad_to_align();
+        let base = meter.allocate(layout)?;
+        let this = base.cast::<Self>();
+        // SAFETY: zeroed memory of this layout, ours alone.
+        unsafe {
+            let entries = base.as_ptr().add(entries_at).cast::<AtomicPtr<Segment<P>>>();
+            init_zeroed(entries, len as usize);
+            this.write(Root { entries, len, level, layout });
+        }
+        Some(this)
+    }
+
+    /// The entry at `index`.
+    #[inline(always)]
+    pub(super) fn entry(&self, index: u32) -> &AtomicPtr<Segment<P>> {
+        debug_assert!(index < self.len);
+        // SAFETY: within the array that was allocated with this root: `scale` stays below `len`.
+        unsafe { &*self.entries.add(index as usize) }
+    }
+}
+
+/// Where a prefix led.
+pub(super) struct Located<'a, P: Payload> {
+    root: &'a Root<P>,
+    entry: &'a AtomicPtr<Segment<P>>,
+    pub(super) segment: &'a Segment<P>,
+}
+
+impl<P: Payload> Clone for Located<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Payload> Copy for Located<'_, P> {}
+
+/// All segments of one table.
+pub(crate) struct Directory<P: Payload> {
+    root: AtomicPtr<Root<P>>,
+    pub(super) shape: Shape,
+    pub(super) pool: Mutex<Pool<P>>,
+    /// Shared with what was retired: it may be freed after the map has moved elsewhere.
+    pub(super) meter: Arc<Meter>,
+    pub(super) counts: Counts,
+}
+
+/// What happened to the directory as a whole. All are Relaxed counts, for information.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) splits: AtomicU64,
+    pub(super) doublings: AtomicU64,
+    pub(super) longest_pause_ns: AtomicU64,
+}
+
+/// A locked segment that is the current one for some prefix, and stays so while this lives.
+pub(crate) struct Writing<'a, P: Payload> {
+    /// The segment. Dropped before `entered`.
+    pub(crate) locked: Locked<'a, P>,
+    #[expect(dead_code, reason = "its drop tells that the thread no longer writes")]
+    entered: Entered,
+}
+
+impl<P: Payload> Directory<P> {
+    /// An empty table of the given shape, made for `requested` entries.
+    pub(crate) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
+        let counts = Counts {
+            splits: AtomicU64::new(0),
+            doublings: AtomicU64::new(0),
+            longest_pause_ns: AtomicU64::new(0),
+        };
+        let this = Directory {
+            root: AtomicPtr::new(core::ptr::null_mut()),
+            shape,
+            pool: Mutex::new(Pool::default()),
+            meter: Arc::new(Meter::new()),
+            counts,
+        };
+        this.populate().ok_or(CapacityError { requested, limit: MAX_CAPACITY, out_of_memory: true })?;
+        Ok(this)
+    }
+
+    /// Allocates the first segments; `None` if there is no memory, and then nothing is left behind but what `drop`
+    /// frees.
+    fn populate(&self) -> Option<()> {
+        let Shape { segments, buckets, huge_pages, .. } = self.shape;
+        let stripes = self.shape.stripes_for(buckets);
+        let layout = Segment::<P>::memory_layout(buckets, stripes)?;
+        self.probe(layout, segments as usize)?;
+        let mut blocks = match huge_pages {
+            true => Block::allocate_slab(layout, segments as usize, &self.meter)?,
+            false => Vec::new(),
+        };
+        let root = Root::<P>::allocate(segments, 0, &self.meter)?;
+        // Relaxed: nobody else knows the map yet.
+        self.root.store(root.as_ptr(), Ordering::Relaxed);
+        // SAFETY: just constructed; freed by `drop`.
+        let root = unsafe { root.as_ref() };
+        for index in 0..segments {
+            let block = match blocks.pop() {
+                Some(block) => block,
+                None => Block::allocate(layout, &self.meter)?,
+            };
+            let segment = Segment::<P>::construct(block, buckets, stripes);
+            root.entry(index).store(segment.as_ptr(), Ordering::Relaxed);
+            // SAFETY: just constructed.
+            Locked::lock(unsafe { segment.as_ref() }).state().index = index;
+        }
+        self.pool.lock().live = segments as usize;
+        Some(())
+    }
+
+    /// Asks the allocator for everything at once and gives it back: a request far beyond the machine fails here, not
+    /// after it has eaten the machine piece by piece.
+    fn probe(&self, layout: Layout, count: usize) -> Option<()> {
+        let whole = Layout::from_size_align(layout.size().checked_mul(count)?, layout.align()).ok()?;
+        if whole.size() > 64 << 20 {
+            let base = self.meter.allocate(whole)?;
+            // SAFETY: just allocated.
+            unsafe { self.meter.free(base, whole) };
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    pub(super) fn root(&self) -> &Root<P> {
+        // Acquire: pairs with the Release in `double_root` [R1].
+        // SAFETY: never null once constructed; roots are freed by `drop`, or by `purge` under guards.
+        unsafe { &*self.root.load(crate::reclaim::PROTECTED) }
+    }
+
+    /// Replaces the root. With the pool locked.
+    pub(super) fn set_root(&self, root: NonNull<Root<P>>) {
+        // Release: pairs with the Acquire in `root`: the entries are seen.
+        self.root.store(root.as_ptr(), Ordering::Release);
+    }
+
+    /// [R1]: the segment that covers `prefix`.
+    #[inline(always)]
+    pub(super) fn locate(&self, prefix: u32) -> Located<'_, P> {
+        let root = self.root();
+        step();
+        let entry = root.entry(scale(prefix, root.len));
+        // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
+        // SAFETY: entries of a root that was published are never null; segments live like roots.
+        let segment = unsafe { &*entry.load(crate::reclaim::PROTECTED) };
+        Located { root, entry, segment }
+    }
+
+    /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].
+    #[inline(always)]
+    pub(super) fn is_current(&self, at: &Located<'_, P>) -> bool {
+        step();
+        // Acquire: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and led
+        // back to, the version that is read next shows it.
+        core::ptr::eq(self.root.load(Ordering::Acquire), at.root)
+            && core::ptr::eq(at.entry.load(Ordering::Acquire), at.segment)
+    }
+
+    /// Finds the item that `eq` accepts. Takes no lock, writes nothing, waits for nobody.
+    #[inline(always)]
+    pub(crate) fn find(&self, digest: Digest, mut eq: impl FnMut(P::Item) -> bool) -> Option<P::Item> {
+        let at = self.locate(digest.prefix());
+        let place = Place::new(digest, at.segment.buckets().len());
+        let stripe = at.segment.stripe(place);
+        let version = stripes::begin(stripe);
+        step();
+        match at.segment.pass(place, version, &mut eq) {
+            Probe::Hit(item) => Some(item),
+            Probe::Miss if self.is_settled(&at, place, version) => None,
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, &mut eq),
+        }
+    }
+
+    /// [R4], on the common path: whether a pass that found nothing is a miss.
+    #[inline(always)]
+    pub(super) fn is_settled(&self, at: &Located<'_, P>, place: Place, version: Version) -> bool {
+        at.segment.overflow().is_unused()
+            && !version.is_odd()
+            && self.is_current(at)
+            && stripes::unchanged(at.segment.stripe(place), version)
+    }
+
+    /// `find`, when something moved, or is just moving, or overflowed. Every turn of the loop but the last was made
+    /// necessary by a writer that finished something meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn find_carefully(&self, digest: Digest, eq: &mut dyn FnMut(P::Item) -> bool) -> Option<P::Item> {
+        loop {
+            let at = self.locate(digest.prefix());
+            match self.attempt(&at, digest, eq) {
+                Probe::Hit(item) => return Some(item),
+                Probe::Miss => return None,
+                Probe::Changed => at.segment.count_retry(),
+            }
+            spin_loop();
+        }
+    }
+
+    /// [R2]..[R4], once, for any state of the stripe.
+    fn attempt(
+        &self,
+        at: &Located<'_, P>,
+        digest: Digest,
+        eq: &mut dyn FnMut(P::Item) -> bool,
+    ) -> Probe<P::Item> {
+        let segment = at.segment;
+        let place = Place::new(digest, segment.buckets().len());
+        let stripe = segment.stripe(place);
+        let version = stripes::begin(stripe);
+        step();
+        let mut seen = segment.pass(place, version, &mut *eq);
+        if matches!(seen, Probe::Miss) && version.is_odd() {
+            // One item is being moved, and the writer may never get to finish. Whoever has seen its source empty
+            // sees its target filled: so look once more.
+            step();
+            seen = segment.pass(place, version, &mut *eq);
+        }
+        if matches!(seen, Probe::Miss) && !segment.overflow().is_unused() {
+            seen = segment.pass_overflow(place, eq);
+        }
+        match seen {
+            Probe::Miss if self.is_current(at) && stripes::unchanged(stripe, version) => Probe::Miss,
+            Probe::Miss => Probe::Changed,
+            seen => seen,
+        }
+    }
+
+    /// Whether some tag says that the item may be here; reads tags only. False is certain.
+    #[inline]
+    pub(crate) fn may_contain(&self, digest: Digest) -> bool {
+        loop {
+            let at = self.locate(digest.prefix());
+            let place = Place::new(digest, at.segment.buckets().len());
+            let stripe = at.segment.stripe(place);
+            let version = stripes::begin(stripe);
+            let mut found = !at.segment.matches(place).is_empty();
+            if !found && version.is_odd() {
+                found = !at.segment.matches(place).is_empty();
+            }
+            if found || at.segment.overflow().may_contain(place.tag) {
+                return true;
+            }
+            if self.is_current(&at) && stripes::unchanged(stripe, version) {
+                return false;
+            }
+            at.segment.count_retry();
+            spin_loop();
+        }
+    }
+
+    /// Locks the segment of a digest and finds the item that `eq` accepts [W1].
+    ///
+    /// # Panics
+    ///
+    /// If this thread is already writing to this table.
+    #[inline]
+    pub(crate) fn lock_and_find(
+        &self,
+        digest: Digest,
+        eq: impl FnMut(P::Item) -> bool,
+    ) -> (Writing<'_, P>, Option<Found<P>>) {
+        let writing = self.lock(digest.prefix());
+        let place = Place::new(digest, writing.locked.segment().buckets().len());
+        let found = writing.locked.find(place, eq);
+        (writing, found)
+    }
+
+    /// Locks the segment of a prefix [W1].
+    ///
+    /// # Panics
+    ///
+    /// If this thread is already writing to this table.
+    #[inline]
+    pub(crate) fn lock(&self, prefix: u32) -> Writing<'_, P> {
+        let entered = Entered::new(self);
+        loop {
+            let at = self.locate(prefix);
+            let locked = Locked::lock(at.segment);
+            // A segment is replaced only by its lock's holder: it is current until we let go.
+            if self.is_current(&at) {
+                return Writing { locked, entered };
+            }
+            drop(locked);
+            spin_loop();
+        }
+    }
+
+    /// The segments, each once, without locks: for counts that are exact when nobody writes.
+    pub(super) fn segments(&self) -> impl Iterator<Item = &Segment<P>> {
+        let root = self.root();
+        let mut last = core::ptr::null_mut();
+        (0..root.len).filter_map(move |index| {
+            let segment = root.entry(index).load(crate::reclaim::PROTECTED);
+            let new = !core::ptr::eq(segment, last);
+            last = segment;
+            // SAFETY: as in `locate`.
+            new.then(|| unsafe { &*segment })
+        })
+    }
+
+    /// The entries that fit whatever they are, unless the table grows.
+    pub(crate) fn fixed_capacity(&self) -> Option<usize> {
+        self.shape.fixed_capacity
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: exact when quiet.
+        self.segments().map(|segment| segment.write().len.load(Ordering::Relaxed)).sum()
+    }
+
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> usize {
+        self.segments().map(|segment| segment.slots()).sum()
+    }
+
+    /// Bytes of segments, roots and overflow, those kept for further use included.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.meter.bytes() + self.pool.lock().memory_usage()
+    }
+
+    /// Counts collected from all segments.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats {
+            splits: self.counts.splits.load(Ordering::Relaxed),
+            doublings: self.counts.doublings.load(Ordering::Relaxed),
+            longest_write_pause: Duration::from_nanos(self.counts.longest_pause_ns.load(Ordering::Relaxed)),
+            ..Stats::default()
+        };
+        let mut cursor = 0;
+        while let Some((writing, next)) = self.visit(cursor) {
+            let state = writing.locked.state_ref();
+            stats.segments += 1;
+            stats.overflow += state.overflow_len;
+            stats.failed_searches += state.tally.failed_searches;
+            for (hops, (total, count)) in stats.path_lengths.iter_mut().zip(state.tally.path_lengths).enumerate() {
+                *total += count;
+                stats.displacements += count * hops as u64;
+            }
+            stats.read_retries += writing.locked.segment().write().read_retries.load(Ordering::Relaxed);
+            cursor = next;
+        }
+        stats
+    }
+
+    /// Locks the segment that begins at prefix `cursor`, and tells where the next one begins; `None` at the end,
+    /// 2^32. Segments are never merged, so a walk from 0 meets every prefix exactly once, whatever splits meanwhile.
+    pub(crate) fn visit(&self, cursor: u64) -> Option<(Writing<'_, P>, u64)> {
+        let writing = self.lock(u32::try_from(cursor).ok()?);
+        let state = writing.locked.state_ref();
+        let len = u64::from(self.shape.segments) << state.level;
+        debug_assert_eq!((u64::from(state.index) << 32).div_ceil(len), cursor, "a segment that begins elsewhere");
+        let next = ((u64::from(state.index) + 1) << 32).div_ceil(len);
+        Some((writing, next))
+    }
+
+    /// Empties the segment that begins at prefix `cursor` into `out`; the same answer as [`Directory::visit`].
+    pub(crate) fn take(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
+        let (mut writing, next) = self.visit(cursor)?;
+        out.reserve(writing.locked.len());
+        writing.locked.for_each(|item| out.push(item));
+        writing.locked.clear();
+        Some(next)
+    }
+
+    /// Copies the items of the segment that begins at prefix `cursor` to `out`; the same answer as `visit`.
+    pub(crate) fn snapshot(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
+        let (writing, next) = self.visit(cursor)?;
+        out.reserve(writing.locked.len());
+        writing.locked.for_each(|item| out.push(item));
+        Some(next)
+    }
+}
+
+impl<P: Payload> Drop for Directory<P> {
+    fn drop(&mut self) {
+        let pool = core::mem::take(&mut *self.pool.lock());
+        // Relaxed: `&mut self`: whoever wrote last has handed the map over.
+        if let Some(root) = NonNull::new(self.root.load(Ordering::Relaxed)) {
+            let mut last = core::ptr::null_mut();
+            for index in 0..self.root().len {
+                let segment = self.root().entry(index).load(Ordering::Relaxed);
+                if let Some(segment) = NonNull::new(segment).filter(|_| !core::ptr::eq(segment, last)) {
+                    // SAFETY: nobody uses the map any more; each segment's entries are neighbours.
+                    unsafe { Segment::free(segment, &self.meter) };
+                }
+                last = segment;
+            }
+            // SAFETY: as above.
+            unsafe { free_root(root, &self.meter) };
+        }
+        // SAFETY: as above; the pool holds nothing that is current.
+        unsafe { pool.free(&self.meter) };
+        debug_assert_eq!(self.meter.bytes(), 0, "memory leaked");
+    }
+}
+
+/// Frees a root, but not the segments it leads to.
+///
+/// # Safety
+///
+/// `root` came from [`Root::allocate`] with this meter, and nobody uses it any more.
+pub(super) unsafe fn free_root<P: Payload>(root: NonNull<Root<P>>, meter: &Meter) {
+    // SAFETY: the caller's.
+    unsafe {
+        let layout = root.as_ref().layout;
+        meter.free(root.cast(), layout);
+    }
+}

@@ -1,0 +1,367 @@
+//! Growth: a segment is replaced by a larger one, or by two; the directory doubles when a split needs it.
+//!
+//! A replacement is built aside under its own lock from the old segment's items, published entry by entry, and the
+//! old segment, never written again while anyone could take it for current [I8], goes to the pool. Only writers of
+//! that one segment wait, for at most one segment's copy. A panic in the user's `Hash`, or a lack of memory, leaves
+//! the old segment as it was.
+
+use core::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::directory::{Directory, Root, Writing, free_root};
+use super::locked::Locked;
+use super::memory::{Block, Meter};
+use super::payload::Payload;
+use super::segment::Segment;
+use super::sizing::Shape;
+use crate::hash::{Digest, Place, scale};
+use crate::sync::Ordering;
+
+/// Segments and roots that are not current: kept for late readers, and used again where the size fits.
+pub(super) struct Pool<P: Payload> {
+    segments: Vec<NonNull<Segment<P>>>,
+    roots: Vec<NonNull<Root<P>>>,
+    /// How many segments are current.
+    pub(super) live: usize,
+}
+
+impl<P: Payload> Default for Pool<P> {
+    fn default() -> Self {
+        Pool { segments: Vec::new(), roots: Vec::new(), live: 0 }
+    }
+}
+
+// SAFETY: pointers to things that may themselves be sent and shared.
+unsafe impl<P: Payload> Send for Pool<P> {}
+
+impl<P: Payload> Pool<P> {
+    /// Bytes of the pool's own lists.
+    pub(super) fn memory_usage(&self) -> usize {
+        (self.segments.capacity() + self.roots.capacity()) * size_of::<usize>()
+    }
+
+    /// Frees all it holds.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses any of it any more.
+    pub(super) unsafe fn free(self, meter: &Meter) {
+        for segment in self.segments {
+            // SAFETY: the caller's; the pool has each segment once.
+            unsafe { Segment::free(segment, meter) };
+        }
+        for root in self.roots {
+            // SAFETY: as above.
+            unsafe { free_root(root, meter) };
+        }
+    }
+}
+
+/// There was no memory to grow, or the map has a fixed capacity and is full. Nothing has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoRoom;
+
+/// A segment that is being built; goes to the pool unless it is published.
+struct Draft<'a, P: Payload> {
+    directory: &'a Directory<P>,
+    segment: Option<NonNull<Segment<P>>>,
+}
+
+impl<P: Payload> Drop for Draft<'_, P> {
+    fn drop(&mut self) {
+        if let Some(segment) = self.segment {
+            self.directory.pool.lock().segments.push(segment);
+        }
+    }
+}
+
+/// What replaces a segment: `count` segments of `buckets` each.
+#[derive(Clone, Copy)]
+struct Plan {
+    buckets: u32,
+    /// 1: in place of the old one; 2: half its prefixes each.
+    count: u32,
+}
+
+impl<P: Payload> Directory<P> {
+    /// Puts an item whose key is not in the table, as the caller has found under this lock; grows if it must. On an
+    /// error nothing has changed.
+    #[inline]
+    pub(crate) fn insert<'a>(
+        &'a self,
+        mut writing: Writing<'a, P>,
+        digest: Digest,
+        item: P::Item,
+        rehash: impl Fn(P::Item) -> Digest,
+    ) -> Result<(), NoRoom> {
+        let place = Place::new(digest, writing.locked.segment().buckets().len());
+        if writing.locked.put(place, item, self.shape.budget) {
+            return Ok(());
+        }
+        self.insert_growing(&mut writing, digest, item, &rehash)
+    }
+
+    /// `writing` becomes a lock on the segment that covers the digest after growth.
+    #[cold]
+    #[inline(never)]
+    fn insert_growing<'a>(
+        &'a self,
+        writing: &mut Writing<'a, P>,
+        digest: Digest,
+        item: P::Item,
+        rehash: &dyn Fn(P::Item) -> Digest,
+    ) -> Result<(), NoRoom> {
+        while self.should_grow(&writing.locked) {
+            if self.grow(writing, digest.prefix(), rehash).is_err() {
+                break;
+            }
+            let place = Place::new(digest, writing.locked.segment().buckets().len());
+            if writing.locked.put(place, item, self.shape.budget) {
+                return Ok(());
+            }
+        }
+        // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
+        let has_room = self.shape.fixed_capacity.is_none_or(|capacity| self.len() < capacity);
+        let place = Place::new(digest, writing.locked.segment().buckets().len());
+        if has_room && writing.locked.put_in_overflow(place, item, &self.meter) { Ok(()) } else { Err(NoRoom) }
+    }
+
+    /// Whether growing will make room: not if so few slots are taken that the keys must be colliding.
+    fn should_grow(&self, locked: &Locked<'_, P>) -> bool {
+        let in_buckets = locked.len() - locked.state_ref().overflow_len;
+        self.shape.fixed_capacity.is_none() && in_buckets * 2 >= locked.slots()
+    }
+
+    /// Replaces the segment by one or two with twice the slots in all.
+    fn grow<'a>(
+        &'a self,
+        writing: &mut Writing<'a, P>,
+        prefix: u32,
+        rehash: &dyn Fn(P::Item) -> Digest,
+    ) -> Result<(), NoRoom> {
+        let buckets = writing.locked.segment().buckets().len();
+        let double = Plan { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1 };
+        let splits = double.buckets > self.shape.split_buckets && self.may_split(writing.locked.state_ref().level);
+        let plan = if splits { Plan { buckets, count: 2 } } else { double };
+        let started = Instant::now();
+        self.rebuild(writing, plan, prefix, rehash)?;
+        let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.counts.longest_pause_ns.fetch_max(pause, Ordering::Relaxed);
+        let count = if splits { &self.counts.splits } else { &self.counts.doublings };
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether a segment of `level` may split: not if the directory would have more than eight entries a segment,
+    /// as it would if keys that share their prefix went on splitting it.
+    fn may_split(&self, level: u32) -> bool {
+        let root = self.root();
+        level < root.level || (root.len <= self.pool.lock().live as u32 * 4 && root.len < 1 << 28)
+    }
+
+    /// Builds what `plan` says from the locked segment, publishes it, and moves `writing` to the new segment that
+    /// covers `prefix`.
+    fn rebuild<'a>(
+        &'a self,
+        writing: &mut Writing<'a, P>,
+        plan: Plan,
+        prefix: u32,
+        rehash: &dyn Fn(P::Item) -> Digest,
+    ) -> Result<(), NoRoom> {
+        let old = &mut writing.locked;
+        let (index, level) = (old.state_ref().index, old.state_ref().level);
+        let (first, level) = if plan.count == 2 { (index * 2, level + 1) } else { (index, level) };
+        // Locks are released before their drafts go to the pool.
+        let mut drafts = [self.draft(plan.buckets)?, Draft { directory: self, segment: None }];
+        if plan.count == 2 {
+            drafts[1] = self.draft(plan.buckets)?;
+        }
+        let mut new: Vec<Locked<'a, P>> = Vec::with_capacity(2);
+        for draft in drafts.iter().filter_map(|draft| draft.segment) {
+            // SAFETY: segments live as long as the directory; see `Directory::purge`.
+            let mut locked = Locked::lock(unsafe { draft.as_ref() });
+            locked.clear();
+            let state = locked.state();
+            (state.index, state.level) = (first + new.len() as u32, level);
+            new.push(locked);
+        }
+        let entries = self.shape.segments << level;
+        self.copy(old, &mut new, |digest| scale(digest.prefix(), entries).wrapping_sub(first), rehash)?;
+        self.publish(&new)?;
+        drafts.iter_mut().for_each(|draft| draft.segment = None);
+
+        let tally = core::mem::take(&mut old.state().tally);
+        new[0].state().tally.add(&tally);
+        let retries = old.segment().write().read_retries.swap(0, Ordering::Relaxed);
+        new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
+        let mine = new.swap_remove((scale(prefix, entries) - first) as usize);
+        let old = NonNull::from(old.segment());
+        // The old lock is released here, the other half's with `new`.
+        writing.locked = mine;
+        self.pool.lock().segments.push(old);
+        Ok(())
+    }
+
+    /// Copies all items to the segment that `select` says, by its index.
+    fn copy(
+        &self,
+        old: &Locked<'_, P>,
+        new: &mut [Locked<'_, P>],
+        select: impl Fn(Digest) -> u32,
+        rehash: &dyn Fn(P::Item) -> Digest,
+    ) -> Result<(), NoRoom> {
+        let mut items = Vec::new();
+        items.try_reserve_exact(old.len()).map_err(|_| NoRoom)?;
+        old.for_each(|item| items.push(item));
+        /// How far ahead of their hashing entries are fetched.
+        const AHEAD: usize = 16;
+        for (i, &item) in items.iter().enumerate() {
+            if let Some(&later) = items.get(i + AHEAD) {
+                P::prefetch(later);
+            }
+            let digest = rehash(item);
+            // A `Hash` that contradicts itself may send the item astray, but not us.
+            let target = (select(digest) as usize).min(new.len() - 1);
+            let target = &mut new[target];
+            let place = Place::new(digest, target.segment().buckets().len());
+            if !target.put(place, item, self.shape.budget) && !target.put_in_overflow(place, item, &self.meter) {
+                return Err(NoRoom);
+            }
+        }
+        // Copying is not inserting.
+        new.iter_mut().for_each(|locked| locked.state().tally = Default::default());
+        Ok(())
+    }
+
+    /// An empty segment: from the pool if it has one, to be cleared under its lock.
+    fn draft(&self, buckets: u32) -> Result<Draft<'_, P>, NoRoom> {
+        let stripes = self.shape.stripes_for(buckets);
+        let mut pool = self.pool.lock();
+        let fits = |segment: &NonNull<Segment<P>>| {
+            // SAFETY: pooled segments are alive.
+            let segment = unsafe { segment.as_ref() };
+            segment.buckets().len() == buckets && segment.stripes().len() == stripes as usize
+        };
+        if let Some(at) = pool.segments.iter().position(fits) {
+            let segment = pool.segments.swap_remove(at);
+            return Ok(Draft { directory: self, segment: Some(segment) });
+        }
+        drop(pool);
+        let layout = Segment::<P>::memory_layout(buckets, stripes).ok_or(NoRoom)?;
+        let block = Block::allocate(layout, &self.meter).ok_or(NoRoom)?;
+        Ok(Draft { directory: self, segment: Some(Segment::construct(block, buckets, stripes)) })
+    }
+
+    /// Makes the directory lead to the new segments, whose locks are held until it does.
+    fn publish(&self, new: &[Locked<'_, P>]) -> Result<(), NoRoom> {
+        let mut pool = self.pool.lock();
+        let level = new[0].state_ref().level;
+        if level > self.root().level {
+            let old = self.double_root()?;
+            pool.roots.push(old);
+        }
+        let root = self.root();
+        for locked in new {
+            let span = root.level - level;
+            let first = locked.state_ref().index << span;
+            for index in first..first + (1 << span) {
+                let segment = core::ptr::from_ref(locked.segment()).cast_mut();
+                // Release: pairs with the Acquire in `locate` and `is_current`.
+                root.entry(index).store(segment, Ordering::Release);
+            }
+        }
+        pool.live += new.len() - 1;
+        Ok(())
+    }
+
+    /// Publishes a root of twice the length and returns the old one. With the pool locked, which keeps entries as
+    /// they are meanwhile.
+    fn double_root(&self) -> Result<NonNull<Root<P>>, NoRoom> {
+        let old = self.root();
+        let len = old.len.checked_mul(2).ok_or(NoRoom)?;
+        let new = Root::allocate(len, old.level + 1, &self.meter).ok_or(NoRoom)?;
+        // SAFETY: just constructed.
+        let entries = unsafe { new.as_ref() };
+        for index in 0..len {
+            // Relaxed: stores to entries are made with the pool locked; the root's Release publishes them.
+            let segment = old.entry(index / 2).load(Ordering::Relaxed);
+            entries.entry(index).store(segment, Ordering::Relaxed);
+        }
+        let old = NonNull::from(old);
+        self.set_root(new);
+        Ok(old)
+    }
+
+    /// Grows segments until `additional` more items will find room without growing, if they spread evenly. False:
+    /// no memory for it.
+    pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Fn(P::Item) -> Digest) -> bool {
+        if self.shape.fixed_capacity.is_some() {
+            return true;
+        }
+        let total = self.len().saturating_add(additional);
+        let buckets = u64::from(Shape::buckets_for(total));
+        let mut cursor = 0;
+        while let Some((mut writing, _)) = self.visit(cursor) {
+            loop {
+                let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
+                if u64::from(writing.locked.segment().buckets().len()) * segments >= buckets {
+                    break;
+                }
+                if self.grow(&mut writing, cursor as u32, rehash).is_err() {
+                    return false;
+                }
+            }
+            cursor = self.end_of(&writing);
+        }
+        true
+    }
+
+    /// Replaces every segment that is much too large for its items by a smaller one.
+    pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
+        if self.shape.fixed_capacity.is_some() {
+            return;
+        }
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = self.visit(cursor) {
+            let buckets = Shape::buckets_for(writing.locked.len());
+            if buckets < writing.locked.segment().buckets().len() {
+                // No memory to get smaller: then it stays as it is.
+                let _ = self.rebuild(&mut writing, Plan { buckets, count: 1 }, cursor as u32, rehash);
+            }
+            cursor = next;
+        }
+    }
+
+    /// Where the segment ends.
+    fn end_of(&self, writing: &Writing<'_, P>) -> u64 {
+        let state = writing.locked.state_ref();
+        ((u64::from(state.index) + 1) << 32).div_ceil(u64::from(self.shape.segments) << state.level)
+    }
+
+    /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.
+    pub(crate) fn drain_pool(&self) -> Retired<P> {
+        let mut pool = self.pool.lock();
+        let live = pool.live;
+        let pool = core::mem::replace(&mut *pool, Pool { live, ..Pool::default() });
+        Retired { pool, meter: Arc::clone(&self.meter) }
+    }
+}
+
+/// Segments and roots on their way to be freed.
+pub(crate) struct Retired<P: Payload> {
+    pool: Pool<P>,
+    meter: Arc<Meter>,
+}
+
+impl<P: Payload> Retired<P> {
+    /// Frees them.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses them any more.
+    pub(crate) unsafe fn free(self) {
+        // SAFETY: the caller's; the meter is the one they were allocated with.
+        unsafe { self.pool.free(&self.meter) };
+    }
+}

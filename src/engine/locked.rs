@@ -1,0 +1,239 @@
+//! Writing to a segment: every method needs a [`Locked`], which is the proof of [I5].
+//!
+//! Find, put, replace, remove, each in the order that the invariants ask for. Nothing here calls the user's code
+//! but `find`'s comparison, and nothing is half done when that panics.
+
+use super::buckets::{Buckets, Matches, free_lane, tag_at};
+use super::memory::Meter;
+use super::path;
+use super::payload::Payload;
+use super::segment::{Segment, State};
+use super::stripes::{self, Moving};
+use crate::hash::{Place, alternate};
+use crate::sync::{AtomicU64, MutexGuard, Ordering, step};
+
+/// A segment and its lock.
+pub(crate) struct Locked<'a, P: Payload> {
+    segment: &'a Segment<P>,
+    state: MutexGuard<'a, State>,
+}
+
+/// An occupied slot, in a bucket or in the overflow. True as long as the lock is held and nothing is put or removed.
+pub(crate) struct Found<P: Payload> {
+    buckets: Buckets<P>,
+    bucket: u32,
+    lane: u32,
+    in_overflow: bool,
+}
+
+impl<P: Payload> Clone for Found<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Payload> Copy for Found<P> {}
+
+impl<'a, P: Payload> Locked<'a, P> {
+    /// Takes the lock [W1].
+    #[inline]
+    pub(crate) fn lock(segment: &'a Segment<P>) -> Self {
+        Locked { segment, state: segment.write().state.lock() }
+    }
+
+    /// The segment that is locked.
+    #[inline]
+    pub(crate) fn segment(&self) -> &'a Segment<P> {
+        self.segment
+    }
+
+    /// What the lock guards beside the table.
+    pub(crate) fn state(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// What the lock guards beside the table, to look at.
+    pub(crate) fn state_ref(&self) -> &State {
+        &self.state
+    }
+
+    /// How many items the segment holds.
+    pub(crate) fn len(&self) -> usize {
+        self.segment.write().len.load(Ordering::Relaxed)
+    }
+
+    /// How many slots the buckets have.
+    pub(crate) fn slots(&self) -> usize {
+        self.segment.slots()
+    }
+
+    /// Finds the slot of the item that `eq` accepts.
+    #[inline]
+    pub(crate) fn find(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found<P>> {
+        let buckets = *self.segment.buckets();
+        let mut matches = self.segment.matches(place);
+        while let Some(lane) = matches.next_lane() {
+            let (bucket, lane) = if lane < 4 { (place.first, lane) } else { (place.second, lane - 4) };
+            if buckets.item(bucket, lane).is_some_and(&mut eq) {
+                return Some(Found { buckets, bucket, lane, in_overflow: false });
+            }
+        }
+        if self.segment.overflow().is_unused() { None } else { self.find_in_overflow(place.tag, eq) }
+    }
+
+    #[cold]
+    fn find_in_overflow(&self, tag: u8, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found<P>> {
+        for buckets in self.segment.overflow().blocks() {
+            for bucket in 0..buckets.len() {
+                let mut matches = Matches::of_one(buckets.tags(bucket), tag);
+                while let Some(lane) = matches.next_lane() {
+                    if buckets.item(bucket, lane).is_some_and(&mut eq) {
+                        return Some(Found { buckets, bucket, lane, in_overflow: true });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The item in a slot.
+    #[inline]
+    pub(crate) fn item(&self, found: Found<P>) -> P::Item {
+        found.buckets.item(found.bucket, found.lane).expect("a found slot is occupied while the lock is held")
+    }
+
+    /// The stripe that readers of a slot validate against.
+    fn stripe_of(&self, found: Found<P>) -> &'a AtomicU64 {
+        if found.in_overflow {
+            return self.segment.overflow().stripe();
+        }
+        let tag = tag_at(found.buckets.tags(found.bucket), found.lane);
+        self.segment.stripe(pair(found.bucket, tag, found.buckets.len()))
+    }
+
+    /// Replaces an item by another with an equal key, in place [W2].
+    #[inline]
+    pub(crate) fn replace(&mut self, found: Found<P>, item: P::Item) {
+        let slot = found.buckets.slot(found.bucket, found.lane);
+        if P::REPLACED_WORDS > 1 {
+            self.segment.replace_in_steps(slot, self.stripe_of(found), item);
+        } else {
+            // One word changes, by one store: readers see the old item or the new one.
+            // SAFETY: an occupied slot of a live segment.
+            unsafe { P::store(slot, item) };
+        }
+    }
+
+    /// Empties a slot.
+    #[inline]
+    pub(crate) fn remove(&mut self, found: Found<P>) {
+        let stripe = if P::NULLABLE { None } else { Some(self.stripe_of(found)) };
+        found.buckets.clear(found.bucket, found.lane);
+        if let Some(stripe) = stripe {
+            stripes::note_departure(stripe);
+        }
+        if found.in_overflow {
+            self.state.overflow_len -= 1;
+        }
+        self.set_len(self.len() - 1);
+    }
+
+    /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. False:
+    /// there is no path, and nothing has changed.
+    #[inline]
+    pub(crate) fn put(&mut self, place: Place, item: P::Item, budget: usize) -> bool {
+        let buckets = self.segment.buckets();
+        let mut hops = 0;
+        let (bucket, lane) = if let Some(lane) = free_lane(buckets.tags(place.first)) {
+            (place.first, lane)
+        } else if let Some(lane) = free_lane(buckets.tags(place.second)) {
+            (place.second, lane)
+        } else {
+            match self.make_room(place, budget) {
+                Some((bucket, lane, length)) => {
+                    hops = length;
+                    (bucket, lane)
+                }
+                None => return false,
+            }
+        };
+        buckets.fill(bucket, lane, place.tag, item);
+        self.state.tally.path_lengths[hops] += 1;
+        self.set_len(self.len() + 1);
+        true
+    }
+
+    /// Searches a path and moves its items, last first: the hole arrives in one of the place's own buckets.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, place: Place, budget: usize) -> Option<(u32, u32, usize)> {
+        let buckets = self.segment.buckets();
+        let Some(path) = path::search(buckets, place, budget) else {
+            self.state.tally.failed_searches += 1;
+            return None;
+        };
+        let hops = path.hops();
+        for pair in hops.windows(2).rev() {
+            self.displace(pair[0], pair[1]);
+        }
+        Some((hops[0].bucket, hops[0].lane, hops.len() - 1))
+    }
+
+    /// Moves one item to the hole in its other bucket [W5].
+    fn displace(&mut self, from: path::Hop, to: path::Hop) {
+        let buckets = self.segment.buckets();
+        let tag = tag_at(buckets.tags(from.bucket), from.lane);
+        let place = pair(from.bucket, tag, buckets.len());
+        debug_assert_eq!(place.second, to.bucket, "an item moves to its alternate [I1]");
+        let Some(item) = buckets.item(from.bucket, from.lane) else {
+            unreachable!("a path leads over occupied slots");
+        };
+        let _moving = Moving::start(self.segment.stripe(place));
+        buckets.fill(to.bucket, to.lane, tag, item);
+        step();
+        buckets.clear(from.bucket, from.lane);
+    }
+
+    /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
+    pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, meter: &Meter) -> bool {
+        let done = self.segment.overflow().put(place.tag, item, meter);
+        if done {
+            self.state.overflow_len += 1;
+            self.set_len(self.len() + 1);
+        }
+        done
+    }
+
+    /// Calls `f` with every item.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
+        self.segment.buckets().for_each(|_, _, item| f(item));
+        for buckets in self.segment.overflow().blocks() {
+            buckets.for_each(|_, _, item| f(item));
+        }
+    }
+
+    /// Empties every slot, as if each item had been removed.
+    pub(crate) fn clear(&mut self) {
+        let buckets = *self.segment.buckets();
+        buckets.for_each(|bucket, lane, _| buckets.clear(bucket, lane));
+        for buckets in self.segment.overflow().blocks() {
+            buckets.for_each(|bucket, lane, _| buckets.clear(bucket, lane));
+        }
+        // Every stripe: cheaper than one by one, and a segment that is used again owes it to late readers, who must
+        // not put what they saw of its last life together with what they see of the next [I8].
+        self.segment.stripes().iter().for_each(stripes::note_departure);
+        stripes::note_departure(self.segment.overflow().stripe());
+        self.state.overflow_len = 0;
+        self.set_len(0);
+    }
+
+    fn set_len(&self, len: usize) {
+        // Relaxed: only the lock's holder stores; others read it for information.
+        self.segment.write().len.store(len, Ordering::Relaxed);
+    }
+}
+
+/// The pair of an item with `tag` in `bucket`.
+fn pair(bucket: u32, tag: u8, buckets: u32) -> Place {
+    Place { first: bucket, second: alternate(bucket, tag, buckets), tag }
+}

@@ -1,0 +1,134 @@
+//! What fits neither of its buckets: a list of blocks of slots, scanned from end to end.
+//!
+//! Nine keys with one hash have room for eight; growing would not help them, and a bad hash function must not break
+//! a map. Slots are filled and cleared like those of any bucket; as a block belongs to no pair, all of them share
+//! the overflow's own stripe. Blocks are appended and never removed while the segment lives, so readers need
+//! nothing but the pointer. An item stays in the overflow until it is removed or its segment is replaced: none ever
+//! moves between bucket and overflow, so a reader may look at one after the other.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use super::buckets::{Buckets, Matches, free_lane};
+use super::memory::{Block, Meter};
+use super::payload::Payload;
+use crate::sync::{AtomicPtr, AtomicU64, Ordering};
+
+/// Buckets in the first block; each further one has twice as many.
+const FIRST_BLOCK: u32 = 4;
+/// Buckets in the largest block.
+const LARGEST_BLOCK: u32 = 1 << 12;
+
+/// One block of slots.
+struct Node<P: Payload> {
+    buckets: Buckets<P>,
+    next: AtomicPtr<Node<P>>,
+    block: Block,
+}
+
+/// The list; empty in all but unlucky segments.
+pub(crate) struct Overflow<P: Payload> {
+    first: AtomicPtr<Node<P>>,
+    stripe: AtomicU64,
+}
+
+impl<P: Payload> Overflow<P> {
+    /// No blocks.
+    pub(crate) fn new() -> Self {
+        Overflow { first: AtomicPtr::new(core::ptr::null_mut()), stripe: AtomicU64::new(0) }
+    }
+
+    /// Whether there is nothing to scan: the only thing that most readers learn from here.
+    #[inline(always)]
+    pub(crate) fn is_unused(&self) -> bool {
+        // Acquire: pairs with the Release in `put`.
+        self.first.load(Ordering::Acquire).is_null()
+    }
+
+    /// The stripe of every slot in here.
+    pub(crate) fn stripe(&self) -> &AtomicU64 {
+        &self.stripe
+    }
+
+    /// Whether some slot has this tag.
+    #[inline]
+    pub(crate) fn may_contain(&self, tag: u8) -> bool {
+        !self.is_unused()
+            && self.blocks().any(|buckets| {
+                (0..buckets.len()).any(|bucket| !Matches::of_one(buckets.tags(bucket), tag).is_empty())
+            })
+    }
+
+    /// The blocks, first to last.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Buckets<P>> {
+        let mut next = &self.first;
+        core::iter::from_fn(move || {
+            // Acquire: pairs with the Release in `put`: the block is seen constructed.
+            let node = next.load(Ordering::Acquire);
+            // SAFETY: null, or a block that lives as long as the segment.
+            let node = unsafe { node.as_ref() }?;
+            next = &node.next;
+            Some(node.buckets)
+        })
+    }
+
+    /// Puts an item into the first empty slot, in a new block if there is none; false if there is no memory for it.
+    /// The lock's holder only [I5].
+    pub(crate) fn put(&self, tag: u8, item: P::Item, meter: &Meter) -> bool {
+        let mut last_len = FIRST_BLOCK / 2;
+        for buckets in self.blocks() {
+            for bucket in 0..buckets.len() {
+                if let Some(lane) = free_lane(buckets.tags(bucket)) {
+                    buckets.fill(bucket, lane, tag, item);
+                    return true;
+                }
+            }
+            last_len = buckets.len();
+        }
+        let Some(node) = Node::allocate((last_len * 2).min(LARGEST_BLOCK), meter) else { return false };
+        // SAFETY: just constructed.
+        let buckets = unsafe { node.as_ref() }.buckets;
+        buckets.fill(0, 0, tag, item);
+        let mut link = &self.first;
+        // Relaxed: only the lock's holder stores.
+        // SAFETY: null, or a block that lives as long as the segment.
+        while let Some(node) = unsafe { link.load(Ordering::Relaxed).as_ref() } {
+            link = &node.next;
+        }
+        // Release: pairs with the Acquire loads of `blocks` and `is_unused`.
+        link.store(node.as_ptr(), Ordering::Release);
+        true
+    }
+
+    /// Frees the blocks.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses the segment any more.
+    pub(crate) unsafe fn free(&self, meter: &Meter) {
+        let mut next = self.first.load(Ordering::Relaxed);
+        while let Some(node) = NonNull::new(next) {
+            // SAFETY: from `allocate`; moved out before its memory is given back, and never looked at again.
+            unsafe {
+                let node = node.as_ptr().read();
+                next = node.next.load(Ordering::Relaxed);
+                node.block.free(meter);
+            }
+        }
+    }
+}
+
+impl<P: Payload> Node<P> {
+    /// An empty block of `len` buckets.
+    fn allocate(len: u32, meter: &Meter) -> Option<NonNull<Self>> {
+        let (layout, arrays_at) = Buckets::<P>::layout(Layout::new::<Self>(), len)?;
+        let block = Block::allocate(layout.pad_to_align(), meter)?;
+        let this = block.base().cast::<Self>();
+        // SAFETY: zeroed memory of this layout, ours alone, freed by `Overflow::free`.
+        unsafe {
+            let buckets = Buckets::init(block.base().as_ptr(), arrays_at, len);
+            this.write(Node { buckets, next: AtomicPtr::new(core::ptr::null_mut()), block });
+        }
+        Some(this)
+    }
+}

@@ -1,0 +1,192 @@
+//! What a slot holds beside its tag: a pointer to an entry, or the entry itself.
+//!
+//! The engine is written once, over [`Payload`]. Two things differ between payloads, and both are constants:
+//! whether the slot says by itself that it is occupied ([`Payload::NULLABLE`]), and how many words it is
+//! ([`Payload::WORDS`]). Pure functions on words; who may call what is decided in `segment` and `locked`.
+
+use core::marker::PhantomData;
+use core::mem::{MaybeUninit, size_of};
+use core::ptr::NonNull;
+
+use bytemuck::Pod;
+
+use super::prefetch::prefetch;
+use crate::sync::{AtomicPtr, AtomicU64, Ordering, Word};
+
+/// The content of a slot. Sealed: the engine's proofs cover the implementations in this file.
+///
+/// # Safety
+///
+/// If `NULLABLE`, `WORDS` is 1 and `load` returns `None` exactly for a word that is null, as new and cleared
+/// words are. Otherwise every bit pattern is a valid `Item`, for readers may load a torn one.
+pub(crate) unsafe trait Payload: Sized {
+    /// The atomic words a slot is made of.
+    type Word: Word;
+    /// A slot's content, copied out of it.
+    type Item: Copy;
+
+    /// How many words a slot is.
+    const WORDS: usize;
+    /// The slot's word is null while the slot is empty, and one store fills it. Otherwise the tag alone says
+    /// whether the slot is occupied, the item can tear, and readers validate what they loaded.
+    const NULLABLE: bool;
+    /// How many words replacing an item in place has to write: more than one can be caught half written, so
+    /// that the writer leaves a copy of the old item for readers.
+    const REPLACED_WORDS: usize;
+
+    /// Copies the item out; `None` if `NULLABLE` and null.
+    ///
+    /// # Safety
+    ///
+    /// `slot` points to `WORDS` words.
+    unsafe fn load(slot: *const Self::Word) -> Option<Self::Item>;
+
+    /// Writes all words: with `Release` if `NULLABLE`, else `Relaxed`.
+    ///
+    /// # Safety
+    ///
+    /// `slot` points to `WORDS` words.
+    unsafe fn store(slot: *const Self::Word, item: Self::Item);
+
+    /// Makes the slot null with `Release`; does nothing unless `NULLABLE`.
+    ///
+    /// # Safety
+    ///
+    /// `slot` points to `WORDS` words.
+    unsafe fn clear(slot: *const Self::Word);
+
+    /// Starts loading what an item points to.
+    fn prefetch(item: Self::Item);
+}
+
+/// A slot that points to an entry.
+#[derive(Debug)]
+pub(crate) struct Pointer<E>(PhantomData<*mut E>);
+
+// SAFETY: one word, null when empty.
+unsafe impl<E> Payload for Pointer<E> {
+    type Word = AtomicPtr<E>;
+    type Item = NonNull<E>;
+    const WORDS: usize = 1;
+    const NULLABLE: bool = true;
+    const REPLACED_WORDS: usize = 1;
+
+    #[inline(always)]
+    unsafe fn load(slot: *const AtomicPtr<E>) -> Option<NonNull<E>> {
+        // Acquire: pairs with the Release in `store`, so that the entry is seen whole; with the one in `clear`,
+        // so that whoever sees a displaced item's source empty sees its target filled [I3]. As strong as the
+        // reclaimer asks of a protected load.
+        // SAFETY: the caller's.
+        NonNull::new(unsafe { (*slot).load(crate::reclaim::PROTECTED) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(slot: *const AtomicPtr<E>, item: NonNull<E>) {
+        // SAFETY: the caller's.
+        unsafe { (*slot).store(item.as_ptr(), Ordering::Release) };
+    }
+
+    #[inline(always)]
+    unsafe fn clear(slot: *const AtomicPtr<E>) {
+        // SAFETY: the caller's.
+        unsafe { (*slot).store(core::ptr::null_mut(), Ordering::Release) };
+    }
+
+    #[inline(always)]
+    fn prefetch(item: NonNull<E>) {
+        prefetch(item.as_ptr());
+    }
+}
+
+/// A slot that holds key and value themselves, as plain bytes in 64-bit words.
+#[derive(Debug)]
+pub(crate) struct Inline<K, V>(PhantomData<(K, V)>);
+
+/// Key and value, then as many bytes as rounding up to words may add.
+#[repr(C, packed)]
+struct Padded<K, V> {
+    key: K,
+    value: V,
+    padding: [u8; 7],
+}
+
+impl<K: Pod, V: Pod> Inline<K, V> {
+    /// The words that the value shares.
+    const VALUE_WORDS: core::ops::Range<usize> =
+        size_of::<K>() / 8..(size_of::<K>() + size_of::<V>()).div_ceil(8);
+}
+
+// SAFETY: every bit pattern is a valid pair of `Pod`s.
+unsafe impl<K: Pod, V: Pod> Payload for Inline<K, V> {
+    type Word = AtomicU64;
+    type Item = (K, V);
+    const WORDS: usize = (size_of::<K>() + size_of::<V>()).div_ceil(8);
+    const NULLABLE: bool = false;
+    const REPLACED_WORDS: usize = Self::VALUE_WORDS.end - Self::VALUE_WORDS.start;
+
+    #[inline(always)]
+    unsafe fn load(slot: *const AtomicU64) -> Option<(K, V)> {
+        let mut bytes = MaybeUninit::<Padded<K, V>>::zeroed();
+        let words = bytes.as_mut_ptr().cast::<u64>();
+        for i in 0..Self::WORDS {
+            // Relaxed: the version loads around it order it; a torn item is thrown away.
+            // SAFETY: i < WORDS words at `slot`, and at `words`, which is that long: at most 7 bytes of rounding.
+            unsafe { words.add(i).write_unaligned((*slot.add(i)).load(Ordering::Relaxed)) };
+        }
+        // SAFETY: zeroed and then overwritten with initialized bytes; `Pod` takes any bit pattern.
+        let Padded { key, value, .. } = unsafe { bytes.assume_init() };
+        Some((key, value))
+    }
+
+    #[inline(always)]
+    unsafe fn store(slot: *const AtomicU64, (key, value): (K, V)) {
+        let bytes = Padded { key, value, padding: [0; 7] };
+        let words = (&raw const bytes).cast::<u64>();
+        for i in 0..Self::WORDS {
+            // SAFETY: i < WORDS words at `slot`, and at `words`, all initialized: `Pod`s have no padding.
+            unsafe { (*slot.add(i)).store(words.add(i).read_unaligned(), Ordering::Relaxed) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn clear(_: *const AtomicU64) {}
+
+    #[inline(always)]
+    fn prefetch(_: (K, V)) {}
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn round_trip<K: Pod + PartialEq + core::fmt::Debug, V: Pod + PartialEq + core::fmt::Debug>(key: K, value: V) {
+        let words: Vec<AtomicU64> = (0..Inline::<K, V>::WORDS + 1).map(|_| AtomicU64::new(!0)).collect();
+        // SAFETY: WORDS words are there.
+        let got = unsafe {
+            Inline::<K, V>::store(words.as_ptr(), (key, value));
+            Inline::<K, V>::load(words.as_ptr())
+        };
+        assert_eq!(got, Some((key, value)));
+        assert_eq!(words[Inline::<K, V>::WORDS].load(Ordering::Relaxed), !0, "one word too many written");
+    }
+
+    #[test]
+    fn inline_items_of_every_shape_round_trip() {
+        round_trip(1_u64, 2_u64);
+        round_trip(1_u32, 2_u32);
+        round_trip(1_u8, 2_u8);
+        round_trip(1_u8, ());
+        round_trip((), ());
+        round_trip([1_u8, 2, 3], [4_u16; 7]);
+        round_trip(u128::MAX, [9_u64; 32]);
+    }
+
+    #[test]
+    fn values_in_one_word_are_replaced_by_one_store() {
+        assert_eq!(Inline::<u64, u64>::REPLACED_WORDS, 1);
+        assert_eq!(Inline::<u32, u32>::REPLACED_WORDS, 1);
+        assert_eq!(Inline::<u64, ()>::REPLACED_WORDS, 0);
+        assert_eq!(Inline::<u32, u64>::REPLACED_WORDS, 2);
+        assert_eq!(Inline::<u64, [u64; 2]>::REPLACED_WORDS, 2);
+    }
+}

@@ -1,0 +1,72 @@
+//! Notices a writer that runs under its own lock.
+//!
+//! `compute` and its kin call the user's closure with a segment locked; so are `Eq` and `Hash` called. If that code
+//! writes to the same map, it would wait for itself, or two threads for each other. Each thread keeps a short list
+//! of the maps it is writing to; entering one twice panics, before anything is locked.
+
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+/// Maps that one thread may be writing to at a time, each from a closure of the one before.
+const MAX_DEPTH: usize = 16;
+
+struct Held {
+    depth: Cell<usize>,
+    maps: [Cell<usize>; MAX_DEPTH],
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static HELD: Held = const { Held { depth: Cell::new(0), maps: [const { Cell::new(0) }; MAX_DEPTH] } };
+}
+
+/// While this lives, the thread is writing to a map. Not `Send`: it is about this thread.
+#[derive(Debug)]
+pub(crate) struct Entered(PhantomData<*mut ()>);
+
+impl Entered {
+    /// Notes that this thread writes to the map at `map`.
+    ///
+    /// # Panics
+    ///
+    /// If it already does.
+    #[inline]
+    pub(crate) fn new<T>(map: *const T) -> Self {
+        // loom runs its threads on one thread of the system.
+        #[cfg(not(loom))]
+        HELD.with(|held| held.enter(map.addr()));
+        #[cfg(loom)]
+        let _ = map;
+        Entered(PhantomData)
+    }
+}
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        #[cfg(not(loom))]
+        HELD.with(|held| held.depth.set(held.depth.get() - 1));
+    }
+}
+
+#[cfg_attr(loom, allow(dead_code, reason = "see `Entered::new`"))]
+impl Held {
+    #[inline]
+    fn enter(&self, map: usize) {
+        let depth = self.depth.get();
+        if depth > 0 {
+            self.check(depth, map);
+        }
+        self.maps[depth].set(map);
+        self.depth.set(depth + 1);
+    }
+
+    #[cold]
+    fn check(&self, depth: usize, map: usize) {
+        assert!(
+            self.maps[..depth].iter().all(|other| other.get() != map),
+            "a closure, Eq or Hash that runs under a koel map's writer lock wrote to or iterated the same map"
+        );
+        assert!(depth < MAX_DEPTH, "closures under the writer locks of {MAX_DEPTH} koel maps, one in the other");
+    }
+}

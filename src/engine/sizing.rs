@@ -1,0 +1,162 @@
+//! From what a user asks for to segments: how many, how large, with how many stripes.
+
+use core::fmt;
+
+use super::buckets::SLOTS;
+use super::path::MAX_HOPS;
+
+/// Version counters in a table, shared out among its segments (MemC3, section 3.3: 8,192 counters).
+const STRIPES: u64 = 8192;
+/// Fewest stripes in a segment that has as many buckets: one cache line.
+const MIN_STRIPES: u64 = 8;
+/// The load to size a growing map for: its fullest segment, four deviations above, still finds paths.
+const GROWING_LOAD: f64 = 0.90;
+/// The load that `fixed_capacity` entries make: 1.06 slots for each.
+const FIXED_LOAD: f64 = 0.944;
+/// Slots in a segment that does not double but split: what a split copies while one writer waits.
+const GROWING_SEGMENT_SLOTS: u64 = 4096;
+/// Slots in a segment of a fixed map: large enough that no segment gets much more than its share.
+const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
+/// Most buckets in one segment.
+const MAX_BUCKETS: u64 = 1 << 28;
+/// Buckets a growing map's search looks at before it grows instead: three levels below the roots.
+const GROWING_BUDGET: usize = 2 * (1 + 4 + 16 + 64);
+/// Buckets a fixed map's search looks at: all within `MAX_HOPS`.
+const FIXED_BUDGET: usize = 2 * (4_usize.pow(MAX_HOPS as u32) - 1) / 3;
+
+/// Entries that a map can be made for: prefixes tell about 2^32 buckets apart.
+#[cfg(target_pointer_width = "64")]
+pub(crate) const MAX_CAPACITY: usize = 1 << 34;
+/// Entries that a map can be made for.
+#[cfg(not(target_pointer_width = "64"))]
+pub(crate) const MAX_CAPACITY: usize = 1 << 26;
+
+/// The error of the `try_` constructors: room for so many entries is not to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CapacityError {
+    /// How many entries were asked for.
+    pub requested: usize,
+    /// How many a map can be made for on this platform, given the memory.
+    pub limit: usize,
+    /// The request is within the limit, but the allocator did not have the memory.
+    pub out_of_memory: bool,
+}
+
+impl fmt::Display for CapacityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CapacityError { requested, limit, out_of_memory } = self;
+        if *out_of_memory {
+            write!(f, "no memory for a capacity of {requested} entries (the limit is {limit})")
+        } else {
+            write!(f, "a capacity of {requested} entries was asked for, but the limit is {limit}")
+        }
+    }
+}
+
+impl core::error::Error for CapacityError {}
+
+/// What a builder collects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) capacity: usize,
+    pub(crate) fixed: bool,
+    pub(crate) segment_slots: Option<usize>,
+    pub(crate) huge_pages: bool,
+}
+
+/// The shape of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Segments to begin with.
+    pub(crate) segments: u32,
+    /// Buckets in each of them.
+    pub(crate) buckets: u32,
+    /// Most stripes in a segment; a power of two.
+    pub(crate) stripes: u32,
+    /// A segment of so many buckets splits rather than double.
+    pub(crate) split_buckets: u32,
+    /// Entries that fit whatever they are, if the map does not grow.
+    pub(crate) fixed_capacity: Option<usize>,
+    /// Buckets that a path search looks at.
+    pub(crate) budget: usize,
+    /// Ask for huge pages.
+    pub(crate) huge_pages: bool,
+}
+
+impl Shape {
+    /// The shape that `options` ask for.
+    pub(crate) fn new(options: Options) -> Result<Self, CapacityError> {
+        let capacity = options.capacity;
+        if capacity > MAX_CAPACITY {
+            return Err(CapacityError { requested: capacity, limit: MAX_CAPACITY, out_of_memory: false });
+        }
+        let (load, default_slots) = match options.fixed {
+            true => (FIXED_LOAD, FIXED_SEGMENT_SLOTS),
+            false => (GROWING_LOAD, GROWING_SEGMENT_SLOTS),
+        };
+        let slots = (capacity as f64 / load).ceil() as u64;
+        let buckets = slots.div_ceil(u64::from(SLOTS)).max(1);
+        let most = options.segment_slots.map_or(default_slots, |n| n as u64);
+        let most = most.div_ceil(u64::from(SLOTS)).clamp(1, MAX_BUCKETS);
+        let segments = buckets.div_ceil(most);
+        let buckets = buckets.div_ceil(segments);
+        let share = if options.fixed { STRIPES / segments } else { MIN_STRIPES };
+        let stripes = share.clamp(MIN_STRIPES, STRIPES);
+        Ok(Shape {
+            segments: u32::try_from(segments).expect("MAX_CAPACITY makes fewer"),
+            buckets: buckets as u32,
+            stripes: 1 << stripes.ilog2(),
+            split_buckets: most as u32,
+            fixed_capacity: options.fixed.then_some(capacity),
+            budget: if options.fixed { FIXED_BUDGET } else { GROWING_BUDGET },
+            huge_pages: options.huge_pages,
+        })
+    }
+
+    /// Stripes in a segment of `buckets`: no more than buckets.
+    pub(crate) fn stripes_for(&self, buckets: u32) -> u32 {
+        self.stripes.min(1 << buckets.ilog2())
+    }
+
+    /// Buckets for `len` entries at the load that growing maps are sized for.
+    pub(crate) fn buckets_for(len: usize) -> u32 {
+        let slots = (len as f64 / GROWING_LOAD).ceil() as u64;
+        slots.div_ceil(u64::from(SLOTS)).clamp(1, MAX_BUCKETS) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixed(capacity: usize) -> Shape {
+        Shape::new(Options { capacity, fixed: true, ..Options::default() }).unwrap()
+    }
+
+    #[test]
+    fn fixed_shapes_hold_their_capacity_in_at_most_1_08_times_the_slots() {
+        for capacity in [1_000, 10_000, 60_000, 1_000_000, 7_600_000, 100_000_000] {
+            let shape = fixed(capacity);
+            let slots = shape.segments as usize * shape.buckets as usize * 4;
+            assert!(slots >= capacity && slots as f64 <= capacity as f64 * 1.08, "{capacity}: {slots} slots");
+        }
+    }
+
+    #[test]
+    fn one_segment_alone_has_memc3s_stripes() {
+        let options = Options { capacity: 1_000_000, fixed: true, segment_slots: Some(1 << 21), ..Options::default() };
+        let shape = Shape::new(options).unwrap();
+        assert_eq!((shape.segments, shape.stripes), (1, 8192));
+        assert_eq!(fixed(7_600_000).stripes, 64);
+        assert_eq!(fixed(10).stripes_for(3), 2);
+    }
+
+    #[test]
+    fn too_much_is_refused_with_the_limit() {
+        let error = Shape::new(Options { capacity: usize::MAX, ..Options::default() }).unwrap_err();
+        assert_eq!((error.requested, error.limit), (usize::MAX, MAX_CAPACITY));
+        let text = error.to_string();
+        assert!(text.contains(&usize::MAX.to_string()) && text.contains(&MAX_CAPACITY.to_string()), "{text}");
+    }
+}

@@ -1,0 +1,51 @@
+//! What a map can say of its own work.
+
+use core::time::Duration;
+
+use super::path::MAX_HOPS;
+
+/// What happened under one segment's lock. A successor inherits it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Inserts by the number of displacements that made room.
+    pub(crate) path_lengths: [u64; MAX_HOPS + 1],
+    /// Searches that found no path.
+    pub(crate) failed_searches: u64,
+}
+
+impl Tally {
+    /// Adds what `other` counted.
+    pub(crate) fn add(&mut self, other: &Tally) {
+        for (mine, theirs) in self.path_lengths.iter_mut().zip(other.path_lengths) {
+            *mine += theirs;
+        }
+        self.failed_searches += other.failed_searches;
+    }
+}
+
+/// A snapshot of a map's inner workings, from `stats()`.
+///
+/// Counts are since the map was made. They are exact while nobody writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Items moved from one of their buckets to the other to make room.
+    pub displacements: u64,
+    /// Inserts of new keys, by the length of the cuckoo path: `path_lengths[0]` found an empty slot at once.
+    pub path_lengths: [u64; MAX_HOPS + 1],
+    /// Searches for a path that found none within their budget: each made a segment grow, an item go to the
+    /// overflow, or a map of fixed capacity answer that it is full.
+    pub failed_searches: u64,
+    /// Times a reader noticed that something moved under it and read again.
+    pub read_retries: u64,
+    /// Segments: tables with a writer lock each.
+    pub segments: usize,
+    /// Segments replaced by two of the same size.
+    pub splits: u64,
+    /// Segments replaced by a larger one.
+    pub doublings: u64,
+    /// Items that neither bucket had room for, in a list that only searches for absent keys pay for.
+    pub overflow: usize,
+    /// The longest time that a segment was locked to grow: what the unluckiest write waited for.
+    pub longest_write_pause: Duration,
+}

@@ -1,0 +1,88 @@
+//! Striped optimistic version counters (MemC3, section 3.3): how a reader notices that an item moved.
+//!
+//! A bucket *pair* maps to one stripe, so that one counter covers both places an item can be in. Only the holder
+//! of the segment's lock writes a stripe [I5]; it is odd exactly while an item of one of its pairs is being
+//! written in more than one step [I4]. 64 bits never wrap under a descheduled reader.
+
+use crate::sync::{AtomicU64, Ordering, fence, step};
+
+/// A version as a reader saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+impl Version {
+    /// No version that a reader could start from: odd, and larger than any.
+    pub(crate) const UNREAD: Self = Version(u64::MAX);
+
+    /// A write to one of the stripe's pairs was under way.
+    #[inline(always)]
+    pub(crate) fn is_odd(self) -> bool {
+        self.0 % 2 == 1
+    }
+}
+
+/// [R2]: the version before anything else is read.
+#[inline(always)]
+pub(crate) fn begin(stripe: &AtomicU64) -> Version {
+    // Acquire: pairs with the Release of `Moving`'s drop [W5]: an even version shows all the moves before it.
+    Version(stripe.load(Ordering::Acquire))
+}
+
+/// [R4]: whether the version is still the one that was read before.
+#[inline(always)]
+pub(crate) fn unchanged(stripe: &AtomicU64, version: Version) -> bool {
+    // Acquire fence: pairs with the Release fence in `Moving::start` and `publish_departures`: having read
+    // anything a writer stored after its fence, the load below sees its version.
+    fence(Ordering::Acquire);
+    stripe.load(Ordering::Relaxed) == version.0
+}
+
+/// Makes readers of a stripe read again: an item has left a slot that others will reuse.
+///
+/// A reader that matched the departed item's tag may still read the slot's words. Whatever has this tag in this
+/// bucket has this pair and this stripe, so the reader validates against the counter that is bumped here.
+#[inline]
+pub(crate) fn note_departure(stripe: &AtomicU64) {
+    // Relaxed: only the lock's holder stores; ordered before any later item's words by `publish_departures`.
+    let version = stripe.load(Ordering::Relaxed);
+    debug_assert!(version % 2 == 0, "a departure during another write [I4]");
+    stripe.store(version + 2, Ordering::Relaxed);
+}
+
+/// Orders all departures so far before the words of an item that is about to be written over one of them.
+#[inline]
+pub(crate) fn publish_departures() {
+    // Release: pairs with the Acquire fence in `unchanged`: who reads a new word sees the old item's departure.
+    fence(Ordering::Release);
+}
+
+/// While this lives its stripe is odd; a panic cannot leave it so.
+#[derive(Debug)]
+pub(crate) struct Moving<'a> {
+    stripe: &'a AtomicU64,
+}
+
+impl<'a> Moving<'a> {
+    /// Makes the stripe odd. Call only with the segment's lock held [I5].
+    #[inline]
+    pub(crate) fn start(stripe: &'a AtomicU64) -> Self {
+        // Relaxed: only the lock's holder stores.
+        let version = stripe.load(Ordering::Relaxed);
+        debug_assert!(version % 2 == 0, "two writes in flight in one stripe [I4]");
+        stripe.store(version + 1, Ordering::Relaxed);
+        // Release: pairs with the Acquire fence in `unchanged`: who reads anything of this write sees it odd.
+        fence(Ordering::Release);
+        step();
+        Moving { stripe }
+    }
+}
+
+impl Drop for Moving<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        step();
+        let version = self.stripe.load(Ordering::Relaxed);
+        // Release: pairs with the Acquire in `begin`: who starts at this version sees the whole write.
+        self.stripe.store(version + 1, Ordering::Release);
+    }
+}

@@ -1,0 +1,118 @@
+//! From a key's hash to its place: prefix, bucket, tag, alternate bucket. Pure functions.
+//!
+//! One 64-bit hash is cut into independent parts: the high half, the *prefix*, selects the segment by its top
+//! bits and the tag by its low bits; the low half selects the bucket. Buckets are selected by multiplication
+//! (Lemire, "Fast random integer generation in an interval", 2019), so that any number of buckets will do.
+
+/// Where a key belongs, in every table: see [`Place`] for one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    /// Any digest, to fill an array with.
+    pub(crate) const ZERO: Self = Digest(0);
+
+    /// Finalizes a hasher's output with a folded multiply (as in wyhash and foldhash), so that hashers that
+    /// leave bits unmixed, even the identity on integers, fill the table evenly.
+    #[inline]
+    pub(crate) fn new(hash: u64) -> Self {
+        // The constant is pi's fraction made odd: any odd, irregular 64-bit number will do.
+        let wide = u128::from(hash ^ 0x2431_88F3_A713_55B9) * 0x243F_6A88_85A3_08D3_u128;
+        Digest((wide as u64) ^ ((wide >> 64) as u64))
+    }
+
+    /// The half that selects the segment; segments cover ranges of it.
+    #[inline]
+    pub(crate) fn prefix(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// The 1-byte tag, 1..=255: 0 marks an empty slot [I7].
+    #[inline]
+    pub(crate) fn tag(self) -> u8 {
+        // The prefix's low 16 bits: only a directory of more than 65,536 entries looks at them.
+        1 + ((((self.0 >> 32) & 0xFFFF) * 255) >> 16) as u8
+    }
+
+    /// The first bucket of two, among `buckets`.
+    #[inline]
+    pub(crate) fn bucket(self, buckets: u32) -> u32 {
+        scale(self.0 as u32, buckets)
+    }
+}
+
+/// `fraction / 2^32 * n`: maps a uniform 32-bit number to `0..n`.
+#[inline]
+pub(crate) fn scale(fraction: u32, n: u32) -> u32 {
+    ((u64::from(fraction) * u64::from(n)) >> 32) as u32
+}
+
+/// The other bucket of an item: a function of bucket and tag only, and its own inverse [I2].
+///
+/// The two buckets of an item sum to a number that its tag selects, modulo the number of buckets. MemC3 xors
+/// instead, which needs a power of two.
+#[inline]
+pub(crate) fn alternate(bucket: u32, tag: u8, buckets: u32) -> u32 {
+    // Spread the tags over the whole 32-bit range (Knuth's multiplicative constant).
+    let sum = scale(u32::from(tag).wrapping_mul(0x9E37_79B1), buckets);
+    let other = sum.wrapping_sub(bucket);
+    if sum < bucket { other.wrapping_add(buckets) } else { other }
+}
+
+/// A key's two buckets and tag in a table of a given size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The bucket its hash selects.
+    pub(crate) first: u32,
+    /// That bucket's alternate.
+    pub(crate) second: u32,
+    /// What its slot's tag says.
+    pub(crate) tag: u8,
+}
+
+impl Place {
+    /// The place of `digest` among `buckets`.
+    #[inline]
+    pub(crate) fn new(digest: Digest, buckets: u32) -> Self {
+        let (first, tag) = (digest.bucket(buckets), digest.tag());
+        Place { first, second: alternate(first, tag, buckets), tag }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternate_is_its_own_inverse_and_stays_in_range() {
+        for buckets in [1, 2, 3, 7, 64, 1000, 1024, u32::MAX >> 2] {
+            for tag in 1..=255 {
+                for bucket in [0, 1, 2, 3, 500, 999, buckets / 2, buckets - 1] {
+                    let bucket = bucket % buckets;
+                    let other = alternate(bucket, tag, buckets);
+                    assert!(other < buckets);
+                    assert_eq!(alternate(other, tag, buckets), bucket, "{bucket} of {buckets}, tag {tag}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tags_are_never_zero_and_nearly_uniform() {
+        let mut seen = [0_u32; 256];
+        for key in 0..255_000 {
+            seen[usize::from(Digest::new(key).tag())] += 1;
+        }
+        assert_eq!(seen[0], 0);
+        assert!(seen[1..].iter().all(|&n| (800..1200).contains(&n)), "{seen:?}");
+    }
+
+    #[test]
+    fn sequential_integers_fill_buckets_evenly() {
+        let mut seen = [0_u32; 1000];
+        for key in 0..1_000_000 {
+            seen[Digest::new(key).bucket(1000) as usize] += 1;
+        }
+        assert!(seen.iter().all(|&n| (800..1200).contains(&n)), "{seen:?}");
+    }
+}

@@ -1,0 +1,130 @@
+//! The options of both maps.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::engine::{CapacityError, Options, Shape};
+
+/// Which map a [`Builder`] builds. Sealed.
+pub trait Kind<S>: sealed::FromShape<S> {}
+
+impl<T: sealed::FromShape<S>, S> Kind<S> for T {}
+
+pub(crate) mod sealed {
+    use crate::engine::{CapacityError, Shape};
+
+    /// Seals [`Kind`](super::Kind).
+    pub trait FromShape<S> {
+        /// The map.
+        type Map;
+
+        /// An empty map of this shape, made for `requested` entries.
+        fn from_shape(shape: Shape, requested: usize, hasher: S) -> Result<Self::Map, CapacityError>;
+    }
+}
+
+/// Builds a [`HashMap`](crate::HashMap).
+pub struct HashMapKind<K, V>(PhantomData<fn() -> (K, V)>);
+
+/// Builds an [`InlineMap`](crate::InlineMap).
+pub struct InlineMapKind<K, V>(PhantomData<fn() -> (K, V)>);
+
+impl<K, V> fmt::Debug for HashMapKind<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HashMapKind")
+    }
+}
+
+impl<K, V> fmt::Debug for InlineMapKind<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InlineMapKind")
+    }
+}
+
+/// The options of a map, from [`HashMap::builder`](crate::HashMap::builder) and
+/// [`InlineMap::builder`](crate::InlineMap::builder).
+///
+/// ```
+/// let map: koel::HashMap<u64, String> = koel::HashMap::builder().capacity(1000).build();
+/// assert!(map.capacity() >= 1000);
+///
+/// let bounded: koel::InlineMap<u64, u64> = koel::InlineMap::builder().fixed_capacity(1000).build();
+/// assert!((1000..=1080).contains(&bounded.capacity()));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder<T, S> {
+    options: Options,
+    hasher: S,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T, S> Builder<T, S> {
+    pub(crate) fn new(hasher: S) -> Self {
+        Builder { options: Options::default(), hasher, kind: PhantomData }
+    }
+
+    /// Room for `entries` from the start; the map grows when it has more. In entries.
+    pub fn capacity(mut self, entries: usize) -> Self {
+        (self.options.capacity, self.options.fixed) = (entries, false);
+        self
+    }
+
+    /// A map that never grows: any `entries` different keys fit, in at most 1.08 slots for each (from about a
+    /// thousand on), and what comes after them is handed back. In entries.
+    ///
+    /// It has fewer and larger segments than a growing map, and so fewer locks for writers.
+    pub fn fixed_capacity(mut self, entries: usize) -> Self {
+        (self.options.capacity, self.options.fixed) = (entries, true);
+        self
+    }
+
+    /// The hash function.
+    pub fn hasher<S2>(self, hasher: S2) -> Builder<T, S2> {
+        Builder { options: self.options, hasher, kind: PhantomData }
+    }
+
+    /// How many slots a segment may have, rounded up to whole buckets of four: 4,096 in a map that grows, 65,536 in
+    /// one of fixed capacity.
+    ///
+    /// A growing map's segments split beyond it, and a write may have to wait for one segment's split. More slots
+    /// make fewer segments; as many slots as the map has make it one MemC3 table with 8,192 version counters and
+    /// one writer at a time.
+    pub fn segment_slots(mut self, slots: usize) -> Self {
+        self.options.segment_slots = Some(slots);
+        self
+    }
+
+    /// Whether to ask the system for huge pages for the segments that the map starts with: fewer TLB misses in
+    /// tables of many megabytes, at the price of touching memory 2 MiB at a time. Off by default; advice only, and
+    /// only on Linux.
+    pub fn huge_pages(mut self, yes: bool) -> Self {
+        self.options.huge_pages = yes;
+        self
+    }
+
+    /// Builds the map.
+    ///
+    /// # Panics
+    ///
+    /// Where [`Builder::try_build`] returns an error, with its message.
+    pub fn build(self) -> T::Map
+    where
+        T: Kind<S>,
+    {
+        self.try_build().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Builds the map.
+    ///
+    /// # Errors
+    ///
+    /// If the capacity is beyond the limit, or there is no memory for it.
+    pub fn try_build(self) -> Result<T::Map, CapacityError>
+    where
+        T: Kind<S>,
+    {
+        let shape = Shape::new(self.options)?;
+        T::from_shape(shape, self.options.capacity, self.hasher)
+    }
+}

@@ -1,0 +1,288 @@
+//! [`HashMap`]: the whole map; what is done to its entries is on [`Pinned`](super::Pinned).
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+
+use ahash::RandomState;
+
+use super::builder::sealed::FromShape;
+use super::table::Table;
+use super::{Builder, HashMapKind, IntoIter, Pinned, PinnedOwned};
+use crate::engine::{CapacityError, Shape, Stats};
+use crate::hash::Digest;
+
+/// A concurrent hash map whose entries are behind pointers: reads return references.
+///
+/// Readers take no lock, write no shared memory and never wait, not even for a writer that the system has suspended
+/// in the middle of moving an entry. Writers lock one segment of some thousand slots. All operations are on a pinned
+/// view, [`HashMap::pin`]; what they return lives as long as the view.
+///
+/// ```
+/// let map = koel::HashMap::new();
+/// let pin = map.pin();
+/// pin.insert("koel", 1);
+/// assert_eq!(pin.get("koel"), Some(&1));
+/// assert_eq!(pin.remove("koel"), Some(&1));
+/// ```
+///
+/// # When to pick something else
+///
+/// Keys and values that are small plain data are faster and smaller in an [`InlineMap`](crate::InlineMap). A map that
+/// one thread uses at a time is better off as a `std::collections::HashMap`. Values that are changed in place under
+/// a lock ask for a `dashmap`; here a change makes a new entry.
+///
+/// # Memory
+///
+/// Nine bytes a slot and an allocation for each entry; a growing map is between 48% and 95% full. Removed entries are
+/// freed when no pin older than the removal lives: a pin that is held for long holds up what is removed meanwhile.
+/// Tables that were grown out of are kept for further growth until [`Pinned::shrink_to_fit`].
+///
+/// # Panics in your code
+///
+/// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation. A panic in the `Drop`
+/// of an entry that was removed or replaced is reported by the panic hook and goes no further: such entries are
+/// dropped later, by whichever operation of whichever thread finds that nobody looks at them any more.
+///
+/// # Source
+///
+/// MemC3 (Fan, Andersen and Kaminsky, NSDI 2013, section 3), with the breadth-first path search of Li et al. (EuroSys
+/// 2014, section 4.3.2) and a directory of segments for growth.
+pub struct HashMap<K, V, S = RandomState> {
+    pub(super) table: Table<K, V>,
+    pub(super) hasher: S,
+}
+
+impl<K, V> HashMap<K, V> {
+    /// An empty map: one bucket, no entries.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// A map with room for `entries`, which grows when it has more.
+    ///
+    /// # Panics
+    ///
+    /// Where [`HashMap::try_with_capacity`] returns an error, with its message.
+    #[must_use]
+    pub fn with_capacity(entries: usize) -> Self {
+        Self::builder().capacity(entries).build()
+    }
+
+    /// A map with room for `entries`, which grows when it has more.
+    ///
+    /// # Errors
+    ///
+    /// If so many entries are beyond the limit, which the error names, or there is no memory for them.
+    ///
+    /// ```
+    /// let error = koel::HashMap::<u64, u64>::try_with_capacity(usize::MAX).unwrap_err();
+    /// assert_eq!(error.requested, usize::MAX);
+    /// ```
+    pub fn try_with_capacity(entries: usize) -> Result<Self, CapacityError> {
+        Self::builder().capacity(entries).try_build()
+    }
+
+    /// A builder, for options beyond the capacity.
+    pub fn builder() -> Builder<HashMapKind<K, V>, RandomState> {
+        Builder::new(RandomState::new())
+    }
+}
+
+impl<K, V, S> HashMap<K, V, S> {
+    /// An empty map with this hash function. It should be keyed at random if others choose the map's keys.
+    #[must_use]
+    pub fn with_hasher(hasher: S) -> Self {
+        Self::with_capacity_and_hasher(0, hasher)
+    }
+
+    /// A map with room for `entries` and this hash function.
+    ///
+    /// # Panics
+    ///
+    /// Where [`HashMap::try_with_capacity_and_hasher`] returns an error, with its message.
+    #[must_use]
+    pub fn with_capacity_and_hasher(entries: usize, hasher: S) -> Self {
+        Builder::<HashMapKind<K, V>, S>::new(hasher).capacity(entries).build()
+    }
+
+    /// A map with room for `entries` and this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`HashMap::try_with_capacity`].
+    pub fn try_with_capacity_and_hasher(entries: usize, hasher: S) -> Result<Self, CapacityError> {
+        Builder::<HashMapKind<K, V>, S>::new(hasher).capacity(entries).try_build()
+    }
+
+    /// A view of the map for this thread, on which the operations are.
+    ///
+    /// While it lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations
+    /// as you like; it is not `Send`: see [`HashMap::pin_owned`].
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, K, V, S> {
+        Pinned::new(self, self.table.collector.enter())
+    }
+
+    /// A view of the map that may move between threads, for instance with a future across an `.await`. It costs
+    /// some tens of nanoseconds more than [`HashMap::pin`].
+    ///
+    /// ```
+    /// fn is_send<T: Send>(_: &T) {}
+    /// let map: koel::HashMap<u64, u64> = koel::HashMap::new();
+    /// let pin = map.pin_owned();
+    /// is_send(&pin);
+    /// pin.insert(1, 2);
+    /// ```
+    pub fn pin_owned(&self) -> PinnedOwned<'_, K, V, S> {
+        Pinned::new(self, self.table.collector.enter_owned())
+    }
+
+    /// How many entries there are: exact while nobody writes. Looks at every segment.
+    pub fn len(&self) -> usize {
+        self.pin().len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many slots there are.
+    pub fn capacity(&self) -> usize {
+        self.pin().capacity()
+    }
+
+    /// Entries by slots, 0 to 1 (a little more when there is overflow).
+    pub fn load_factor(&self) -> f64 {
+        self.pin().load_factor()
+    }
+
+    /// Bytes that the map has from the allocator: tables, those kept for further growth, and entries; but not what
+    /// keys and values own elsewhere, nor entries that are removed and not yet freed.
+    pub fn memory_usage(&self) -> usize {
+        self.table.memory_usage()
+    }
+
+    /// What the map can tell of its inner workings. Locks one segment after the other.
+    pub fn stats(&self) -> Stats {
+        self.pin().stats()
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Removes all entries, one segment after the other.
+    pub fn clear(&self) {
+        self.pin().clear();
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
+    /// Makes room for `additional` more entries, as [`Pinned::reserve`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for them.
+    pub fn reserve(&self, additional: usize) {
+        self.pin().reserve(additional);
+    }
+
+    /// Gives back memory, as [`Pinned::shrink_to_fit`].
+    pub fn shrink_to_fit(&self) {
+        self.pin().shrink_to_fit();
+    }
+}
+
+impl<K, V, S: BuildHasher> HashMap<K, V, S> {
+    /// Where a key belongs.
+    #[inline]
+    pub(super) fn digest<Q: ?Sized + Hash>(&self, key: &Q) -> Digest {
+        Digest::new(self.hasher.hash_one(key))
+    }
+}
+
+impl<K, V, S> FromShape<S> for HashMapKind<K, V> {
+    type Map = HashMap<K, V, S>;
+
+    fn from_shape(shape: Shape, requested: usize, hasher: S) -> Result<Self::Map, CapacityError> {
+        Ok(HashMap { table: Table::new(shape, requested)?, hasher })
+    }
+}
+
+impl<K, V, S: Default> Default for HashMap<K, V, S> {
+    fn default() -> Self {
+        Self::with_hasher(S::default())
+    }
+}
+
+impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pin().fmt(f)
+    }
+}
+
+/// Copies every entry that is present throughout; the copy has room for as many.
+impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K, V, S> {
+    fn clone(&self) -> Self {
+        let pin = self.pin();
+        let copy = match self.table.directory.fixed_capacity() {
+            Some(entries) => {
+                Builder::<HashMapKind<K, V>, S>::new(self.hasher.clone()).fixed_capacity(entries).build()
+            }
+            None => Self::with_capacity_and_hasher(pin.len(), self.hasher.clone()),
+        };
+        copy.pin().extend(pin.iter().map(|(key, value)| (key.clone(), value.clone())));
+        copy
+    }
+}
+
+/// Equal if they have the same keys with equal values; both should be quiet.
+impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> {
+    fn eq(&self, other: &Self) -> bool {
+        let (mine, theirs) = (self.pin(), other.pin());
+        mine.len() == theirs.len() && mine.iter().all(|(key, value)| theirs.get(key) == Some(value))
+    }
+}
+
+impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
+
+impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
+        let mut map = Self::default();
+        map.extend(iter);
+        map
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for HashMap<K, V, S> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
+        self.pin().extend(iter);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
+        self.pin().extend(iter);
+    }
+}
+
+impl<K, V, S> IntoIterator for HashMap<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = IntoIter<K, V>;
+
+    fn into_iter(self) -> IntoIter<K, V> {
+        IntoIter::new(self.table)
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, const N: usize> From<[(K, V); N]> for HashMap<K, V, S>
+where
+    S: Default,
+{
+    fn from(pairs: [(K, V); N]) -> Self {
+        pairs.into_iter().collect()
+    }
+}

@@ -1,0 +1,121 @@
+//! Walks over an [`InlineMap`](super::InlineMap): a segment is copied under its lock, and yielded without.
+
+use core::fmt;
+use core::iter::FusedIterator;
+
+use bytemuck::Pod;
+
+use super::inline_map::Slots;
+
+/// Iterator over copies of a map's entries: from [`InlineMap::iter`](super::InlineMap::iter).
+pub struct InlineIter<'m, K: Pod, V: Pod> {
+    slots: &'m Slots<K, V>,
+    items: Vec<(K, V)>,
+    /// The prefix at which the next segment begins; 2^32 at the end.
+    cursor: u64,
+}
+
+impl<'m, K: Pod, V: Pod> InlineIter<'m, K, V> {
+    pub(super) fn new(slots: &'m Slots<K, V>) -> Self {
+        InlineIter { slots, items: Vec::new(), cursor: 0 }
+    }
+}
+
+impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        loop {
+            if let Some(item) = self.items.pop() {
+                return Some(item);
+            }
+            self.cursor = self.slots.snapshot(self.cursor, &mut self.items)?;
+        }
+    }
+}
+
+/// Iterator over a map's keys: from [`InlineMap::keys`](super::InlineMap::keys).
+#[derive(Debug)]
+pub struct InlineKeys<'m, K: Pod, V: Pod>(InlineIter<'m, K, V>);
+
+impl<'m, K: Pod, V: Pod> InlineKeys<'m, K, V> {
+    pub(super) fn new(iter: InlineIter<'m, K, V>) -> Self {
+        InlineKeys(iter)
+    }
+}
+
+impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
+    type Item = K;
+
+    #[inline]
+    fn next(&mut self) -> Option<K> {
+        self.0.next().map(|(key, _)| key)
+    }
+}
+
+/// Iterator over a map's values: from [`InlineMap::values`](super::InlineMap::values).
+#[derive(Debug)]
+pub struct InlineValues<'m, K: Pod, V: Pod>(InlineIter<'m, K, V>);
+
+impl<'m, K: Pod, V: Pod> InlineValues<'m, K, V> {
+    pub(super) fn new(iter: InlineIter<'m, K, V>) -> Self {
+        InlineValues(iter)
+    }
+}
+
+impl<K: Pod, V: Pod> Iterator for InlineValues<'_, K, V> {
+    type Item = V;
+
+    #[inline]
+    fn next(&mut self) -> Option<V> {
+        self.0.next().map(|(_, value)| value)
+    }
+}
+
+/// Iterator over copies of the entries that it removes: from [`InlineMap::drain`](super::InlineMap::drain).
+pub struct InlineDrain<'m, K: Pod, V: Pod>(InlineIter<'m, K, V>);
+
+impl<'m, K: Pod, V: Pod> InlineDrain<'m, K, V> {
+    pub(super) fn new(slots: &'m Slots<K, V>) -> Self {
+        InlineDrain(InlineIter::new(slots))
+    }
+}
+
+impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        let InlineDrain(InlineIter { slots, items, cursor }) = self;
+        loop {
+            if let Some(item) = items.pop() {
+                return Some(item);
+            }
+            *cursor = slots.take(*cursor, items)?;
+        }
+    }
+}
+
+impl<K: Pod, V: Pod> Drop for InlineDrain<'_, K, V> {
+    fn drop(&mut self) {
+        self.for_each(drop);
+    }
+}
+
+impl<K: Pod, V: Pod> FusedIterator for InlineIter<'_, K, V> {}
+impl<K: Pod, V: Pod> FusedIterator for InlineKeys<'_, K, V> {}
+impl<K: Pod, V: Pod> FusedIterator for InlineValues<'_, K, V> {}
+impl<K: Pod, V: Pod> FusedIterator for InlineDrain<'_, K, V> {}
+
+impl<K: Pod, V: Pod> fmt::Debug for InlineIter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineIter").finish_non_exhaustive()
+    }
+}
+
+impl<K: Pod, V: Pod> fmt::Debug for InlineDrain<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineDrain").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,680 @@
+//! [`InlineMap`]: keys and values in the slots themselves.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+
+use ahash::RandomState;
+use bytemuck::Pod;
+
+use super::builder::sealed::FromShape;
+use super::{
+    Builder, Compute, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues, Occupied, Operation,
+};
+use crate::engine::{BATCH, CapacityError, Directory, Found, Inline, NoRoom, Shape, Stats, Writing};
+use crate::hash::Digest;
+
+/// The message of a panic that `checked_insert` avoids.
+const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
+                    `checked_insert` hands back what does not fit";
+
+pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
+
+/// A concurrent hash map for small plain data, held in the slots themselves: reads return copies.
+///
+/// No allocation and no reclamation for an entry, no pin, no pointer to follow. Readers take no lock, write no shared
+/// memory and never wait, not even for a writer that the system has suspended in the middle of a write; a reader that
+/// notices a change under it reads again.
+///
+/// ```
+/// let map = koel::InlineMap::new();
+/// map.insert(1_u64, 10_u64);
+/// assert_eq!(map.get(&1), Some(10));
+/// assert_eq!(map.update(1, |value| value + 1), Some(11));
+/// ```
+///
+/// # When to pick something else
+///
+/// Keys and values must be [`Pod`]: integers, floats, arrays of them, and `#[repr(C)]` structs that derive it. Anything
+/// that owns memory, and anything much larger than a cache line, belongs into a [`HashMap`](crate::HashMap).
+///
+/// # Memory
+///
+/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a growing map is between 48%
+/// and 95% full. Tables that were grown out of are used again for further growth, or freed with the map. A value that
+/// shares its 8-byte words with nothing but its key is replaced by a single store; a longer one takes a copy.
+///
+/// # Panics in your code
+///
+/// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation.
+pub struct InlineMap<K: Pod, V: Pod, S = RandomState> {
+    pub(super) slots: Slots<K, V>,
+    hasher: S,
+    /// Copies of keys and values go to and come from any thread.
+    entries: PhantomData<*mut (K, V)>,
+}
+
+// SAFETY: the copies go with the map.
+unsafe impl<K: Pod + Send, V: Pod + Send, S: Send> Send for InlineMap<K, V, S> {}
+// SAFETY: through a shared map, copies are put in by one thread and taken by another, and keys compared by both.
+unsafe impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> Sync for InlineMap<K, V, S> {}
+
+impl<K: Pod, V: Pod> InlineMap<K, V> {
+    /// An empty map: one bucket.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// A map with room for `entries`, which grows when it has more.
+    ///
+    /// # Panics
+    ///
+    /// Where [`InlineMap::try_with_capacity`] returns an error, with its message.
+    #[must_use]
+    pub fn with_capacity(entries: usize) -> Self {
+        Self::builder().capacity(entries).build()
+    }
+
+    /// A map with room for `entries`, which grows when it has more.
+    ///
+    /// # Errors
+    ///
+    /// If so many entries are beyond the limit, which the error names, or there is no memory for them.
+    pub fn try_with_capacity(entries: usize) -> Result<Self, CapacityError> {
+        Self::builder().capacity(entries).try_build()
+    }
+
+    /// A builder, for options beyond the capacity.
+    pub fn builder() -> Builder<InlineMapKind<K, V>, RandomState> {
+        Builder::new(RandomState::new())
+    }
+}
+
+impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
+    /// An empty map with this hash function. It should be keyed at random if others choose the map's keys.
+    #[must_use]
+    pub fn with_hasher(hasher: S) -> Self {
+        Self::with_capacity_and_hasher(0, hasher)
+    }
+
+    /// A map with room for `entries` and this hash function.
+    ///
+    /// # Panics
+    ///
+    /// Where [`InlineMap::try_with_capacity_and_hasher`] returns an error, with its message.
+    #[must_use]
+    pub fn with_capacity_and_hasher(entries: usize, hasher: S) -> Self {
+        Builder::<InlineMapKind<K, V>, S>::new(hasher).capacity(entries).build()
+    }
+
+    /// A map with room for `entries` and this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`InlineMap::try_with_capacity`].
+    pub fn try_with_capacity_and_hasher(entries: usize, hasher: S) -> Result<Self, CapacityError> {
+        Builder::<InlineMapKind<K, V>, S>::new(hasher).capacity(entries).try_build()
+    }
+
+    /// How many entries there are: exact while nobody writes. Looks at every segment.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many slots there are.
+    pub fn capacity(&self) -> usize {
+        self.slots.slots()
+    }
+
+    /// Entries by slots, 0 to 1 (a little more when there is overflow).
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.capacity() as f64
+    }
+
+    /// Bytes that the map has from the allocator, tables that are kept for further growth included.
+    pub fn memory_usage(&self) -> usize {
+        self.slots.memory_usage()
+    }
+
+    /// What the map can tell of its inner workings. Locks one segment after the other.
+    pub fn stats(&self) -> Stats {
+        self.slots.stats()
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Walks over copies of all entries, in no particular order.
+    ///
+    /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is
+    /// inserted and removed meanwhile and however the map grows; others are seen at most once. Entries are copied
+    /// under the lock of one segment at a time, and no lock is held while you look at them.
+    ///
+    /// # Panics
+    ///
+    /// In a closure of `compute` or its kin that runs on the same map.
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u64, u64> = (0..100).map(|i| (i, i * i)).collect();
+    /// assert_eq!(map.iter().map(|(_, square)| square).max(), Some(99 * 99));
+    /// ```
+    pub fn iter(&self) -> InlineIter<'_, K, V> {
+        InlineIter::new(&self.slots)
+    }
+
+    /// Walks over all keys, as [`InlineMap::iter`].
+    pub fn keys(&self) -> InlineKeys<'_, K, V> {
+        InlineKeys::new(self.iter())
+    }
+
+    /// Walks over all values, as [`InlineMap::iter`].
+    pub fn values(&self) -> InlineValues<'_, K, V> {
+        InlineValues::new(self.iter())
+    }
+
+    /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
+    /// iterator is dropped.
+    pub fn drain(&self) -> InlineDrain<'_, K, V> {
+        InlineDrain::new(&self.slots)
+    }
+
+    /// Removes all entries, one segment after the other.
+    pub fn clear(&self) {
+        drop(self.drain());
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
+    #[inline(always)]
+    fn digest(&self, key: &K) -> Digest {
+        Digest::new(self.hasher.hash_one(key))
+    }
+
+    /// The value of a key. Two tag words and one slot are read; nothing is written.
+    #[inline]
+    pub fn get(&self, key: &K) -> Option<V> {
+        self.get_key_value(key).map(|(_, value)| value)
+    }
+
+    /// The key, as it is in the map, and its value.
+    #[inline]
+    pub fn get_key_value(&self, key: &K) -> Option<(K, V)> {
+        self.slots.find(self.digest(key), |(other, _)| other == *key)
+    }
+
+    /// Whether the key is present.
+    #[inline]
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.get_key_value(key).is_some()
+    }
+
+    /// Whether the key may be present, judged by its 1-byte tag alone: false is certain; true is wrong for about one
+    /// absent key in thirty-two in a full map. Reads two tag words and no slot.
+    #[inline]
+    pub fn may_contain(&self, key: &K) -> bool {
+        self.slots.may_contain(self.digest(key))
+    }
+
+    /// The values of many keys: `out[i]` becomes that of `keys[i]`.
+    ///
+    /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in tables larger
+    /// than the caches several times as fast as so many [`InlineMap::get`]s. Each look-up is one of its own; together
+    /// they are no snapshot.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10), (2, 20)]);
+    /// let mut values = [None; 3];
+    /// map.get_many(&[2, 3, 1], &mut values);
+    /// assert_eq!(values, [Some(20), None, Some(10)]);
+    /// ```
+    #[inline]
+    pub fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            self.find_batch(keys, |i, item| out[i] = item.map(|(_, value)| value));
+        }
+    }
+
+    /// Whether many keys are present: `out[i]` becomes what `contains_key(&keys[i])` would be, at the price of
+    /// [`InlineMap::get_many`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[inline]
+    pub fn contains_many(&self, keys: &[K], out: &mut [bool]) {
+        assert_eq!(keys.len(), out.len(), "contains_many: as many places for answers as keys");
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            self.find_batch(keys, |i, item| out[i] = item.is_some());
+        }
+    }
+
+    #[inline(always)]
+    fn find_batch(&self, keys: &[K], report: impl FnMut(usize, Option<(K, V)>)) {
+        let mut digests = [Digest::ZERO; BATCH];
+        for (digest, key) in digests.iter_mut().zip(keys) {
+            *digest = self.digest(key);
+        }
+        self.slots.find_batch(&digests[..keys.len()], |i, (key, _)| key == keys[i], report);
+    }
+
+    /// Hashes a key, locks its segment and finds it.
+    #[inline]
+    fn place(&self, key: &K) -> Place<'_, K, V> {
+        let digest = self.digest(key);
+        let (writing, found) = self.slots.lock_and_find(digest, |(other, _)| other == *key);
+        Place { writing, digest, found }
+    }
+
+    /// Puts a new entry where none is.
+    #[inline]
+    fn add(&self, place: Place<'_, K, V>, key: K, value: V) -> Result<(), NoRoom> {
+        self.slots.insert(place.writing, place.digest, (key, value), |(key, _)| self.digest(&key))
+    }
+
+    fn must_add(&self, place: Place<'_, K, V>, key: K, value: V) -> V {
+        self.add(place, key, value).unwrap_or_else(|NoRoom| panic!("{FULL}"));
+        value
+    }
+
+    /// Inserts a value, and returns the one that the key had; the key that is there stays.
+    ///
+    /// # Panics
+    ///
+    /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
+    /// [`InlineMap::checked_insert`].
+    #[inline]
+    pub fn insert(&self, key: K, value: V) -> Option<V> {
+        self.checked_insert(key, value).unwrap_or_else(|_| panic!("{FULL}"))
+    }
+
+    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
+    /// The map is as it was.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
+    /// let full = (0..9).find_map(|i| map.checked_insert(i, i).err()).unwrap();
+    /// assert!(!map.contains_key(&full.key) && map.len() >= 2);
+    /// ```
+    #[inline]
+    pub fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
+        let mut place = self.place(&key);
+        if place.found.is_some() {
+            return Ok(place.replace(value).map(|(_, old)| old));
+        }
+        self.add(place, key, value).map(|()| None).map_err(|NoRoom| Full { key, value })
+    }
+
+    /// Inserts a value unless the key is there, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`Occupied`] if the key is there: with its value, and the one that was not inserted.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`InlineMap::insert`].
+    pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
+        let place = self.place(&key);
+        match place.current() {
+            Some((_, current)) => Err(Occupied { current, not_inserted: value }),
+            None => Ok(self.must_add(place, key, value)),
+        }
+    }
+
+    /// The value of a key, after inserting `value` if it was absent.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`InlineMap::insert`].
+    pub fn get_or_insert(&self, key: K, value: V) -> V {
+        self.get_or_insert_with(key, || value)
+    }
+
+    /// The value of a key, after inserting what `make` returns if it was absent.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment: no two threads make a value for one key.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`InlineMap::insert`]; if `make` panics or writes to the same map, which then is as it
+    /// was.
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
+        if let Some(value) = self.get(&key) {
+            return value;
+        }
+        let place = self.place(&key);
+        match place.current() {
+            Some((_, current)) => current,
+            None => self.must_add(place, key, make()),
+        }
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.
+    ///
+    /// `update` runs at most once, under the writer lock of the key's segment.
+    ///
+    /// # Panics
+    ///
+    /// If `update` panics or writes to the same map, which then is as it was.
+    pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
+        let mut place = self.place(&key);
+        let (_, current) = place.current()?;
+        let value = update(current);
+        place.replace(value);
+        Some(value)
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::update`], and as [`InlineMap::insert`] if there is no room.
+    pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
+        self.update_or_insert_with(key, update, || value)
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
+    /// value. One of the two runs, once, under the writer lock of the key's segment.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::update`], and as [`InlineMap::insert`] if there is no room.
+    ///
+    /// ```
+    /// let counts = koel::InlineMap::new();
+    /// for byte in *b"cuckoo" {
+    ///     counts.update_or_insert_with(byte, |n| n + 1, || 1_u64);
+    /// }
+    /// assert_eq!(counts.get(&b'c'), Some(2));
+    /// ```
+    pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
+        let mut place = self.place(&key);
+        match place.current() {
+            Some((_, current)) => {
+                let value = update(current);
+                place.replace(value);
+                value
+            }
+            None => self.must_add(place, key, make()),
+        }
+    }
+
+    /// Inserts, replaces or removes, as `f` decides upon seeing the value, if there is one.
+    ///
+    /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key from what it
+    /// sees to what it decides. It should be short; it may read the map, but not write to it.
+    ///
+    /// # Panics
+    ///
+    /// If `f` panics or writes to the same map; if it asks to remove an absent key; if there is no room, as
+    /// [`InlineMap::insert`]. The map then is as it was.
+    ///
+    /// ```
+    /// use koel::{Compute, InlineMap, Operation};
+    ///
+    /// let map = InlineMap::from([(1, 10)]);
+    /// let result = map.compute(1, |value| match value {
+    ///     Some(n) if n > 5 => Operation::Insert(n / 2),
+    ///     _ => Operation::Abort("nothing to halve"),
+    /// });
+    /// assert_eq!(result, Compute::Updated { old: (1, 10), new: (1, 5) });
+    /// ```
+    pub fn compute<T, F>(&self, key: K, f: F) -> Compute<K, V, T>
+    where
+        F: FnOnce(Option<V>) -> Operation<V, T>,
+    {
+        let mut place = self.place(&key);
+        let current = place.current();
+        match (f(current.map(|(_, value)| value)), current) {
+            (Operation::Abort(result), _) => Compute::Aborted(result),
+            (Operation::Insert(value), None) => Compute::Inserted(key, self.must_add(place, key, value)),
+            (Operation::Insert(value), Some(old)) => {
+                place.replace(value);
+                Compute::Updated { old, new: (old.0, value) }
+            }
+            (Operation::Remove, Some((key, value))) => {
+                place.remove();
+                Compute::Removed(key, value)
+            }
+            (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
+        }
+    }
+
+    /// Removes a key, and returns the value it had.
+    #[inline]
+    pub fn remove(&self, key: &K) -> Option<V> {
+        self.remove_entry(key).map(|(_, value)| value)
+    }
+
+    /// Removes a key, and returns it, as it was in the map, with the value it had.
+    #[inline]
+    pub fn remove_entry(&self, key: &K) -> Option<(K, V)> {
+        self.place(key).remove()
+    }
+
+    /// Removes a key if `condition` holds for its entry.
+    ///
+    /// `condition` runs at most once, under the writer lock of the key's segment.
+    ///
+    /// # Errors
+    ///
+    /// If the condition does not hold: the entry, which stays. `Ok(None)` says that there was none.
+    ///
+    /// # Panics
+    ///
+    /// If `condition` panics or writes to the same map, which then is as it was.
+    pub fn remove_if<F>(&self, key: &K, condition: F) -> Result<Option<(K, V)>, (K, V)>
+    where
+        F: FnOnce(&K, &V) -> bool,
+    {
+        let mut place = self.place(key);
+        match place.current() {
+            None => Ok(None),
+            Some((key, value)) if condition(&key, &value) => Ok(place.remove()),
+            Some(current) => Err(current),
+        }
+    }
+
+    /// Keeps the entries for which `keep` holds and removes the others.
+    ///
+    /// Sees each entry that is present throughout, with no lock held. If a value is replaced between `keep`'s verdict
+    /// and the removal, `keep` is asked again about the new one.
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        for (key, mut value) in self.iter() {
+            while !keep(&key, &value) {
+                let mut place = self.place(&key);
+                let Some((_, current)) = place.current() else { break };
+                if bytemuck::bytes_of(&current) == bytemuck::bytes_of(&value) {
+                    place.remove();
+                    break;
+                }
+                value = current;
+            }
+        }
+    }
+
+    /// Inserts all pairs. Room is made beforehand for as many as the iterator is sure to yield.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::insert`].
+    pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
+        let pairs = pairs.into_iter();
+        let (at_least, _) = pairs.size_hint();
+        if at_least > 1 && self.is_empty() {
+            self.reserve(at_least);
+        }
+        for (key, value) in pairs {
+            self.insert(key, value);
+        }
+    }
+
+    /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
+    /// fixed capacity stays as it is.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for them.
+    pub fn reserve(&self, additional: usize) {
+        let done = self.slots.reserve(additional, &|(key, _)| self.digest(&key));
+        assert!(done, "no memory for {additional} more entries");
+    }
+
+    /// Makes segments that have much more room than entries smaller. What they leave behind is kept for readers that
+    /// may still be at it, and used when the map grows again; [`InlineMap::release_unused`] frees it. A map of fixed
+    /// capacity keeps its slots.
+    pub fn shrink_to_fit(&self) {
+        self.slots.shrink(&|(key, _)| self.digest(&key));
+    }
+
+    /// Frees the tables that the map has grown or shrunk out of. Exclusive access proves that no reader is at them.
+    ///
+    /// ```
+    /// let mut map: koel::InlineMap<u64, u64> = (0..10_000).map(|i| (i, i)).collect();
+    /// map.retain(|key, _| *key < 10);
+    /// map.shrink_to_fit();
+    /// map.release_unused();
+    /// assert!(map.memory_usage() < 10_000);
+    /// ```
+    pub fn release_unused(&mut self) {
+        let unused = self.slots.drain_pool();
+        // SAFETY: `&mut self`: nobody else uses the map.
+        unsafe { unused.free() };
+    }
+}
+
+/// A locked segment, and where a key is in it.
+struct Place<'m, K: Pod, V: Pod> {
+    writing: Writing<'m, Inline<K, V>>,
+    digest: Digest,
+    found: Option<Found<Inline<K, V>>>,
+}
+
+impl<K: Pod, V: Pod> Place<'_, K, V> {
+    #[inline]
+    fn current(&self) -> Option<(K, V)> {
+        self.found.map(|found| self.writing.locked.item(found))
+    }
+
+    /// Replaces the value, and returns the entry as it was.
+    #[inline]
+    fn replace(&mut self, value: V) -> Option<(K, V)> {
+        let found = self.found?;
+        let old = self.writing.locked.item(found);
+        self.writing.locked.replace(found, (old.0, value));
+        Some(old)
+    }
+
+    /// Removes the entry, and returns it.
+    #[inline]
+    fn remove(&mut self) -> Option<(K, V)> {
+        let found = self.found.take()?;
+        let old = self.writing.locked.item(found);
+        self.writing.locked.remove(found);
+        Some(old)
+    }
+}
+
+impl<K: Pod, V: Pod, S> FromShape<S> for InlineMapKind<K, V> {
+    type Map = InlineMap<K, V, S>;
+
+    fn from_shape(shape: Shape, requested: usize, hasher: S) -> Result<Self::Map, CapacityError> {
+        Ok(InlineMap { slots: Directory::new(shape, requested)?, hasher, entries: PhantomData })
+    }
+}
+
+impl<K: Pod, V: Pod, S: Default> Default for InlineMap<K, V, S> {
+    fn default() -> Self {
+        Self::with_hasher(S::default())
+    }
+}
+
+impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// Copies every entry that is present throughout; the copy has room for as many.
+impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
+    fn clone(&self) -> Self {
+        let copy = match self.slots.fixed_capacity() {
+            Some(entries) => {
+                Builder::<InlineMapKind<K, V>, S>::new(self.hasher.clone()).fixed_capacity(entries).build()
+            }
+            None => Self::with_capacity_and_hasher(self.len(), self.hasher.clone()),
+        };
+        InlineMap::extend(&copy, self.iter());
+        copy
+    }
+}
+
+/// Equal if they have the same keys with equal values; both should be quiet.
+impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for InlineMap<K, V, S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().all(|(key, value)| other.get(&key) == Some(value))
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod + Eq, S: BuildHasher> Eq for InlineMap<K, V, S> {}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> for InlineMap<K, V, S> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
+        let map = Self::default();
+        InlineMap::extend(&map, iter);
+        map
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K, V, S> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
+        InlineMap::extend(self, iter);
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for &InlineMap<K, V, S> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
+        InlineMap::extend(self, iter);
+    }
+}
+
+impl<'m, K: Pod, V: Pod, S> IntoIterator for &'m InlineMap<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = InlineIter<'m, K, V>;
+
+    fn into_iter(self) -> InlineIter<'m, K, V> {
+        self.iter()
+    }
+}
+
+impl<K: Pod, V: Pod, S> IntoIterator for InlineMap<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = std::vec::IntoIter<(K, V)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter().collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default, const N: usize> From<[(K, V); N]> for InlineMap<K, V, S> {
+    fn from(pairs: [(K, V); N]) -> Self {
+        pairs.into_iter().collect()
+    }
+}

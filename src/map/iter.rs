@@ -1,0 +1,210 @@
+//! Walks over a [`HashMap`](super::HashMap): a segment's pointers are copied under its lock, and yielded without.
+
+use core::fmt;
+use core::iter::FusedIterator;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use super::table::{Entry, OwnedEntry, Table};
+use crate::engine::{Directory, Pointer};
+use crate::reclaim::Guard;
+
+type Entries<K, V> = Directory<Pointer<Entry<K, V>>>;
+
+/// The state of a walk: entries of the current segment, and where the next one begins.
+struct Walk<K, V> {
+    entries: Vec<NonNull<Entry<K, V>>>,
+    /// The prefix at which the next segment begins; 2^32 at the end.
+    cursor: u64,
+}
+
+impl<K, V> Walk<K, V> {
+    fn new() -> Self {
+        Walk { entries: Vec::new(), cursor: 0 }
+    }
+
+    /// The next entry; `fetch` appends the next segment's and says where the one after it begins.
+    #[inline]
+    fn next(
+        &mut self,
+        mut fetch: impl FnMut(u64, &mut Vec<NonNull<Entry<K, V>>>) -> Option<u64>,
+    ) -> Option<NonNull<Entry<K, V>>> {
+        loop {
+            if let Some(entry) = self.entries.pop() {
+                return Some(entry);
+            }
+            self.cursor = fetch(self.cursor, &mut self.entries)?;
+        }
+    }
+}
+
+/// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter).
+pub struct Iter<'p, K, V> {
+    directory: &'p Entries<K, V>,
+    walk: Walk<K, V>,
+}
+
+impl<'p, K, V> Iter<'p, K, V> {
+    /// The pinned view that `'p` borrows keeps the entries alive.
+    pub(super) fn new(directory: &'p Entries<K, V>) -> Self {
+        Iter { directory, walk: Walk::new() }
+    }
+}
+
+impl<'p, K, V> Iterator for Iter<'p, K, V> {
+    type Item = (&'p K, &'p V);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))?;
+        // SAFETY: it was in the table when its segment was copied, after the view that `'p` borrows was pinned.
+        Some(unsafe { Entry::deref(entry) }.pair())
+    }
+}
+
+impl<K, V> FusedIterator for Iter<'_, K, V> {}
+
+impl<K, V> fmt::Debug for Iter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}
+
+/// Iterator over a map's keys: from [`Pinned::keys`](super::Pinned::keys).
+#[derive(Debug)]
+pub struct Keys<'p, K, V>(Iter<'p, K, V>);
+
+impl<'p, K, V> Keys<'p, K, V> {
+    pub(super) fn new(iter: Iter<'p, K, V>) -> Self {
+        Keys(iter)
+    }
+}
+
+impl<'p, K, V> Iterator for Keys<'p, K, V> {
+    type Item = &'p K;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'p K> {
+        self.0.next().map(|(key, _)| key)
+    }
+}
+
+impl<K, V> FusedIterator for Keys<'_, K, V> {}
+
+/// Iterator over a map's values: from [`Pinned::values`](super::Pinned::values).
+#[derive(Debug)]
+pub struct Values<'p, K, V>(Iter<'p, K, V>);
+
+impl<'p, K, V> Values<'p, K, V> {
+    pub(super) fn new(iter: Iter<'p, K, V>) -> Self {
+        Values(iter)
+    }
+}
+
+impl<'p, K, V> Iterator for Values<'p, K, V> {
+    type Item = &'p V;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'p V> {
+        self.0.next().map(|(_, value)| value)
+    }
+}
+
+impl<K, V> FusedIterator for Values<'_, K, V> {}
+
+/// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain).
+pub struct Drain<'p, K, V, G: Guard> {
+    directory: &'p Entries<K, V>,
+    guard: &'p G,
+    walk: Walk<K, V>,
+    entries: PhantomData<&'p Entry<K, V>>,
+}
+
+impl<'p, K, V, G: Guard> Drain<'p, K, V, G> {
+    pub(super) fn new(directory: &'p Entries<K, V>, guard: &'p G) -> Self {
+        Drain { directory, guard, walk: Walk::new(), entries: PhantomData }
+    }
+}
+
+impl<'p, K, V, G: Guard> Iterator for Drain<'p, K, V, G> {
+    type Item = (&'p K, &'p V);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.walk.next(|cursor, out| {
+            let next = self.directory.take(cursor, out)?;
+            for entry in &*out {
+                // SAFETY: just taken out of the table, by us; our own guard keeps it alive for the caller [I6].
+                unsafe { self.guard.retire(entry.as_ptr()) };
+            }
+            Some(next)
+        })?;
+        // SAFETY: retired after the view that `'p` borrows was pinned.
+        Some(unsafe { Entry::deref(entry) }.pair())
+    }
+}
+
+impl<K, V, G: Guard> FusedIterator for Drain<'_, K, V, G> {}
+
+impl<K, V, G: Guard> Drop for Drain<'_, K, V, G> {
+    fn drop(&mut self) {
+        self.for_each(drop);
+    }
+}
+
+impl<K, V, G: Guard> fmt::Debug for Drain<'_, K, V, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain").finish_non_exhaustive()
+    }
+}
+
+/// Iterator over the entries of a map that is no more: from `HashMap::into_iter`.
+pub struct IntoIter<K, V> {
+    walk: Walk<K, V>,
+    table: Table<K, V>,
+}
+
+impl<K, V> IntoIter<K, V> {
+    pub(super) fn new(table: Table<K, V>) -> Self {
+        IntoIter { walk: Walk::new(), table }
+    }
+}
+
+impl<K, V> Iterator for IntoIter<K, V> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        let entry = self.walk.next(|cursor, out| self.table.directory.take(cursor, out))?;
+        // SAFETY: the table is ours alone, and the entry was taken out of it.
+        Some(unsafe { OwnedEntry::from_raw(entry) }.into_pair())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let len = self.walk.entries.len() + self.table.directory.len();
+        (len, Some(len))
+    }
+}
+
+impl<K, V> ExactSizeIterator for IntoIter<K, V> {}
+impl<K, V> FusedIterator for IntoIter<K, V> {}
+
+// SAFETY: it owns the entries it has taken, like the table it took them from.
+unsafe impl<K: Send, V: Send> Send for IntoIter<K, V> {}
+// SAFETY: a shared iterator gives access to nothing.
+unsafe impl<K: Sync, V: Sync> Sync for IntoIter<K, V> {}
+
+impl<K, V> Drop for IntoIter<K, V> {
+    fn drop(&mut self) {
+        // SAFETY: as in `next`.
+        let own = |entry| unsafe { OwnedEntry::from_raw(entry) };
+        // A vector goes on dropping when the drop of one element panics.
+        drop(self.walk.entries.drain(..).map(own).collect::<Vec<_>>());
+    }
+}
+
+impl<K, V> fmt::Debug for IntoIter<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntoIter").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! What the maps' operations take and return beside keys and values.
+
+use core::error::Error;
+use core::fmt;
+
+/// A map of fixed capacity had no room for a new key: here are key and value back, and the map is as it was.
+///
+/// From `checked_insert`; see [`Builder::fixed_capacity`](crate::Builder::fixed_capacity).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Full<K, V> {
+    /// The key that was not inserted.
+    pub key: K,
+    /// The value that was not inserted.
+    pub value: V,
+}
+
+impl<K, V> fmt::Debug for Full<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Full").finish_non_exhaustive()
+    }
+}
+
+impl<K, V> fmt::Display for Full<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the map has a fixed capacity and is full; key and value are handed back")
+    }
+}
+
+impl<K, V> Error for Full<K, V> {}
+
+/// `try_insert` found the key: here is its value, and the one that was not inserted.
+///
+/// `C` is `&V` for a [`HashMap`](crate::HashMap) and `V` for an [`InlineMap`](crate::InlineMap).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Occupied<C, V> {
+    /// The value that the map has.
+    pub current: C,
+    /// The value that was not inserted.
+    pub not_inserted: V,
+}
+
+impl<C: fmt::Debug, V: fmt::Debug> fmt::Debug for Occupied<C, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Occupied")
+            .field("current", &self.current)
+            .field("not_inserted", &self.not_inserted)
+            .finish()
+    }
+}
+
+impl<C: fmt::Debug, V: fmt::Debug> fmt::Display for Occupied<C, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the key is there with value {:?}; {:?} was not inserted", self.current, self.not_inserted)
+    }
+}
+
+impl<C: fmt::Debug, V: fmt::Debug> Error for Occupied<C, V> {}
+
+/// What the closure of `compute` decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<V, T> {
+    /// Insert this value, or put it in the place of the one that is there.
+    Insert(V),
+    /// Remove the key. A panic if it is not there: return `Abort` then.
+    Remove,
+    /// Change nothing, and return this.
+    Abort(T),
+}
+
+/// What `compute` did.
+///
+/// `K` and `V` are references for a [`HashMap`](crate::HashMap) and copies for an [`InlineMap`](crate::InlineMap).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compute<K, V, T> {
+    /// The key was absent, and now has this value.
+    Inserted(K, V),
+    /// The value was replaced.
+    Updated {
+        /// Key and value before.
+        old: (K, V),
+        /// Key and value now.
+        new: (K, V),
+    },
+    /// The key was removed; it had this value.
+    Removed(K, V),
+    /// Nothing has changed.
+    Aborted(T),
+}

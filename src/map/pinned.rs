@@ -1,0 +1,262 @@
+//! [`Pinned`]: a map and a guard. Reading and walking are here, writing is in `pinned_write`.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::ops::Index;
+use core::ptr::NonNull;
+
+use ahash::RandomState;
+use equivalent::Equivalent;
+
+use super::table::Entry;
+use super::{Drain, HashMap, Iter, Keys, Values};
+use crate::engine::{BATCH, Stats};
+use crate::hash::Digest;
+use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
+
+/// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
+///
+/// Not `Send`; any number may exist at a time.
+///
+/// ```compile_fail
+/// let map = koel::HashMap::from([(1, 2)]);
+/// let value = map.pin().get(&1); // the view ends here, and with it the reference
+/// println!("{value:?}");
+/// ```
+///
+/// ```compile_fail
+/// let map: koel::HashMap<u64, u64> = koel::HashMap::new();
+/// let pin = map.pin();
+/// std::thread::scope(|scope| {
+///     scope.spawn(move || pin.len()); // tied to its thread
+/// });
+/// ```
+pub struct Pinned<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
+    pub(super) map: &'m HashMap<K, V, S>,
+    pub(super) guard: G,
+}
+
+/// A [`Pinned`] that is `Send` and `Sync`: from [`HashMap::pin_owned`].
+pub type PinnedOwned<'m, K, V, S = RandomState> = Pinned<'m, K, V, S, OwnedGuard<'m>>;
+
+impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
+    #[inline]
+    pub(super) fn new(map: &'m HashMap<K, V, S>, guard: G) -> Self {
+        Pinned { map, guard }
+    }
+
+    /// The entry behind a pointer that came out of the table since this view was made.
+    #[inline(always)]
+    pub(super) fn entry(&self, entry: NonNull<Entry<K, V>>) -> &Entry<K, V> {
+        // SAFETY: every pointer that the methods of this type get from the table was in it after `guard` was
+        // entered, and the reference does not outlive `self`.
+        unsafe { Entry::deref(entry) }
+    }
+
+    /// The map.
+    pub fn map(&self) -> &'m HashMap<K, V, S> {
+        self.map
+    }
+
+    /// How many entries there are: exact while nobody writes. Looks at every segment.
+    pub fn len(&self) -> usize {
+        self.map.table.directory.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many slots there are.
+    pub fn capacity(&self) -> usize {
+        self.map.table.directory.slots()
+    }
+
+    /// Entries by slots, 0 to 1 (a little more when there is overflow).
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.capacity() as f64
+    }
+
+    /// Bytes that the map has from the allocator; see [`HashMap::memory_usage`].
+    pub fn memory_usage(&self) -> usize {
+        self.map.memory_usage()
+    }
+
+    /// What the map can tell of its inner workings. Locks one segment after the other.
+    pub fn stats(&self) -> Stats {
+        self.map.table.directory.stats()
+    }
+
+    /// Walks over all entries, in no particular order.
+    ///
+    /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is
+    /// inserted and removed meanwhile and however the map grows; others are seen at most once. Pointers are copied
+    /// under the lock of one segment at a time, and no lock is held while you look at them: you may write to the map
+    /// as you walk. A replaced value is seen as it was when its segment was reached.
+    ///
+    /// # Panics
+    ///
+    /// In a closure of `compute` or its kin that runs on the same map.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
+    /// let pin = map.pin();
+    /// for (key, _) in pin.iter() {
+    ///     pin.remove(key);
+    /// }
+    /// assert!(map.is_empty());
+    /// ```
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(&self.map.table.directory)
+    }
+
+    /// Walks over all keys, as [`Pinned::iter`].
+    pub fn keys(&self) -> Keys<'_, K, V> {
+        Keys::new(self.iter())
+    }
+
+    /// Walks over all values, as [`Pinned::iter`].
+    pub fn values(&self) -> Values<'_, K, V> {
+        Values::new(self.iter())
+    }
+
+    /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
+    /// iterator is dropped.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one")]);
+    /// assert_eq!(map.pin().drain().collect::<Vec<_>>(), [(&1, &"one")]);
+    /// assert!(map.is_empty());
+    /// ```
+    pub fn drain(&self) -> Drain<'_, K, V, G> {
+        Drain::new(&self.map.table.directory, &self.guard)
+    }
+
+    /// Removes all entries, one segment after the other.
+    pub fn clear(&self) {
+        drop(self.drain());
+    }
+}
+
+impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
+    #[inline(always)]
+    fn find<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&Entry<K, V>> {
+        let digest = self.map.digest(key);
+        let found = self.map.table.directory.find(digest, |entry| key.equivalent(&self.entry(entry).key));
+        found.map(|entry| self.entry(entry))
+    }
+
+    /// The value of a key. Two tag words, one slot and one entry are read; nothing is written.
+    #[inline]
+    pub fn get<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
+        self.find(key).map(|entry| &entry.value)
+    }
+
+    /// The key, as it is in the map, and its value.
+    #[inline]
+    pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
+        self.find(key).map(Entry::pair)
+    }
+
+    /// Whether the key is present.
+    #[inline]
+    pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// Whether the key may be present, judged by its 1-byte tag alone: false is certain; true is wrong for about one
+    /// absent key in thirty-two in a full map. Reads two tag words and touches no entry.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, 2)]);
+    /// assert!(map.pin().may_contain(&1));
+    /// ```
+    #[inline]
+    pub fn may_contain<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
+        self.map.table.directory.may_contain(self.map.digest(key))
+    }
+
+    /// The values of many keys: `out[i]` becomes that of `keys[i]`.
+    ///
+    /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in tables larger
+    /// than the caches several times as fast as so many [`Pinned::get`]s. Each look-up is one of its own; together
+    /// they are no snapshot.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
+    /// let pin = map.pin();
+    /// let mut values = [None; 3];
+    /// pin.get_many(&[2, 3, 1], &mut values);
+    /// assert_eq!(values, [Some(&"two"), None, Some(&"one")]);
+    /// ```
+    #[inline]
+    pub fn get_many<'p, Q: Hash + Equivalent<K>>(&'p self, keys: &[Q], out: &mut [Option<&'p V>]) {
+        assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            self.find_batch(keys, |i, entry| out[i] = entry.map(|entry| &entry.value));
+        }
+    }
+
+    /// Whether many keys are present: `out[i]` becomes what `contains_key(&keys[i])` would be, at the price of
+    /// [`Pinned::get_many`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[inline]
+    pub fn contains_many<Q: Hash + Equivalent<K>>(&self, keys: &[Q], out: &mut [bool]) {
+        assert_eq!(keys.len(), out.len(), "contains_many: as many places for answers as keys");
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            self.find_batch(keys, |i, entry| out[i] = entry.is_some());
+        }
+    }
+
+    #[inline(always)]
+    fn find_batch<'p, Q: Hash + Equivalent<K>>(
+        &'p self,
+        keys: &[Q],
+        mut report: impl FnMut(usize, Option<&'p Entry<K, V>>),
+    ) {
+        let mut digests = [Digest::ZERO; BATCH];
+        for (digest, key) in digests.iter_mut().zip(keys) {
+            *digest = self.map.digest(key);
+        }
+        self.map.table.directory.find_batch(
+            &digests[..keys.len()],
+            |i, entry| keys[i].equivalent(&self.entry(entry).key),
+            |i, entry| report(i, entry.map(|entry| self.entry(entry))),
+        );
+    }
+}
+
+impl<K: fmt::Debug, V: fmt::Debug, S, G: Guard> fmt::Debug for Pinned<'_, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// # Panics
+///
+/// Indexing panics if the key is absent.
+impl<K, V, S: BuildHasher, G: Guard, Q: ?Sized + Hash + Equivalent<K>> Index<&Q> for Pinned<'_, K, V, S, G> {
+    type Output = V;
+
+    #[inline]
+    fn index(&self, key: &Q) -> &V {
+        self.get(key).expect("no entry for this key")
+    }
+}
+
+impl<'p, K, V, S, G: Guard> IntoIterator for &'p Pinned<'_, K, V, S, G> {
+    type Item = (&'p K, &'p V);
+    type IntoIter = Iter<'p, K, V>;
+
+    fn into_iter(self) -> Iter<'p, K, V> {
+        self.iter()
+    }
+}

@@ -1,0 +1,432 @@
+//! [`Pinned`], the writing half.
+//!
+//! Every operation makes its new entry first, then locks and finds, then commits by one call of the engine, then
+//! unlocks, and only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation
+//! runs under the lock, and whatever panics, nothing is half done.
+
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+
+use equivalent::Equivalent;
+
+use super::table::{Entry, OwnedEntry};
+use super::{Compute, Full, Occupied, Operation, Pinned};
+use crate::engine::{Directory, Found, NoRoom, Pointer, Writing};
+use crate::hash::Digest;
+use crate::reclaim::Guard;
+
+/// The message of a panic that `checked_insert` avoids.
+const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
+                    `checked_insert` hands back what does not fit";
+
+type Slot<K, V> = Found<Pointer<Entry<K, V>>>;
+
+/// A locked segment, and where a key is in it.
+struct Place<'p, K, V> {
+    writing: Writing<'p, Pointer<Entry<K, V>>>,
+    digest: Digest,
+    found: Option<Slot<K, V>>,
+}
+
+impl<K, V> Place<'_, K, V> {
+    fn current(&self) -> Option<NonNull<Entry<K, V>>> {
+        self.found.map(|found| self.writing.locked.item(found))
+    }
+}
+
+impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
+    fn directory(&self) -> &Directory<Pointer<Entry<K, V>>> {
+        &self.map.table.directory
+    }
+
+    /// Frees an entry that has just been taken out of the table when nobody looks at it any more. Not under a lock:
+    /// this may drop other entries.
+    ///
+    /// # Safety
+    ///
+    /// Taken out by this thread, and retired once.
+    unsafe fn retire(&self, entry: NonNull<Entry<K, V>>) {
+        // SAFETY: the caller's: the table does not lead to it any more, and nobody else retires it [I6].
+        unsafe { self.guard.retire(entry.as_ptr()) };
+    }
+
+    /// Empties a slot and gives its entry up.
+    fn take_out(&self, mut place: Place<'_, K, V>, found: Slot<K, V>) -> &Entry<K, V> {
+        let old = place.writing.locked.item(found);
+        place.writing.locked.remove(found);
+        drop(place);
+        // SAFETY: just removed, under the lock.
+        unsafe { self.retire(old) };
+        self.entry(old)
+    }
+
+    /// Puts a new entry in the place of an old one, which is given up and returned.
+    fn swap(&self, mut place: Place<'_, K, V>, found: Slot<K, V>, new: OwnedEntry<K, V>) -> &Entry<K, V> {
+        let old = place.writing.locked.item(found);
+        place.writing.locked.replace(found, new.pointer());
+        new.publish();
+        drop(place);
+        // SAFETY: just replaced, under the lock.
+        unsafe { self.retire(old) };
+        self.entry(old)
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
+    /// Hashes a key, locks its segment and finds it.
+    #[inline]
+    fn place<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Place<'_, K, V> {
+        let digest = self.map.digest(key);
+        let eq = |entry| key.equivalent(&self.entry(entry).key);
+        let (writing, found) = self.directory().lock_and_find(digest, eq);
+        Place { writing, digest, found }
+    }
+
+    /// Puts a new entry where none is; hands it back if there is no room.
+    fn add(&self, place: Place<'_, K, V>, new: OwnedEntry<K, V>) -> Result<&Entry<K, V>, OwnedEntry<K, V>> {
+        let pointer = new.pointer();
+        match self.directory().insert(place.writing, place.digest, pointer, |entry| self.rehash(entry)) {
+            Ok(()) => {
+                new.publish();
+                Ok(self.entry(pointer))
+            }
+            Err(NoRoom) => Err(new),
+        }
+    }
+
+    fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest {
+        self.map.digest(&self.entry(entry).key)
+    }
+
+    /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
+    ///
+    /// # Panics
+    ///
+    /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
+    /// [`Pinned::checked_insert`].
+    ///
+    /// ```
+    /// let map = koel::HashMap::new();
+    /// let pin = map.pin();
+    /// assert_eq!(pin.insert("key", 1), None);
+    /// assert_eq!(pin.insert("key", 2), Some(&1));
+    /// ```
+    #[inline]
+    pub fn insert(&self, key: K, value: V) -> Option<&V> {
+        self.checked_insert(key, value).unwrap_or_else(|_| panic!("{FULL}"))
+    }
+
+    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
+    /// The map is as it was.
+    ///
+    /// ```
+    /// let map = koel::HashMap::builder().fixed_capacity(2).build();
+    /// let pin = map.pin();
+    /// let full = (0..9).find_map(|i| pin.checked_insert(i, "value").err()).unwrap();
+    /// assert_eq!(full.value, "value");
+    /// assert!(!pin.contains_key(&full.key) && map.len() >= 2);
+    /// ```
+    pub fn checked_insert(&self, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
+        let new = OwnedEntry::new(key, value);
+        let place = self.place(&new.key);
+        match place.found {
+            Some(found) => Ok(Some(&self.swap(place, found, new).value)),
+            None => match self.add(place, new) {
+                Ok(_) => Ok(None),
+                Err(new) => {
+                    let (key, value) = new.into_pair();
+                    Err(Full { key, value })
+                }
+            },
+        }
+    }
+
+    /// Inserts a value unless the key is there, and returns a reference to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Occupied`] if the key is there: with its value, and the one that was not inserted.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`Pinned::insert`].
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one")]);
+    /// let error = *map.pin().try_insert(1, "eins").unwrap_err().current;
+    /// assert_eq!(error, "one");
+    /// ```
+    pub fn try_insert(&self, key: K, value: V) -> Result<&V, Occupied<&V, V>> {
+        let place = self.place(&key);
+        if let Some(current) = place.current() {
+            return Err(Occupied { current: &self.entry(current).value, not_inserted: value });
+        }
+        Ok(&self.must_add(place, key, value).value)
+    }
+
+    fn must_add(&self, place: Place<'_, K, V>, key: K, value: V) -> &Entry<K, V> {
+        self.add(place, OwnedEntry::new(key, value)).unwrap_or_else(|_| panic!("{FULL}"))
+    }
+
+    /// The value of a key, after inserting `value` if it was absent.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`Pinned::insert`].
+    pub fn get_or_insert(&self, key: K, value: V) -> &V {
+        self.get_or_insert_with(key, || value)
+    }
+
+    /// The value of a key, after inserting what `make` returns if it was absent.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment: no two threads make a value for one key.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`Pinned::insert`]; if `make` panics or writes to the same map, which then is as it
+    /// was.
+    ///
+    /// ```
+    /// let map = koel::HashMap::new();
+    /// assert_eq!(*map.pin().get_or_insert_with("key", || 7), 7);
+    /// assert_eq!(*map.pin().get_or_insert_with("key", || unreachable!()), 7);
+    /// ```
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
+        if let Some(value) = self.get(&key) {
+            return value;
+        }
+        let place = self.place(&key);
+        match place.current() {
+            Some(current) => &self.entry(current).value,
+            None => {
+                let value = make();
+                &self.must_add(place, key, value).value
+            }
+        }
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.
+    ///
+    /// `update` runs at most once, under the writer lock of the key's segment.
+    ///
+    /// # Panics
+    ///
+    /// If `update` panics or writes to the same map, which then is as it was.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("key", 1)]);
+    /// assert_eq!(map.pin().update("key", |value| value + 1), Some(&2));
+    /// assert_eq!(map.pin().update("other", |value| value + 1), None);
+    /// ```
+    pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
+        let place = self.place(&key);
+        let found = place.found?;
+        let current = self.entry(place.writing.locked.item(found));
+        Some(&self.replace(place, found, key, update(&current.value)).1.value)
+    }
+
+    /// Replaces an entry; returns the old one and the new one.
+    fn replace(&self, place: Place<'_, K, V>, found: Slot<K, V>, key: K, value: V) -> (&Entry<K, V>, &Entry<K, V>) {
+        let new = OwnedEntry::new(key, value);
+        let pointer = new.pointer();
+        (self.swap(place, found, new), self.entry(pointer))
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::update`], and as [`Pinned::insert`] if there is no room.
+    pub fn update_or_insert(&self, key: K, update: impl FnOnce(&V) -> V, value: V) -> &V {
+        self.update_or_insert_with(key, update, || value)
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
+    /// value. One of the two runs, once, under the writer lock of the key's segment.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::update`], and as [`Pinned::insert`] if there is no room.
+    ///
+    /// ```
+    /// let map = koel::HashMap::new();
+    /// for word in ["to", "be", "or", "not", "to", "be"] {
+    ///     map.pin().update_or_insert_with(word, |count| count + 1, || 1);
+    /// }
+    /// assert_eq!(map.pin()[&"to"], 2);
+    /// ```
+    pub fn update_or_insert_with(
+        &self,
+        key: K,
+        update: impl FnOnce(&V) -> V,
+        make: impl FnOnce() -> V,
+    ) -> &V {
+        let place = self.place(&key);
+        match place.found {
+            Some(found) => {
+                let current = self.entry(place.writing.locked.item(found));
+                &self.replace(place, found, key, update(&current.value)).1.value
+            }
+            None => {
+                let value = make();
+                &self.must_add(place, key, value).value
+            }
+        }
+    }
+
+    /// Inserts, replaces or removes, as `f` decides upon seeing key and value, if there are any.
+    ///
+    /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key from what it
+    /// sees to what it decides. It should be short; it may read the map, but not write to it.
+    ///
+    /// # Panics
+    ///
+    /// If `f` panics or writes to the same map; if it asks to remove an absent key; if there is no room, as
+    /// [`Pinned::insert`]. The map then is as it was.
+    ///
+    /// ```
+    /// use koel::{Compute, HashMap, Operation};
+    ///
+    /// let map = HashMap::from([("stock", 1_u32)]);
+    /// let pin = map.pin();
+    /// let take_one = |entry: Option<(&&str, &u32)>| match entry {
+    ///     None => Operation::Abort("not on sale"),
+    ///     Some((_, 1)) => Operation::Remove,
+    ///     Some((_, n)) => Operation::Insert(n - 1),
+    /// };
+    /// assert_eq!(pin.compute("stock", take_one), Compute::Removed(&"stock", &1));
+    /// assert_eq!(pin.compute("stock", take_one), Compute::Aborted("not on sale"));
+    /// ```
+    pub fn compute<'p, T, F>(&'p self, key: K, f: F) -> Compute<&'p K, &'p V, T>
+    where
+        F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
+    {
+        let place = self.place(&key);
+        let current = place.current().map(|entry| self.entry(entry).pair());
+        match (f(current), place.found) {
+            (Operation::Abort(result), _) => Compute::Aborted(result),
+            (Operation::Insert(value), None) => {
+                let (key, value) = self.must_add(place, key, value).pair();
+                Compute::Inserted(key, value)
+            }
+            (Operation::Insert(value), Some(found)) => {
+                let (old, new) = self.replace(place, found, key, value);
+                Compute::Updated { old: old.pair(), new: new.pair() }
+            }
+            (Operation::Remove, Some(found)) => {
+                let (key, value) = self.take_out(place, found).pair();
+                Compute::Removed(key, value)
+            }
+            (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
+        }
+    }
+
+    /// Removes a key, and returns the value it had.
+    #[inline]
+    pub fn remove<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
+        self.remove_entry(key).map(|(_, value)| value)
+    }
+
+    /// Removes a key, and returns it with the value it had.
+    pub fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
+        let place = self.place(key);
+        let found = place.found?;
+        Some(self.take_out(place, found).pair())
+    }
+
+    /// Removes a key if `condition` holds for its entry.
+    ///
+    /// `condition` runs at most once, under the writer lock of the key's segment.
+    ///
+    /// # Errors
+    ///
+    /// If the condition does not hold: the entry, which stays. `Ok(None)` says that there was none.
+    ///
+    /// # Panics
+    ///
+    /// If `condition` panics or writes to the same map, which then is as it was.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, 1)]);
+    /// assert_eq!(map.pin().remove_if(&1, |_, value| *value > 1), Err((&1, &1)));
+    /// assert_eq!(map.pin().remove_if(&1, |_, value| *value < 2), Ok(Some((&1, &1))));
+    /// ```
+    pub fn remove_if<Q, F>(&self, key: &Q, condition: F) -> Result<Option<(&K, &V)>, (&K, &V)>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        F: FnOnce(&K, &V) -> bool,
+    {
+        let place = self.place(key);
+        let Some(found) = place.found else { return Ok(None) };
+        let current = self.entry(place.writing.locked.item(found));
+        if condition(&current.key, &current.value) {
+            Ok(Some(self.take_out(place, found).pair()))
+        } else {
+            Err(current.pair())
+        }
+    }
+
+    /// Keeps the entries for which `keep` holds and removes the others.
+    ///
+    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s
+    /// verdict and its removal, `keep` is asked again about the new one.
+    ///
+    /// ```
+    /// let map: koel::HashMap<u32, u32> = (0..10).map(|i| (i, i)).collect();
+    /// map.pin().retain(|_, value| value % 2 == 0);
+    /// assert_eq!(map.len(), 5);
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        for (key, value) in self.iter() {
+            let (mut key, mut value) = (key, value);
+            while !keep(key, value) {
+                let place = self.place(key);
+                let Some(found) = place.found else { break };
+                let current = self.entry(place.writing.locked.item(found));
+                if core::ptr::eq(&current.value, value) && core::ptr::eq(&current.key, key) {
+                    self.take_out(place, found);
+                    break;
+                }
+                (key, value) = current.pair();
+            }
+        }
+    }
+
+    /// Inserts all pairs. Room is made beforehand for as many as the iterator is sure to yield.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::insert`].
+    pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
+        let pairs = pairs.into_iter();
+        let (at_least, _) = pairs.size_hint();
+        if at_least > 1 && self.is_empty() {
+            self.reserve(at_least);
+        }
+        for (key, value) in pairs {
+            self.insert(key, value);
+        }
+    }
+
+    /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
+    /// fixed capacity stays as it is.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for them.
+    pub fn reserve(&self, additional: usize) {
+        let done = self.directory().reserve(additional, &|entry| self.rehash(entry));
+        assert!(done, "no memory for {additional} more entries");
+    }
+
+    /// Makes segments that have much more room than entries smaller, and gives back the memory of all that was grown
+    /// out of when no older pin lives. A map of fixed capacity keeps its slots.
+    pub fn shrink_to_fit(&self) {
+        self.directory().shrink(&|entry| self.rehash(entry));
+        self.map.table.purge(&self.guard);
+    }
+}

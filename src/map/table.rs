@@ -1,0 +1,195 @@
+//! A map's memory: its directory of pointers, its entries, its collector.
+//!
+//! Owns the rule for entries: an entry is in the table, or retired, or owned by an [`OwnedEntry`], and so is freed
+//! exactly once.
+
+use core::any::Any;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape};
+use crate::reclaim::{Collector, Guard, Retire};
+use crate::sync::Watch;
+
+/// Key and value, in an allocation of their own.
+#[derive(Debug)]
+pub(super) struct Entry<K, V> {
+    pub(super) key: K,
+    pub(super) value: V,
+    watch: Watch,
+}
+
+impl<K, V> Entry<K, V> {
+    /// The entry behind a pointer out of the table.
+    ///
+    /// # Safety
+    ///
+    /// The pointer was in the table at some moment since a guard was entered that outlives `'g`, or the table is
+    /// exclusively the caller's.
+    #[inline(always)]
+    pub(super) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
+        // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published.
+        let entry = unsafe { this.as_ref() };
+        entry.watch.read();
+        entry
+    }
+
+    /// Key and value.
+    #[inline(always)]
+    pub(super) fn pair(&self) -> (&K, &V) {
+        (&self.key, &self.value)
+    }
+}
+
+impl<K, V> Retire for Entry<K, V> {
+    unsafe fn free(this: *mut Self) {
+        // SAFETY: the caller's; every entry comes from a box.
+        drop(unsafe { Box::from_raw(this) });
+    }
+
+    #[cfg(loom)]
+    fn condemn(&self) {
+        self.watch.free();
+    }
+}
+
+/// An entry that is not in the table: not yet, or not any more.
+#[derive(Debug)]
+pub(super) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
+
+impl<K, V> OwnedEntry<K, V> {
+    #[inline]
+    pub(super) fn new(key: K, value: V) -> Self {
+        let entry = Box::new(Entry { key, value, watch: Watch::default() });
+        OwnedEntry(NonNull::from(Box::leak(entry)))
+    }
+
+    /// Takes over an entry.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else will reach or free it.
+    pub(super) unsafe fn from_raw(entry: NonNull<Entry<K, V>>) -> Self {
+        OwnedEntry(entry)
+    }
+
+    /// What goes into a slot. The table owns it once [`OwnedEntry::publish`] is called.
+    #[inline]
+    pub(super) fn pointer(&self) -> NonNull<Entry<K, V>> {
+        self.0
+    }
+
+    /// The table owns it now.
+    #[inline]
+    pub(super) fn publish(self) {
+        core::mem::forget(self);
+    }
+
+    /// Key and value back.
+    pub(super) fn into_pair(self) -> (K, V) {
+        // SAFETY: from a box, and ours.
+        let entry = unsafe { Box::from_raw(self.0.as_ptr()) };
+        core::mem::forget(self);
+        (entry.key, entry.value)
+    }
+}
+
+impl<K, V> core::ops::Deref for OwnedEntry<K, V> {
+    type Target = Entry<K, V>;
+
+    #[inline]
+    fn deref(&self) -> &Entry<K, V> {
+        // SAFETY: ours, and alive.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<K, V> Drop for OwnedEntry<K, V> {
+    fn drop(&mut self) {
+        // SAFETY: from a box, and ours.
+        unsafe { Entry::free(self.0.as_ptr()) };
+    }
+}
+
+/// A directory and the entries it points to.
+pub(super) struct Table<K, V> {
+    // Dropped in this order: what is retired is freed before the directory.
+    pub(super) collector: Collector,
+    pub(super) directory: Directory<Pointer<Entry<K, V>>>,
+    /// Entries are shared and dropped by whichever thread reclaims them; and a table of `K` is no table of a subtype.
+    entries: PhantomData<*mut Entry<K, V>>,
+}
+
+// SAFETY: the entries go with the table.
+unsafe impl<K: Send, V: Send> Send for Table<K, V> {}
+// SAFETY: through a shared table entries are read by many threads, inserted by one and dropped by another.
+unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Table<K, V> {}
+
+impl<K, V> Table<K, V> {
+    pub(super) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
+        let directory = Directory::new(shape, requested)?;
+        Ok(Table { collector: Collector::default(), directory, entries: PhantomData })
+    }
+
+    /// Bytes from the allocator: the tables and the entries in them.
+    pub(super) fn memory_usage(&self) -> usize {
+        let _guard = self.collector.enter();
+        self.directory.memory_usage() + self.directory.len() * size_of::<Entry<K, V>>()
+    }
+
+    /// Frees segments and directories that are no longer in use as soon as no late reader can be at them.
+    pub(super) fn purge(&self, guard: &impl Guard) {
+        let old = RetiredTables { tables: Some(self.directory.drain_pool()) };
+        let old = Box::leak(Box::new(old));
+        // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's
+        // directory holds a guard of its collector, and `free` is the box's only end.
+        unsafe { guard.retire(core::ptr::from_mut(old)) };
+    }
+}
+
+/// Tables on their way out.
+struct RetiredTables<K, V> {
+    tables: Option<Retired<Pointer<Entry<K, V>>>>,
+}
+
+impl<K, V> Retire for RetiredTables<K, V> {
+    unsafe fn free(this: *mut Self) {
+        // SAFETY: the caller's; from a box.
+        let tables = unsafe { Box::from_raw(this) }.tables;
+        if let Some(tables) = tables {
+            // SAFETY: no guard is left that could lead to them.
+            unsafe { tables.free() };
+        }
+    }
+
+    #[cfg(loom)]
+    fn condemn(&self) {}
+}
+
+impl<K, V> Drop for Table<K, V> {
+    /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards.
+    fn drop(&mut self) {
+        let mut panic: Option<Box<dyn Any + Send>> = None;
+        let mut entries = Vec::new();
+        let mut cursor = 0;
+        while let Some(next) = self.directory.take(cursor, &mut entries) {
+            for entry in entries.drain(..) {
+                // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
+                let entry = unsafe { OwnedEntry::from_raw(entry) };
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(entry))) {
+                    match panic {
+                        None => panic = Some(payload),
+                        Some(_) => core::mem::forget(payload),
+                    }
+                }
+            }
+            cursor = next;
+        }
+        if let Some(payload) = panic {
+            if !std::thread::panicking() {
+                resume_unwind(payload);
+            }
+        }
+    }
+}

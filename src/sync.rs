@@ -1,0 +1,139 @@
+//! Atomics, fences and the writer lock: from the standard library, or from loom under `cfg(loom)`.
+//!
+//! The only file that names either, so that the models in `loom-tests` run the production code. Under
+//! `cfg(koel_steps)` every protocol step may yield the processor, which makes real threads meet between any
+//! two steps; otherwise [`step`] is nothing.
+
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(not(loom))]
+pub(crate) use parking_lot::{Mutex, MutexGuard};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(loom)]
+pub(crate) use loom_mutex::{Mutex, MutexGuard};
+
+/// An atomic that a table is made of; it starts out as zero or null.
+pub(crate) trait Word: Sized {
+    /// Zero, or null.
+    fn zero() -> Self;
+}
+
+impl Word for AtomicU32 {
+    fn zero() -> Self {
+        AtomicU32::new(0)
+    }
+}
+
+impl Word for AtomicU64 {
+    fn zero() -> Self {
+        AtomicU64::new(0)
+    }
+}
+
+impl<T> Word for AtomicPtr<T> {
+    fn zero() -> Self {
+        AtomicPtr::new(core::ptr::null_mut())
+    }
+}
+
+/// Makes `n` zero words at `at`.
+///
+/// In freshly zeroed memory this has nothing to do: the standard atomics have the representation of the
+/// integers and pointers they hold, so zeroed memory is zero words already, and pages nobody uses stay
+/// untouched. loom's atomics are objects and must be constructed.
+///
+/// # Safety
+///
+/// `at` points to zeroed memory that is valid and aligned for `n` words and that nothing else refers to yet.
+pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
+    if cfg!(loom) {
+        for i in 0..n {
+            // SAFETY: i < n words that the caller vouches for.
+            unsafe { at.add(i).write(W::zero()) };
+        }
+    }
+}
+
+/// A seam between two protocol steps.
+#[cfg(not(koel_steps))]
+#[inline(always)]
+pub(crate) fn step() {}
+
+/// A seam between two protocol steps: now and then hands the processor to another thread.
+#[cfg(koel_steps)]
+pub(crate) fn step() {
+    std::thread_local!(static STATE: core::cell::Cell<u64> = const { core::cell::Cell::new(0) });
+    STATE.with(|state| {
+        let mut x = state.get();
+        if x == 0 {
+            x = core::ptr::from_ref(state) as u64 | 1;
+        }
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        state.set(x);
+        if x % 8 == 0 {
+            std::thread::yield_now();
+        }
+    });
+}
+
+/// Tells a retry loop's waiting to the processor, or to the model.
+#[inline]
+pub(crate) fn spin_loop() {
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
+
+/// Lets loom see reads and the freeing of something that is otherwise read through plain references.
+///
+/// Nothing in ordinary builds. Under loom, a read after the freeing, or not ordered before it, fails the model.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    #[cfg(loom)]
+    cell: loom::cell::UnsafeCell<()>,
+    #[cfg(loom)]
+    freed: core::sync::atomic::AtomicBool,
+}
+
+impl Watch {
+    /// Someone reads the watched memory.
+    #[inline(always)]
+    pub(crate) fn read(&self) {
+        #[cfg(loom)]
+        {
+            assert!(!self.freed.load(core::sync::atomic::Ordering::SeqCst), "read after free");
+            self.cell.with(|_| ());
+        }
+    }
+
+    /// Someone frees the watched memory.
+    #[cfg(loom)]
+    pub(crate) fn free(&self) {
+        assert!(!self.freed.swap(true, core::sync::atomic::Ordering::SeqCst), "freed twice");
+        self.cell.with_mut(|_| ());
+    }
+}
+
+/// loom's mutex with parking_lot's interface: no poisoning.
+#[cfg(loom)]
+mod loom_mutex {
+    pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+    #[derive(Debug)]
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Mutex(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        }
+    }
+}
