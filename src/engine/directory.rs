@@ -9,6 +9,8 @@
 //! the current one [R4]. Only `purge` frees them, and only for maps whose readers hold guards.
 
 use core::alloc::Layout;
+#[cfg(feature = "rayon")]
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::sync::Arc;
@@ -374,7 +376,9 @@ impl<P: Payload> Directory<P> {
             stats.segments += 1;
             stats.overflow += state.overflow_len;
             stats.failed_searches += state.tally.failed_searches;
-            for (hops, (total, count)) in stats.path_lengths.iter_mut().zip(state.tally.path_lengths).enumerate() {
+            for (hops, (total, count)) in
+                stats.path_lengths.iter_mut().zip(state.tally.path_lengths).enumerate()
+            {
                 *total += count;
                 stats.displacements += count * hops as u64;
             }
@@ -390,7 +394,11 @@ impl<P: Payload> Directory<P> {
         let writing = self.lock(u32::try_from(cursor).ok()?);
         let state = writing.locked.state_ref();
         let len = u64::from(self.shape.segments) << state.level;
-        debug_assert_eq!((u64::from(state.index) << 32).div_ceil(len), cursor, "a segment that begins elsewhere");
+        debug_assert_eq!(
+            (u64::from(state.index) << 32).div_ceil(len),
+            cursor,
+            "a segment that begins elsewhere"
+        );
         let next = ((u64::from(state.index) + 1) << 32).div_ceil(len);
         Some((writing, next))
     }
@@ -410,6 +418,27 @@ impl<P: Payload> Directory<P> {
         out.reserve(writing.locked.len());
         writing.locked.for_each(|item| out.push(item));
         Some(next)
+    }
+
+    /// The prefixes that each segment covers now. Later splits only divide them.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        let mut cursor = 0;
+        while let Some((_, next)) = self.visit(cursor) {
+            ranges.push(cursor..next);
+            cursor = next;
+        }
+        ranges
+    }
+
+    /// Copies the items of a range that `ranges` gave.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn snapshot_range(&self, range: Range<u64>, out: &mut Vec<P::Item>) {
+        let mut cursor = range.start;
+        while cursor < range.end {
+            cursor = self.snapshot(cursor, out).expect("a range ends by 2^32");
+        }
     }
 }
 

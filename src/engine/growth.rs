@@ -124,7 +124,11 @@ impl<P: Payload> Directory<P> {
         // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
         let has_room = self.shape.fixed_capacity.is_none_or(|capacity| self.len() < capacity);
         let place = Place::new(digest, writing.locked.segment().buckets().len());
-        if has_room && writing.locked.put_in_overflow(place, item, &self.meter) { Ok(()) } else { Err(NoRoom) }
+        if has_room && writing.locked.put_in_overflow(place, item, &self.meter) {
+            Ok(())
+        } else {
+            Err(NoRoom)
+        }
     }
 
     /// Whether growing will make room: not if so few slots are taken that the keys must be colliding.
@@ -142,7 +146,8 @@ impl<P: Payload> Directory<P> {
     ) -> Result<(), NoRoom> {
         let buckets = writing.locked.segment().buckets().len();
         let double = Plan { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1 };
-        let splits = double.buckets > self.shape.split_buckets && self.may_split(writing.locked.state_ref().level);
+        let splits =
+            double.buckets > self.shape.split_buckets && self.may_split(writing.locked.state_ref().level);
         let plan = if splits { Plan { buckets, count: 2 } } else { double };
         let started = Instant::now();
         self.rebuild(writing, plan, prefix, rehash)?;
@@ -225,7 +230,9 @@ impl<P: Payload> Directory<P> {
             let target = (select(digest) as usize).min(new.len() - 1);
             let target = &mut new[target];
             let place = Place::new(digest, target.segment().buckets().len());
-            if !target.put(place, item, self.shape.budget) && !target.put_in_overflow(place, item, &self.meter) {
+            if !target.put(place, item, self.shape.budget)
+                && !target.put_in_overflow(place, item, &self.meter)
+            {
                 return Err(NoRoom);
             }
         }

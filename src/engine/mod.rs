@@ -38,6 +38,6 @@ pub(crate) use directory::{Directory, Writing};
 pub(crate) use growth::{NoRoom, Retired};
 pub(crate) use locked::Found;
 pub(crate) use payload::{Inline, Pointer};
-pub(crate) use sizing::{Options, Shape};
 pub use sizing::CapacityError;
+pub(crate) use sizing::{Options, Shape};
 pub use stats::Stats;

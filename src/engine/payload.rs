@@ -159,7 +159,10 @@ unsafe impl<K: Pod, V: Pod> Payload for Inline<K, V> {
 mod tests {
     use super::*;
 
-    fn round_trip<K: Pod + PartialEq + core::fmt::Debug, V: Pod + PartialEq + core::fmt::Debug>(key: K, value: V) {
+    fn round_trip<K: Pod + PartialEq + core::fmt::Debug, V: Pod + PartialEq + core::fmt::Debug>(
+        key: K,
+        value: V,
+    ) {
         let words: Vec<AtomicU64> = (0..Inline::<K, V>::WORDS + 1).map(|_| AtomicU64::new(!0)).collect();
         // SAFETY: WORDS words are there.
         let got = unsafe {

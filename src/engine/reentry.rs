@@ -67,6 +67,9 @@ impl Held {
             self.maps[..depth].iter().all(|other| other.get() != map),
             "a closure, Eq or Hash that runs under a koel map's writer lock wrote to or iterated the same map"
         );
-        assert!(depth < MAX_DEPTH, "closures under the writer locks of {MAX_DEPTH} koel maps, one in the other");
+        assert!(
+            depth < MAX_DEPTH,
+            "closures under the writer locks of {MAX_DEPTH} koel maps, one in the other"
+        );
     }
 }

@@ -110,7 +110,8 @@ impl<P: Payload> Segment<P> {
         let this = base.cast::<Self>();
         // SAFETY: the block is zeroed, large enough and aligned for `layout`, ours alone, and lives until `free`.
         unsafe {
-            let (stripe_words, undo) = (base.add(stripes_at).cast::<AtomicU64>(), base.add(undo_at).cast::<Undo<P>>());
+            let (stripe_words, undo) =
+                (base.add(stripes_at).cast::<AtomicU64>(), base.add(undo_at).cast::<Undo<P>>());
             init_zeroed(stripe_words, stripes as usize);
             let words = base.add(words_at).cast::<P::Word>();
             if P::REPLACED_WORDS > 1 {
@@ -192,7 +193,12 @@ impl<P: Payload> Segment<P> {
     ///
     /// `version` is what [R2] read; it is checked here only for items that can tear, before `eq` sees them.
     #[inline(always)]
-    pub(crate) fn pass(&self, place: Place, version: Version, mut eq: impl FnMut(P::Item) -> bool) -> Probe<P::Item> {
+    pub(crate) fn pass(
+        &self,
+        place: Place,
+        version: Version,
+        mut eq: impl FnMut(P::Item) -> bool,
+    ) -> Probe<P::Item> {
         let mut matches = self.matches(place);
         while let Some(lane) = matches.next_lane() {
             let (bucket, lane) = if lane < 4 { (place.first, lane) } else { (place.second, lane - 4) };

@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn one_segment_alone_has_memc3s_stripes() {
-        let options = Options { capacity: 1_000_000, fixed: true, segment_slots: Some(1 << 21), ..Options::default() };
+        let options =
+            Options { capacity: 1_000_000, fixed: true, segment_slots: Some(1 << 21), ..Options::default() };
         let shape = Shape::new(options).unwrap();
         assert_eq!((shape.segments, shape.stripes), (1, 8192));
         assert_eq!(fixed(7_600_000).stripes, 64);

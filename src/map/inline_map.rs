@@ -9,7 +9,8 @@ use bytemuck::Pod;
 
 use super::builder::sealed::FromShape;
 use super::{
-    Builder, Compute, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues, Occupied, Operation,
+    Builder, Compute, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues, Occupied,
+    Operation,
 };
 use crate::engine::{BATCH, CapacityError, Directory, Found, Inline, NoRoom, Shape, Stats, Writing};
 use crate::hash::Digest;
@@ -673,7 +674,9 @@ impl<K: Pod, V: Pod, S> IntoIterator for InlineMap<K, V, S> {
     }
 }
 
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default, const N: usize> From<[(K, V); N]> for InlineMap<K, V, S> {
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default, const N: usize> From<[(K, V); N]>
+    for InlineMap<K, V, S>
+{
     fn from(pairs: [(K, V); N]) -> Self {
         pairs.into_iter().collect()
     }

@@ -230,7 +230,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Replaces an entry; returns the old one and the new one.
-    fn replace(&self, place: Place<'_, K, V>, found: Slot<K, V>, key: K, value: V) -> (&Entry<K, V>, &Entry<K, V>) {
+    fn replace(
+        &self,
+        place: Place<'_, K, V>,
+        found: Slot<K, V>,
+        key: K,
+        value: V,
+    ) -> (&Entry<K, V>, &Entry<K, V>) {
         let new = OwnedEntry::new(key, value);
         let pointer = new.pointer();
         (self.swap(place, found, new), self.entry(pointer))

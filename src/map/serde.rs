@@ -1,0 +1,83 @@
+//! `Serialize` and `Deserialize`, as maps. Feature `serde`.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use super::{HashMap, InlineMap};
+
+/// Room that a hint in foreign data may make us allocate; more comes with the entries themselves.
+const CAUTIOUS: usize = 1 << 12;
+
+impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        // Collected first: formats that write the length in front need it exact, and others may be writing.
+        let pin = self.pin();
+        serializer.collect_map(pin.iter().collect::<Vec<_>>())
+    }
+}
+
+impl<K: Pod + Serialize, V: Pod + Serialize, S> Serialize for InlineMap<K, V, S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        serializer.collect_map(self.iter().collect::<Vec<_>>())
+    }
+}
+
+impl<'de, K, V, S> Deserialize<'de> for HashMap<K, V, S>
+where
+    K: Deserialize<'de> + Hash + Eq,
+    V: Deserialize<'de>,
+    S: BuildHasher + Default,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries::<Self, K, V>(PhantomData))
+    }
+}
+
+impl<'de, K, V, S> Deserialize<'de> for InlineMap<K, V, S>
+where
+    K: Deserialize<'de> + Pod + Hash + Eq,
+    V: Deserialize<'de> + Pod,
+    S: BuildHasher + Default,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries::<Self, K, V>(PhantomData))
+    }
+}
+
+/// Reads the entries of any map; of equal keys the last one counts.
+struct Entries<M, K, V>(PhantomData<fn() -> (M, K, V)>);
+
+impl<'de, M, K, V> Visitor<'de> for Entries<M, K, V>
+where
+    M: Default + Extend<(K, V)>,
+    K: Deserialize<'de>,
+    V: Deserialize<'de>,
+{
+    type Value = M;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<M, A::Error> {
+        let mut map = M::default();
+        let hint = access.size_hint().unwrap_or(0).min(CAUTIOUS);
+        let mut entries = Vec::with_capacity(hint);
+        loop {
+            let next = access.next_entry()?;
+            let done = next.is_none();
+            entries.extend(next);
+            if done || entries.len() >= CAUTIOUS {
+                map.extend(entries.drain(..));
+            }
+            if done {
+                return Ok(map);
+            }
+        }
+    }
+}
