@@ -1,0 +1,192 @@
+//! [`AnyMap`] for `HashMap`: pins for each operation, and clones what it returns.
+
+use core::fmt::Debug;
+use core::hash::{BuildHasher, Hash};
+
+use koel::{Compute, Full, HashMap, Occupied, Operation, Pinned, Stats};
+
+use super::config::build;
+use super::{AnyMap, Config, Room};
+
+fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
+    (key.clone(), value.clone())
+}
+
+impl<K, V, S> AnyMap for HashMap<K, V, S>
+where
+    K: Clone + Eq + Hash + Debug + Send + Sync,
+    V: Clone + Debug + Send + Sync,
+    S: BuildHasher + Clone + Send + Sync,
+{
+    type Key = K;
+    type Value = V;
+    type Hasher = S;
+    type Hold<'m>
+        = Pinned<'m, K, V, S>
+    where
+        Self: 'm;
+
+    const NAME: &'static str = "HashMap";
+
+    fn build(config: Config, hasher: S) -> Self {
+        build!(HashMap, config, hasher)
+    }
+
+    fn hold(&self) -> Pinned<'_, K, V, S> {
+        self.pin()
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity()
+    }
+
+    fn memory_usage(&self) -> usize {
+        self.memory_usage()
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats()
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.pin().get(key).cloned()
+    }
+
+    fn get_key_value(&self, key: &K) -> Option<(K, V)> {
+        self.pin().get_key_value(key).map(cloned)
+    }
+
+    fn contains_key(&self, key: &K) -> bool {
+        self.pin().contains_key(key)
+    }
+
+    fn may_contain(&self, key: &K) -> bool {
+        self.pin().may_contain(key)
+    }
+
+    fn get_many(&self, keys: &[K]) -> Vec<Option<V>> {
+        let pin = self.pin();
+        let mut values = vec![None; keys.len()];
+        pin.get_many(keys, &mut values);
+        values.into_iter().map(|value| value.cloned()).collect()
+    }
+
+    fn contains_many(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        self.pin().contains_many(keys, &mut answers);
+        answers
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        self.pin().insert(key, value).cloned()
+    }
+
+    fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
+        self.pin().checked_insert(key, value).map(|old| old.cloned())
+    }
+
+    fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
+        let pin = self.pin();
+        match pin.try_insert(key, value) {
+            Ok(value) => Ok(value.clone()),
+            Err(Occupied { current, not_inserted }) => {
+                Err(Occupied { current: current.clone(), not_inserted })
+            }
+        }
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        self.pin().remove(key).cloned()
+    }
+
+    fn remove_entry(&self, key: &K) -> Option<(K, V)> {
+        self.pin().remove_entry(key).map(cloned)
+    }
+
+    fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Result<Option<(K, V)>, (K, V)> {
+        self.pin().remove_if(key, condition).map(|old| old.map(cloned)).map_err(cloned)
+    }
+
+    fn get_or_insert(&self, key: K, value: V) -> V {
+        self.pin().get_or_insert(key, value).clone()
+    }
+
+    fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
+        self.pin().get_or_insert_with(key, make).clone()
+    }
+
+    fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
+        self.pin().update(key, |value| update(value.clone())).cloned()
+    }
+
+    fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
+        self.pin().update_or_insert(key, |value| update(value.clone()), value).clone()
+    }
+
+    fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
+        self.pin().update_or_insert_with(key, |value| update(value.clone()), make).clone()
+    }
+
+    fn compute<T>(&self, key: K, f: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
+        match self.pin().compute(key, |entry| f(entry.map(|(_, value)| value.clone()))) {
+            Compute::Inserted(key, value) => Compute::Inserted(key.clone(), value.clone()),
+            Compute::Updated { old, new } => Compute::Updated { old: cloned(old), new: cloned(new) },
+            Compute::Removed(key, value) => Compute::Removed(key.clone(), value.clone()),
+            Compute::Aborted(result) => Compute::Aborted(result),
+        }
+    }
+
+    fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
+        self.pin().retain(keep);
+    }
+
+    fn clear(&self) {
+        self.clear();
+    }
+
+    fn drain(&self, entries: usize) -> Vec<(K, V)> {
+        self.pin().drain().take(entries).map(cloned).collect()
+    }
+
+    fn walk(&self, entries: usize, mut f: impl FnMut(K, V)) {
+        for (key, value) in self.pin().iter().take(entries) {
+            f(key.clone(), value.clone());
+        }
+    }
+
+    fn keys(&self) -> Vec<K> {
+        self.pin().keys().cloned().collect()
+    }
+
+    fn values(&self) -> Vec<V> {
+        self.pin().values().cloned().collect()
+    }
+
+    fn into_entries(self) -> Vec<(K, V)> {
+        self.into_iter().collect()
+    }
+
+    fn reserve(&self, additional: usize) {
+        self.reserve(additional);
+    }
+
+    fn shrink_to_fit(&self) {
+        self.shrink_to_fit();
+    }
+
+    fn extend(&self, pairs: Vec<(K, V)>) {
+        self.pin().extend(pairs);
+    }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,175 @@
+//! [`AnyMap`] for `InlineMap`: the methods themselves.
+
+use core::fmt::Debug;
+use core::hash::{BuildHasher, Hash};
+
+use bytemuck::Pod;
+use koel::{Compute, Full, InlineMap, Occupied, Operation, Stats};
+
+use super::config::build;
+use super::{AnyMap, Config, Room};
+
+impl<K, V, S> AnyMap for InlineMap<K, V, S>
+where
+    K: Pod + Eq + Hash + Debug + Send + Sync,
+    V: Pod + Debug + Send + Sync,
+    S: BuildHasher + Clone + Send + Sync,
+{
+    type Key = K;
+    type Value = V;
+    type Hasher = S;
+    type Hold<'m>
+        = ()
+    where
+        Self: 'm;
+
+    const NAME: &'static str = "InlineMap";
+
+    fn build(config: Config, hasher: S) -> Self {
+        build!(InlineMap, config, hasher)
+    }
+
+    fn hold(&self) {}
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity()
+    }
+
+    fn memory_usage(&self) -> usize {
+        self.memory_usage()
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats()
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.get(key)
+    }
+
+    fn get_key_value(&self, key: &K) -> Option<(K, V)> {
+        self.get_key_value(key)
+    }
+
+    fn contains_key(&self, key: &K) -> bool {
+        self.contains_key(key)
+    }
+
+    fn may_contain(&self, key: &K) -> bool {
+        self.may_contain(key)
+    }
+
+    fn get_many(&self, keys: &[K]) -> Vec<Option<V>> {
+        let mut values = vec![None; keys.len()];
+        self.get_many(keys, &mut values);
+        values
+    }
+
+    fn contains_many(&self, keys: &[K]) -> Vec<bool> {
+        let mut answers = vec![false; keys.len()];
+        self.contains_many(keys, &mut answers);
+        answers
+    }
+
+    fn insert(&self, key: K, value: V) -> Option<V> {
+        self.insert(key, value)
+    }
+
+    fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
+        self.checked_insert(key, value)
+    }
+
+    fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
+        self.try_insert(key, value)
+    }
+
+    fn remove(&self, key: &K) -> Option<V> {
+        self.remove(key)
+    }
+
+    fn remove_entry(&self, key: &K) -> Option<(K, V)> {
+        self.remove_entry(key)
+    }
+
+    fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Result<Option<(K, V)>, (K, V)> {
+        self.remove_if(key, condition)
+    }
+
+    fn get_or_insert(&self, key: K, value: V) -> V {
+        self.get_or_insert(key, value)
+    }
+
+    fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
+        self.get_or_insert_with(key, make)
+    }
+
+    fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
+        self.update(key, update)
+    }
+
+    fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
+        self.update_or_insert(key, update, value)
+    }
+
+    fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
+        self.update_or_insert_with(key, update, make)
+    }
+
+    fn compute<T>(&self, key: K, f: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
+        self.compute(key, f)
+    }
+
+    fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
+        self.retain(keep);
+    }
+
+    fn clear(&self) {
+        self.clear();
+    }
+
+    fn drain(&self, entries: usize) -> Vec<(K, V)> {
+        self.drain().take(entries).collect()
+    }
+
+    fn walk(&self, entries: usize, mut f: impl FnMut(K, V)) {
+        for (key, value) in self.iter().take(entries) {
+            f(key, value);
+        }
+    }
+
+    fn keys(&self) -> Vec<K> {
+        self.keys().collect()
+    }
+
+    fn values(&self) -> Vec<V> {
+        self.values().collect()
+    }
+
+    fn into_entries(self) -> Vec<(K, V)> {
+        self.into_iter().collect()
+    }
+
+    fn reserve(&self, additional: usize) {
+        self.reserve(additional);
+    }
+
+    fn shrink_to_fit(&self) {
+        self.shrink_to_fit();
+    }
+
+    fn extend(&self, pairs: Vec<(K, V)>) {
+        self.extend(pairs);
+    }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
+}

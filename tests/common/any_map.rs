@@ -1,0 +1,102 @@
+//! One interface for both maps, so that a law is written once.
+//!
+//! It copies what it returns, and pins a `HashMap` for each operation: tests of references and of pins that are held
+//! are written against `HashMap` itself, or take an [`AnyMap::hold`] first.
+
+use core::fmt::Debug;
+use core::hash::{BuildHasher, Hash};
+
+use koel::{Compute, Full, Occupied, Operation, Stats};
+
+use super::Config;
+
+/// What is done to a map.
+pub(crate) trait AnyMap: Send + Sync + Sized {
+    type Key: Clone + Eq + Hash + Debug + Send + Sync;
+    type Value: Clone + Debug + Send + Sync;
+    type Hasher: BuildHasher + Clone + Send + Sync;
+    /// What keeps a map's entries from being freed.
+    type Hold<'m>
+    where
+        Self: 'm;
+
+    const NAME: &'static str;
+
+    fn build(config: Config, hasher: Self::Hasher) -> Self;
+    fn hold(&self) -> Self::Hold<'_>;
+
+    fn len(&self) -> usize;
+    fn is_empty(&self) -> bool;
+    fn capacity(&self) -> usize;
+    fn memory_usage(&self) -> usize;
+    fn stats(&self) -> Stats;
+
+    fn get(&self, key: &Self::Key) -> Option<Self::Value>;
+    fn get_key_value(&self, key: &Self::Key) -> Option<(Self::Key, Self::Value)>;
+    fn contains_key(&self, key: &Self::Key) -> bool;
+    fn may_contain(&self, key: &Self::Key) -> bool;
+    fn get_many(&self, keys: &[Self::Key]) -> Vec<Option<Self::Value>>;
+    fn contains_many(&self, keys: &[Self::Key]) -> Vec<bool>;
+
+    fn insert(&self, key: Self::Key, value: Self::Value) -> Option<Self::Value>;
+    #[expect(clippy::type_complexity, reason = "it is the method's type")]
+    fn checked_insert(
+        &self,
+        key: Self::Key,
+        value: Self::Value,
+    ) -> Result<Option<Self::Value>, Full<Self::Key, Self::Value>>;
+    fn try_insert(
+        &self,
+        key: Self::Key,
+        value: Self::Value,
+    ) -> Result<Self::Value, Occupied<Self::Value, Self::Value>>;
+    fn remove(&self, key: &Self::Key) -> Option<Self::Value>;
+    fn remove_entry(&self, key: &Self::Key) -> Option<(Self::Key, Self::Value)>;
+    #[expect(clippy::type_complexity, reason = "it is the method's type")]
+    fn remove_if(
+        &self,
+        key: &Self::Key,
+        condition: impl FnOnce(&Self::Key, &Self::Value) -> bool,
+    ) -> Result<Option<(Self::Key, Self::Value)>, (Self::Key, Self::Value)>;
+
+    fn get_or_insert(&self, key: Self::Key, value: Self::Value) -> Self::Value;
+    fn get_or_insert_with(&self, key: Self::Key, make: impl FnOnce() -> Self::Value) -> Self::Value;
+    fn update(&self, key: Self::Key, update: impl FnOnce(Self::Value) -> Self::Value) -> Option<Self::Value>;
+    fn update_or_insert(
+        &self,
+        key: Self::Key,
+        update: impl FnOnce(Self::Value) -> Self::Value,
+        value: Self::Value,
+    ) -> Self::Value;
+    fn update_or_insert_with(
+        &self,
+        key: Self::Key,
+        update: impl FnOnce(Self::Value) -> Self::Value,
+        make: impl FnOnce() -> Self::Value,
+    ) -> Self::Value;
+    fn compute<T>(
+        &self,
+        key: Self::Key,
+        f: impl FnOnce(Option<Self::Value>) -> Operation<Self::Value, T>,
+    ) -> Compute<Self::Key, Self::Value, T>;
+
+    fn retain(&self, keep: impl FnMut(&Self::Key, &Self::Value) -> bool);
+    fn clear(&self);
+    /// Takes so many entries from a drain and drops it.
+    fn drain(&self, entries: usize) -> Vec<(Self::Key, Self::Value)>;
+    /// Looks at so many entries of a walk and drops it. No lock is held in `f`.
+    fn walk(&self, entries: usize, f: impl FnMut(Self::Key, Self::Value));
+    fn keys(&self) -> Vec<Self::Key>;
+    fn values(&self) -> Vec<Self::Value>;
+    fn into_entries(self) -> Vec<(Self::Key, Self::Value)>;
+    fn reserve(&self, additional: usize);
+    fn shrink_to_fit(&self);
+    fn extend(&self, pairs: Vec<(Self::Key, Self::Value)>);
+    fn duplicate(&self) -> Self;
+
+    fn entries(&self) -> Vec<(Self::Key, Self::Value)> {
+        let mut entries = Vec::new();
+        self.walk(usize::MAX, |key, value| entries.push((key, value)));
+        entries
+    }
+}

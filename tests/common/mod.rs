@@ -1,0 +1,42 @@
+//! What the integration tests share: one interface for both maps, the configurations they run in, and small tools.
+#![allow(dead_code, unused_imports, reason = "every test binary compiles all of it and uses a part")]
+
+mod any_hash_map;
+mod any_inline_map;
+mod any_map;
+mod catch;
+mod config;
+pub(crate) mod hashers;
+mod ledger;
+mod rng;
+
+pub(crate) use any_map::AnyMap;
+pub(crate) use catch::catch;
+pub(crate) use config::{Config, Room, fixed_configs, growing_configs};
+pub(crate) use hashers::{Seeded, seeded};
+pub(crate) use ledger::{Counted, Ledger};
+pub(crate) use rng::{Rng, seed};
+
+/// A number from the environment, for longer runs: `KOEL_HISTORIES=2000 cargo test --release --test linearizability`.
+pub(crate) fn env_number(name: &str, otherwise: usize) -> usize {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text:?}")),
+        Err(_) => otherwise,
+    }
+}
+
+/// Runs `body(thread)` on so many threads at once, and returns what they return, in order.
+pub(crate) fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let spawn = |thread| {
+            let (start, body) = (&start, &body);
+            scope.spawn(move || {
+                start.wait();
+                body(thread)
+            })
+        };
+        let handles: Vec<_> = (0..threads).map(spawn).collect();
+        handles.into_iter().map(|handle| handle.join().expect("a thread of the test panicked")).collect()
+    })
+}
