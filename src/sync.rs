@@ -57,12 +57,12 @@ pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
 }
 
 /// A seam between two protocol steps.
-#[cfg(not(koel_steps))]
+#[cfg(not(any(koel_steps, loom)))]
 #[inline(always)]
 pub(crate) fn step() {}
 
 /// A seam between two protocol steps: now and then hands the processor to another thread.
-#[cfg(koel_steps)]
+#[cfg(all(koel_steps, not(loom)))]
 pub(crate) fn step() {
     std::thread_local!(static STATE: core::cell::Cell<u64> = const { core::cell::Cell::new(0) });
     STATE.with(|state| {
@@ -78,6 +78,46 @@ pub(crate) fn step() {
             std::thread::yield_now();
         }
     });
+}
+
+/// A seam between two protocol steps: where a model may stop a thread.
+#[cfg(loom)]
+pub(crate) fn step() {
+    stall::step();
+}
+
+/// Lets a model stop a thread in the middle of a protocol.
+#[cfg(loom)]
+pub mod stall {
+    use core::cell::RefCell;
+
+    type Stop = (usize, Box<dyn FnOnce()>);
+
+    loom::thread_local! {
+        static STOP: RefCell<Option<Stop>> = RefCell::new(None);
+    }
+
+    /// Makes this thread call `f` at its `steps`-th seam from now.
+    pub fn after(steps: usize, f: impl FnOnce() + 'static) {
+        STOP.with(|stop| *stop.borrow_mut() = Some((steps, Box::new(f))));
+    }
+
+    pub(super) fn step() {
+        let due = STOP.with(|stop| {
+            let mut stop = stop.borrow_mut();
+            match &mut *stop {
+                Some((0, _)) => stop.take(),
+                Some((steps, _)) => {
+                    *steps -= 1;
+                    None
+                }
+                None => None,
+            }
+        });
+        if let Some((_, f)) = due {
+            f();
+        }
+    }
 }
 
 /// Tells a retry loop's waiting to the processor, or to the model.

@@ -1,1 +1,159 @@
-//! Models of koel's protocols: see `tests/`, one file a protocol.
+//! What the models in `tests/` share: an identity hash, and keys that go where a model wants them.
+//!
+//! Each model is one protocol of `docs/design.md`, run against the production code under loom. Run them with
+//! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p loom-tests`.
+#![cfg(loom)]
+
+use std::hash::{BuildHasher, Hasher};
+
+use koel::model::place;
+
+/// Hashes an integer to itself, so that a model knows where its keys are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity(u64);
+
+impl BuildHasher for Identity {
+    type Hasher = Identity;
+
+    fn build_hasher(&self) -> Identity {
+        Identity(0)
+    }
+}
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unimplemented!("the models' keys are u64")
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+/// A map of fixed capacity with one segment of three buckets: A, B and C.
+pub type Map = koel::HashMap<u64, u64, Identity>;
+
+/// Its inline counterpart, with a value of two words.
+pub type Inline = koel::InlineMap<u64, [u64; 2], Identity>;
+
+/// Buckets of the maps below.
+pub const BUCKETS: u32 = 3;
+const A: u32 = 0;
+const B: u32 = 1;
+const C: u32 = 2;
+
+/// A map of [`BUCKETS`] buckets that does not grow.
+pub fn map() -> Map {
+    let map = koel::HashMap::builder().fixed_capacity(11).hasher(Identity::default()).build();
+    assert_eq!(map.capacity(), 4 * BUCKETS as usize);
+    map
+}
+
+/// Its inline counterpart.
+pub fn inline() -> Inline {
+    let map = koel::InlineMap::builder().fixed_capacity(11).hasher(Identity::default()).build();
+    assert_eq!(map.capacity(), 4 * BUCKETS as usize);
+    map
+}
+
+/// The first `n` keys from `from` on that `wanted` accepts by first bucket, second bucket and tag.
+pub fn keys(n: usize, from: u64, wanted: impl Fn(u32, u32, u8) -> bool) -> Vec<u64> {
+    let fits = |&key: &u64| {
+        let (first, second, tag) = place(key, BUCKETS);
+        wanted(first, second, tag)
+    };
+    (from..from + 1_000_000).filter(fits).take(n).collect()
+}
+
+/// A verb that models need of both maps.
+pub trait Put {
+    /// Inserts a key with a value that is made of `value` alone.
+    fn put(&self, key: u64, value: u64);
+    /// Removes a key.
+    fn take(&self, key: u64);
+    /// What the value of a key was made of; a torn one fails the model.
+    fn look(&self, key: u64) -> Option<u64>;
+    /// Displacements so far.
+    fn displacements(&self) -> u64;
+}
+
+impl Put for Map {
+    fn put(&self, key: u64, value: u64) {
+        self.pin().insert(key, value);
+    }
+
+    fn take(&self, key: u64) {
+        self.pin().remove(&key);
+    }
+
+    fn look(&self, key: u64) -> Option<u64> {
+        self.pin().get(&key).copied()
+    }
+
+    fn displacements(&self) -> u64 {
+        self.stats().displacements
+    }
+}
+
+impl Put for Inline {
+    fn put(&self, key: u64, value: u64) {
+        self.insert(key, [value, !value]);
+    }
+
+    fn take(&self, key: u64) {
+        self.remove(&key);
+    }
+
+    fn look(&self, key: u64) -> Option<u64> {
+        self.get(&key).map(|[value, not_value]| {
+            assert_eq!(value, !not_value, "a torn value");
+            value
+        })
+    }
+
+    fn displacements(&self) -> u64 {
+        self.stats().displacements
+    }
+}
+
+/// A table in which inserting `newcomer` displaces `victim`, from A to C.
+#[derive(Debug)]
+pub struct Scene {
+    /// In bucket A; its other bucket is C.
+    pub victim: u64,
+    /// Its buckets, A and B, are full.
+    pub newcomer: u64,
+    /// A key that is not in the table, with the victim's buckets and tag.
+    pub absent: u64,
+}
+
+impl Scene {
+    /// Fills `map`. The victim moves from its first bucket to its second if `forward`, else from second to first.
+    pub fn new(map: &impl Put, forward: bool) -> Self {
+        let (first, second) = if forward { (A, C) } else { (C, A) };
+        let victim = keys(1, 0, |f, s, _| (f, s) == (first, second))[0];
+        let tag = place(victim, BUCKETS).2;
+        let absent = keys(1, victim + 1, |f, s, t| (f, s, t) == (first, second, tag))[0];
+        if !forward {
+            // Fill C, so that the victim goes to its second bucket, and make room again.
+            let fillers = keys(4, 0, |f, _, t| f == C && t != tag);
+            fillers.iter().for_each(|&key| map.put(key, 0));
+            map.put(victim, 1);
+            fillers.iter().for_each(|&key| map.take(key));
+        } else {
+            map.put(victim, 1);
+        }
+        for key in keys(3, 0, |f, _, t| f == A && t != tag) {
+            map.put(key, 0);
+        }
+        for key in keys(4, 0, |f, _, t| f == B && t != tag) {
+            map.put(key, 0);
+        }
+        let newcomer = keys(1, 1 << 32, |f, s, t| (f, s) == (A, B) && t != tag)[0];
+        Scene { victim, newcomer, absent }
+    }
+}

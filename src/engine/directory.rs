@@ -341,9 +341,9 @@ impl<P: Payload> Directory<P> {
         })
     }
 
-    /// The entries that fit whatever they are, unless the table grows.
-    pub(crate) fn fixed_capacity(&self) -> Option<usize> {
-        self.shape.fixed_capacity
+    /// The shape of a copy.
+    pub(crate) fn shape_of_copy(&self) -> Result<Shape, CapacityError> {
+        self.shape.for_copy(self.len())
     }
 
     /// How many items there are.

@@ -14,7 +14,7 @@ use super::locked::Locked;
 use super::memory::{Block, Meter};
 use super::payload::Payload;
 use super::segment::Segment;
-use super::sizing::Shape;
+use super::sizing::{MAX_CAPACITY, MAX_SEGMENTS, Shape};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
 
@@ -162,7 +162,8 @@ impl<P: Payload> Directory<P> {
     /// as it would if keys that share their prefix went on splitting it.
     fn may_split(&self, level: u32) -> bool {
         let root = self.root();
-        level < root.level || (root.len <= self.pool.lock().live as u32 * 4 && root.len < 1 << 28)
+        level < root.level
+            || (root.len <= self.pool.lock().live as u32 * 4 && u64::from(root.len) < MAX_SEGMENTS)
     }
 
     /// Builds what `plan` says from the locked segment, publishes it, and moves `writing` to the new segment that
@@ -307,6 +308,9 @@ impl<P: Payload> Directory<P> {
             return true;
         }
         let total = self.len().saturating_add(additional);
+        if total > MAX_CAPACITY {
+            return false;
+        }
         let buckets = u64::from(Shape::buckets_for(total));
         let mut cursor = 0;
         while let Some((mut writing, _)) = self.visit(cursor) {

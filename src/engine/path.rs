@@ -45,15 +45,18 @@ struct Node {
     parent: u16,
     /// The lane in the parent whose item would move here.
     lane: u8,
+    /// Displacements from a root to here.
+    depth: u8,
 }
 
 /// Finds a shortest path from either bucket of `place` to an empty slot; both are full. Looks at `budget` buckets
 /// at the most: `None` says that there is no such path, or that it is not worth its price.
 pub(crate) fn search<P: Payload>(buckets: &Buckets<P>, place: Place, budget: usize) -> Option<Path> {
     // Left uninitialized: 5 KiB that a short search never touches.
+    // Two roots and at most four children each, down to depth MAX_HOPS - 1: it never fills beyond its length.
     let mut queue = [const { MaybeUninit::<Node>::uninit() }; QUEUE];
-    queue[0].write(Node { bucket: place.first, parent: 0, lane: 0 });
-    queue[1].write(Node { bucket: place.second, parent: 1, lane: 0 });
+    queue[0].write(Node { bucket: place.first, parent: 0, lane: 0, depth: 0 });
+    queue[1].write(Node { bucket: place.second, parent: 1, lane: 0, depth: 0 });
     let mut tail = 2;
     let mut head = 0;
     while head < tail.min(budget) {
@@ -69,8 +72,10 @@ pub(crate) fn search<P: Payload>(buckets: &Buckets<P>, place: Place, budget: usi
                 let hole = Hop { bucket: child, lane: hole };
                 return Some(trace_back(&queue[..tail], head, Hop { bucket: node.bucket, lane }, hole));
             }
-            if tail < QUEUE {
-                queue[tail].write(Node { bucket: child, parent: head as u16, lane: lane as u8 });
+            // A bucket that is reached by MAX_HOPS displacements was worth a look, but leads no further.
+            if usize::from(node.depth) + 1 < MAX_HOPS {
+                let (parent, lane, depth) = (head as u16, lane as u8, node.depth + 1);
+                queue[tail].write(Node { bucket: child, parent, lane, depth });
                 buckets.prefetch_tags(child);
                 tail += 1;
             }

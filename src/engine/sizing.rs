@@ -17,6 +17,8 @@ const FIXED_LOAD: f64 = 0.944;
 const GROWING_SEGMENT_SLOTS: u64 = 4096;
 /// Slots in a segment of a fixed map: large enough that no segment gets much more than its share.
 const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
+/// Most segments, and entries of the directory.
+pub(super) const MAX_SEGMENTS: u64 = 1 << 28;
 /// Most buckets in one segment.
 const MAX_BUCKETS: u64 = 1 << 28;
 /// Buckets a growing map's search looks at before it grows instead: three levels below the roots.
@@ -88,8 +90,9 @@ impl Shape {
     /// The shape that `options` ask for.
     pub(crate) fn new(options: Options) -> Result<Self, CapacityError> {
         let capacity = options.capacity;
+        let too_much = CapacityError { requested: capacity, limit: MAX_CAPACITY, out_of_memory: false };
         if capacity > MAX_CAPACITY {
-            return Err(CapacityError { requested: capacity, limit: MAX_CAPACITY, out_of_memory: false });
+            return Err(too_much);
         }
         let (load, default_slots) = match options.fixed {
             true => (FIXED_LOAD, FIXED_SEGMENT_SLOTS),
@@ -100,17 +103,35 @@ impl Shape {
         let most = options.segment_slots.map_or(default_slots, |n| n as u64);
         let most = most.div_ceil(u64::from(SLOTS)).clamp(1, MAX_BUCKETS);
         let segments = buckets.div_ceil(most);
+        if segments > MAX_SEGMENTS {
+            let limit = (MAX_SEGMENTS * most * u64::from(SLOTS)) as f64 * load;
+            return Err(CapacityError { limit: limit as usize, ..too_much });
+        }
         let buckets = buckets.div_ceil(segments);
         let share = if options.fixed { STRIPES / segments } else { MIN_STRIPES };
         let stripes = share.clamp(MIN_STRIPES, STRIPES);
         Ok(Shape {
-            segments: u32::try_from(segments).expect("MAX_CAPACITY makes fewer"),
+            segments: segments as u32,
             buckets: buckets as u32,
             stripes: 1 << stripes.ilog2(),
             split_buckets: most as u32,
             fixed_capacity: options.fixed.then_some(capacity),
             budget: if options.fixed { FIXED_BUDGET } else { GROWING_BUDGET },
             huge_pages: options.huge_pages,
+        })
+    }
+
+    /// The shape of a copy of a table that holds `len` entries. A table of fixed capacity may hold more than that, and
+    /// then its copy's capacity is what it holds.
+    pub(crate) fn for_copy(&self, len: usize) -> Result<Self, CapacityError> {
+        if let Some(capacity) = self.fixed_capacity {
+            return Ok(Shape { fixed_capacity: Some(capacity.max(len)), ..*self });
+        }
+        Shape::new(Options {
+            capacity: len,
+            fixed: false,
+            segment_slots: Some(self.split_buckets as usize * SLOTS as usize),
+            huge_pages: self.huge_pages,
         })
     }
 
@@ -151,6 +172,13 @@ mod tests {
         assert_eq!((shape.segments, shape.stripes), (1, 8192));
         assert_eq!(fixed(7_600_000).stripes, 64);
         assert_eq!(fixed(10).stripes_for(3), 2);
+    }
+
+    #[test]
+    fn too_many_segments_are_refused_with_the_limit_that_their_size_makes() {
+        let options = Options { capacity: 1 << 34, segment_slots: Some(4), ..Options::default() };
+        let error = Shape::new(options).unwrap_err();
+        assert!(Shape::new(Options { capacity: error.limit, ..options }).is_ok(), "{error}");
     }
 
     #[test]

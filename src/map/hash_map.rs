@@ -224,16 +224,16 @@ impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
     }
 }
 
-/// Copies every entry that is present throughout; the copy has room for as many.
+/// Copies every entry that is present throughout, into a map with the same options and room for as many.
 impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K, V, S> {
     fn clone(&self) -> Self {
         let pin = self.pin();
-        let copy = match self.table.directory.fixed_capacity() {
-            Some(entries) => {
-                Builder::<HashMapKind<K, V>, S>::new(self.hasher.clone()).fixed_capacity(entries).build()
-            }
-            None => Self::with_capacity_and_hasher(pin.len(), self.hasher.clone()),
-        };
+        let copy = self
+            .table
+            .directory
+            .shape_of_copy()
+            .and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
+        let copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
         copy.pin().extend(pin.iter().map(|(key, value)| (key.clone(), value.clone())));
         copy
     }

@@ -511,7 +511,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         }
     }
 
-    /// Inserts all pairs. Room is made beforehand for as many as the iterator is sure to yield.
+    /// Inserts all pairs. Into an empty map, room is made beforehand for as many as the iterator promises.
     ///
     /// # Panics
     ///
@@ -520,7 +520,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         let pairs = pairs.into_iter();
         let (at_least, _) = pairs.size_hint();
         if at_least > 1 && self.is_empty() {
-            self.reserve(at_least);
+            // As far as there is memory: a hint is no promise.
+            let _ = self.slots.reserve(at_least, &|(key, _)| self.digest(&key));
         }
         for (key, value) in pairs {
             self.insert(key, value);
@@ -613,15 +614,14 @@ impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V,
     }
 }
 
-/// Copies every entry that is present throughout; the copy has room for as many.
+/// Copies every entry that is present throughout, into a map with the same options and room for as many.
 impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
     fn clone(&self) -> Self {
-        let copy = match self.slots.fixed_capacity() {
-            Some(entries) => {
-                Builder::<InlineMapKind<K, V>, S>::new(self.hasher.clone()).fixed_capacity(entries).build()
-            }
-            None => Self::with_capacity_and_hasher(self.len(), self.hasher.clone()),
-        };
+        let copy = self
+            .slots
+            .shape_of_copy()
+            .and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
+        let copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
         InlineMap::extend(&copy, self.iter());
         copy
     }

@@ -226,7 +226,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let place = self.place(&key);
         let found = place.found?;
         let current = self.entry(place.writing.locked.item(found));
-        Some(&self.replace(place, found, key, update(&current.value)).1.value)
+        let value = update(&current.value);
+        Some(&self.replace(place, found, key, value).1.value)
     }
 
     /// Replaces an entry; returns the old one and the new one.
@@ -275,7 +276,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         match place.found {
             Some(found) => {
                 let current = self.entry(place.writing.locked.item(found));
-                &self.replace(place, found, key, update(&current.value)).1.value
+                let value = update(&current.value);
+                &self.replace(place, found, key, value).1.value
             }
             None => {
                 let value = make();
@@ -402,7 +404,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Inserts all pairs. Room is made beforehand for as many as the iterator is sure to yield.
+    /// Inserts all pairs. Into an empty map, room is made beforehand for as many as the iterator promises.
     ///
     /// # Panics
     ///
@@ -411,7 +413,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let pairs = pairs.into_iter();
         let (at_least, _) = pairs.size_hint();
         if at_least > 1 && self.is_empty() {
-            self.reserve(at_least);
+            // As far as there is memory: a hint is no promise.
+            let _ = self.directory().reserve(at_least, &|entry| self.rehash(entry));
         }
         for (key, value) in pairs {
             self.insert(key, value);

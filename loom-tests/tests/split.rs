@@ -1,0 +1,120 @@
+//! Reading against growth [R1], [I8]: segments are replaced, the directory doubles, replaced segments are used again.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use koel::model::prefix;
+use loom::thread;
+use loom_tests::Identity;
+
+type Growing = koel::HashMap<u64, u64, Identity>;
+type GrowingInline = koel::InlineMap<u64, [u64; 2], Identity>;
+
+/// Keys of the lower half of all prefixes, or of the upper.
+fn keys_of_half(upper: bool, n: usize) -> Vec<u64> {
+    (0..).filter(|&key| (prefix(key) >> 31 == 1) == upper).take(n).collect()
+}
+
+fn hash_map() -> Growing {
+    koel::HashMap::builder().segment_slots(4).hasher(Identity::default()).build()
+}
+
+fn inline_map() -> GrowingInline {
+    koel::InlineMap::builder().segment_slots(4).hasher(Identity::default()).build()
+}
+
+#[test]
+fn hash_map_reader_never_misses_a_key_in_a_split() {
+    loom::model(|| {
+        let map = Arc::new(hash_map());
+        let (lower, upper) = (keys_of_half(false, 3), keys_of_half(true, 2));
+        let (held, absent) = (lower[0], upper[1]);
+        for key in [lower[0], lower[1], lower[2], upper[0]] {
+            map.pin().insert(key, key);
+        }
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                assert_eq!(map.pin().get(&held), Some(&held));
+                let first = map.pin().get(&absent).is_some();
+                assert!(map.pin().get(&absent).is_some() >= first, "inserted, then gone");
+            })
+        };
+        map.pin().insert(absent, absent);
+        assert_eq!(map.stats().splits, 1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn inline_map_reader_never_misses_a_key_in_a_split() {
+    loom::model(|| {
+        let map = Arc::new(inline_map());
+        let (lower, upper) = (keys_of_half(false, 3), keys_of_half(true, 2));
+        let (held, absent) = (lower[0], upper[1]);
+        for key in [lower[0], lower[1], lower[2], upper[0]] {
+            map.insert(key, [key, !key]);
+        }
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                assert_eq!(map.get(&held), Some([held, !held]));
+                let first = map.get(&absent).is_some();
+                assert!(map.get(&absent).is_some() >= first, "inserted, then gone");
+            })
+        };
+        map.insert(absent, [absent, !absent]);
+        assert_eq!(map.stats().splits, 1);
+        reader.join().unwrap();
+    });
+}
+
+/// Two splits: the second takes the segment that the first has replaced, at which a late reader may still be.
+#[test]
+fn inline_map_reader_is_not_fooled_by_a_segment_that_is_used_again() {
+    loom::model(|| {
+        let map = Arc::new(inline_map());
+        let (lower, upper) = (keys_of_half(false, 2), keys_of_half(true, 4));
+        let held = lower[0];
+        for key in [lower[0], lower[1], upper[0], upper[1]] {
+            map.insert(key, [key, !key]);
+        }
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.get(&held), Some([held, !held])))
+        };
+        // Splits the only segment; then fills the upper half and splits that.
+        let before = map.memory_usage();
+        map.insert(upper[2], [upper[2], !upper[2]]);
+        map.insert(upper[3], [upper[3], !upper[3]]);
+        let more: Vec<u64> = keys_of_half(true, 5);
+        map.insert(more[4], [more[4], !more[4]]);
+        assert!(map.stats().splits >= 2 && map.memory_usage() > before);
+        reader.join().unwrap();
+    });
+}
+
+/// Nothing is lost between a split and a write to the half that the writer did not split for.
+#[test]
+fn writer_follows_the_directory_through_a_split() {
+    loom::model(|| {
+        let map = Arc::new(hash_map());
+        let (lower, upper) = (keys_of_half(false, 3), keys_of_half(true, 3));
+        for key in [lower[0], lower[1], upper[0], upper[1]] {
+            map.pin().insert(key, 0);
+        }
+        let (left, right) = (lower[2], upper[2]);
+        let other = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                map.pin().insert(left, 1);
+                assert_eq!(map.pin().get(&left), Some(&1));
+            })
+        };
+        map.pin().insert(right, 2);
+        assert_eq!(map.pin().get(&right), Some(&2));
+        other.join().unwrap();
+        assert_eq!(map.pin().get(&left), Some(&1));
+        assert_eq!(map.len(), 6);
+    });
+}
