@@ -43,10 +43,11 @@ pub(crate) fn unchanged(stripe: &AtomicU64, version: Version) -> bool {
 /// bucket has this pair and this stripe, so the reader validates against the counter that is bumped here.
 #[inline]
 pub(crate) fn note_departure(stripe: &AtomicU64) {
-    // Relaxed: only the lock's holder stores; ordered before any later item's words by `publish_departures`.
     let version = stripe.load(Ordering::Relaxed);
     debug_assert!(version % 2 == 0, "a departure during another write [I4]");
-    stripe.store(version + 2, Ordering::Relaxed);
+    // Release: pairs with the Acquire in `begin`: who starts at this version sees the tag cleared. That who started
+    // before notices is the business of `publish_departures`.
+    stripe.store(version + 2, Ordering::Release);
 }
 
 /// Orders all departures so far before the words of an item that is about to be written over one of them.
