@@ -1,0 +1,180 @@
+//! Carries out operations and checks every answer.
+
+use crate::contestants::View;
+use crate::keys;
+use crate::plan::{Action, Counts, Op, Prediction};
+
+/// What one thread saw.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    counts: Counts,
+    wrong: u64,
+    first_wrong: Option<(Op, Option<u64>)>,
+}
+
+impl Tally {
+    /// Does `op` through `view` and checks the answer.
+    #[inline(always)]
+    pub fn perform<V: View>(&mut self, view: &V, op: &Op) {
+        match op.action {
+            Action::Get => {
+                let got = view.get(op.key);
+                count(got.is_some(), &mut self.counts.hits, &mut self.counts.misses);
+                self.judge(op, op.version, got);
+            }
+            Action::Insert => {
+                let old = view.insert(op.key, keys::value(op.key, op.version));
+                count(old.is_some(), &mut self.counts.replaced, &mut self.counts.inserted);
+                self.judge(op, op.version.wrapping_sub(1), old);
+            }
+            Action::Remove => {
+                let removed = view.remove(op.key);
+                count(removed, &mut self.counts.removed, &mut self.counts.unremoved);
+                // Not every contestant hands out what it removes: whether it did is what is checked.
+                self.judge(op, op.version, removed.then(|| keys::value(op.key, op.version)));
+            }
+            Action::Update => {
+                let new = view.update(op.key);
+                count(new.is_some(), &mut self.counts.updated, &mut self.counts.unupdated);
+                self.judge(op, op.version, new);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn judge(&mut self, op: &Op, version: u32, got: Option<u64>) {
+        if !op.expect.admits(op.key, version, got) {
+            self.fail(op, got);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fail(&mut self, op: &Op, got: Option<u64>) {
+        self.wrong += 1;
+        self.first_wrong.get_or_insert((*op, got));
+    }
+
+    /// Whether all answers were right and add up to what was predicted.
+    ///
+    /// # Errors
+    ///
+    /// What was wrong.
+    pub fn verify(&self, predicted: &Prediction) -> Result<(), String> {
+        if let Some((op, got)) = &self.first_wrong {
+            return Err(format!("{} wrong answers, the first to {op:?}: {}", self.wrong, describe(*got)));
+        }
+        let (seen, certain) = (&self.counts, &predicted.certain);
+        let open_hits = seen.hits.checked_sub(certain.hits);
+        let open_misses = seen.misses.checked_sub(certain.misses);
+        let reads_add_up = match (open_hits, open_misses) {
+            (Some(hits), Some(misses)) => hits + misses == predicted.open,
+            _ => false,
+        };
+        let writes = Counts { hits: certain.hits, misses: certain.misses, ..*seen };
+        if reads_add_up && writes == *certain {
+            return Ok(());
+        }
+        Err(format!(
+            "answers do not add up: {seen:?}, predicted {certain:?} and {} open reads",
+            predicted.open
+        ))
+    }
+}
+
+/// What a thread of pure lookups saw.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadTally {
+    hits: u64,
+    misses: u64,
+    foreign: u64,
+}
+
+impl ReadTally {
+    /// Takes note of the answer for `key`.
+    #[inline(always)]
+    pub fn note(&mut self, key: u64, got: Option<u64>) {
+        match got {
+            Some(value) => {
+                self.hits += 1;
+                self.foreign += u64::from(!keys::belongs(key, value));
+            }
+            None => self.misses += 1,
+        }
+    }
+
+    /// Takes note of the answer for a text key: whether it was found, and if so whether the value was its own.
+    #[inline(always)]
+    pub fn note_text(&mut self, right: Option<bool>) {
+        match right {
+            Some(right) => {
+                self.hits += 1;
+                self.foreign += u64::from(!right);
+            }
+            None => self.misses += 1,
+        }
+    }
+
+    /// Whether all `lookups` hit, or all missed, and every value belonged to its key.
+    ///
+    /// # Errors
+    ///
+    /// What was wrong.
+    pub fn verify(&self, lookups: usize, present: bool) -> Result<(), String> {
+        let lookups = lookups as u64;
+        let (hits, misses) = if present { (lookups, 0) } else { (0, lookups) };
+        if self.foreign > 0 {
+            return Err(format!(
+                "{} of {} values found do not belong to their keys",
+                self.foreign, self.hits
+            ));
+        }
+        if (self.hits, self.misses) != (hits, misses) {
+            return Err(format!(
+                "{} hits and {} misses, predicted {hits} and {misses}",
+                self.hits, self.misses
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the map holds what it should after a run.
+///
+/// # Errors
+///
+/// The first key that has another value, or the two lengths.
+pub fn content<V: View>(
+    view: &V,
+    len: usize,
+    len_after: usize,
+    samples: &[(u64, Option<u64>)],
+) -> Result<(), String> {
+    for &(key, expected) in samples {
+        let got = view.get(key);
+        if got != expected {
+            return Err(format!(
+                "key {key:#x} afterwards: {}, expected {}",
+                describe(got),
+                describe(expected)
+            ));
+        }
+    }
+    if len != len_after {
+        return Err(format!("{len} entries afterwards, expected {len_after}"));
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn count(first: bool, if_so: &mut u64, if_not: &mut u64) {
+    *if_so += u64::from(first);
+    *if_not += u64::from(!first);
+}
+
+fn describe(value: Option<u64>) -> String {
+    match value {
+        Some(value) => format!("value {value:#x}"),
+        None => "no value".to_owned(),
+    }
+}

@@ -1,0 +1,238 @@
+//! The command line.
+
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::contestants::Id;
+use crate::dist::Dist;
+use crate::error::Error;
+use crate::report::Destination;
+use crate::workload::{Mix, Preset};
+
+/// Sizes that `map` measures unless told otherwise: one inside the caches, one around them.
+pub const DEFAULT_KEYS: [u64; 2] = [60_000, 950_000];
+
+/// Sizes of `map --grid`; the last is far outside the caches.
+pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
+
+/// Measures koel beside other concurrent hash maps, and checks every answer.
+///
+/// Without a command it gives a tour of about a minute.
+#[derive(Debug, Parser)]
+#[command(
+    name = "koel-bench",
+    version,
+    after_help = "Exit codes: 0 done; 1 a map gave a wrong answer; 2 bad input."
+)]
+pub struct Cli {
+    /// What to measure.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// A tour of about a minute: some of everything (the default)
+    Tour(TourArgs),
+    /// Throughput of lookups, writes and mixes
+    Map(MapArgs),
+    /// Time of single operations, from the median to the longest
+    Latency(LatencyArgs),
+    /// Bytes per entry
+    Memory(MemoryArgs),
+}
+
+/// Options of `tour`.
+#[derive(Debug, Args, Default)]
+pub struct TourArgs {
+    /// Where reports go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Options of `map`.
+#[derive(Debug, Args)]
+pub struct MapArgs {
+    /// What to run instead of the basic workloads.
+    #[command(flatten)]
+    pub workloads: WorkloadArgs,
+    /// Run the basic workloads (gets, mixes of gets and inserts, batches, filling, texts) at 60,000, 950,000 and
+    /// 7,600,000 keys; takes a quarter of an hour and 8 GB
+    #[arg(long)]
+    pub grid: bool,
+    /// Numbers of keys, with optional suffix k or M [default: 60k,950k]
+    #[arg(long, value_delimiter = ',', value_parser = values::keys, value_name = "N,..")]
+    pub keys: Vec<u64>,
+    /// Numbers of threads [default: 1, 2, 4, as far as there are cores]
+    #[arg(long, value_delimiter = ',', value_parser = values::threads, value_name = "T,..")]
+    pub threads: Vec<usize>,
+    /// Rounds, in each of which every map is measured once
+    #[arg(long, default_value = "5", value_parser = values::rounds, value_name = "N")]
+    pub rounds: usize,
+    /// Operations of each thread in one pass
+    #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
+    pub ops: usize,
+    /// A round repeats passes until they have taken this long; mixes that insert or remove keys run one pass
+    #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
+    pub seconds: f64,
+    /// Maps to measure [default: all]
+    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
+    pub maps: Vec<Id>,
+    /// Where reports go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Options of `latency`.
+#[derive(Debug, Args)]
+pub struct LatencyArgs {
+    /// What to run after growing and lookups.
+    #[command(flatten)]
+    pub workloads: WorkloadArgs,
+    /// Numbers of keys, with optional suffix k or M
+    #[arg(long, value_delimiter = ',', default_value = "2M", value_parser = values::keys, value_name = "N,..")]
+    pub keys: Vec<u64>,
+    /// Numbers of threads
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = values::threads, value_name = "T,..")]
+    pub threads: Vec<usize>,
+    /// Rounds, in each of which every map is measured once
+    #[arg(long, default_value = "3", value_parser = values::rounds, value_name = "N")]
+    pub rounds: usize,
+    /// Operations of each thread, for lookups and mixes
+    #[arg(long, default_value = "2M", value_parser = values::ops, value_name = "N")]
+    pub ops: usize,
+    /// Maps to measure [default: all, with a pin per operation]
+    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
+    pub maps: Vec<Id>,
+    /// Where reports go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Options of `memory`.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// Numbers of keys, with optional suffix k or M
+    #[arg(long, value_delimiter = ',', default_value = "60k,950k", value_parser = values::keys, value_name = "N,..")]
+    pub keys: Vec<u64>,
+    /// Maps to measure [default: all]
+    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
+    pub maps: Vec<Id>,
+    /// Where reports go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Options that choose workloads.
+#[derive(Debug, Args, Default)]
+pub struct WorkloadArgs {
+    /// Named mixes of operations
+    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "NAME,..")]
+    pub preset: Vec<Preset>,
+    /// Percentages READ/INSERT/REMOVE/UPDATE that add up to 100, as in 98/1/1/0
+    #[arg(long, value_delimiter = ',', value_name = "R/I/D/U,..")]
+    pub mix: Vec<Mix>,
+    /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
+    #[arg(long, value_delimiter = ',', value_name = "DIST,..")]
+    pub dist: Vec<Dist>,
+    /// Replay the keys of a trace: one unsigned integer a line, or CSV with a header that names a column `key`
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+}
+
+/// Options that name files to write.
+#[derive(Debug, Args, Default)]
+pub struct OutputArgs {
+    /// Write everything that was measured to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write a page with charts to FILE
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// The files of [`OutputArgs`], open.
+#[derive(Debug)]
+pub struct Output {
+    /// For JSON.
+    pub json: Option<Destination>,
+    /// For the page.
+    pub html: Option<Destination>,
+}
+
+impl OutputArgs {
+    /// Creates the files.
+    ///
+    /// # Errors
+    ///
+    /// A message with the name of the file that cannot be written.
+    pub fn create(&self) -> Result<Output, Error> {
+        let create = |path: &Option<PathBuf>| path.as_deref().map(Destination::create).transpose();
+        Ok(Output { json: create(&self.json)?, html: create(&self.html)? })
+    }
+}
+
+/// The numbers of threads to measure if none are given.
+pub fn default_threads() -> Vec<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    [1, 2, 4].into_iter().filter(|&threads| threads == 1 || threads <= cores).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    fn error(args: &[&str]) -> String {
+        let args = std::iter::once("koel-bench").chain(args.iter().copied());
+        Cli::try_parse_from(args).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn errors_list_what_is_valid() {
+        let preset = error(&["map", "--preset", "Nonsense"]);
+        assert!(preset.contains("ReadHeavy") && preset.contains("YCSB-F"), "{preset}");
+        let maps = error(&["map", "--maps", "koel,std"]);
+        assert!(maps.contains("koel-inline") && maps.contains("papaya"), "{maps}");
+        assert!(error(&["map", "--mix", "50/50"]).contains("READ/INSERT/REMOVE/UPDATE"));
+        assert!(error(&["map", "--threads", "1,0"]).contains("from 1 to 256"));
+        assert!(error(&["map", "--dist", "normal"]).contains("uniform, zipf"));
+        assert!(error(&["filter"]).contains("unrecognized subcommand"));
+    }
+
+    #[test]
+    fn lists_are_separated_by_commas() {
+        let cli = Cli::parse_from([
+            "koel-bench",
+            "map",
+            "--keys",
+            "60k,1M",
+            "--threads",
+            "1,2",
+            "--preset",
+            "readheavy,ycsb-a",
+            "--maps",
+            "koel,inline,papaya",
+            "--dist",
+            "uniform,zipf:1.1",
+            "--mix",
+            "90/5/5/0",
+        ]);
+        let Some(Command::Map(args)) = cli.command else { panic!("expected `map`") };
+        assert_eq!(args.keys, [60_000, 1_000_000]);
+        assert_eq!(args.threads, [1, 2]);
+        assert_eq!(args.workloads.preset, [Preset::ReadHeavy, Preset::YcsbA]);
+        assert_eq!(args.maps, [Id::Koel, Id::KoelInline, Id::Papaya]);
+        assert_eq!(args.workloads.dist, [Dist::Uniform, Dist::Zipf(1.1)]);
+    }
+}

@@ -1,0 +1,63 @@
+//! Numbers of the command line and their ranges.
+
+/// A number of keys.
+pub(super) fn keys(text: &str) -> Result<u64, String> {
+    number(text, 1, 1_000_000_000)
+}
+
+/// A number of operations.
+pub(super) fn ops(text: &str) -> Result<usize, String> {
+    number(text, 1, 100_000_000).map(|ops| ops as usize)
+}
+
+/// A number of threads.
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    number(text, 1, 256).map(|threads| threads as usize)
+}
+
+/// A number of rounds.
+pub(super) fn rounds(text: &str) -> Result<usize, String> {
+    number(text, 1, 10_000).map(|rounds| rounds as usize)
+}
+
+/// A number of seconds.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("valid: a number from 0 to 3600".to_owned()),
+    }
+}
+
+fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1_000_000),
+            None => (text, 1),
+        },
+    };
+    let value = digits.replace('_', "").parse::<u64>().ok().and_then(|value| value.checked_mul(factor));
+    value
+        .filter(|value| (min..=max).contains(value))
+        .ok_or_else(|| format!("valid: a whole number from {min} to {max}; suffixes k and M multiply"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_may_be_grouped_and_have_a_suffix() {
+        assert_eq!(keys("950_000"), Ok(950_000));
+        assert_eq!(keys("60k"), Ok(60_000));
+        assert_eq!(keys("2M"), Ok(2_000_000));
+        assert_eq!(seconds("0.25"), Ok(0.25));
+        for bad in ["", "0", "-1", "1.5", "k", "many", "99999999999999999999M", "2000000000"] {
+            assert!(keys(bad).unwrap_err().contains("from 1 to 1000000000"), "{bad}");
+        }
+        for bad in ["", "x", "-1", "NaN", "inf", "3601"] {
+            assert!(seconds(bad).unwrap_err().contains("from 0 to 3600"), "{bad}");
+        }
+        assert!(threads("0").unwrap_err().contains("from 1 to 256"));
+    }
+}

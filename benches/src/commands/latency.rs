@@ -1,0 +1,168 @@
+//! `koel-bench latency`: the time of single operations.
+
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+
+use super::contestants;
+use crate::cli::{LatencyArgs, Output, WorkloadArgs};
+use crate::console::Console;
+use crate::contestants::Id;
+use crate::dist::Dist;
+use crate::entrant::{Entrant, entrant};
+use crate::error::Error;
+use crate::plan::{self, MixPlan};
+use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table};
+use crate::rounds::interleaved;
+use crate::stats::Spread;
+use crate::stopwatch::Stopwatch;
+use crate::trace::{self, Trace};
+use crate::workload::{Inserts, Mix, Workload};
+
+/// What is timed at one size and number of threads.
+#[derive(Debug)]
+pub(super) struct Phase {
+    pub(super) workload: Workload,
+    pub(super) dist: Dist,
+    pub(super) trace: Option<Arc<Trace>>,
+}
+
+/// How a latency run is done.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) phases: Vec<Phase>,
+    pub(super) keys: Vec<u64>,
+    pub(super) threads: Vec<usize>,
+    pub(super) rounds: usize,
+    pub(super) ops: usize,
+    pub(super) maps: Vec<Id>,
+    /// Whether a table is printed for every cell.
+    pub(super) tables: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &LatencyArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+    let mut phases = vec![Phase::growth(), Phase::lookups(Dist::Uniform)];
+    phases.extend(chosen_phases(&args.workloads)?);
+    let output = args.output.create()?;
+    let settings = Settings {
+        phases,
+        keys: args.keys.clone(),
+        threads: args.threads.clone(),
+        rounds: args.rounds,
+        ops: args.ops,
+        maps: contestants(&args.maps, |id| !id.is_held()),
+        tables: true,
+    };
+    measure(&settings, console, report)?;
+    Ok(output)
+}
+
+/// The phases after growth and lookups: what is asked for, else half lookups, half writes.
+fn chosen_phases(args: &WorkloadArgs) -> Result<Vec<Phase>, Error> {
+    let mut workloads: Vec<Workload> = args.preset.iter().map(|preset| preset.workload()).collect();
+    workloads.extend(args.mix.iter().map(|&mix| Workload::churning(&format!("mix {mix}"), mix)));
+    if workloads.is_empty() {
+        let mix = Mix::new(50, 20, 20, 10);
+        workloads.extend(mix.map(|mix| Workload::churning(&format!("mixed {mix}"), mix)));
+    }
+    let mut phases = Vec::new();
+    for workload in workloads {
+        let own = [workload.dist];
+        let dists =
+            if args.dist.is_empty() || workload.dist == Dist::Latest { &own } else { args.dist.as_slice() };
+        phases.extend(dists.iter().map(|&dist| Phase { workload: workload.clone(), dist, trace: None }));
+    }
+    if let Some(path) = &args.trace {
+        let trace = Some(Arc::new(trace::read(path)?));
+        let workload = Mix::new(95, 5, 0, 0).map(|mix| Workload::replacing("trace, mix 95/5/0/0", mix));
+        phases.extend(workload.map(|workload| Phase { workload, dist: Dist::Uniform, trace }));
+    }
+    Ok(phases)
+}
+
+impl Phase {
+    /// Inserts into a map built without a capacity.
+    pub(super) fn growth() -> Self {
+        let mix = Mix { read: 0, insert: 100, remove: 0, update: 0 };
+        let workload = Workload {
+            inserts: Inserts::Fresh,
+            filled_percent: 0,
+            reserved: false,
+            ops_percent: Some(100),
+            ..Workload::replacing("insert while growing", mix)
+        };
+        Phase { workload, dist: Dist::Uniform, trace: None }
+    }
+
+    /// Lookups of keys that are there.
+    pub(super) fn lookups(dist: Dist) -> Self {
+        let mix = Mix { read: 100, insert: 0, remove: 0, update: 0 };
+        Phase { workload: Workload { reserved: false, ..Workload::replacing("get", mix) }, dist, trace: None }
+    }
+
+    /// What tables call it.
+    fn name(&self) -> String {
+        let name = &self.workload.name;
+        if self.trace.is_some() || self.workload.mix.insert == 100 {
+            name.clone()
+        } else {
+            format!("{name}, {}", self.dist)
+        }
+    }
+
+    fn plan(&self, keys: u64, threads: usize, ops: usize) -> MixPlan {
+        // All threads together grow to `keys`, to the last one.
+        let keys = keys.next_multiple_of(threads as u64);
+        let ops = self.workload.ops_percent.map_or(ops, |percent| (keys * percent / 100) as usize / threads);
+        plan::mixed(&self.workload, keys, self.dist, threads, ops.max(1), self.trace.as_ref())
+    }
+}
+
+/// Measures all phases and adds them to `report`.
+pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Report) -> Result<(), Error> {
+    let stopwatch = Stopwatch::calibrated();
+    let cells = settings.keys.len() * settings.threads.len() * settings.phases.len();
+    console.expect(cells * settings.rounds * settings.maps.len());
+    for &keys in &settings.keys {
+        for &threads in &settings.threads {
+            let mut entrants: Vec<(Id, Box<dyn Entrant>)> =
+                settings.maps.iter().map(|&id| (id, entrant(id))).collect();
+            for phase in &settings.phases {
+                let plan = phase.plan(keys, threads, settings.ops);
+                let mut cell = LatencyCell {
+                    phase: phase.name(),
+                    keys: phase.trace.as_ref().map_or(keys, |trace| trace.keys.len() as u64),
+                    threads,
+                    overhead_nanos: stopwatch.overhead_nanos(),
+                    rows: Vec::new(),
+                };
+                let histograms = interleaved(&mut entrants, settings.rounds, |(id, entrant)| {
+                    console.begin(&cell.phase, id.name());
+                    let histogram = entrant.latencies(&plan, &stopwatch);
+                    console.done();
+                    histogram.map_err(|failure| failure.during(&cell.phase))
+                })?;
+                cell.rows =
+                    settings.maps.iter().zip(&histograms).map(|(&id, rounds)| row(id, rounds)).collect();
+                if settings.tables {
+                    console.say(&latency_table(&cell));
+                }
+                report.latency.push(cell);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(id: Id, rounds: &[Histogram<u64>]) -> LatencyRow {
+    let at = |quantile| {
+        let nanos = rounds.iter().map(|histogram| histogram.value_at_quantile(quantile) as f64);
+        Spread::of(nanos.collect())
+    };
+    LatencyRow {
+        contestant: id.name(),
+        is_koel: id.is_koel(),
+        nanos: QUANTILES.iter().map(|&(_, quantile)| at(quantile)).collect(),
+    }
+}

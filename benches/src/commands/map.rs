@@ -1,0 +1,60 @@
+//! `koel-bench map`: throughput.
+
+use std::sync::Arc;
+
+use super::contestants;
+use super::tasks::{Spec, Task};
+use super::throughput::{self, Settings};
+use crate::cli::{DEFAULT_KEYS, GRID_KEYS, MapArgs, Output, default_threads};
+use crate::console::Console;
+use crate::error::Error;
+use crate::report::{Report, summary_table};
+use crate::trace;
+
+/// Runs the command.
+pub(super) fn run(args: &MapArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+    let groups = groups(args)?;
+    let output = args.output.create()?;
+    let settings = Settings {
+        groups,
+        rounds: args.rounds,
+        ops: args.ops,
+        seconds: args.seconds,
+        maps: contestants(&args.maps, |_| true),
+        tables: true,
+    };
+    throughput::run(&settings, console, report)?;
+    console.say(&summary_table(report));
+    Ok(output)
+}
+
+/// A group for each size, and one for the trace.
+fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
+    let workloads = &args.workloads;
+    let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
+    let mut groups = Vec::new();
+    let mut tasks = Task::chosen(workloads);
+    let nothing_chosen = workloads.preset.is_empty() && workloads.mix.is_empty() && workloads.trace.is_none();
+    if args.grid || nothing_chosen {
+        tasks.extend(Task::basic());
+    }
+    if !tasks.is_empty() {
+        for keys in sizes(args) {
+            groups.push(tasks.iter().flat_map(|task| task.specs(keys, &threads, &workloads.dist)).collect());
+        }
+    }
+    if let Some(path) = &workloads.trace {
+        let trace = Arc::new(trace::read(path)?);
+        let tasks = Task::replays(workloads);
+        groups.push(tasks.iter().flat_map(|task| task.replay_specs(&trace, &threads)).collect());
+    }
+    Ok(groups)
+}
+
+fn sizes(args: &MapArgs) -> Vec<u64> {
+    match (args.keys.is_empty(), args.grid) {
+        (false, _) => args.keys.clone(),
+        (true, true) => GRID_KEYS.to_vec(),
+        (true, false) => DEFAULT_KEYS.to_vec(),
+    }
+}

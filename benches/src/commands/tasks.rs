@@ -1,0 +1,157 @@
+//! The cells of a throughput run: which workloads, at which sizes, with how many threads.
+
+use std::sync::Arc;
+
+use crate::cli::WorkloadArgs;
+use crate::contestants::BATCH;
+use crate::dist::Dist;
+use crate::trace::Trace;
+use crate::workload::{Inserts, Mix, Workload};
+
+/// What is done in a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Task {
+    /// Lookups that hit.
+    Hit,
+    /// Lookups that miss.
+    Miss,
+    /// Lookups in batches that hit.
+    Batch,
+    /// A mix.
+    Mix(Workload),
+    /// Growing from empty to all keys.
+    Fill,
+    /// Lookups of texts that hit.
+    Texts,
+}
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub(super) struct Spec {
+    pub(super) task: Task,
+    pub(super) keys: u64,
+    pub(super) threads: usize,
+    pub(super) dist: Dist,
+    pub(super) trace: Option<Arc<Trace>>,
+}
+
+impl Task {
+    /// The basic workloads; those that need the memory for themselves come last.
+    pub(super) fn basic() -> Vec<Task> {
+        let mix = |name, read| {
+            Mix::new(read, 100 - read, 0, 0).map(|mix| Task::Mix(Workload::replacing(name, mix)))
+        };
+        let mixes = [mix("95/5 get/insert", 95), mix("50/50 get/insert", 50)];
+        let mut tasks = vec![Task::Hit, Task::Miss, Task::Batch];
+        tasks.extend(mixes.into_iter().flatten());
+        tasks.extend([Task::Fill, Task::Texts]);
+        tasks
+    }
+
+    /// The presets that are asked for, and the mixes, unless a trace gives the mixes their keys.
+    pub(super) fn chosen(args: &WorkloadArgs) -> Vec<Task> {
+        let presets = args.preset.iter().map(|preset| preset.workload());
+        let mixes = if args.trace.is_none() { args.mix.as_slice() } else { &[] };
+        let mixes = mixes.iter().map(|&mix| Workload::churning(&mix_name(mix), mix));
+        presets.chain(mixes).map(Task::Mix).collect()
+    }
+
+    /// What is done with the keys of a trace: lookups, and the mixes that are asked for, or else some writes.
+    pub(super) fn replays(args: &WorkloadArgs) -> Vec<Task> {
+        let mut mixes = args.mix.clone();
+        if mixes.is_empty() {
+            mixes.extend(Mix::new(95, 5, 0, 0));
+        }
+        let replay = |mix| Task::Mix(Workload::replacing(&format!("trace, {}", mix_name(mix)), mix));
+        std::iter::once(Task::Hit).chain(mixes.into_iter().map(replay)).collect()
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Task::Hit => "get hit".to_owned(),
+            Task::Miss => "get miss".to_owned(),
+            Task::Batch => format!("get_many of {BATCH}"),
+            Task::Mix(workload) => workload.name.clone(),
+            Task::Fill => "fill from empty".to_owned(),
+            Task::Texts => "get hit, String keys".to_owned(),
+        }
+    }
+
+    /// What the workload does, in words.
+    pub(super) fn about(&self) -> String {
+        match self {
+            Task::Hit => {
+                "Lookups of keys that are there; the map is built for its keys and holds them all.".to_owned()
+            }
+            Task::Miss => {
+                "Lookups of absent keys; the map is built for its keys and holds them all.".to_owned()
+            }
+            Task::Batch => {
+                format!(
+                    "Lookups of present keys, {BATCH} at a time; one by one where a map has no such call."
+                )
+            }
+            Task::Fill => "Inserts by one thread into a map that is built without a capacity.".to_owned(),
+            Task::Texts => "String to String, 20 bytes each; lookups of keys that are there.".to_owned(),
+            Task::Mix(workload) => {
+                let Mix { read, insert, remove, update } = workload.mix;
+                let inserts = if workload.inserts == Inserts::Fresh { "new" } else { "replacing" };
+                format!(
+                    "{read}% get, {insert}% insert ({inserts}), {remove}% remove, {update}% update; \
+                     {}% of the keys are there at the start.",
+                    workload.filled_percent
+                )
+            }
+        }
+    }
+
+    /// The distributions to run it with if those of `chosen` are asked for.
+    fn dists(&self, chosen: &[Dist]) -> Vec<Dist> {
+        match self {
+            Task::Fill => vec![Dist::Uniform],
+            Task::Mix(workload) if workload.dist == Dist::Latest || chosen.is_empty() => vec![workload.dist],
+            _ if chosen.is_empty() => vec![Dist::Uniform],
+            _ => chosen.to_vec(),
+        }
+    }
+
+    /// The cells at one size.
+    pub(super) fn specs(&self, keys: u64, threads: &[usize], dists: &[Dist]) -> Vec<Spec> {
+        let threads = if *self == Task::Fill { &[1] } else { threads };
+        let mut specs = Vec::new();
+        for dist in self.dists(dists) {
+            let spec = |&threads| Spec { task: self.clone(), keys, threads, dist, trace: None };
+            specs.extend(threads.iter().map(spec));
+        }
+        specs
+    }
+
+    /// The cells that replay `trace`.
+    pub(super) fn replay_specs(&self, trace: &Arc<Trace>, threads: &[usize]) -> Vec<Spec> {
+        let keys = trace.keys.len() as u64;
+        let spec = |&threads| {
+            let trace = Some(trace.clone());
+            Spec { task: self.clone(), keys, threads, dist: Dist::Uniform, trace }
+        };
+        threads.iter().map(spec).collect()
+    }
+}
+
+impl Spec {
+    /// What tables call the workload.
+    pub(super) fn name(&self) -> String {
+        match (&self.trace, &self.task) {
+            (Some(_), Task::Hit) => "trace, get hit".to_owned(),
+            _ => self.task.name(),
+        }
+    }
+
+    /// What tables say about how keys are drawn.
+    pub(super) fn dist_name(&self) -> String {
+        if self.trace.is_some() { "as in the trace".to_owned() } else { self.dist.to_string() }
+    }
+}
+
+fn mix_name(mix: Mix) -> String {
+    format!("mix {mix}")
+}

@@ -1,0 +1,144 @@
+//! Measures throughput, cell by cell.
+
+use super::tasks::{Spec, Task};
+use crate::console::Console;
+use crate::contestants::Id;
+use crate::entrant::{Entrant, TextEntrant, entrant, text_entrant};
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::plan;
+use crate::report::{Cell, LineReads, Report, throughput_table};
+use crate::rounds::interleaved;
+use crate::stats::Spread;
+use crate::workload::Workload;
+
+/// The array whose lines are read for the machine's limit: half a gigabyte.
+const MACHINE_LOG2_BYTES: u32 = 29;
+const MACHINE_LINES: usize = 4_000_000;
+const MACHINE_ROUNDS: usize = 3;
+
+/// What a throughput run measures, and how long.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// Groups of cells; within a group, maps are kept from cell to cell.
+    pub(super) groups: Vec<Vec<Spec>>,
+    pub(super) rounds: usize,
+    /// Operations of each thread in a pass.
+    pub(super) ops: usize,
+    /// Seconds of passes in a round.
+    pub(super) seconds: f64,
+    pub(super) maps: Vec<Id>,
+    /// Whether a table is printed for every cell.
+    pub(super) tables: bool,
+}
+
+/// Measures the machine, then all cells, and adds them to `report`.
+pub(super) fn run(settings: &Settings, console: &Console, report: &mut Report) -> Result<(), Error> {
+    let texts = settings.maps.iter().filter(|&&id| id != Id::KoelInline).count();
+    for spec in settings.groups.iter().flatten() {
+        let maps = if spec.task == Task::Texts { texts } else { settings.maps.len() };
+        console.expect(maps * settings.rounds);
+    }
+    measure_machine(settings, console, report);
+    for group in &settings.groups {
+        let mut entrants: Vec<(Id, Box<dyn Entrant>)> =
+            settings.maps.iter().map(|&id| (id, entrant(id))).collect();
+        let mut text_entrants: Vec<(Id, Box<dyn TextEntrant>)> =
+            settings.maps.iter().filter_map(|&id| Some((id, text_entrant(id)?))).collect();
+        for spec in group {
+            let line_reads = report.machine.line_reads.iter().find(|limit| limit.threads == spec.threads);
+            let mut cell = Cell {
+                workload: spec.name(),
+                about: spec.task.about(),
+                keys: spec.keys,
+                threads: spec.threads,
+                dist: spec.dist_name(),
+                line_reads: line_reads.map(|limit| limit.per_microsecond),
+                rows: Vec::new(),
+            };
+            let bench = Bench { settings, console, spec, title: cell.title() };
+            let measured = if spec.task == Task::Texts {
+                entrants.iter_mut().for_each(|(_, entrant)| entrant.release());
+                bench.texts(&mut text_entrants)?
+            } else {
+                bench.numbers(&mut entrants)?
+            };
+            cell.rows = Cell::rows(measured);
+            if settings.tables {
+                console.say(&throughput_table(&cell));
+            }
+            report.throughput.push(cell);
+        }
+    }
+    Ok(())
+}
+
+fn measure_machine(settings: &Settings, console: &Console, report: &mut Report) {
+    console.begin("machine", "random cache lines");
+    let machine = Machine::new(MACHINE_LOG2_BYTES);
+    for spec in settings.groups.iter().flatten() {
+        if report.machine.line_reads.iter().any(|limit| limit.threads == spec.threads) {
+            continue;
+        }
+        let rates = (0..MACHINE_ROUNDS)
+            .map(|_| machine.line_reads_per_microsecond(spec.threads, MACHINE_LINES))
+            .collect();
+        let per_microsecond = Spread::of(rates).median;
+        report.machine.line_reads.push(LineReads { threads: spec.threads, per_microsecond });
+    }
+}
+
+/// One cell being measured.
+struct Bench<'a> {
+    settings: &'a Settings,
+    console: &'a Console,
+    spec: &'a Spec,
+    title: String,
+}
+
+impl Bench<'_> {
+    fn numbers(&self, entrants: &mut [(Id, Box<dyn Entrant>)]) -> Result<Vec<(Id, Spread)>, Error> {
+        let Spec { keys, threads, dist, ref trace, .. } = *self.spec;
+        let (ops, seconds) = (self.settings.ops, self.settings.seconds);
+        match &self.spec.task {
+            Task::Mix(workload) => {
+                let ops = ops_of(workload, keys, threads).unwrap_or(ops);
+                let plan = plan::mixed(workload, keys, dist, threads, ops, trace.as_ref());
+                self.rounds(entrants, |entrant| entrant.mix(&plan, seconds))
+            }
+            Task::Fill => self.rounds(entrants, |entrant| entrant.fill_from_empty(keys)),
+            task => {
+                let plan = match trace {
+                    Some(trace) => plan::replayed_reads(trace, threads, ops),
+                    None => plan::reads(keys, dist, threads, ops, *task != Task::Miss),
+                };
+                self.rounds(entrants, |entrant| entrant.read(&plan, *task == Task::Batch, seconds))
+            }
+        }
+    }
+
+    fn texts(&self, entrants: &mut [(Id, Box<dyn TextEntrant>)]) -> Result<Vec<(Id, Spread)>, Error> {
+        let Spec { keys, threads, dist, .. } = *self.spec;
+        let plan = plan::texts(keys, dist, threads, self.settings.ops);
+        self.rounds(entrants, |entrant| entrant.read(&plan, self.settings.seconds))
+    }
+
+    fn rounds<E: ?Sized>(
+        &self,
+        entrants: &mut [(Id, Box<E>)],
+        mut measure: impl FnMut(&mut E) -> Result<f64, crate::error::CheckError>,
+    ) -> Result<Vec<(Id, Spread)>, Error> {
+        let samples = interleaved(entrants, self.settings.rounds, |(id, entrant)| {
+            self.console.begin(&self.title, id.name());
+            let mops = measure(entrant).map_err(|failure| failure.during(&self.title));
+            self.console.done();
+            mops
+        })?;
+        Ok(entrants.iter().map(|(id, _)| *id).zip(samples.into_iter().map(Spread::of)).collect())
+    }
+}
+
+/// Operations of each thread, if the workload fixes them.
+fn ops_of(workload: &Workload, keys: u64, threads: usize) -> Option<usize> {
+    workload.ops_percent.map(|percent| ((keys * percent / 100) as usize / threads).max(1))
+}

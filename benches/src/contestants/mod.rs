@@ -1,0 +1,168 @@
+//! The maps that are compared: one small file for each, behind one trait.
+//!
+//! Workloads are generic over the trait and compiled for each contestant: nothing in the timed loops is dynamic.
+
+mod dashmap;
+mod koel;
+mod koel_inline;
+mod papaya;
+mod rwlock;
+mod scc_hash_index;
+mod scc_hash_map;
+
+use std::borrow::Cow;
+
+use clap::ValueEnum;
+
+pub use self::dashmap::Dashmap;
+pub use self::koel::{Koel, KoelHeld};
+pub use self::koel_inline::KoelInline;
+pub use self::papaya::{Papaya, PapayaHeld};
+pub use self::rwlock::RwLockHashbrown;
+pub use self::scc_hash_index::SccHashIndex;
+pub use self::scc_hash_map::SccHashMap;
+
+/// Operations a contestant that holds its pin does under one.
+pub const HELD_OPS: usize = 64;
+
+/// Keys a batched lookup is given.
+pub const BATCH: usize = 32;
+
+/// Every contestant hashes with this.
+pub type Hasher = ::ahash::RandomState;
+
+/// The hasher that all contestants get, with the same seeds in every run.
+pub fn hasher() -> Hasher {
+    Hasher::with_seeds(0x6B6F_656C, 2, 3, 4)
+}
+
+/// A map from numbers to numbers, shared by threads.
+pub trait Contestant: Send + Sync + Sized + 'static {
+    /// What the tables call it.
+    const NAME: &'static str;
+
+    /// What a thread works through; made anew every [`HELD_OPS`] operations.
+    type View<'m>: View;
+
+    /// An empty map with room for `capacity` entries; 0 is no room.
+    fn with_capacity(capacity: usize) -> Self;
+
+    /// A view for the calling thread.
+    fn view(&self) -> Self::View<'_>;
+
+    /// Entries, while nobody writes.
+    fn entries(&self) -> usize;
+
+    /// Bytes the map says it takes, if it says.
+    fn own_memory_usage(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// The operations of a [`Contestant`].
+pub trait View {
+    /// The value of `key`.
+    fn get(&self, key: u64) -> Option<u64>;
+
+    /// Inserts or replaces; returns the value that was there.
+    fn insert(&self, key: u64, value: u64) -> Option<u64>;
+
+    /// Removes `key`; returns whether it was there.
+    fn remove(&self, key: u64) -> bool;
+
+    /// Adds one to the value of `key` in one step; returns the new value.
+    fn update(&self, key: u64) -> Option<u64>;
+
+    /// Looks up at most [`BATCH`] keys and tells `each` the answers; one by one, unless the map can do better.
+    #[inline]
+    fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
+        for &key in keys {
+            each(key, self.get(key));
+        }
+    }
+}
+
+/// A map from texts to texts, shared by threads.
+pub trait TextContestant: Send + Sync + Sized + 'static {
+    /// What the tables call it.
+    const NAME: &'static str;
+
+    /// What a thread reads through; made anew every [`HELD_OPS`] operations.
+    type View<'m>: TextView;
+
+    /// An empty map with room for `capacity` entries.
+    fn with_capacity(capacity: usize) -> Self;
+
+    /// Inserts a pair; returns whether the key is new.
+    fn insert_text(&self, key: String, value: String) -> bool;
+
+    /// A view for the calling thread.
+    fn view(&self) -> Self::View<'_>;
+}
+
+/// Lookups in a [`TextContestant`].
+pub trait TextView {
+    /// What `read` makes of the value of `key`.
+    fn read<R>(&self, key: &str, read: impl FnOnce(&str) -> R) -> Option<R>;
+}
+
+/// The contestants by name, in the order in which tables list them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Id {
+    /// koel::HashMap, one pin per operation
+    Koel,
+    /// koel::HashMap, one pin per 64 operations
+    KoelHeld,
+    /// koel::InlineMap
+    #[value(alias = "inline")]
+    KoelInline,
+    /// papaya::HashMap, one pin per operation
+    Papaya,
+    /// papaya::HashMap, one pin per 64 operations
+    PapayaHeld,
+    /// dashmap::DashMap
+    Dashmap,
+    /// scc::HashMap
+    #[value(alias = "scc")]
+    SccHashMap,
+    /// scc::HashIndex
+    SccHashIndex,
+    /// parking_lot::RwLock around hashbrown::HashMap
+    #[value(alias = "hashbrown")]
+    Rwlock,
+}
+
+impl Id {
+    /// What the tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Id::Koel => <Koel<u64, u64> as Contestant>::NAME,
+            Id::KoelHeld => <KoelHeld<u64, u64> as Contestant>::NAME,
+            Id::KoelInline => <KoelInline as Contestant>::NAME,
+            Id::Papaya => <Papaya<u64, u64> as Contestant>::NAME,
+            Id::PapayaHeld => <PapayaHeld<u64, u64> as Contestant>::NAME,
+            Id::Dashmap => <Dashmap<u64, u64> as Contestant>::NAME,
+            Id::SccHashMap => <SccHashMap<u64, u64> as Contestant>::NAME,
+            Id::SccHashIndex => <SccHashIndex<u64, u64> as Contestant>::NAME,
+            Id::Rwlock => <RwLockHashbrown<u64, u64> as Contestant>::NAME,
+        }
+    }
+
+    /// What `--maps` calls it.
+    pub fn option(self) -> Cow<'static, str> {
+        match self.to_possible_value() {
+            Some(value) => Cow::Owned(value.get_name().to_owned()),
+            None => Cow::Borrowed(self.name()),
+        }
+    }
+
+    /// Whether it is koel.
+    pub fn is_koel(self) -> bool {
+        matches!(self, Id::Koel | Id::KoelHeld | Id::KoelInline)
+    }
+
+    /// Whether it holds one pin for several operations: measured, but no usual way to use a map.
+    pub fn is_held(self) -> bool {
+        matches!(self, Id::KoelHeld | Id::PapayaHeld)
+    }
+}

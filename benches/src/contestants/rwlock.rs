@@ -1,0 +1,80 @@
+//! hashbrown::HashMap behind one parking_lot::RwLock.
+
+use std::hash::Hash;
+
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+
+use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
+
+/// One lock around a map that is not concurrent.
+#[derive(Debug)]
+pub struct RwLockHashbrown<K, V>(RwLock<HashMap<K, V, Hasher>>)
+where
+    K: Eq + Hash;
+
+impl Contestant for RwLockHashbrown<u64, u64> {
+    const NAME: &'static str = "RwLock<hashbrown>";
+    type View<'m> = &'m Self;
+
+    fn with_capacity(capacity: usize) -> Self {
+        RwLockHashbrown(RwLock::new(HashMap::with_capacity_and_hasher(capacity, hasher())))
+    }
+
+    fn view(&self) -> &Self {
+        self
+    }
+
+    fn entries(&self) -> usize {
+        self.0.read().len()
+    }
+}
+
+impl View for &RwLockHashbrown<u64, u64> {
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.0.read().get(&key).copied()
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) -> Option<u64> {
+        self.0.write().insert(key, value)
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.write().remove(&key).is_some()
+    }
+
+    #[inline]
+    fn update(&self, key: u64) -> Option<u64> {
+        let mut map = self.0.write();
+        let value = map.get_mut(&key)?;
+        *value += 1;
+        Some(*value)
+    }
+}
+
+impl TextContestant for RwLockHashbrown<String, String> {
+    const NAME: &'static str = "RwLock<hashbrown>";
+    type View<'m> = &'m Self;
+
+    fn with_capacity(capacity: usize) -> Self {
+        RwLockHashbrown(RwLock::new(HashMap::with_capacity_and_hasher(capacity, hasher())))
+    }
+
+    fn insert_text(&self, key: String, value: String) -> bool {
+        self.0.write().insert(key, value).is_none()
+    }
+
+    fn view(&self) -> &Self {
+        self
+    }
+}
+
+impl TextView for &RwLockHashbrown<String, String> {
+    #[inline]
+    fn read<R>(&self, key: &str, read: impl FnOnce(&str) -> R) -> Option<R> {
+        self.0.read().get(key).map(|value| read(value))
+    }
+}

@@ -1,0 +1,90 @@
+//! scc::HashIndex.
+
+use std::hash::Hash;
+
+use scc::HashIndex;
+use scc::hash_index::Entry;
+
+use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
+
+/// Reads take no lock; a replaced value is a new entry in the bucket.
+#[derive(Debug)]
+pub struct SccHashIndex<K, V>(HashIndex<K, V, Hasher>)
+where
+    K: Eq + Hash;
+
+impl Contestant for SccHashIndex<u64, u64> {
+    const NAME: &'static str = "scc::HashIndex";
+    type View<'m> = &'m Self;
+
+    fn with_capacity(capacity: usize) -> Self {
+        SccHashIndex(HashIndex::with_capacity_and_hasher(capacity, hasher()))
+    }
+
+    fn view(&self) -> &Self {
+        self
+    }
+
+    fn entries(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl View for &SccHashIndex<u64, u64> {
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.0.peek_with(&key, |_, value| *value)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) -> Option<u64> {
+        match self.0.entry_sync(key) {
+            Entry::Occupied(mut entry) => {
+                let old = *entry.get();
+                entry.update(value);
+                Some(old)
+            }
+            Entry::Vacant(entry) => {
+                entry.insert_entry(value);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.remove_sync(&key)
+    }
+
+    #[inline]
+    fn update(&self, key: u64) -> Option<u64> {
+        let mut entry = self.0.get_sync(&key)?;
+        let new = *entry.get() + 1;
+        entry.update(new);
+        Some(new)
+    }
+}
+
+impl TextContestant for SccHashIndex<String, String> {
+    const NAME: &'static str = "scc::HashIndex";
+    type View<'m> = &'m Self;
+
+    fn with_capacity(capacity: usize) -> Self {
+        SccHashIndex(HashIndex::with_capacity_and_hasher(capacity, hasher()))
+    }
+
+    fn insert_text(&self, key: String, value: String) -> bool {
+        self.0.insert_sync(key, value).is_ok()
+    }
+
+    fn view(&self) -> &Self {
+        self
+    }
+}
+
+impl TextView for &SccHashIndex<String, String> {
+    #[inline]
+    fn read<R>(&self, key: &str, read: impl FnOnce(&str) -> R) -> Option<R> {
+        self.0.peek_with(key, |_, value| read(value))
+    }
+}

@@ -1,0 +1,194 @@
+//! Which keys are asked for: uniform, Zipf, the latest, or those of a trace.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Zipf};
+
+use crate::trace::Trace;
+
+/// The exponent of a Zipf distribution that is not given one: YCSB's.
+pub const DEFAULT_ZIPF_EXPONENT: f64 = 0.99;
+
+/// How the keys of a workload are drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Dist {
+    /// Every key equally often.
+    Uniform,
+    /// The key of rank r in proportion to r to the minus exponent.
+    Zipf(f64),
+    /// Zipf over the age of keys, the youngest first: YCSB D's.
+    Latest,
+}
+
+impl fmt::Display for Dist {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dist::Uniform => f.write_str("uniform"),
+            Dist::Zipf(exponent) => write!(f, "zipf:{exponent}"),
+            Dist::Latest => f.write_str("latest"),
+        }
+    }
+}
+
+impl FromStr for Dist {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, exponent) = match text.split_once(':') {
+            Some((name, exponent)) => (name, Some(exponent)),
+            None => (text, None),
+        };
+        match (name, exponent) {
+            ("uniform", None) => Ok(Dist::Uniform),
+            ("zipf", None) => Ok(Dist::Zipf(DEFAULT_ZIPF_EXPONENT)),
+            ("zipf", Some(exponent)) => match exponent.parse::<f64>() {
+                Ok(exponent) if exponent > 0.0 && exponent <= 10.0 => Ok(Dist::Zipf(exponent)),
+                _ => Err(format!("`{exponent}` is not a Zipf exponent: valid are numbers above 0, up to 10")),
+            },
+            _ => Err("valid distributions: uniform, zipf, zipf:EXPONENT (as in zipf:0.99)".to_owned()),
+        }
+    }
+}
+
+/// Draws key indices for one thread of several.
+///
+/// Threads share the indices they read; each owns, for writing, those that leave its number when divided by the
+/// number of threads.
+#[derive(Debug)]
+pub struct Sampler {
+    rng: SmallRng,
+    source: Source,
+    thread: u64,
+    threads: u64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Uniform,
+    Zipf(Zipf<f64>),
+    Latest(Zipf<f64>),
+    Trace { trace: Arc<Trace>, next_read: usize, next_owned: usize },
+}
+
+impl Sampler {
+    /// Draws by `dist` for `thread` of `threads`; Zipf ranks run over `keys`.
+    pub fn new(dist: Dist, keys: u64, thread: usize, threads: usize) -> Self {
+        let zipf = |exponent| {
+            Zipf::new(keys.max(1) as f64, exponent).expect("at least one key, and a positive exponent")
+        };
+        let source = match dist {
+            Dist::Uniform => Source::Uniform,
+            Dist::Zipf(exponent) => Source::Zipf(zipf(exponent)),
+            Dist::Latest => Source::Latest(zipf(DEFAULT_ZIPF_EXPONENT)),
+        };
+        Self::with_source(source, thread, threads)
+    }
+
+    /// Replays `trace`: every thread starts at its own place and wraps around.
+    pub fn replay(trace: Arc<Trace>, thread: usize, threads: usize) -> Self {
+        let start = trace.requests.len() * thread / threads;
+        Self::with_source(Source::Trace { trace, next_read: start, next_owned: start }, thread, threads)
+    }
+
+    fn with_source(source: Source, thread: usize, threads: usize) -> Self {
+        // A fixed seed: every run, and every contestant, gets the same keys.
+        let rng = SmallRng::seed_from_u64(0x6B6F_656C ^ thread as u64);
+        Sampler { rng, source, thread: thread as u64, threads: threads as u64 }
+    }
+
+    /// An index below `limit` to read; traces know their own limit.
+    pub fn any(&mut self, limit: u64) -> u64 {
+        let limit = limit.max(1);
+        match &mut self.source {
+            Source::Uniform => self.rng.random_range(0..limit),
+            Source::Zipf(zipf) => (zipf.sample(&mut self.rng) as u64 - 1) % limit,
+            Source::Latest(zipf) => limit - 1 - (zipf.sample(&mut self.rng) as u64 - 1) % limit,
+            Source::Trace { trace, next_read, .. } => advance(trace, next_read),
+        }
+    }
+
+    /// An index that this thread owns, below `limit` if it owns one there, else its first; `None` if the trace has
+    /// no key that it owns.
+    pub fn owned(&mut self, limit: u64) -> Option<u64> {
+        if let Source::Trace { trace, next_owned, .. } = &mut self.source {
+            let mut requests = (0..trace.requests.len()).map(|_| advance(trace, next_owned));
+            return requests.find(|index| index % self.threads == self.thread);
+        }
+        let drawn = self.any(limit);
+        let owned = drawn - drawn % self.threads + self.thread;
+        Some(if owned >= limit && owned >= self.threads { owned - self.threads } else { owned })
+    }
+
+    /// A number below `limit`, all equally likely.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.rng.random_range(0..limit)
+    }
+}
+
+fn advance(trace: &Trace, position: &mut usize) -> u64 {
+    let index = trace.requests[*position];
+    *position = (*position + 1) % trace.requests.len();
+    u64::from(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_parse_or_list_what_is_valid() {
+        assert_eq!("uniform".parse(), Ok(Dist::Uniform));
+        assert_eq!("zipf".parse(), Ok(Dist::Zipf(0.99)));
+        assert_eq!("zipf:1.2".parse(), Ok(Dist::Zipf(1.2)));
+        for bad in ["", "normal", "uniform:1", "Zipf:0.9:1"] {
+            assert!(bad.parse::<Dist>().unwrap_err().contains("valid distributions: uniform, zipf"), "{bad}");
+        }
+        for bad in ["zipf:", "zipf:x", "zipf:-1", "zipf:0", "zipf:NaN", "zipf:inf"] {
+            assert!(bad.parse::<Dist>().unwrap_err().contains("valid are numbers above 0"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn samples_stay_below_the_limit_and_writes_with_their_owner() {
+        for dist in [Dist::Uniform, Dist::Zipf(0.99), Dist::Latest] {
+            for thread in 0..3 {
+                let mut sampler = Sampler::new(dist, 100, thread, 3);
+                for limit in [3, 4, 5, 50, 100] {
+                    for _ in 0..200 {
+                        assert!(sampler.any(limit) < limit);
+                        let owned = sampler.owned(limit).unwrap();
+                        assert!(owned < limit && owned % 3 == thread as u64, "{owned} of {limit}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zipf_asks_for_the_first_key_most_and_latest_for_the_last() {
+        let count = |dist, wanted| {
+            let mut sampler = Sampler::new(dist, 1000, 0, 1);
+            (0..10_000).filter(|_| sampler.any(1000) == wanted).count()
+        };
+        assert!(count(Dist::Zipf(0.99), 0) > 800);
+        assert!(count(Dist::Latest, 999) > 800);
+        assert!(count(Dist::Uniform, 0) < 100);
+    }
+
+    #[test]
+    fn a_trace_is_replayed_in_order_and_wraps_around() {
+        let trace = Arc::new(Trace { keys: vec![5, 6, 7], requests: vec![0, 1, 2, 1] });
+        let mut first = Sampler::replay(trace.clone(), 0, 2);
+        let mut second = Sampler::replay(trace, 1, 2);
+        assert_eq!((0..6).map(|_| first.any(0)).collect::<Vec<_>>(), [0, 1, 2, 1, 0, 1]);
+        assert_eq!((0..3).map(|_| second.any(0)).collect::<Vec<_>>(), [2, 1, 0]);
+        assert_eq!((0..3).map(|_| first.owned(0).unwrap()).collect::<Vec<_>>(), [0, 2, 0]);
+        assert_eq!((0..3).map(|_| second.owned(0).unwrap()).collect::<Vec<_>>(), [1, 1, 1]);
+        let mut idle = Sampler::replay(Arc::new(Trace { keys: vec![5], requests: vec![0] }), 1, 2);
+        assert_eq!(idle.owned(0), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Contestants as objects: what a round asks of each, compiled for each.
+
+mod runner;
+mod text;
+
+use hdrhistogram::Histogram;
+
+pub use self::runner::Runner;
+pub use self::text::{TextEntrant, TextRunner};
+use crate::contestants::{
+    Dashmap, Id, Koel, KoelHeld, KoelInline, Papaya, PapayaHeld, RwLockHashbrown, SccHashIndex, SccHashMap,
+};
+use crate::error::CheckError;
+use crate::heap::Footprint;
+use crate::plan::{MixPlan, ReadPlan};
+use crate::stopwatch::Stopwatch;
+
+/// A contestant and its map, for plans to run on; the map is kept from plan to plan while its content fits.
+///
+/// Every run checks every answer, and fails with the contestant's name if one is wrong.
+pub trait Entrant {
+    /// What the tables call it.
+    fn name(&self) -> &'static str;
+
+    /// Frees the map.
+    fn release(&mut self);
+
+    /// Runs the lookups until `seconds` have been spent in them; in batches if so asked. Returns operations per
+    /// microsecond.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn read(&mut self, plan: &ReadPlan, batched: bool, seconds: f64) -> Result<f64, CheckError>;
+
+    /// Runs the operations until `seconds` have been spent in them, if the plan can be run again; else once. Returns
+    /// operations per microsecond.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer, or a map that holds something else afterwards than it should.
+    fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError>;
+
+    /// Fills an empty map with `count` keys, by one thread. Returns inserts per microsecond.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn fill_from_empty(&mut self, count: u64) -> Result<f64, CheckError>;
+
+    /// Runs the operations once and takes the time of each. Returns nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Entrant::mix`].
+    fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError>;
+
+    /// The memory a map takes that holds `count` keys, built with `capacity`.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn footprint(&mut self, capacity: usize, count: u64) -> Result<Footprint, CheckError>;
+}
+
+/// The contestant of `id`, without a map yet.
+pub fn entrant(id: Id) -> Box<dyn Entrant> {
+    match id {
+        Id::Koel => Box::new(Runner::<Koel<u64, u64>>::new()),
+        Id::KoelHeld => Box::new(Runner::<KoelHeld<u64, u64>>::new()),
+        Id::KoelInline => Box::new(Runner::<KoelInline>::new()),
+        Id::Papaya => Box::new(Runner::<Papaya<u64, u64>>::new()),
+        Id::PapayaHeld => Box::new(Runner::<PapayaHeld<u64, u64>>::new()),
+        Id::Dashmap => Box::new(Runner::<Dashmap<u64, u64>>::new()),
+        Id::SccHashMap => Box::new(Runner::<SccHashMap<u64, u64>>::new()),
+        Id::SccHashIndex => Box::new(Runner::<SccHashIndex<u64, u64>>::new()),
+        Id::Rwlock => Box::new(Runner::<RwLockHashbrown<u64, u64>>::new()),
+    }
+}
+
+/// The contestant of `id` for texts, unless it cannot hold them.
+pub fn text_entrant(id: Id) -> Option<Box<dyn TextEntrant>> {
+    Some(match id {
+        Id::Koel => Box::new(TextRunner::<Koel<String, String>>::new()),
+        Id::KoelHeld => Box::new(TextRunner::<KoelHeld<String, String>>::new()),
+        Id::KoelInline => return None,
+        Id::Papaya => Box::new(TextRunner::<Papaya<String, String>>::new()),
+        Id::PapayaHeld => Box::new(TextRunner::<PapayaHeld<String, String>>::new()),
+        Id::Dashmap => Box::new(TextRunner::<Dashmap<String, String>>::new()),
+        Id::SccHashMap => Box::new(TextRunner::<SccHashMap<String, String>>::new()),
+        Id::SccHashIndex => Box::new(TextRunner::<SccHashIndex<String, String>>::new()),
+        Id::Rwlock => Box::new(TextRunner::<RwLockHashbrown<String, String>>::new()),
+    })
+}

@@ -1,0 +1,258 @@
+//! Runs plans on one contestant's map: the timed loops.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::Entrant;
+use crate::check::{self, ReadTally, Tally};
+use crate::contestants::{BATCH, Contestant, HELD_OPS, View};
+use crate::error::CheckError;
+use crate::heap::{self, Footprint};
+use crate::keys;
+use crate::plan::{Keys, MixPlan, ReadPlan, Start};
+use crate::race::race;
+use crate::stopwatch::{Stopwatch, new_histogram};
+
+/// Lookups each thread does before the clock starts, to find the map in its caches as in a longer run.
+const WARM_LOOKUPS: usize = 250_000;
+
+/// A contestant's map, and what it holds.
+#[derive(Debug)]
+pub struct Runner<C> {
+    map: Option<C>,
+    /// What the map holds, if that is known.
+    holds: Option<Start>,
+}
+
+impl<C: Contestant> Runner<C> {
+    /// Without a map yet.
+    pub fn new() -> Self {
+        Runner { map: None, holds: None }
+    }
+
+    /// Makes the map hold `start`; says whether it had to be built for that.
+    fn prepare(&mut self, start: &Start) -> Result<bool, CheckError> {
+        if self.holds.as_ref() == Some(start) {
+            return Ok(false);
+        }
+        // The old one first: two at a time may not fit into memory.
+        self.release();
+        self.map = Some(build::<C>(start)?);
+        self.holds = Some(start.clone());
+        Ok(true)
+    }
+
+    fn map(&self) -> Result<&C, CheckError> {
+        self.map.as_ref().ok_or_else(|| failure::<C>("there is no map".to_owned()))
+    }
+
+    /// Checks a run of `plan`, and brings the map back to where the plan can run again if it can.
+    fn conclude(&mut self, plan: &MixPlan, tallies: &[Tally]) -> Result<(), CheckError> {
+        self.holds = None;
+        let map = self.map()?;
+        for (tally, predicted) in tallies.iter().zip(&plan.predicted) {
+            tally.verify(predicted).map_err(failure::<C>)?;
+        }
+        let view = map.view();
+        check::content(&view, map.entries(), plan.len_after, &plan.samples).map_err(failure::<C>)?;
+        if plan.leaves.is_some() {
+            for &key in &plan.restore {
+                view.insert(key, keys::value(key, 0));
+            }
+        }
+        drop(view);
+        self.holds.clone_from(&plan.leaves);
+        Ok(())
+    }
+}
+
+impl<C: Contestant> Default for Runner<C> {
+    fn default() -> Self {
+        Runner::new()
+    }
+}
+
+impl<C: Contestant> Entrant for Runner<C> {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+
+    fn release(&mut self) {
+        self.holds = None;
+        self.map = None;
+    }
+
+    fn read(&mut self, plan: &ReadPlan, batched: bool, seconds: f64) -> Result<f64, CheckError> {
+        self.prepare(&plan.start)?;
+        let map = self.map()?;
+        let mut clock = Clock::new(seconds);
+        while clock.goes_on() {
+            let warm = if clock.is_fresh() { WARM_LOOKUPS } else { 0 };
+            let (elapsed, tallies) = race(
+                plan.threads.len(),
+                |t| {
+                    let keys = &plan.threads[t];
+                    black_box(lookups(map, &keys[..warm.min(keys.len())], batched));
+                },
+                |t| black_box(lookups(map, &plan.threads[t], batched)),
+            );
+            for (tally, keys) in tallies.iter().zip(&plan.threads) {
+                tally.verify(keys.len(), plan.present).map_err(failure::<C>)?;
+            }
+            clock.add(elapsed, plan.threads.iter().map(Vec::len).sum::<usize>() as u64);
+        }
+        Ok(clock.ops_per_microsecond())
+    }
+
+    fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError> {
+        let mut clock = Clock::new(seconds);
+        let again = plan.leaves.as_ref() == Some(&plan.start);
+        while clock.is_fresh() || (again && clock.goes_on()) {
+            self.prepare(&plan.start)?;
+            let map = self.map()?;
+            let warm = if clock.is_fresh() { WARM_LOOKUPS } else { 0 };
+            let (elapsed, tallies) = race(
+                plan.threads.len(),
+                |t| warm_up(map, plan, t, warm),
+                |t| {
+                    let mut tally = Tally::default();
+                    for ops in plan.threads[t].chunks(HELD_OPS) {
+                        let view = map.view();
+                        ops.iter().for_each(|op| tally.perform(&view, op));
+                    }
+                    black_box(tally)
+                },
+            );
+            clock.add(elapsed, plan.ops());
+            self.conclude(plan, &tallies)?;
+        }
+        Ok(clock.ops_per_microsecond())
+    }
+
+    fn fill_from_empty(&mut self, count: u64) -> Result<f64, CheckError> {
+        self.release();
+        let start = Instant::now();
+        let map = build::<C>(&Start { capacity: 0, filled: count, keys: Keys::Numbered })?;
+        let elapsed = start.elapsed();
+        drop(black_box(map));
+        Ok(count as f64 / micros(elapsed))
+    }
+
+    fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError> {
+        self.prepare(&plan.start)?;
+        let map = self.map()?;
+        let (_, lanes) = race(
+            plan.threads.len(),
+            |t| warm_up(map, plan, t, WARM_LOOKUPS),
+            |t| {
+                let mut tally = Tally::default();
+                let mut histogram = new_histogram();
+                for op in &plan.threads[t] {
+                    let view = map.view();
+                    let nanos = stopwatch.time(|| tally.perform(&view, op));
+                    histogram.saturating_record(nanos);
+                }
+                (tally, histogram)
+            },
+        );
+        let (tallies, histograms): (Vec<_>, Vec<_>) = lanes.into_iter().unzip();
+        self.conclude(plan, &tallies)?;
+        let mut all = new_histogram();
+        for histogram in histograms {
+            all.add(histogram).map_err(|e| failure::<C>(e.to_string()))?;
+        }
+        Ok(all)
+    }
+
+    fn footprint(&mut self, capacity: usize, count: u64) -> Result<Footprint, CheckError> {
+        self.release();
+        let (map, mut footprint) =
+            heap::measure(|| build::<C>(&Start { capacity, filled: count, keys: Keys::Numbered }));
+        footprint.own = map?.own_memory_usage();
+        Ok(footprint)
+    }
+}
+
+/// A map that holds `start`, filled by the calling thread.
+fn build<C: Contestant>(start: &Start) -> Result<C, CheckError> {
+    let map = C::with_capacity(start.capacity);
+    let mut replaced = 0_u64;
+    for first in (0..start.filled).step_by(HELD_OPS) {
+        let view = map.view();
+        for index in first..start.filled.min(first + HELD_OPS as u64) {
+            let key = start.keys.key(index);
+            replaced += u64::from(view.insert(key, keys::value(key, 0)).is_some());
+        }
+    }
+    let entries = map.entries();
+    if replaced > 0 || entries as u64 != start.filled {
+        let filled = start.filled;
+        return Err(failure::<C>(format!(
+            "filled with {filled} distinct keys, it replaced {replaced} and holds {entries}"
+        )));
+    }
+    Ok(map)
+}
+
+fn lookups<C: Contestant>(map: &C, keys: &[u64], batched: bool) -> ReadTally {
+    let mut tally = ReadTally::default();
+    if batched {
+        for keys in keys.chunks(BATCH) {
+            map.view().get_many(keys, |key, got| tally.note(key, got));
+        }
+    } else {
+        for keys in keys.chunks(HELD_OPS) {
+            let view = map.view();
+            keys.iter().for_each(|&key| tally.note(key, view.get(key)));
+        }
+    }
+    tally
+}
+
+/// Looks up the keys of a thread's first operations.
+fn warm_up<C: Contestant>(map: &C, plan: &MixPlan, thread: usize, lookups: usize) {
+    for op in plan.threads[thread].iter().take(lookups) {
+        black_box(map.view().get(op.key));
+    }
+}
+
+fn failure<C: Contestant>(detail: String) -> CheckError {
+    CheckError::new(C::NAME, detail)
+}
+
+fn micros(elapsed: Duration) -> f64 {
+    (elapsed.as_secs_f64() * 1e6).max(1e-3)
+}
+
+/// Adds up passes until enough time has been spent in them.
+#[derive(Debug)]
+pub(super) struct Clock {
+    wanted: Duration,
+    spent: Duration,
+    ops: u64,
+}
+
+impl Clock {
+    pub(super) fn new(seconds: f64) -> Self {
+        Clock { wanted: Duration::from_secs_f64(seconds), spent: Duration::ZERO, ops: 0 }
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        self.ops == 0
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        self.is_fresh() || self.spent < self.wanted
+    }
+
+    pub(super) fn add(&mut self, elapsed: Duration, ops: u64) {
+        self.spent += elapsed;
+        self.ops += ops;
+    }
+
+    pub(super) fn ops_per_microsecond(&self) -> f64 {
+        self.ops as f64 / micros(self.spent)
+    }
+}

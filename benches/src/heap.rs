@@ -1,0 +1,103 @@
+//! A global allocator that counts, while it is told to: for `koel-bench memory`.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+/// Counting costs writes that threads would contend for: nothing is counted while throughput is measured.
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static REQUESTED: AtomicI64 = AtomicI64::new(0);
+static TAKEN: AtomicI64 = AtomicI64::new(0);
+
+/// The system's allocator, counted between the start and the end of [`measure`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CountingAllocator;
+
+/// Bytes that are allocated and not freed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Footprint {
+    /// As asked for.
+    pub requested: i64,
+    /// As the allocator rounds it up, with its own header.
+    pub taken: i64,
+    /// As the map itself says, if it does.
+    pub own: Option<usize>,
+}
+
+/// What `build` leaves allocated, if the program runs with a [`CountingAllocator`]. Not for several threads at once.
+pub fn measure<T>(build: impl FnOnce() -> T) -> (T, Footprint) {
+    REQUESTED.store(0, Ordering::Relaxed);
+    TAKEN.store(0, Ordering::Relaxed);
+    COUNTING.store(true, Ordering::Relaxed);
+    let built = build();
+    COUNTING.store(false, Ordering::Relaxed);
+    let requested = REQUESTED.load(Ordering::Relaxed);
+    (built, Footprint { requested, taken: TAKEN.load(Ordering::Relaxed), own: None })
+}
+
+#[cold]
+fn count(sign: i64, layout: Layout, pointer: *mut u8) {
+    REQUESTED.fetch_add(sign * layout.size() as i64, Ordering::Relaxed);
+    TAKEN.fetch_add(sign * taken_bytes(layout, pointer), Ordering::Relaxed);
+}
+
+#[cfg(target_os = "linux")]
+fn taken_bytes(_: Layout, pointer: *mut u8) -> i64 {
+    /// What malloc keeps in front of each block; glibc's 8 bytes.
+    const HEADER_BYTES: i64 = 8;
+    // SAFETY: `pointer` comes from the system's allocator, which is malloc on Linux, and is not freed yet.
+    let usable = unsafe { libc::malloc_usable_size(pointer.cast()) };
+    usable as i64 + HEADER_BYTES
+}
+
+/// Elsewhere: rounded up to 16 bytes, as most allocators do at least.
+#[cfg(not(target_os = "linux"))]
+fn taken_bytes(layout: Layout, _: *mut u8) -> i64 {
+    layout.size().next_multiple_of(16) as i64
+}
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches only atomics.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are the system's demands.
+        let pointer = unsafe { System.alloc(layout) };
+        if COUNTING.load(Ordering::Relaxed) && !pointer.is_null() {
+            count(1, layout, pointer);
+        }
+        pointer
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are the system's demands.
+        let pointer = unsafe { System.alloc_zeroed(layout) };
+        if COUNTING.load(Ordering::Relaxed) && !pointer.is_null() {
+            count(1, layout, pointer);
+        }
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if COUNTING.load(Ordering::Relaxed) {
+            count(-1, layout, pointer);
+        }
+        // SAFETY: the caller's promises are the system's demands.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if !COUNTING.load(Ordering::Relaxed) {
+            // SAFETY: the caller's promises are the system's demands.
+            return unsafe { System.realloc(pointer, layout, new_size) };
+        }
+        let taken_before = taken_bytes(layout, pointer);
+        // SAFETY: the caller's promises are the system's demands.
+        let new_pointer = unsafe { System.realloc(pointer, layout, new_size) };
+        if !new_pointer.is_null() {
+            // SAFETY: `realloc` requires that the new size, rounded up to the alignment, fits an isize.
+            let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+            REQUESTED.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+            TAKEN.fetch_sub(taken_before, Ordering::Relaxed);
+            count(1, new_layout, new_pointer);
+        }
+        new_pointer
+    }
+}

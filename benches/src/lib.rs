@@ -1,0 +1,26 @@
+//! Measures koel beside other concurrent hash maps; the `koel-bench` program is a thin shell around this library.
+//!
+//! The layers, from the bottom: [`keys`] and [`dist`] say which keys and values there are; [`workload`] and
+//! [`trace`] what is asked for; [`plan`] writes it down, operation by operation, with the answers that must come;
+//! [`contestants`] are the maps; [`check`] and [`race`] run plans on them, through [`entrant`] and in [`rounds`];
+//! [`commands`] choose what to run and [`report`] tells what came out.
+
+pub mod check;
+pub mod cli;
+pub mod commands;
+pub mod console;
+pub mod contestants;
+pub mod dist;
+pub mod entrant;
+pub mod error;
+pub mod heap;
+pub mod keys;
+pub mod machine;
+pub mod plan;
+pub mod race;
+pub mod report;
+pub mod rounds;
+pub mod stats;
+pub mod stopwatch;
+pub mod trace;
+pub mod workload;

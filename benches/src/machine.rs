@@ -1,0 +1,85 @@
+//! What the machine could do at best: random reads of cache lines, none of which waits for another.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use crate::race::race;
+
+const LINE_BYTES: usize = 64;
+const WORDS_PER_LINE: usize = LINE_BYTES / 8;
+
+/// Independent streams per thread; more than a core has line fill buffers.
+const STREAMS: usize = 16;
+
+/// An array larger than the caches.
+#[derive(Debug)]
+pub struct Machine {
+    words: Vec<u64>,
+    log2_lines: u32,
+}
+
+impl Machine {
+    /// With an array of 2 to the `log2_bytes` bytes, in huge pages where the system grants them.
+    pub fn new(log2_bytes: u32) -> Self {
+        let mut words = vec![0_u64; (1_usize << log2_bytes) / 8];
+        advise_huge_pages(&mut words);
+        // Untouched pages would all be the one page of zeros.
+        for (number, line) in words.chunks_mut(WORDS_PER_LINE).enumerate() {
+            line[0] = number as u64;
+        }
+        Machine { words, log2_lines: log2_bytes - LINE_BYTES.trailing_zeros() }
+    }
+
+    /// Random cache lines that `threads` threads read per microsecond, each reading `lines`.
+    pub fn line_reads_per_microsecond(&self, threads: usize, lines: usize) -> f64 {
+        let rounds = lines.div_ceil(STREAMS);
+        let (elapsed, _) = race(threads, |_| (), |thread| black_box(self.read_lines(thread as u64, rounds)));
+        (threads * rounds * STREAMS) as f64 / (elapsed.max(Duration::from_nanos(1)).as_secs_f64() * 1e6)
+    }
+
+    fn read_lines(&self, seed: u64, rounds: usize) -> u64 {
+        let mut sum = 0_u64;
+        let mut streams: [u64; STREAMS] =
+            std::array::from_fn(|i| crate::keys::key(seed * STREAMS as u64 + i as u64));
+        for _ in 0..rounds {
+            for stream in &mut streams {
+                // Knuth's linear congruential generator (MMIX); its top bits are the random ones.
+                *stream =
+                    stream.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let line = (*stream >> (64 - self.log2_lines)) as usize;
+                sum = sum.wrapping_add(self.words[line * WORDS_PER_LINE]);
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge_pages(words: &mut [u64]) {
+    const PAGE_BYTES: usize = 4096;
+    let range = words.as_mut_ptr_range();
+    let start = (range.start as usize).next_multiple_of(PAGE_BYTES);
+    let Some(bytes) = (range.end as usize).checked_sub(start) else { return };
+    // SAFETY: `start..start + bytes` lies in memory that `words` owns; the advice does not change its content.
+    // That it may be refused is why the result is not looked at.
+    unsafe {
+        libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge_pages(_: &mut [u64]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_at_some_rate() {
+        let machine = Machine::new(20);
+        for threads in [1, 2] {
+            let rate = machine.line_reads_per_microsecond(threads, 100_000);
+            assert!(rate.is_finite() && rate > 1.0, "{rate}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The `koel-bench` program: see `koel-bench --help`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use koel_bench::cli::Cli;
+use koel_bench::commands;
+use koel_bench::heap::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+fn main() -> ExitCode {
+    match commands::run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("koel-bench: {error}");
+            error.exit_code()
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What each thread will do, written down before the clock starts: operations with the answers they must get.
+//!
+//! A plan is made once and run by every contestant. Writes are partitioned: a thread writes only the keys it owns,
+//! so it knows what is in them at every moment, and the content at the end is known as well.
+
+mod mixed;
+mod reads;
+
+use std::sync::Arc;
+
+pub use self::mixed::mixed;
+pub use self::reads::{ReadPlan, TextPlan, reads, replayed_reads, texts};
+use crate::keys;
+use crate::trace::Trace;
+
+/// What a map holds before a plan is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// The capacity the map is built with.
+    pub capacity: usize,
+    /// How many keys it holds: those of indices `0..filled`, all of version 0.
+    pub filled: u64,
+    /// The keys of the indices.
+    pub keys: Keys,
+}
+
+impl Start {
+    /// A map built for `count` numbered keys that holds them.
+    pub fn full(count: u64) -> Self {
+        Start { capacity: count as usize, filled: count, keys: Keys::Numbered }
+    }
+}
+
+/// Which key an index stands for.
+#[derive(Debug, Clone)]
+pub enum Keys {
+    /// [`keys::key`].
+    Numbered,
+    /// The distinct keys of a trace.
+    Listed(Arc<Trace>),
+}
+
+impl Keys {
+    /// The key of `index`.
+    #[inline]
+    pub fn key(&self, index: u64) -> u64 {
+        match self {
+            Keys::Numbered => keys::key(index),
+            Keys::Listed(trace) => trace.keys[index as usize],
+        }
+    }
+}
+
+impl PartialEq for Keys {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Keys::Numbered, Keys::Numbered) => true,
+            (Keys::Listed(mine), Keys::Listed(theirs)) => Arc::ptr_eq(mine, theirs),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Keys {}
+
+/// What is done with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Look it up.
+    Get,
+    /// Insert the value of the operation's version, or replace by it.
+    Insert,
+    /// Remove it.
+    Remove,
+    /// Add one to its version, in place.
+    Update,
+}
+
+/// Which answers are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expect(u8);
+
+impl Expect {
+    const SOME: u8 = 1;
+    const NONE: u8 = 2;
+    const VERSION: u8 = 4;
+
+    /// The key is absent.
+    pub const ABSENT: Expect = Expect(Self::NONE);
+    /// The key is there, with one certain version.
+    pub const EXACT: Expect = Expect(Self::SOME | Self::VERSION);
+    /// The key is there, with a version that its owner decides while we look.
+    pub const PRESENT: Expect = Expect(Self::SOME);
+    /// Its owner inserts or removes it while we look; if there is a value, it belongs to the key.
+    pub const OPEN: Expect = Expect(Self::SOME | Self::NONE);
+
+    /// Whether `got` is a right answer for `key` at `version`.
+    #[inline]
+    pub fn admits(self, key: u64, version: u32, got: Option<u64>) -> bool {
+        match got {
+            Some(value) => {
+                // Without a branch: whether a key is another thread's is random, and would be mispredicted.
+                let ignored_bits = if self.0 & Self::VERSION == 0 { 32 } else { 0 };
+                let difference = value ^ keys::value(key, version);
+                (difference >> ignored_bits == 0) & (self.0 & Self::SOME != 0)
+            }
+            None => self.0 & Self::NONE != 0,
+        }
+    }
+}
+
+/// One operation and the answer it must get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Op {
+    /// The key.
+    pub key: u64,
+    /// The version that is read, or that the write leaves.
+    pub version: u32,
+    /// What is done.
+    pub action: Action,
+    /// What must come back.
+    pub expect: Expect,
+}
+
+/// How often each kind of answer came, or must come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lookups that found.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Inserts of a key that was absent.
+    pub inserted: u64,
+    /// Inserts that replaced.
+    pub replaced: u64,
+    /// Removals of a key that was there.
+    pub removed: u64,
+    /// Removals of a key that was absent.
+    pub unremoved: u64,
+    /// Updates of a key that was there.
+    pub updated: u64,
+    /// Updates of a key that was absent.
+    pub unupdated: u64,
+}
+
+/// What one thread's answers must add up to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Prediction {
+    /// Answers that are certain.
+    pub certain: Counts,
+    /// Lookups that may hit or miss.
+    pub open: u64,
+}
+
+/// The operations of every thread and what they lead to.
+#[derive(Debug, Clone)]
+pub struct MixPlan {
+    /// What the map holds before.
+    pub start: Start,
+    /// Each thread's operations.
+    pub threads: Vec<Vec<Op>>,
+    /// Each thread's sums.
+    pub predicted: Vec<Prediction>,
+    /// How many entries the map holds after.
+    pub len_after: usize,
+    /// Some keys and their values after.
+    pub samples: Vec<(u64, Option<u64>)>,
+    /// Keys to set back to version 0 before the plan can run again; used if `leaves` is given.
+    pub restore: Vec<u64>,
+    /// What the map holds after `restore`, if that is again a start.
+    pub leaves: Option<Start>,
+}
+
+impl MixPlan {
+    /// Operations of all threads together.
+    pub fn ops(&self) -> u64 {
+        self.threads.iter().map(|ops| ops.len() as u64).sum()
+    }
+}

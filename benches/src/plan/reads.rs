@@ -1,0 +1,66 @@
+//! Plans that only read, where every lookup hits or every lookup misses.
+
+use std::sync::Arc;
+
+use super::{Keys, Start};
+use crate::dist::{Dist, Sampler};
+use crate::keys;
+use crate::trace::Trace;
+
+/// Lookups by number.
+#[derive(Debug, Clone)]
+pub struct ReadPlan {
+    /// What the map holds.
+    pub start: Start,
+    /// Each thread's keys.
+    pub threads: Vec<Vec<u64>>,
+    /// Whether all of them are there, or none.
+    pub present: bool,
+}
+
+/// Lookups by text.
+#[derive(Debug, Clone)]
+pub struct TextPlan {
+    /// How many texts the map holds, and is built for.
+    pub filled: u64,
+    /// Each thread's keys, one after the other without a separator; all of them are there.
+    pub threads: Vec<String>,
+}
+
+/// Lookups in a full map of `count` keys: all of present keys, or all of absent ones.
+pub fn reads(count: u64, dist: Dist, threads: usize, ops: usize, present: bool) -> ReadPlan {
+    let first = if present { 0 } else { keys::FIRST_ABSENT };
+    let draw = |thread| {
+        let mut sampler = Sampler::new(dist, count, thread, threads);
+        (0..ops).map(|_| keys::key(first + sampler.any(count))).collect()
+    };
+    ReadPlan { start: Start::full(count), threads: (0..threads).map(draw).collect(), present }
+}
+
+/// Lookups of a trace's keys, in a map that holds them all.
+pub fn replayed_reads(trace: &Arc<Trace>, threads: usize, ops: usize) -> ReadPlan {
+    let start = Start {
+        capacity: trace.keys.len(),
+        filled: trace.keys.len() as u64,
+        keys: Keys::Listed(trace.clone()),
+    };
+    let draw = |thread| {
+        let mut sampler = Sampler::replay(trace.clone(), thread, threads);
+        (0..ops).map(|_| start.keys.key(sampler.any(start.filled))).collect()
+    };
+    let threads = (0..threads).map(draw).collect();
+    ReadPlan { start, threads, present: true }
+}
+
+/// Lookups of present texts in a map that holds `count`.
+pub fn texts(count: u64, dist: Dist, threads: usize, ops: usize) -> TextPlan {
+    let draw = |thread| {
+        let mut sampler = Sampler::new(dist, count, thread, threads);
+        let mut text = String::with_capacity(ops * keys::TEXT_BYTES);
+        for _ in 0..ops {
+            text.push_str(&keys::text_key(sampler.any(count)));
+        }
+        text
+    };
+    TextPlan { filled: count, threads: (0..threads).map(draw).collect() }
+}

@@ -1,0 +1,168 @@
+//! Charts as inline SVG: bars with their spread, and lines over quantiles on a logarithmic scale.
+
+use std::fmt::Write;
+
+use super::significant;
+
+/// One bar: a median and the range it was seen in.
+#[derive(Debug)]
+pub(super) struct Bar<'a> {
+    pub(super) label: &'a str,
+    pub(super) value: f64,
+    /// The whisker's ends.
+    pub(super) range: Option<(f64, f64)>,
+    /// The style's class for the bar.
+    pub(super) class: &'static str,
+    /// What is written beside the bar, after the value.
+    pub(super) note: String,
+}
+
+/// One line: a value at each tick.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    pub(super) label: &'a str,
+    pub(super) values: Vec<f64>,
+    pub(super) color: &'static str,
+    pub(super) is_koel: bool,
+}
+
+const BAR_HEIGHT: f64 = 17.0;
+const BAR_STEP: f64 = 24.0;
+const LABEL_WIDTH: f64 = 142.0;
+const PLOT_WIDTH: f64 = 200.0;
+const NOTE_WIDTH: f64 = 96.0;
+
+/// Horizontal bars, the longest value or whisker as wide as the plot.
+pub(super) fn bars(bars: &[Bar<'_>]) -> String {
+    let longest = bars.iter().map(|bar| bar.range.map_or(bar.value, |(_, max)| max)).fold(0.0, f64::max);
+    let scale = if longest > 0.0 { PLOT_WIDTH / longest } else { 0.0 };
+    let (width, height) = (LABEL_WIDTH + PLOT_WIDTH + NOTE_WIDTH, BAR_STEP * bars.len() as f64 + 6.0);
+    let mut svg = open_svg(width, height);
+    for (position, bar) in bars.iter().enumerate() {
+        let top = 3.0 + BAR_STEP * position as f64;
+        let middle = top + BAR_HEIGHT / 2.0;
+        text(&mut svg, LABEL_WIDTH - 8.0, middle + 4.0, "label end", bar.label);
+        push(
+            &mut svg,
+            format_args!(
+                r#"<rect class="{}" x="{LABEL_WIDTH}" y="{top:.1}" width="{:.1}" height="{BAR_HEIGHT}" rx="2"/>"#,
+                bar.class,
+                bar.value * scale
+            ),
+        );
+        let mut end = bar.value * scale;
+        if let Some((min, max)) = bar.range {
+            whisker(&mut svg, LABEL_WIDTH + min * scale, LABEL_WIDTH + max * scale, middle);
+            end = end.max(max * scale);
+        }
+        let note = format!("{} {}", significant(bar.value), bar.note);
+        text(&mut svg, LABEL_WIDTH + end + 7.0, middle + 4.0, "value", note.trim_end());
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+fn whisker(svg: &mut String, from: f64, to: f64, middle: f64) {
+    let (top, bottom) = (middle - 4.0, middle + 4.0);
+    push(
+        svg,
+        format_args!(
+            r#"<path class="whisker" d="M{from:.1} {middle:.1}H{to:.1}M{from:.1} {top:.1}V{bottom:.1}M{to:.1} {top:.1}V{bottom:.1}"/>"#
+        ),
+    );
+}
+
+const LINES_LEFT: f64 = 58.0;
+const LINES_TOP: f64 = 10.0;
+const TICK_STEP: f64 = 84.0;
+const LINES_HEIGHT: f64 = 280.0;
+const LEGEND_WIDTH: f64 = 190.0;
+const LEGEND_STEP: f64 = 20.0;
+
+/// Lines over `ticks`, with a logarithmic vertical axis whose powers of ten `describe` names.
+pub(super) fn lines(ticks: &[&str], lines: &[Line<'_>], describe: impl Fn(f64) -> String) -> String {
+    let values = || lines.iter().flat_map(|line| line.values.iter().copied()).map(|value| value.max(1.0));
+    let low = values().fold(f64::INFINITY, f64::min).log10().floor();
+    let high = values().fold(1.0, f64::max).log10().ceil().max(low + 1.0);
+    let right = LINES_LEFT + TICK_STEP * (ticks.len() as f64 - 1.0) + 20.0;
+    let x = |tick: usize| LINES_LEFT + 10.0 + TICK_STEP * tick as f64;
+    let y = |value: f64| LINES_TOP + LINES_HEIGHT * (high - value.max(1.0).log10()) / (high - low);
+    let mut svg = open_svg(right + LEGEND_WIDTH, LINES_TOP + LINES_HEIGHT + 30.0);
+    for exponent in low as i32..=high as i32 {
+        let value = 10_f64.powi(exponent);
+        let at = y(value);
+        push(&mut svg, format_args!(r#"<path class="grid" d="M{LINES_LEFT} {at:.1}H{right:.1}"/>"#));
+        text(&mut svg, LINES_LEFT - 6.0, at + 4.0, "axis end", &describe(value));
+    }
+    for (tick, name) in ticks.iter().enumerate() {
+        text(&mut svg, x(tick), LINES_TOP + LINES_HEIGHT + 20.0, "axis middle", name);
+    }
+    for (position, line) in lines.iter().enumerate() {
+        let points: Vec<String> =
+            line.values.iter().enumerate().map(|(t, &v)| format!("{:.1},{:.1}", x(t), y(v))).collect();
+        let (color, width) = (line.color, if line.is_koel { 3.0 } else { 1.5 });
+        push(
+            &mut svg,
+            format_args!(
+                r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round"/>"#,
+                points.join(" ")
+            ),
+        );
+        let (from, at) = (right + 14.0, LINES_TOP + 8.0 + LEGEND_STEP * position as f64);
+        push(
+            &mut svg,
+            format_args!(r#"<path d="M{from:.1} {at:.1}h18" stroke="{color}" stroke-width="{width}"/>"#),
+        );
+        text(&mut svg, from + 25.0, at + 4.0, "label", line.label);
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// `text` with HTML's own characters replaced.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn open_svg(width: f64, height: f64) -> String {
+    format!(
+        r#"<svg viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img">"#
+    )
+}
+
+fn text(svg: &mut String, x: f64, y: f64, class: &str, content: &str) {
+    push(svg, format_args!(r#"<text class="{class}" x="{x:.1}" y="{y:.1}">{}</text>"#, escape(content)));
+}
+
+fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = svg.write_fmt(piece);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_angle_brackets_are_escaped() {
+        let bar = Bar {
+            label: "RwLock<hashbrown>",
+            value: 2.0,
+            range: Some((1.0, 3.0)),
+            class: "peer",
+            note: String::new(),
+        };
+        let svg = bars(&[bar]);
+        assert!(svg.contains("RwLock&lt;hashbrown&gt;") && !svg.contains("<hashbrown>"));
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"));
+    }
+
+    #[test]
+    fn lines_of_equal_or_tiny_values_have_a_scale() {
+        for value in [0.0, 1.0, 1000.0] {
+            let line = Line { label: "a", values: vec![value; 3], color: "#000", is_koel: true };
+            let svg = lines(&["x", "y", "z"], &[line], |v| v.to_string());
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The report as one self-contained HTML page.
+
+use std::fmt::Write;
+
+use super::chart::{self, Bar, Line, escape};
+use super::table::{range, ratio};
+use super::{
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, significant,
+    threads_in_words,
+};
+use crate::contestants::Id;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Lines of contestants that are not koel take these in turn.
+const PEER_COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#0891b2", "#65a30d", "#78716c"];
+
+/// Lines of koel take these in turn.
+const KOEL_COLORS: [&str; 3] = ["#2563eb", "#7c3aed", "#60a5fa"];
+
+/// The page for `report`.
+pub fn page(report: &Report) -> String {
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>koel-bench</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>koel-bench</h1>\n\
+         <p>{}</p>\n<p><code>{}</code></p>\n",
+        escape(&report.machine.in_words()),
+        escape(&report.command),
+    );
+    for limit in &report.machine.line_reads {
+        let rate = significant(limit.per_microsecond);
+        add(
+            &mut html,
+            format_args!(
+                "<p>Random cache lines, {}: {rate} million a second.</p>\n",
+                threads_in_words(limit.threads)
+            ),
+        );
+    }
+    html.push_str("</header>\n<main>\n");
+    if !report.throughput.is_empty() {
+        throughput(&mut html, &report.throughput);
+    }
+    if !report.latency.is_empty() {
+        latency(&mut html, &report.latency);
+    }
+    if !report.memory.is_empty() {
+        memory(&mut html, &report.memory);
+    }
+    html.push_str("</main>\n</body>\n</html>\n");
+    html
+}
+
+fn throughput(html: &mut String, cells: &[Cell]) {
+    html.push_str(
+        "<h2>Throughput</h2>\n<p>Millions of operations a second, all threads together. Bars are medians, \
+                   whiskers reach from the slowest to the fastest round; every answer was checked.</p>\n",
+    );
+    summary(html, cells);
+    let mut workloads: Vec<&str> = Vec::new();
+    for cell in cells {
+        if !workloads.contains(&cell.workload.as_str()) {
+            workloads.push(&cell.workload);
+        }
+    }
+    for workload in workloads {
+        let group: Vec<&Cell> = cells.iter().filter(|cell| cell.workload == workload).collect();
+        let about = group.first().map_or("", |cell| cell.about.as_str());
+        add(
+            html,
+            format_args!(
+                "<section>\n<h3>{}</h3>\n<p>{}</p>\n<div class=\"panels\">\n",
+                escape(workload),
+                escape(about)
+            ),
+        );
+        for cell in &group {
+            let bars: Vec<Bar<'_>> = cell.rows.iter().map(throughput_bar).collect();
+            panel(html, &cell.conditions(), &chart::bars(&bars));
+        }
+        html.push_str("</div>\n");
+        throughput_details(html, &group);
+        html.push_str("</section>\n");
+    }
+}
+
+fn throughput_bar(row: &Row) -> Bar<'_> {
+    Bar {
+        label: row.contestant,
+        value: row.mops.median,
+        range: Some((row.mops.min, row.mops.max)),
+        class: match (row.is_koel, row.is_held) {
+            (true, false) => koel_class(row.contestant),
+            (true, true) => "koel held",
+            (false, false) => "peer",
+            (false, true) => "peer held",
+        },
+        note: row.by_best_peer.filter(|_| row.is_koel).map_or(String::new(), |by| format!("({by:.2}x)")),
+    }
+}
+
+fn koel_class(contestant: &str) -> &'static str {
+    if contestant == Id::KoelInline.name() { "koel inline" } else { "koel" }
+}
+
+fn summary(html: &mut String, cells: &[Cell]) {
+    let headings = [
+        "Workload",
+        "Keys",
+        "Threads",
+        "Drawn",
+        "koel",
+        "koel-inline",
+        "Best peer",
+        "",
+        "koel by best",
+        "inline by best",
+        "koel by papaya",
+    ];
+    open_table(html, &headings);
+    for cell in cells {
+        let (koel, inline, best) = (cell.row(Id::Koel), cell.row(Id::KoelInline), cell.best_peer());
+        let median = |row: Option<&Row>| row.map_or("-".to_owned(), |row| significant(row.mops.median));
+        add(html, format_args!("<tr><td>{}</td>", escape(&cell.workload)));
+        number(html, &grouped(cell.keys));
+        number(html, &cell.threads.to_string());
+        add(html, format_args!("<td>{}</td>", escape(&cell.dist)));
+        number(html, &median(koel));
+        number(html, &median(inline));
+        number(html, &median(best));
+        add(html, format_args!("<td>{}</td>", escape(best.map_or("", |row| row.contestant))));
+        judged(html, koel.and_then(|row| row.by_best_peer));
+        judged(html, inline.and_then(|row| row.by_best_peer));
+        judged(html, koel.and_then(|row| row.by_papaya));
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+}
+
+fn throughput_details(html: &mut String, cells: &[&Cell]) {
+    html.push_str("<details><summary>Numbers</summary>\n");
+    open_table(html, &["Conditions", "Map", "#Mops", "#Min .. max", "#By best peer", "#By papaya"]);
+    for cell in cells {
+        for row in &cell.rows {
+            let name = escape(row.contestant);
+            add(html, format_args!("<tr><td>{}</td><td>{name}</td>", escape(&cell.conditions())));
+            number(html, &significant(row.mops.median));
+            number(html, &range(&row.mops));
+            number(html, &ratio(row.by_best_peer));
+            number(html, &ratio(row.by_papaya));
+            html.push_str("</tr>\n");
+        }
+    }
+    html.push_str("</tbody></table></div>\n</details>\n");
+}
+
+fn latency(html: &mut String, cells: &[LatencyCell]) {
+    html.push_str(
+        "<h2>Latency</h2>\n<p>Time of single operations at the given quantiles, on a logarithmic scale; \
+                   medians over rounds.</p>\n",
+    );
+    let ticks: Vec<&str> = QUANTILES.iter().map(|(name, _)| *name).collect();
+    for cell in cells {
+        let (mut koel_colors, mut peer_colors) = (KOEL_COLORS.iter().cycle(), PEER_COLORS.iter().cycle());
+        let mut lines = Vec::new();
+        for row in &cell.rows {
+            let colors = if row.is_koel { &mut koel_colors } else { &mut peer_colors };
+            lines.push(Line {
+                label: row.contestant,
+                values: row.nanos.iter().map(|spread| spread.median).collect(),
+                color: colors.next().copied().unwrap_or_default(),
+                is_koel: row.is_koel,
+            });
+        }
+        let conditions = format!(
+            "{} keys, {}; the stopwatch's own {} ns are subtracted",
+            grouped(cell.keys),
+            threads_in_words(cell.threads),
+            cell.overhead_nanos
+        );
+        add(html, format_args!("<section>\n<h3>{}</h3>\n<div class=\"panels\">\n", escape(&cell.phase)));
+        panel(html, &conditions, &chart::lines(&ticks, &lines, duration_of_axis));
+        html.push_str("</div>\n");
+        let numbers = ticks.iter().map(|name| format!("#{name}"));
+        let headings: Vec<String> = std::iter::once("Map".to_owned()).chain(numbers).collect();
+        open_table(html, &headings.iter().map(String::as_str).collect::<Vec<_>>());
+        for row in &cell.rows {
+            add(html, format_args!("<tr><td>{}</td>", escape(row.contestant)));
+            row.nanos.iter().for_each(|spread| number(html, &duration_in_words(spread.median)));
+            html.push_str("</tr>\n");
+        }
+        html.push_str("</tbody></table></div>\n</section>\n");
+    }
+}
+
+fn duration_of_axis(nanos: f64) -> String {
+    match nanos {
+        n if n < 1e3 => format!("{n:.0} ns"),
+        n if n < 1e6 => format!("{:.0} µs", n / 1e3),
+        n if n < 1e9 => format!("{:.0} ms", n / 1e6),
+        n => format!("{:.0} s", n / 1e9),
+    }
+}
+
+fn memory(html: &mut String, cells: &[MemoryCell]) {
+    html.push_str(
+        "<h2>Memory</h2>\n<p>Bytes per entry that the allocator hands out, u64 keys and values.</p>\n\
+                   <section>\n<div class=\"panels\">\n",
+    );
+    for cell in cells {
+        let bar = |row: &'_ super::MemoryRow| -> Bar<'static> {
+            Bar {
+                label: row.contestant,
+                value: row.allocated,
+                range: None,
+                class: if row.is_koel { koel_class(row.contestant) } else { "peer" },
+                note: String::new(),
+            }
+        };
+        let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
+        panel(html, &format!("{} keys, {}", grouped(cell.keys), cell.built), &chart::bars(&bars));
+    }
+    html.push_str("</div>\n<details><summary>Numbers</summary>\n");
+    open_table(html, &["#Keys", "Built", "Map", "#Requested", "#Allocated", "#memory_usage()"]);
+    for cell in cells {
+        for row in &cell.rows {
+            html.push_str("<tr>");
+            number(html, &grouped(cell.keys));
+            add(html, format_args!("<td>{}</td><td>{}</td>", escape(&cell.built), escape(row.contestant)));
+            number(html, &format!("{:.1}", row.requested));
+            number(html, &format!("{:.1}", row.allocated));
+            number(html, &row.own.map_or("-".to_owned(), |own| format!("{own:.1}")));
+            html.push_str("</tr>\n");
+        }
+    }
+    html.push_str("</tbody></table></div>\n</details>\n</section>\n");
+}
+
+fn panel(html: &mut String, caption: &str, svg: &str) {
+    add(html, format_args!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(caption)));
+}
+
+/// Opens a table; a heading that begins with `#` stands over numbers.
+fn open_table(html: &mut String, headings: &[&str]) {
+    html.push_str("<div class=\"table\"><table><thead><tr>");
+    for heading in headings {
+        let (class, heading) = match heading.strip_prefix('#') {
+            Some(heading) => ("number", heading),
+            None => ("name", *heading),
+        };
+        add(html, format_args!("<th class=\"{class}\">{}</th>", escape(heading)));
+    }
+    html.push_str("</tr></thead><tbody>\n");
+}
+
+fn number(html: &mut String, text: &str) {
+    add(html, format_args!("<td class=\"number\">{}</td>", escape(text)));
+}
+
+/// A ratio, marked as ahead or behind.
+fn judged(html: &mut String, value: Option<f64>) {
+    let class = match value {
+        // What is written as 1.00 is not behind.
+        Some(value) if value >= 0.995 => "number ahead",
+        Some(_) => "number behind",
+        None => "number",
+    };
+    add(html, format_args!("<td class=\"{class}\">{}</td>", ratio(value)));
+}
+
+fn add(html: &mut String, piece: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = html.write_fmt(piece);
+}

@@ -1,0 +1,327 @@
+//! What was measured, in the form that is printed, drawn and saved.
+
+mod chart;
+mod html;
+mod table;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use self::html::page;
+pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
+use crate::contestants::Id;
+use crate::error::Error;
+use crate::stats::Spread;
+
+/// Everything one run of the program measured.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// The command, its version and its options, in words.
+    pub command: String,
+    /// The machine.
+    pub machine: MachineInfo,
+    /// Throughput, cell by cell.
+    pub throughput: Vec<Cell>,
+    /// Latency, phase by phase.
+    pub latency: Vec<LatencyCell>,
+    /// Memory, size by size.
+    pub memory: Vec<MemoryCell>,
+}
+
+/// Where the measuring was done.
+#[derive(Debug, Default, Serialize)]
+pub struct MachineInfo {
+    /// The processor, as the system calls it.
+    pub processor: String,
+    /// Threads that run at once.
+    pub cores: usize,
+    /// Operating system and architecture.
+    pub system: String,
+    /// Independent random reads of cache lines, by threads.
+    pub line_reads: Vec<LineReads>,
+}
+
+/// The machine's limit for tables that do not fit its caches.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LineReads {
+    /// Threads that read.
+    pub threads: usize,
+    /// Lines per microsecond, all threads together.
+    pub per_microsecond: f64,
+}
+
+/// One workload, size, distribution and number of threads; all contestants.
+#[derive(Debug, Serialize)]
+pub struct Cell {
+    /// The workload.
+    pub workload: String,
+    /// What the workload does, in words.
+    pub about: String,
+    /// Entries.
+    pub keys: u64,
+    /// Threads.
+    pub threads: usize,
+    /// How keys were drawn.
+    pub dist: String,
+    /// Random cache lines that as many threads read per microsecond.
+    pub line_reads: Option<f64>,
+    /// The contestants.
+    pub rows: Vec<Row>,
+}
+
+/// One contestant's throughput.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// What the tables call it.
+    pub contestant: &'static str,
+    /// Whether it is koel.
+    pub is_koel: bool,
+    /// Whether it holds a pin for several operations.
+    pub is_held: bool,
+    /// Operations per microsecond, all threads together.
+    pub mops: Spread,
+    /// Its median by that of the best peer.
+    pub by_best_peer: Option<f64>,
+    /// Its median by papaya's; if it holds its pin, by that of papaya holding one.
+    pub by_papaya: Option<f64>,
+}
+
+/// One kind of operation under the stopwatch; all contestants.
+#[derive(Debug, Serialize)]
+pub struct LatencyCell {
+    /// What was timed.
+    pub phase: String,
+    /// Entries.
+    pub keys: u64,
+    /// Threads.
+    pub threads: usize,
+    /// What was subtracted from each time.
+    pub overhead_nanos: u64,
+    /// The contestants.
+    pub rows: Vec<LatencyRow>,
+}
+
+/// One contestant's latency.
+#[derive(Debug, Serialize)]
+pub struct LatencyRow {
+    /// What the tables call it.
+    pub contestant: &'static str,
+    /// Whether it is koel.
+    pub is_koel: bool,
+    /// Nanoseconds at each of [`QUANTILES`].
+    pub nanos: Vec<Spread>,
+}
+
+/// The quantiles of latency that are told, with their names; the last is the longest time.
+pub const QUANTILES: [(&str, f64); 7] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+    ("p99.999", 0.99999),
+    ("max", 1.0),
+];
+
+/// What maps of one size take; all contestants.
+#[derive(Debug, Serialize)]
+pub struct MemoryCell {
+    /// How the map came to hold its entries.
+    pub built: String,
+    /// Entries.
+    pub keys: u64,
+    /// The contestants.
+    pub rows: Vec<MemoryRow>,
+}
+
+/// One contestant's bytes per entry.
+#[derive(Debug, Serialize)]
+pub struct MemoryRow {
+    /// What the tables call it.
+    pub contestant: &'static str,
+    /// Whether it is koel.
+    pub is_koel: bool,
+    /// As asked of the allocator.
+    pub requested: f64,
+    /// As the allocator rounds it up, with its own header.
+    pub allocated: f64,
+    /// As the map itself says, if it does.
+    pub own: Option<f64>,
+}
+
+impl Cell {
+    /// The rows of `measured`, compared.
+    pub fn rows(measured: Vec<(Id, Spread)>) -> Vec<Row> {
+        let median_of = |id: Id| measured.iter().find(|(other, _)| *other == id).map(|(_, s)| s.median);
+        let best_peer = measured
+            .iter()
+            .filter(|(id, _)| !id.is_koel() && !id.is_held())
+            .map(|(_, spread)| spread.median)
+            .reduce(f64::max);
+        let papaya = median_of(Id::Papaya);
+        let papaya_held = median_of(Id::PapayaHeld);
+        let compare = |(id, mops): (Id, Spread)| {
+            let papaya = if id.is_held() { papaya_held } else { papaya };
+            Row {
+                contestant: id.name(),
+                is_koel: id.is_koel(),
+                is_held: id.is_held(),
+                by_best_peer: best_peer.map(|peer| mops.median / peer),
+                by_papaya: papaya.map(|papaya| mops.median / papaya),
+                mops,
+            }
+        };
+        measured.iter().cloned().map(compare).collect()
+    }
+
+    /// The row of `id`, if it took part.
+    pub fn row(&self, id: Id) -> Option<&Row> {
+        self.rows.iter().find(|row| row.contestant == id.name())
+    }
+
+    /// The peer with the highest median.
+    pub fn best_peer(&self) -> Option<&Row> {
+        let peers = self.rows.iter().filter(|row| !row.is_koel && !row.is_held);
+        peers.max_by(|a, b| a.mops.median.total_cmp(&b.mops.median))
+    }
+
+    /// Size, threads and distribution in words.
+    pub fn conditions(&self) -> String {
+        format!("{} keys, {}, {}", grouped(self.keys), threads_in_words(self.threads), self.dist)
+    }
+
+    /// Workload and conditions in words.
+    pub fn title(&self) -> String {
+        format!("{}: {}", self.workload, self.conditions())
+    }
+}
+
+impl MachineInfo {
+    /// What the system tells about itself.
+    pub fn detect() -> Self {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        MachineInfo {
+            processor: model.map_or("unknown processor", |(_, name)| name.trim()).to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            line_reads: Vec::new(),
+        }
+    }
+
+    /// The machine in one line.
+    pub fn in_words(&self) -> String {
+        format!("{}, {} cores, {}", self.processor, self.cores, self.system)
+    }
+}
+
+/// A file that a report goes into, created before anything is measured: a path that cannot be written to is known
+/// at once, not after an hour.
+#[derive(Debug)]
+pub struct Destination {
+    name: String,
+    file: File,
+}
+
+impl Destination {
+    /// Creates or empties the file in `path`.
+    ///
+    /// # Errors
+    ///
+    /// A message with the file's name.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let file = File::create(path).map_err(|e| Error::Input(format!("{name}: {e}")))?;
+        Ok(Destination { name, file })
+    }
+
+    /// Writes the report; returns the file's name.
+    ///
+    /// # Errors
+    ///
+    /// A message with the file's name.
+    pub fn write(self, text: &str) -> Result<String, Error> {
+        let mut file = BufWriter::new(self.file);
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+        match written {
+            Ok(()) => Ok(self.name),
+            Err(e) => Err(Error::Input(format!("{}: {e}", self.name))),
+        }
+    }
+}
+
+/// `950,000` for 950000.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 thread`, `2 threads`.
+pub fn threads_in_words(threads: usize) -> String {
+    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
+}
+
+/// Nanoseconds with the unit that suits them.
+pub fn duration_in_words(nanos: f64) -> String {
+    let (value, unit) = match nanos {
+        n if n < 1e3 => return format!("{n:.0} ns"),
+        n if n < 1e6 => (n / 1e3, "µs"),
+        n if n < 1e9 => (n / 1e6, "ms"),
+        n => (n / 1e9, "s"),
+    };
+    format!("{} {unit}", significant(value))
+}
+
+/// Three digits, as far as there are decimals to drop.
+pub fn significant(value: f64) -> String {
+    match value {
+        v if v >= 99.95 => format!("{v:.0}"),
+        v if v >= 9.995 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(950_000), "950,000");
+        assert_eq!(grouped(7_600_000), "7,600,000");
+        assert_eq!(duration_in_words(85.4), "85 ns");
+        assert_eq!(duration_in_words(2_450.0), "2.45 µs");
+        assert_eq!(duration_in_words(68_100.0), "68.1 µs");
+        assert_eq!(duration_in_words(4_000_000.0), "4.00 ms");
+        assert_eq!(significant(99.97), "100");
+    }
+
+    #[test]
+    fn the_best_peer_is_neither_koel_nor_holding_a_pin() {
+        let at = |mops| Spread::of(vec![mops]);
+        let rows = Cell::rows(vec![
+            (Id::Koel, at(30.0)),
+            (Id::KoelHeld, at(40.0)),
+            (Id::Papaya, at(10.0)),
+            (Id::PapayaHeld, at(50.0)),
+            (Id::Dashmap, at(20.0)),
+        ]);
+        let ratios: Vec<_> = rows.iter().map(|row| (row.by_best_peer, row.by_papaya)).collect();
+        assert_eq!(ratios[0], (Some(1.5), Some(3.0)));
+        assert_eq!(ratios[1], (Some(2.0), Some(0.8)));
+        assert_eq!(ratios[3], (Some(2.5), Some(1.0)));
+        let alone = Cell::rows(vec![(Id::Koel, at(30.0))]);
+        assert_eq!((alone[0].by_best_peer, alone[0].by_papaya), (None, None));
+    }
+}

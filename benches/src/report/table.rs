@@ -1,0 +1,141 @@
+//! Tables for the terminal.
+
+use comfy_table::modifiers::UTF8_ROUND_CORNERS;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{Attribute, Cell as Field, CellAlignment, Table};
+
+use super::{
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, significant,
+    threads_in_words,
+};
+use crate::contestants::Id;
+use crate::stats::Spread;
+
+/// One cell: a contestant a line.
+pub fn throughput_table(cell: &Cell) -> String {
+    let mut table = new_table(&["", "Mops", "min .. max", "by best peer", "by papaya"]);
+    for row in &cell.rows {
+        table.add_row(vec![
+            name_field(row.contestant, row.is_koel),
+            number_field(significant(row.mops.median)),
+            number_field(range(&row.mops)),
+            number_field(ratio(row.by_best_peer)),
+            number_field(ratio(row.by_papaya)),
+        ]);
+    }
+    let limit = match cell.line_reads {
+        Some(rate) => format!("; machine: {} M random lines/s", significant(rate)),
+        None => String::new(),
+    };
+    format!("{}{limit}\n{table}\n", cell.title())
+}
+
+/// All throughput: koel and the best peer, a cell a line.
+pub fn summary_table(report: &Report) -> String {
+    let mut table = new_table(&[
+        "workload",
+        "keys",
+        "threads",
+        "keys drawn",
+        "koel",
+        "inline",
+        "best peer",
+        "",
+        "koel by best",
+        "inline by best",
+        "koel by papaya",
+    ]);
+    for cell in &report.throughput {
+        let (koel, inline, best) = (cell.row(Id::Koel), cell.row(Id::KoelInline), cell.best_peer());
+        let median = |row: Option<&Row>| row.map_or("-".to_owned(), |row| significant(row.mops.median));
+        table.add_row(vec![
+            Field::new(&cell.workload),
+            number_field(grouped(cell.keys)),
+            number_field(cell.threads.to_string()),
+            Field::new(&cell.dist),
+            number_field(median(koel)),
+            number_field(median(inline)),
+            number_field(median(best)),
+            Field::new(best.map_or("", |row| row.contestant)),
+            ratio_field(koel.and_then(|row| row.by_best_peer)),
+            ratio_field(inline.and_then(|row| row.by_best_peer)),
+            ratio_field(koel.and_then(|row| row.by_papaya)),
+        ]);
+    }
+    let limits = report.machine.line_reads.iter().map(|limit| {
+        format!(
+            "; {}: {} M random lines/s",
+            threads_in_words(limit.threads),
+            significant(limit.per_microsecond)
+        )
+    });
+    format!("Summary, in Mops{}\n{table}\n", limits.collect::<String>())
+}
+
+/// One phase: a contestant a line.
+pub fn latency_table(cell: &LatencyCell) -> String {
+    let mut headings = vec![""];
+    headings.extend(QUANTILES.iter().map(|(name, _)| *name));
+    headings.push("max: min .. max");
+    let mut table = new_table(&headings);
+    for row in &cell.rows {
+        let mut fields = vec![name_field(row.contestant, row.is_koel)];
+        fields.extend(row.nanos.iter().map(|spread| number_field(duration_in_words(spread.median))));
+        if let Some(longest) = row.nanos.last() {
+            let (min, max) = (duration_in_words(longest.min), duration_in_words(longest.max));
+            fields.push(number_field(format!("{min} .. {max}")));
+        }
+        table.add_row(fields);
+    }
+    format!(
+        "{}: {} keys, {}; the stopwatch's own {} ns are subtracted\n{table}\n",
+        cell.phase,
+        grouped(cell.keys),
+        threads_in_words(cell.threads),
+        cell.overhead_nanos
+    )
+}
+
+/// One size: a contestant a line.
+pub fn memory_table(cell: &MemoryCell) -> String {
+    let mut table = new_table(&["bytes per entry", "requested", "allocated", "memory_usage()"]);
+    for row in &cell.rows {
+        table.add_row(vec![
+            name_field(row.contestant, row.is_koel),
+            number_field(format!("{:.1}", row.requested)),
+            number_field(format!("{:.1}", row.allocated)),
+            number_field(row.own.map_or("-".to_owned(), |own| format!("{own:.1}"))),
+        ]);
+    }
+    format!("Memory: {} keys, {}\n{table}\n", grouped(cell.keys), cell.built)
+}
+
+/// `1.25x`, or `-` where there is nothing to compare with.
+pub(super) fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}x"))
+}
+
+pub(super) fn range(spread: &Spread) -> String {
+    format!("{} .. {}", significant(spread.min), significant(spread.max))
+}
+
+fn new_table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED).apply_modifier(UTF8_ROUND_CORNERS).set_header(headings);
+    table
+}
+
+fn name_field(name: &str, is_koel: bool) -> Field {
+    let field = Field::new(name);
+    if is_koel { field.add_attribute(Attribute::Bold) } else { field }
+}
+
+fn number_field(text: String) -> Field {
+    Field::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// Bold where koel is ahead; what is written as 1.00 is not behind.
+fn ratio_field(value: Option<f64>) -> Field {
+    let field = number_field(ratio(value));
+    if value.is_some_and(|value| value >= 0.995) { field.add_attribute(Attribute::Bold) } else { field }
+}

@@ -1,0 +1,153 @@
+//! Reads key traces: plain text with one key a line, or comma-separated columns under a header that names `key`.
+//!
+//! Keys are unsigned 64-bit integers in decimal. Blank lines and lines that start with `#` are skipped.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use crate::error::Error;
+
+/// A trace: the distinct keys in order of first appearance, and the requests as indices into them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Every key once.
+    pub keys: Vec<u64>,
+    /// The requests in order; each is an index into `keys`.
+    pub requests: Vec<u32>,
+}
+
+/// Reads the trace in `path`.
+///
+/// # Errors
+///
+/// A message with the file, and with the line where there is one, if the file cannot be read, holds no key, or
+/// has a line that is not a key.
+pub fn read(path: &Path) -> Result<Trace, Error> {
+    let name = path.display();
+    let file = File::open(path).map_err(|e| Error::Input(format!("{name}: {e}")))?;
+    parse(BufReader::new(file), &name.to_string())
+}
+
+/// Reads a trace from `input`; `name` is what messages call it.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn parse(input: impl BufRead, name: &str) -> Result<Trace, Error> {
+    let mut index_of = HashMap::new();
+    let mut trace = Trace { keys: Vec::new(), requests: Vec::new() };
+    let mut column = None;
+    for (number, line) in input.lines().enumerate() {
+        let at = |problem: String| Error::Input(format!("{name}:{}: {problem}", number + 1));
+        let line = line.map_err(|e| at(e.to_string()))?;
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some(column) = column else {
+            let (found, is_header) = key_column(line).map_err(at)?;
+            column = Some(found);
+            if !is_header {
+                push(&mut trace, &mut index_of, number_in(line, found).map_err(at)?).map_err(at)?;
+            }
+            continue;
+        };
+        push(&mut trace, &mut index_of, number_in(line, column).map_err(at)?).map_err(at)?;
+    }
+    if trace.requests.is_empty() {
+        return Err(Error::Input(format!("{name}: the trace holds no key")));
+    }
+    Ok(trace)
+}
+
+/// Where the first line says that keys are: `None` for one key a line, or a column; and whether it is a header.
+fn key_column(line: &str) -> Result<(Option<usize>, bool), String> {
+    if line.parse::<u64>().is_ok() {
+        return Ok((None, false));
+    }
+    match line.split(',').position(|field| field.trim() == "key") {
+        Some(column) => Ok((Some(column), true)),
+        None => Err(format!(
+            "expected a key (an unsigned 64-bit integer) or a header with a column `key`, found `{}`",
+            shorten(line)
+        )),
+    }
+}
+
+fn number_in(line: &str, column: Option<usize>) -> Result<u64, String> {
+    let field = match column {
+        None => line,
+        Some(column) => match line.split(',').nth(column) {
+            Some(field) => field.trim(),
+            None => {
+                return Err(format!("expected a key in column {}, found `{}`", column + 1, shorten(line)));
+            }
+        },
+    };
+    field
+        .parse()
+        .map_err(|_| format!("expected a key (an unsigned 64-bit integer), found `{}`", shorten(field)))
+}
+
+fn push(trace: &mut Trace, index_of: &mut HashMap<u64, u32>, key: u64) -> Result<(), String> {
+    let next = u32::try_from(trace.keys.len()).map_err(|_| "more than 2^32 distinct keys".to_owned())?;
+    let index = *index_of.entry(key).or_insert(next);
+    if index == next {
+        trace.keys.push(key);
+    }
+    trace.requests.push(index);
+    Ok(())
+}
+
+/// Enough of a bad line to recognize it.
+fn shorten(line: &str) -> String {
+    let mut short: String = line.chars().take(40).collect();
+    if short.len() < line.len() {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_str(text: &str) -> Result<Trace, String> {
+        parse(text.as_bytes(), "t.txt").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn plain_lines_and_csv_give_the_same_trace() {
+        let expected = Trace { keys: vec![7, 9], requests: vec![0, 1, 0] };
+        assert_eq!(parse_str("7\n9\n7\n"), Ok(expected.clone()));
+        assert_eq!(parse_str("# a comment\n\n7\r\n9\r\n7"), Ok(expected.clone()));
+        assert_eq!(parse_str("key,size\n7,512\n9,1024\n7,512\n"), Ok(expected.clone()));
+        assert_eq!(parse_str("size, key\n512,7\n1024, 9\n512,7\n"), Ok(expected.clone()));
+        assert_eq!(parse_str("key\n7\n9\n7\n"), Ok(expected));
+        assert_eq!(parse_str("18446744073709551615").unwrap().keys, [u64::MAX]);
+    }
+
+    #[test]
+    fn bad_lines_are_named_with_file_and_number() {
+        let message = |text: &str| parse_str(text).unwrap_err();
+        assert_eq!(message(""), "t.txt: the trace holds no key");
+        assert_eq!(message("key,size\n"), "t.txt: the trace holds no key");
+        assert!(message("7\n9\nx1\n").starts_with("t.txt:3: "), "{}", message("7\n9\nx1\n"));
+        assert!(message("7\n-9\n").starts_with("t.txt:2: "));
+        assert!(message("7\n18446744073709551616\n").starts_with("t.txt:2: "));
+        assert!(message("name,size\n7,1\n").starts_with("t.txt:1: "));
+        assert!(message("size,key\n1,2\n3\n").starts_with("t.txt:3: expected a key in column 2"));
+        assert!(message("7,512\n").starts_with("t.txt:1: "));
+        let long = message(&"y".repeat(1000));
+        assert!(long.len() < 200 && long.ends_with("...`"), "{long}");
+        assert!(parse(&b"7\n\xff\xfe\n"[..], "t.txt").unwrap_err().to_string().starts_with("t.txt:2: "));
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let message = read(Path::new("no/such/trace.txt")).unwrap_err().to_string();
+        assert!(message.starts_with("no/such/trace.txt: "), "{message}");
+    }
+}

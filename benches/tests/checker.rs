@@ -1,0 +1,228 @@
+//! The checks fail on maps that are broken, each in its own way, and pass on those that are not.
+
+use clap::ValueEnum;
+use koel_bench::contestants::{Contestant, Id, RwLockHashbrown, TextContestant, TextView, View};
+use koel_bench::dist::Dist;
+use koel_bench::entrant::{Entrant, Runner, TextEntrant, TextRunner, entrant, text_entrant};
+use koel_bench::error::CheckError;
+use koel_bench::plan::{self, MixPlan};
+use koel_bench::stopwatch::Stopwatch;
+use koel_bench::trace;
+use koel_bench::workload::{Preset, Workload};
+
+const KEYS: u64 = 2_000;
+const OPS: usize = 5_000;
+const THREADS: usize = 2;
+
+const SOUND: u8 = 0;
+const LOSES_KEYS: u8 = 1;
+const WRONG_VALUES: u8 = 2;
+const STALE_VALUES: u8 = 3;
+const KEEPS_REMOVED: u8 = 4;
+const FORGETS_UPDATES: u8 = 5;
+const MISCOUNTS: u8 = 6;
+const INVENTS_KEYS: u8 = 7;
+
+/// A map that is right but for the one fault.
+struct Faulty<const FAULT: u8>(RwLockHashbrown<u64, u64>);
+
+impl<const FAULT: u8> Contestant for Faulty<FAULT> {
+    const NAME: &'static str = "faulty";
+    type View<'m> = &'m Self;
+
+    fn with_capacity(capacity: usize) -> Self {
+        Faulty(Contestant::with_capacity(capacity))
+    }
+
+    fn view(&self) -> &Self {
+        self
+    }
+
+    fn entries(&self) -> usize {
+        self.0.entries() + usize::from(FAULT == MISCOUNTS && self.0.entries() > KEYS as usize / 2)
+    }
+}
+
+impl<const FAULT: u8> View for &Faulty<FAULT> {
+    fn get(&self, key: u64) -> Option<u64> {
+        let found = (&self.0).get(key);
+        match FAULT {
+            LOSES_KEYS if key % 1000 < 5 => None,
+            WRONG_VALUES if key % 1000 < 5 => found.map(|value| value ^ (1 << 40)),
+            INVENTS_KEYS if key % 1000 < 5 => Some(7),
+            _ => found,
+        }
+    }
+
+    fn insert(&self, key: u64, value: u64) -> Option<u64> {
+        match (&self.0).get(key) {
+            Some(old) if FAULT == STALE_VALUES && key % 100 < 5 => Some(old),
+            _ => (&self.0).insert(key, value),
+        }
+    }
+
+    fn remove(&self, key: u64) -> bool {
+        if FAULT == KEEPS_REMOVED && key % 100 < 5 {
+            return (&self.0).get(key).is_some();
+        }
+        (&self.0).remove(key)
+    }
+
+    fn update(&self, key: u64) -> Option<u64> {
+        if FAULT == FORGETS_UPDATES && key % 100 < 5 {
+            return (&self.0).get(key).map(|value| value + 1);
+        }
+        (&self.0).update(key)
+    }
+}
+
+/// Texts whose every hundredth value is another one's.
+struct FaultyTexts(RwLockHashbrown<String, String>);
+
+impl TextContestant for FaultyTexts {
+    const NAME: &'static str = "faulty";
+    type View<'m> = &'m Self;
+
+    fn with_capacity(capacity: usize) -> Self {
+        FaultyTexts(TextContestant::with_capacity(capacity))
+    }
+
+    fn insert_text(&self, key: String, value: String) -> bool {
+        let value = if key.ends_with('7') { "data0123456789abcdef".to_owned() } else { value };
+        self.0.insert_text(key, value)
+    }
+
+    fn view(&self) -> &Self {
+        self
+    }
+}
+
+impl TextView for &FaultyTexts {
+    fn read<R>(&self, key: &str, read: impl FnOnce(&str) -> R) -> Option<R> {
+        (&self.0).read(key, read)
+    }
+}
+
+fn preset(preset: Preset, threads: usize) -> MixPlan {
+    let workload = preset.workload();
+    plan::mixed(&workload, KEYS, workload.dist, threads, OPS, None)
+}
+
+fn mix<const FAULT: u8>(plan: &MixPlan) -> Result<f64, CheckError> {
+    Runner::<Faulty<FAULT>>::new().mix(plan, 0.0)
+}
+
+fn lookups<const FAULT: u8>(present: bool, batched: bool) -> Result<f64, CheckError> {
+    let plan = plan::reads(KEYS, Dist::Uniform, THREADS, OPS, present);
+    Runner::<Faulty<FAULT>>::new().read(&plan, batched, 0.0)
+}
+
+#[track_caller]
+fn fails(outcome: Result<f64, CheckError>) {
+    let failure = outcome.expect_err("the check should have failed").during("a test").to_string();
+    assert!(failure.starts_with("check failed: faulty in a test: "), "{failure}");
+}
+
+#[test]
+fn a_sound_map_passes_every_workload() {
+    for &which in Preset::value_variants() {
+        for threads in [1, 2, 3] {
+            mix::<SOUND>(&preset(which, threads)).unwrap();
+        }
+    }
+    for (present, batched) in [(true, false), (false, false), (true, true), (false, true)] {
+        lookups::<SOUND>(present, batched).unwrap();
+    }
+    Runner::<Faulty<SOUND>>::new().fill_from_empty(KEYS).unwrap();
+}
+
+#[test]
+fn a_map_that_loses_keys_fails_lookups_and_mixes() {
+    fails(lookups::<LOSES_KEYS>(true, false));
+    fails(lookups::<LOSES_KEYS>(true, true));
+    fails(mix::<LOSES_KEYS>(&preset(Preset::ReadHeavy, THREADS)));
+    fails(mix::<LOSES_KEYS>(&preset(Preset::YcsbC, 1)));
+}
+
+#[test]
+fn a_map_with_wrong_values_fails_lookups_and_mixes() {
+    fails(lookups::<WRONG_VALUES>(true, false));
+    fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbC, THREADS)));
+    fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbA, 1)));
+}
+
+#[test]
+fn a_map_that_invents_keys_fails_misses() {
+    fails(lookups::<INVENTS_KEYS>(false, false));
+    fails(mix::<INVENTS_KEYS>(&preset(Preset::RapidGrow, THREADS)));
+}
+
+#[test]
+fn a_map_that_drops_replacements_removals_or_updates_fails() {
+    fails(mix::<STALE_VALUES>(&preset(Preset::YcsbA, THREADS)));
+    fails(mix::<STALE_VALUES>(&preset(Preset::YcsbB, 1)));
+    fails(mix::<KEEPS_REMOVED>(&preset(Preset::Exchange, THREADS)));
+    fails(mix::<FORGETS_UPDATES>(&preset(Preset::YcsbF, THREADS)));
+}
+
+#[test]
+fn a_map_that_miscounts_fails_after_the_run() {
+    fails(mix::<MISCOUNTS>(&preset(Preset::Exchange, THREADS)));
+    fails(Runner::<Faulty<MISCOUNTS>>::new().fill_from_empty(KEYS));
+}
+
+#[test]
+fn a_map_of_texts_with_wrong_values_fails() {
+    let plan = plan::texts(KEYS, Dist::Uniform, THREADS, OPS);
+    TextRunner::<RwLockHashbrown<String, String>>::new().read(&plan, 0.0).unwrap();
+    fails(TextRunner::<FaultyTexts>::new().read(&plan, 0.0));
+}
+
+#[test]
+fn every_contestant_passes_every_preset() {
+    let trace = std::sync::Arc::new(trace::parse(&b"5\n6\n5\n9\n6\n"[..], "trace").unwrap());
+    let replayed = Workload::replacing("replayed", "60/20/10/10".parse().unwrap());
+    let replay = plan::mixed(&replayed, 0, Dist::Uniform, THREADS, OPS, Some(&trace));
+    for &id in Id::value_variants() {
+        let mut map = entrant(id);
+        for &which in Preset::value_variants() {
+            map.mix(&preset(which, THREADS), 0.0).unwrap_or_else(|failure| panic!("{which:?}: {failure}"));
+        }
+        map.mix(&replay, 0.0).unwrap();
+        map.read(&plan::replayed_reads(&trace, THREADS, OPS), false, 0.0).unwrap();
+        map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true), true, 0.0).unwrap();
+        map.fill_from_empty(KEYS).unwrap();
+        assert!(map.footprint(0, KEYS).is_ok());
+    }
+}
+
+#[test]
+fn every_contestant_but_the_inline_map_holds_texts() {
+    let plan = plan::texts(KEYS, Dist::Zipf(0.99), THREADS, OPS);
+    for &id in Id::value_variants() {
+        match text_entrant(id) {
+            Some(mut map) => assert!(map.read(&plan, 0.0).unwrap() > 0.0),
+            None => assert_eq!(id, Id::KoelInline),
+        }
+    }
+}
+
+#[test]
+fn replacing_plans_can_run_again_on_the_same_map() {
+    let plan = preset(Preset::YcsbA, THREADS);
+    assert_eq!(plan.leaves.as_ref(), Some(&plan.start));
+    let mut map = Runner::<Faulty<SOUND>>::new();
+    for _ in 0..3 {
+        map.mix(&plan, 0.001).unwrap();
+    }
+    assert_eq!(preset(Preset::Exchange, THREADS).leaves, None);
+}
+
+#[test]
+fn latencies_are_taken_of_every_operation() {
+    let plan = preset(Preset::Exchange, THREADS);
+    let histogram = Runner::<Faulty<SOUND>>::new().latencies(&plan, &Stopwatch::calibrated()).unwrap();
+    assert_eq!(histogram.len(), plan.ops());
+    let failed = Runner::<Faulty<KEEPS_REMOVED>>::new().latencies(&plan, &Stopwatch::calibrated());
+    assert!(failed.is_err());
+}
