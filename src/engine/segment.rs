@@ -251,7 +251,7 @@ impl<P: Payload> Segment<P> {
     fn undone(&self, slot: *const P::Word) -> Option<P::Item> {
         // SAFETY: constructed with the segment.
         let undo = unsafe { &*self.undo };
-        // Relaxed: written before the fence that precedes the odd version, which we have read with Acquire.
+        // Relaxed: written before the odd version, which was stored with Release and read with Acquire.
         if !core::ptr::eq(undo.slot.load(Ordering::Relaxed), slot) {
             return None;
         }
@@ -274,8 +274,7 @@ impl<P: Payload> Segment<P> {
             // SAFETY: as above.
             unsafe { P::store(undo.words, old) };
         }
-        // Release: pairs with the Acquire of `begin`: who reads the odd version finds the copy.
-        stripes::publish_departures();
+        // The odd version's Release publishes the copy.
         let moving = stripes::Moving::start(stripe);
         // SAFETY: the caller's slot.
         unsafe { P::store(slot, item) };

@@ -67,10 +67,11 @@ impl<'a> Moving<'a> {
     /// Makes the stripe odd. Call only with the segment's lock held [I5].
     #[inline]
     pub(crate) fn start(stripe: &'a AtomicU64) -> Self {
-        // Relaxed: only the lock's holder stores.
         let version = stripe.load(Ordering::Relaxed);
         debug_assert!(version % 2 == 0, "two writes in flight in one stripe [I4]");
-        stripe.store(version + 1, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `begin`: who starts at this version sees what was done before, departures
+        // from the slot that is about to be overwritten and the undo copy among it.
+        stripe.store(version + 1, Ordering::Release);
         // Release: pairs with the Acquire fence in `unchanged`: who reads anything of this write sees it odd.
         fence(Ordering::Release);
         step();

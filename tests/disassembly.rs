@@ -1,0 +1,56 @@
+//! The common path of `get` has no locked instruction: the compiler's own listing is searched.
+//!
+//! x86_64 only, where a locked instruction shows by its prefix or as an `xchg` with memory.
+
+#![cfg(target_arch = "x86_64")]
+
+use std::path::Path;
+use std::process::Command;
+
+/// The lines of a function in an assembly listing.
+fn body<'a>(listing: &'a str, function: &str) -> Vec<&'a str> {
+    let label = format!("{function}:");
+    let lines: Vec<&str> =
+        listing.lines().skip_while(|line| *line != label).take_while(|line| !line.contains(".cfi_endproc")).collect();
+    assert!(lines.len() > 20, "no body of {function} in the listing: {lines:?}");
+    lines
+}
+
+/// Lines that lock the bus or the cache line.
+fn locked<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let is_locked = |line: &&&str| {
+        let code = line.split('#').next().unwrap_or_default().trim();
+        code.starts_with("lock") || code.starts_with("mfence") || code.starts_with("xchg") && code.contains('[')
+            || code.starts_with("xchg") && code.contains('(')
+    };
+    lines.iter().filter(is_locked).copied().collect()
+}
+
+#[test]
+fn get_has_no_locked_instruction() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disassembly");
+    let status = Command::new(env!("CARGO"))
+        .args(["rustc", "--release", "--example", "look_up", "--target-dir"])
+        .arg(&target)
+        .args(["--", "--emit=asm", "-Ccodegen-units=1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(status.success());
+    let examples = target.join("release/examples");
+    let listing = std::fs::read_dir(&examples)
+        .expect("the examples' directory")
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "s"))
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("look_up")))
+        .expect("a listing");
+    let listing = std::fs::read_to_string(listing).expect("a readable listing");
+    for function in ["koel_hash_map_get", "koel_inline_map_get"] {
+        let lines = body(&listing, function);
+        assert_eq!(locked(&lines), Vec::<&str>::new(), "{function} has locked instructions");
+    }
+    // The search does find them where they are.
+    let lines = body(&listing, "koel_hash_map_pin_and_get");
+    assert!(!locked(&lines).is_empty(), "leaving a pin is a locked instruction");
+}
