@@ -10,8 +10,11 @@ use std::process::Command;
 /// The lines of a function in an assembly listing.
 fn body<'a>(listing: &'a str, function: &str) -> Vec<&'a str> {
     let label = format!("{function}:");
-    let lines: Vec<&str> =
-        listing.lines().skip_while(|line| *line != label).take_while(|line| !line.contains(".cfi_endproc")).collect();
+    let lines: Vec<&str> = listing
+        .lines()
+        .skip_while(|line| *line != label)
+        .take_while(|line| !line.contains(".cfi_endproc"))
+        .collect();
     assert!(lines.len() > 20, "no body of {function} in the listing: {lines:?}");
     lines
 }
@@ -20,7 +23,9 @@ fn body<'a>(listing: &'a str, function: &str) -> Vec<&'a str> {
 fn locked<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let is_locked = |line: &&&str| {
         let code = line.split('#').next().unwrap_or_default().trim();
-        code.starts_with("lock") || code.starts_with("mfence") || code.starts_with("xchg") && code.contains('[')
+        code.starts_with("lock")
+            || code.starts_with("mfence")
+            || code.starts_with("xchg") && code.contains('[')
             || code.starts_with("xchg") && code.contains('(')
     };
     lines.iter().filter(is_locked).copied().collect()
@@ -28,7 +33,7 @@ fn locked<'a>(lines: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn get_has_no_locked_instruction() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disassembly");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     let status = Command::new(env!("CARGO"))
         .args(["rustc", "--release", "--example", "look_up", "--target-dir"])
         .arg(&target)

@@ -69,6 +69,13 @@ pub fn keys(n: usize, from: u64, wanted: impl Fn(u32, u32, u8) -> bool) -> Vec<u
     (from..from + 1_000_000).filter(fits).take(n).collect()
 }
 
+/// A model with few preemptions, for what takes minutes with the two of the others.
+pub fn model_with_preemptions(bound: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(bound);
+    builder.check(f);
+}
+
 /// A verb that models need of both maps.
 pub trait Put {
     /// Inserts a key with a value that is made of `value` alone.

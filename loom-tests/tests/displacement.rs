@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use loom::thread;
-use loom_tests::{Put, Scene, inline, map};
+use loom_tests::{Put, Scene, inline, map, model_with_preemptions};
 
 fn present_key_is_never_missed<M: Put + Send + Sync + 'static>(new: fn() -> M, forward: bool) {
     loom::model(move || {
@@ -71,17 +71,17 @@ fn inline_map_reader_never_finds_an_absent_key_beside_a_displacement() {
 /// Twice: the victim goes to C, and back to A when the first newcomer has gone.
 #[test]
 fn hash_map_reader_never_misses_a_key_displaced_there_and_back() {
-    there_and_back(map);
+    there_and_back(map, 2);
 }
 
 /// Twice, inline.
 #[test]
 fn inline_map_reader_never_misses_a_key_displaced_there_and_back() {
-    there_and_back(inline);
+    there_and_back(inline, 1);
 }
 
-fn there_and_back<M: Put + Send + Sync + 'static>(new: fn() -> M) {
-    loom::model(move || {
+fn there_and_back<M: Put + Send + Sync + 'static>(new: fn() -> M, preemptions: usize) {
+    model_with_preemptions(preemptions, move || {
         let map = Arc::new(new());
         let scene = Scene::new(&*map, true);
         // C is full but for the victim's place to be; A, where it came from, will be the only hole when a second

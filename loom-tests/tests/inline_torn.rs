@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use loom::thread;
-use loom_tests::{Put, inline};
+use loom_tests::{Put, inline, model_with_preemptions};
 
 #[test]
 fn reader_never_sees_a_torn_value() {
@@ -27,7 +27,7 @@ fn reader_never_sees_a_torn_value() {
 
 #[test]
 fn reader_never_sees_a_torn_value_between_two_replacements() {
-    loom::model(|| {
+    model_with_preemptions(1, || {
         let map = Arc::new(inline());
         map.put(1, 0);
         let reader = {
@@ -42,7 +42,7 @@ fn reader_never_sees_a_torn_value_between_two_replacements() {
 
 #[test]
 fn reader_never_sees_a_torn_value_when_two_keys_are_replaced() {
-    loom::model(|| {
+    model_with_preemptions(1, || {
         let map = Arc::new(inline());
         map.put(1, 0);
         map.put(2, 0);
