@@ -1,0 +1,138 @@
+//! Is there an order of a key's operations, in which each takes effect between its call and its return, that explains
+//! what they saw?
+//!
+//! Linearizability is local (Herlihy and Wing, TOPLAS 1990, theorem 1), and so each key is checked by itself: a
+//! register that holds a value or none. Two algorithms, checked against each other: the search of Wing and Gong (JPDC
+//! 1993) with Lowe's memoization for short histories, and just-in-time linearization (Lowe, CPE 2017, section 4) for
+//! long ones.
+
+use std::collections::HashSet;
+
+/// What an operation saw of its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Saw {
+    Value(u64),
+    Present,
+    Absent,
+    /// Something that nobody ever wrote.
+    Garbage(String),
+}
+
+/// One operation on one key. `invoked < returned`, on one clock for all threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) invoked: u64,
+    pub(crate) returned: u64,
+    pub(crate) saw: Saw,
+    /// What it left behind, if it wrote: a value, or none.
+    pub(crate) wrote: Option<Option<u64>>,
+}
+
+impl Event {
+    /// The state after this operation took effect in `state`; `None` if it cannot have.
+    fn after(&self, state: Option<u64>) -> Option<Option<u64>> {
+        let explained = match (&self.saw, state) {
+            (Saw::Value(seen), Some(value)) => *seen == value,
+            (Saw::Present, state) => state.is_some(),
+            (Saw::Absent, state) => state.is_none(),
+            (Saw::Value(_), None) | (Saw::Garbage(_), _) => false,
+        };
+        explained.then(|| self.wrote.unwrap_or(state))
+    }
+}
+
+/// No order explains the history.
+#[derive(Debug)]
+pub(crate) struct Violation {
+    /// An event that cannot be explained, and what happened around it.
+    pub(crate) around: Vec<Event>,
+}
+
+/// Wing and Gong's search: up to 64 events, in any order.
+pub(crate) fn search(initial: Option<u64>, events: &[Event]) -> bool {
+    assert!(events.len() <= 64);
+    let all = u64::MAX.checked_shl(events.len() as u32).map_or(u64::MAX, |rest| !rest);
+    let mut seen = HashSet::new();
+    let mut open = vec![(0_u64, initial)];
+    while let Some((done, state)) = open.pop() {
+        if done == all {
+            return true;
+        }
+        let waiting = || events.iter().enumerate().filter(|(i, _)| done >> i & 1 == 0);
+        let first_return = waiting().map(|(_, event)| event.returned).min().unwrap_or(u64::MAX);
+        for (i, event) in waiting().filter(|(_, event)| event.invoked < first_return) {
+            if let Some(state) = event.after(state) {
+                let next = (done | 1 << i, state);
+                if seen.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+    }
+    false
+}
+
+/// What may have happened so far: which of the operations under way have taken effect, and the state.
+type Possibility = (u64, Option<u64>);
+
+/// Just-in-time linearization: any number of events, at most 64 of them at a time.
+pub(crate) fn check(initial: Option<u64>, events: &[Event]) -> Result<(), Violation> {
+    // Calls and returns in the order of the clock, which has each number once.
+    let mut timeline: Vec<(u64, usize)> =
+        events.iter().enumerate().flat_map(|(i, event)| [(event.invoked, i), (event.returned, i)]).collect();
+    timeline.sort_unstable();
+    let mut under_way: Vec<Option<usize>> = Vec::new();
+    let mut places = vec![usize::MAX; events.len()];
+    let mut possible: HashSet<Possibility> = HashSet::from([(0, initial)]);
+    for (time, i) in timeline {
+        if time == events[i].invoked {
+            let free = under_way.iter().position(Option::is_none).unwrap_or(under_way.len());
+            assert!(free < 64, "more than 64 operations at a time");
+            under_way.resize(under_way.len().max(free + 1), None);
+            under_way[free] = Some(i);
+            places[i] = free;
+        } else {
+            possible = at_return(events, &under_way, places[i], &possible);
+            under_way[places[i]] = None;
+            if possible.is_empty() {
+                return Err(Violation { around: around(events, i) });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The possibilities in which the operation at `place`, which returns now, has taken effect.
+fn at_return(
+    events: &[Event],
+    under_way: &[Option<usize>],
+    place: usize,
+    possible: &HashSet<Possibility>,
+) -> HashSet<Possibility> {
+    let mut remaining = HashSet::new();
+    let mut seen = possible.clone();
+    let mut open: Vec<Possibility> = possible.iter().copied().collect();
+    while let Some((done, state)) = open.pop() {
+        if done >> place & 1 == 1 {
+            remaining.insert((done & !(1 << place), state));
+            continue;
+        }
+        for (i, event) in under_way.iter().enumerate().filter(|(i, _)| done >> i & 1 == 0) {
+            if let Some(state) = event.and_then(|event| events[event].after(state)) {
+                let next = (done | 1 << i, state);
+                if seen.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+    }
+    remaining
+}
+
+/// The event and those just before it and beside it.
+fn around(events: &[Event], at: usize) -> Vec<Event> {
+    let at = &events[at];
+    let mut before: Vec<Event> = events.iter().filter(|event| event.invoked < at.returned).cloned().collect();
+    before.sort_by_key(|event| event.returned);
+    before.split_off(before.len().saturating_sub(12))
+}

@@ -1,0 +1,138 @@
+//! The checker itself: histories whose verdict is known, and random ones that two algorithms and all permutations
+//! must agree about.
+
+use super::checker::{Event, Saw, check, search};
+use crate::common::{Rng, seed};
+
+fn event(invoked: u64, returned: u64, saw: Option<u64>, wrote: Option<Option<u64>>) -> Event {
+    Event { invoked, returned, saw: saw.map_or(Saw::Absent, Saw::Value), wrote }
+}
+
+fn get(invoked: u64, returned: u64, saw: Option<u64>) -> Event {
+    event(invoked, returned, saw, None)
+}
+
+fn put(invoked: u64, returned: u64, saw: Option<u64>, value: u64) -> Event {
+    event(invoked, returned, saw, Some(Some(value)))
+}
+
+fn remove(invoked: u64, returned: u64, saw: Option<u64>) -> Event {
+    event(invoked, returned, saw, Some(None))
+}
+
+/// Both algorithms' verdict.
+fn verdict(initial: Option<u64>, events: &[Event]) -> bool {
+    let verdict = check(initial, events).is_ok();
+    assert_eq!(verdict, search(initial, events), "{events:?}");
+    verdict
+}
+
+#[test]
+fn good_histories_are_accepted() {
+    assert!(verdict(None, &[]));
+    assert!(verdict(Some(1), &[get(0, 1, Some(1))]));
+    // One after the other.
+    assert!(verdict(None, &[put(0, 1, None, 1), get(2, 3, Some(1)), remove(4, 5, Some(1)), get(6, 7, None)]));
+    // A get beside a put sees either.
+    assert!(verdict(None, &[put(0, 3, None, 1), get(1, 2, Some(1))]));
+    assert!(verdict(None, &[put(0, 3, None, 1), get(1, 2, None)]));
+    // Old value after new value, of overlapping gets: no, but of overlapping puts: yes.
+    assert!(verdict(
+        None,
+        &[put(0, 5, None, 1), put(1, 6, Some(1), 2), get(2, 3, Some(1)), get(4, 7, Some(2))]
+    ));
+    // Three writers at once; what they saw forces the order 2, 3, 1.
+    assert!(verdict(
+        None,
+        &[put(0, 9, Some(3), 1), put(1, 8, None, 2), put(2, 7, Some(2), 3), get(10, 11, Some(1))]
+    ));
+    // Presence is enough for `contains_key`.
+    let contains = Event { invoked: 1, returned: 2, saw: Saw::Present, wrote: None };
+    assert!(verdict(None, &[put(0, 3, None, 1), contains]));
+}
+
+#[test]
+fn bad_histories_are_rejected() {
+    assert!(!verdict(None, &[get(0, 1, Some(1))]), "a value nobody wrote");
+    assert!(!verdict(Some(1), &[get(0, 1, None)]), "a missing key");
+    assert!(!verdict(None, &[put(0, 1, None, 1), get(2, 3, None)]), "a lost insert");
+    assert!(
+        !verdict(None, &[put(0, 1, None, 1), put(2, 3, Some(1), 2), get(4, 5, Some(1))]),
+        "a stale value"
+    );
+    assert!(!verdict(None, &[get(0, 1, Some(1)), put(2, 3, None, 1)]), "a value from the future");
+    // New, then old again, while the put is under way.
+    assert!(!verdict(None, &[put(0, 9, None, 1), get(1, 2, Some(1)), get(3, 4, None)]), "back and forth");
+    // Both increments saw the same value.
+    assert!(!verdict(Some(1), &[put(0, 3, Some(1), 2), put(1, 4, Some(1), 3)]), "a lost update");
+    assert!(!verdict(None, &[put(0, 3, None, 1), put(1, 2, None, 2)]), "both inserted");
+    assert!(!verdict(Some(1), &[remove(0, 3, Some(1)), remove(1, 4, Some(1))]), "removed twice");
+    let torn = Event { invoked: 0, returned: 1, saw: Saw::Garbage("[1, 2, 1]".into()), wrote: None };
+    assert!(!verdict(Some(1), &[torn]), "torn");
+    let absent = Event { invoked: 2, returned: 3, saw: Saw::Absent, wrote: None };
+    assert!(!verdict(None, &[put(0, 1, None, 1), absent]), "surely absent, and yet present");
+}
+
+/// Tries all orders.
+fn by_permutation(state: Option<u64>, events: &[Event]) -> bool {
+    if events.is_empty() {
+        return true;
+    }
+    (0..events.len()).any(|i| {
+        let mut rest = events.to_vec();
+        let event = rest.remove(i);
+        let may_be_first = rest.iter().all(|other| event.invoked < other.returned);
+        let explained = match event.saw {
+            Saw::Value(value) => state == Some(value),
+            Saw::Present => state.is_some(),
+            Saw::Absent => state.is_none(),
+            Saw::Garbage(_) => false,
+        };
+        may_be_first && explained && by_permutation(event.wrote.unwrap_or(state), &rest)
+    })
+}
+
+/// A history of up to seven random events, half of the time one that really happened.
+fn random_history(rng: &mut Rng) -> Vec<Event> {
+    let count = 1 + rng.below(7);
+    let mut state = None;
+    let happened = rng.one_in(2);
+    let make = |i: u64| {
+        // Takes effect at 10 * i + 5, and lasts for some time before and after.
+        let invoked = (100 + 10 * i).saturating_sub(rng.below(30)) * 10 + i;
+        let returned = (100 + 10 * i + 1 + rng.below(30)) * 10 + i;
+        let seen = if happened { state } else { rng.below(4).checked_sub(1) };
+        let wrote = match rng.below(4) {
+            0 | 1 => None,
+            2 => Some(None),
+            _ => Some(Some(rng.below(3))),
+        };
+        state = wrote.unwrap_or(state);
+        event(invoked, returned, seen, wrote)
+    };
+    (0..count).map(make).collect()
+}
+
+#[test]
+fn both_algorithms_agree_with_trying_all_orders() {
+    let mut rng = Rng::new(seed());
+    let mut good = 0;
+    const HISTORIES: usize = 20_000;
+    for _ in 0..HISTORIES {
+        let events = random_history(&mut rng);
+        let expected = by_permutation(None, &events);
+        assert_eq!(verdict(None, &events), expected, "{events:?}");
+        good += usize::from(expected);
+    }
+    assert!((HISTORIES / 3..HISTORIES).contains(&good), "{good} of {HISTORIES} are good");
+}
+
+#[test]
+fn one_bad_event_in_a_long_history_is_found() {
+    let mut events: Vec<Event> = (0..50_000).map(|i| put(i * 4, i * 4 + 3, i.checked_sub(1), i)).collect();
+    assert!(check(None, &events).is_ok());
+    let bad = 40_000;
+    events.push(get(bad * 4 + 1, bad * 4 + 2, Some(bad - 2)));
+    let violation = check(None, &events).unwrap_err();
+    assert!(violation.around.iter().any(|event| event.invoked == bad * 4 + 1), "{violation:?}");
+}

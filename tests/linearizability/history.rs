@@ -1,0 +1,176 @@
+//! Recording: threads do random operations to a few keys and note when, and what they saw.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::checker::{Event, Saw, Violation, check};
+use crate::common::{Rng, on_threads};
+
+/// What was read: a value, none, or garbage.
+pub(crate) type Seen = Result<Option<u64>, String>;
+
+/// A map from `u64` whose values stand for numbers.
+pub(crate) trait Subject: Sync {
+    fn get(&self, key: u64) -> Seen;
+    fn get_many(&self, keys: &[u64]) -> Vec<Seen>;
+    fn contains_key(&self, key: u64) -> bool;
+    fn may_contain(&self, key: u64) -> bool;
+    fn insert(&self, key: u64, value: u64) -> Seen;
+    /// What it found, and so did not insert.
+    fn try_insert(&self, key: u64, value: u64) -> Seen;
+    fn remove(&self, key: u64) -> Seen;
+    /// Puts `value` in the place of what it saw; `remove` removes it; does nothing where there is none.
+    fn compute(&self, key: u64, value: u64, remove: bool) -> Seen;
+    /// Puts `value` in the place of what it saw, or inserts it.
+    fn update_or_insert(&self, key: u64, value: u64) -> Seen;
+    /// What else a thread does between two operations.
+    fn disturb(&self, _rng: &mut Rng, _thread: usize, _step: usize) {}
+}
+
+/// What a run looks like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) threads: usize,
+    /// Operations of each thread.
+    pub(crate) operations: usize,
+    /// Keys 0..keys are operated on.
+    pub(crate) keys: u64,
+    pub(crate) seed: u64,
+}
+
+/// Key and event.
+type Note = (u64, Event);
+
+/// A history that no order explains.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    key: u64,
+    violation: Violation,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "key {}: nothing explains the last of these:", self.key)?;
+        for Event { invoked, returned, saw, wrote } in &self.violation.around {
+            write!(f, "  {invoked}..{returned} saw {saw:?}")?;
+            match wrote {
+                None => writeln!(f)?,
+                Some(None) => writeln!(f, ", removed it")?,
+                Some(Some(value)) => writeln!(f, ", left {value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One thread's recording.
+struct Recorder<'a, S> {
+    map: &'a S,
+    clock: &'a AtomicU64,
+    notes: Vec<Note>,
+}
+
+impl<S: Subject> Recorder<'_, S> {
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn note(&mut self, key: u64, invoked: u64, saw: Saw, wrote: Option<Option<u64>>) {
+        // Returns of one step may share a tick with nothing else: each note has its own.
+        let returned = self.tick();
+        self.notes.push((key, Event { invoked, returned, saw, wrote }));
+    }
+
+    /// Does an operation that sees the whole state and leaves `wrote(what it saw)`.
+    fn step(
+        &mut self,
+        key: u64,
+        act: impl FnOnce(&S) -> Seen,
+        wrote: impl FnOnce(Option<u64>) -> Option<Option<u64>>,
+    ) {
+        let invoked = self.tick();
+        let seen = act(self.map);
+        let wrote = wrote(seen.clone().unwrap_or(None));
+        self.note(key, invoked, saw(seen), wrote);
+    }
+
+    fn look_at_many(&mut self, keys: &[u64]) {
+        let invoked: Vec<u64> = keys.iter().map(|_| self.tick()).collect();
+        let seen = self.map.get_many(keys);
+        for ((key, invoked), seen) in keys.iter().zip(invoked).zip(seen) {
+            self.note(*key, invoked, saw(seen), None);
+        }
+    }
+
+    fn random_step(&mut self, rng: &mut Rng, keys: u64, value: u64) {
+        let key = rng.below(keys);
+        match rng.below(20) {
+            0..4 => self.step(key, |map| map.get(key), |_| None),
+            4 => self.look_at_many(&(0..keys).collect::<Vec<_>>()),
+            5 => {
+                let invoked = self.tick();
+                let saw = if self.map.contains_key(key) { Saw::Present } else { Saw::Absent };
+                self.note(key, invoked, saw, None);
+            }
+            6 => {
+                let invoked = self.tick();
+                if !self.map.may_contain(key) {
+                    self.note(key, invoked, Saw::Absent, None);
+                }
+            }
+            7..10 => self.step(key, |map| map.insert(key, value), |_| Some(Some(value))),
+            10..12 => {
+                self.step(key, |map| map.try_insert(key, value), |old| old.is_none().then_some(Some(value)))
+            }
+            12..15 => self.step(key, |map| map.remove(key), |_| Some(None)),
+            15..18 => {
+                let remove = rng.one_in(4);
+                let new = if remove { None } else { Some(value) };
+                self.step(key, |map| map.compute(key, value, remove), |old| old.map(|_| new));
+            }
+            _ => self.step(key, |map| map.update_or_insert(key, value), |_| Some(Some(value))),
+        }
+    }
+}
+
+fn saw(seen: Seen) -> Saw {
+    match seen {
+        Ok(Some(value)) => Saw::Value(value),
+        Ok(None) => Saw::Absent,
+        Err(garbage) => Saw::Garbage(garbage),
+    }
+}
+
+/// Runs threads on a map and checks what they saw; returns the number of operations. Values are never written twice.
+pub(crate) fn run<S: Subject>(map: &S, plan: Plan) -> Result<usize, Broken> {
+    let histories = record(map, plan);
+    let operations = histories.iter().map(|(_, events)| events.len()).sum();
+    for (key, (initial, events)) in (0..).zip(&histories) {
+        check(*initial, events).map_err(|violation| Broken { key, violation })?;
+    }
+    Ok(operations)
+}
+
+/// The initial state and the events of each key.
+pub(crate) fn record<S: Subject>(map: &S, plan: Plan) -> Vec<(Option<u64>, Vec<Event>)> {
+    let clock = AtomicU64::new(0);
+    let mut histories: Vec<(Option<u64>, Vec<Event>)> = Vec::new();
+    for key in 0..plan.keys {
+        histories.push((map.get(key).expect("quiet"), Vec::new()));
+    }
+    let notes = on_threads(plan.threads, |thread| {
+        let mut rng = Rng::new(plan.seed ^ (thread as u64) << 32);
+        let mut recorder = Recorder { map, clock: &clock, notes: Vec::with_capacity(plan.operations * 2) };
+        for step in 0..plan.operations {
+            // Never 0, and the same for no two steps of any run on one map.
+            let value = plan.seed << 44 | (thread as u64 + 1) << 40 | step as u64;
+            recorder.random_step(&mut rng, plan.keys, value);
+            map.disturb(&mut rng, thread, step);
+        }
+        recorder.notes
+    });
+    for (key, event) in notes.into_iter().flatten() {
+        histories[key as usize].1.push(event);
+    }
+    histories
+}
