@@ -1,9 +1,50 @@
-//! koel
+//! Concurrent hash maps in which readers take no lock, write no shared memory and never wait.
+//!
+//! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
+//! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.
+//!
+//! Both are MemC3 tables (Fan, Andersen and Kaminsky, NSDI 2013): 4-way set-associative cuckoo hashing with 1-byte
+//! tags and striped version counters, to which koel adds segments with a writer lock each, growth, safe reclamation,
+//! and readers that no suspended writer can stop.
+//!
+//! ```
+//! use koel::{HashMap, InlineMap};
+//!
+//! let names: HashMap<u64, String> = HashMap::new();
+//! let hits: InlineMap<u64, u64> = InlineMap::with_capacity(1000);
+//!
+//! std::thread::scope(|scope| {
+//!     for thread in 0..2 {
+//!         let (names, hits) = (&names, &hits);
+//!         scope.spawn(move || {
+//!             for id in 0..100 {
+//!                 names.pin().get_or_insert_with(id, || format!("name {id}"));
+//!                 hits.update_or_insert(id, |n| n + 1, 1);
+//!             }
+//!             assert!(names.pin().contains_key(&thread));
+//!         });
+//!     }
+//! });
+//! assert_eq!(names.pin().get(&7).map(String::as_str), Some("name 7"));
+//! assert_eq!(hits.get(&7), Some(2));
+//! ```
+//!
+//! # Features
+//!
+//! * `serde`: `Serialize` and `Deserialize` for both maps.
+//! * `rayon`: `par_iter`, `FromParallelIterator`, `ParallelExtend`.
+//!
+//! # Design
+//!
+//! `docs/design.md` in the repository has the invariants, the protocols as numbered steps, a table of every atomic
+//! operation with its partner, and the models that check them.
+
 mod engine;
 mod hash;
 mod map;
 mod reclaim;
 mod sync;
+
 pub use engine::{CapacityError, Stats};
 pub use map::{
     Builder, Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
@@ -11,6 +52,11 @@ pub use map::{
     Values,
 };
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
+
+/// The README's examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// What the models in `loom-tests` need beside the public interface.
 #[cfg(loom)]

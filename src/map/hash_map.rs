@@ -278,10 +278,7 @@ impl<K, V, S> IntoIterator for HashMap<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher, const N: usize> From<[(K, V); N]> for HashMap<K, V, S>
-where
-    S: Default,
-{
+impl<K: Hash + Eq, V, const N: usize> From<[(K, V); N]> for HashMap<K, V> {
     fn from(pairs: [(K, V); N]) -> Self {
         pairs.into_iter().collect()
     }

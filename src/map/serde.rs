@@ -34,7 +34,7 @@ where
     S: BuildHasher + Default,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries::<Self, K, V>(PhantomData))
+        deserializer.deserialize_map(Entries::<Self, K, V>(PhantomData, PhantomData))
     }
 }
 
@@ -45,12 +45,12 @@ where
     S: BuildHasher + Default,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries::<Self, K, V>(PhantomData))
+        deserializer.deserialize_map(Entries::<Self, K, V>(PhantomData, PhantomData))
     }
 }
 
 /// Reads the entries of any map; of equal keys the last one counts.
-struct Entries<M, K, V>(PhantomData<fn() -> (M, K, V)>);
+struct Entries<M, K, V>(PhantomData<M>, PhantomData<(K, V)>);
 
 impl<'de, M, K, V> Visitor<'de> for Entries<M, K, V>
 where
