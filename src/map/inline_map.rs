@@ -674,9 +674,7 @@ impl<K: Pod, V: Pod, S> IntoIterator for InlineMap<K, V, S> {
     }
 }
 
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default, const N: usize> From<[(K, V); N]>
-    for InlineMap<K, V, S>
-{
+impl<K: Pod + Hash + Eq, V: Pod, const N: usize> From<[(K, V); N]> for InlineMap<K, V> {
     fn from(pairs: [(K, V); N]) -> Self {
         pairs.into_iter().collect()
     }
