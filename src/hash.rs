@@ -77,6 +77,12 @@ impl Place {
         let (first, tag) = (digest.bucket(buckets), digest.tag());
         Place { first, second: alternate(first, tag, buckets), tag }
     }
+
+    /// Bucket and lane of a lane of both buckets, 0..8.
+    #[inline(always)]
+    pub(crate) fn slot(self, lane: u32) -> (u32, u32) {
+        if lane < 4 { (self.first, lane) } else { (self.second, lane - 4) }
+    }
 }
 
 #[cfg(test)]

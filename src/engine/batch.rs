@@ -68,7 +68,11 @@ impl<P: Payload> Directory<P> {
         for (i, (key, first)) in pending.iter().zip(first).enumerate() {
             let found = match first {
                 Some(item) if eq(i, item) => Some(item),
-                None if key.matches.is_empty() && self.is_settled(&key.at, key.place, key.version) => None,
+                None if key.matches.is_empty()
+                    && self.is_settled(&key.at, key.at.segment.stripe(key.place), key.version) =>
+                {
+                    None
+                }
                 _ => self.find(digests[i], |item| eq(i, item)),
             };
             report(i, found);
@@ -80,7 +84,6 @@ impl<P: Payload> Pending<'_, P> {
     /// Bucket and lane of the first match.
     #[inline(always)]
     fn first_match(&self) -> Option<(u32, u32)> {
-        let lane = { self.matches }.next_lane()?;
-        Some(if lane < 4 { (self.place.first, lane) } else { (self.place.second, lane - 4) })
+        { self.matches }.next_lane().map(|lane| self.place.slot(lane))
     }
 }

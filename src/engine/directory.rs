@@ -207,20 +207,20 @@ impl<P: Payload> Directory<P> {
         let stripe = at.segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        match at.segment.pass(place, version, &mut eq) {
+        match at.segment.pass(place, stripe, version, &mut eq) {
             Probe::Hit(item) => Some(item),
-            Probe::Miss if self.is_settled(&at, place, version) => None,
+            Probe::Miss if self.is_settled(&at, stripe, version) => None,
             Probe::Miss | Probe::Changed => self.find_carefully(digest, &mut eq),
         }
     }
 
     /// [R4], on the common path: whether a pass that found nothing is a miss.
     #[inline(always)]
-    pub(super) fn is_settled(&self, at: &Located<'_, P>, place: Place, version: Version) -> bool {
+    pub(super) fn is_settled(&self, at: &Located<'_, P>, stripe: &AtomicU64, version: Version) -> bool {
         at.segment.overflow().is_unused()
             && !version.is_odd()
             && self.is_current(at)
-            && stripes::unchanged(at.segment.stripe(place), version)
+            && stripes::unchanged(stripe, version)
     }
 
     /// `find`, when something moved, or is just moving, or overflowed. Every turn of the loop but the last was made
@@ -251,12 +251,12 @@ impl<P: Payload> Directory<P> {
         let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        let mut seen = segment.pass(place, version, &mut *eq);
+        let mut seen = segment.pass(place, stripe, version, &mut *eq);
         if matches!(seen, Probe::Miss) && version.is_odd() {
             // One item is being moved, and the writer may never get to finish. Whoever has seen its source empty
             // sees its target filled: so look once more.
             step();
-            seen = segment.pass(place, version, &mut *eq);
+            seen = segment.pass(place, stripe, version, &mut *eq);
         }
         if matches!(seen, Probe::Miss) && !segment.overflow().is_unused() {
             seen = segment.pass_overflow(place, eq);

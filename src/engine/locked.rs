@@ -73,7 +73,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         let buckets = *self.segment.buckets();
         let mut matches = self.segment.matches(place);
         while let Some(lane) = matches.next_lane() {
-            let (bucket, lane) = if lane < 4 { (place.first, lane) } else { (place.second, lane - 4) };
+            let (bucket, lane) = place.slot(lane);
             if buckets.item(bucket, lane).is_some_and(&mut eq) {
                 return Some(Found { buckets, bucket, lane, in_overflow: false });
             }

@@ -191,19 +191,20 @@ impl<P: Payload> Segment<P> {
 
     /// [R3]: reads both buckets once. A hit is final; a miss is not before [R4].
     ///
-    /// `version` is what [R2] read; it is checked here only for items that can tear, before `eq` sees them.
+    /// `version` is what [R2] read from `stripe`; it is checked here only for items that can tear, before `eq` sees
+    /// them.
     #[inline(always)]
     pub(crate) fn pass(
         &self,
         place: Place,
+        stripe: &AtomicU64,
         version: Version,
         mut eq: impl FnMut(P::Item) -> bool,
     ) -> Probe<P::Item> {
         let mut matches = self.matches(place);
         while let Some(lane) = matches.next_lane() {
-            let (bucket, lane) = if lane < 4 { (place.first, lane) } else { (place.second, lane - 4) };
             step();
-            match self.read_item(&self.buckets, (bucket, lane), self.stripe(place), version) {
+            match self.read_item(&self.buckets, place.slot(lane), stripe, version) {
                 Probe::Hit(item) if eq(item) => return Probe::Hit(item),
                 Probe::Changed => return Probe::Changed,
                 Probe::Hit(_) | Probe::Miss => {}
