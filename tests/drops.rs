@@ -1,0 +1,301 @@
+//! Every entry is dropped exactly once, whichever way it leaves the map: nothing leaks, nothing is freed twice.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{AnyMap, Config, Counted, Ledger, Seeded, fixed_configs, growing_configs, on_threads, seeded};
+use koel::{Full, HashMap, Occupied, Operation};
+
+type Map = HashMap<Counted, Counted, Seeded>;
+
+const ENTRIES: u64 = 200;
+
+/// Runs `body` on maps of all shapes with `ENTRIES` entries; when the map is gone, all is dropped, and not before
+/// `left` entries are.
+fn all_is_dropped_once(what: &str, left: Option<usize>, body: impl Fn(&Arc<Ledger>, &Map)) {
+    for config in growing_configs().into_iter().chain(fixed_configs(ENTRIES as usize)) {
+        let ledger = Ledger::new();
+        let map = filled(&ledger, config);
+        body(&ledger, &map);
+        if let Some(left) = left {
+            assert_eq!(map.len(), left, "{what}");
+        }
+        assert!(ledger.alive() >= 2 * map.len(), "{what}: entries of the map were dropped");
+        drop(map);
+        ledger.assert_settled(what);
+    }
+}
+
+fn filled(ledger: &Arc<Ledger>, config: Config) -> Map {
+    let map = Map::build(config, seeded(1));
+    for n in 0..ENTRIES {
+        map.pin().insert(ledger.value(n), ledger.value(n));
+    }
+    map
+}
+
+#[test]
+fn entries_left_in_a_map_are_dropped_with_it() {
+    all_is_dropped_once("map drop", Some(200), |_, _| ());
+}
+
+#[test]
+fn replaced_entries_are_dropped() {
+    all_is_dropped_once("insert over", Some(200), |ledger, map| {
+        for n in 0..ENTRIES {
+            assert_eq!(map.pin().insert(ledger.value(n), ledger.value(n + 1)).map(|old| old.n), Some(n));
+            assert_eq!(map.pin().checked_insert(ledger.value(n), ledger.value(n)).unwrap().unwrap().n, n + 1);
+        }
+    });
+    all_is_dropped_once("update", Some(200), |ledger, map| {
+        let pin = map.pin();
+        for n in 0..ENTRIES {
+            assert_eq!(pin.update(ledger.value(n), |old| ledger.value(old.n + 7)).unwrap().n, n + 7);
+            assert!(pin.update(ledger.value(n + ENTRIES), |_| unreachable!()).is_none());
+            assert_eq!(pin.update_or_insert(ledger.value(n), |old| old.clone(), ledger.value(0)).n, n + 7);
+            let updated = pin.update_or_insert_with(ledger.value(n), |_| ledger.value(5), || ledger.value(6));
+            assert_eq!(updated.n, 5);
+        }
+    });
+}
+
+#[test]
+fn removed_entries_are_dropped() {
+    all_is_dropped_once("remove", Some(0), |ledger, map| {
+        for n in 0..ENTRIES {
+            let key = ledger.value(n);
+            let pin = map.pin();
+            match n % 3 {
+                0 => assert_eq!(pin.remove(&key).unwrap().n, n),
+                1 => assert_eq!(pin.remove_entry(&key).unwrap().0.n, n),
+                _ => {
+                    assert!(pin.remove_if(&key, |_, value| value.n != n).is_err());
+                    assert!(pin.remove_if(&key, |_, value| value.n == n).unwrap().is_some());
+                }
+            }
+            assert!(pin.remove(&key).is_none());
+        }
+    });
+}
+
+#[test]
+fn what_compute_replaces_removes_and_gives_up_is_dropped() {
+    all_is_dropped_once("compute", Some(100), |ledger, map| {
+        let pin = map.pin();
+        for n in 0..ENTRIES {
+            pin.compute(ledger.value(n), |old| {
+                Operation::Insert::<_, ()>(ledger.value(old.unwrap().1.n + 1))
+            });
+            pin.compute(ledger.value(n), |_| Operation::Abort(ledger.value(3)));
+            pin.compute(ledger.value(n + ENTRIES), |_| Operation::Abort(()));
+            if n % 2 == 0 {
+                pin.compute(ledger.value(n), |_| Operation::Remove::<_, ()>);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_not_inserted_is_handed_back_and_dropped_by_its_owner() {
+    all_is_dropped_once("occupied", Some(200), |ledger, map| {
+        let pin = map.pin();
+        for n in 0..ENTRIES {
+            let Err(Occupied { current, not_inserted }) =
+                pin.try_insert(ledger.value(n), ledger.value(n + 1))
+            else {
+                panic!("{n} is there");
+            };
+            assert_eq!((current.n, not_inserted.n), (n, n + 1));
+            assert_eq!(pin.get_or_insert(ledger.value(n), ledger.value(n + 1)).n, n);
+            assert_eq!(pin.get_or_insert_with(ledger.value(n), || unreachable!()).n, n);
+        }
+    });
+    for config in fixed_configs(ENTRIES as usize) {
+        let ledger = Ledger::new();
+        let map = filled(&ledger, config);
+        let mut refused = Vec::new();
+        for n in ENTRIES..3 * ENTRIES {
+            if let Err(Full { key, value }) = map.pin().checked_insert(ledger.value(n), ledger.value(n)) {
+                assert_eq!((key.n, value.n), (n, n));
+                refused.push((key, value));
+            }
+        }
+        assert!(!refused.is_empty());
+        assert_eq!(ledger.alive(), 2 * (map.len() + refused.len()));
+        drop(map);
+        assert_eq!(ledger.alive(), 2 * refused.len());
+        drop(refused);
+        ledger.assert_settled("full");
+    }
+}
+
+#[test]
+fn what_bulk_operations_remove_is_dropped() {
+    all_is_dropped_once("retain", Some(50), |_, map| map.pin().retain(|key, _| key.n % 4 == 0));
+    all_is_dropped_once("clear", Some(0), |_, map| map.clear());
+    all_is_dropped_once("drain", Some(0), |_, map| assert_eq!(map.pin().drain().count(), 200));
+    all_is_dropped_once("drain, dropped half way", Some(0), |_, map| {
+        assert_eq!(map.pin().drain().take(77).count(), 77);
+    });
+    all_is_dropped_once("clear and fill again", Some(200), |ledger, map| {
+        for _ in 0..5 {
+            map.clear();
+            map.pin().extend((0..ENTRIES).map(|n| (ledger.value(n), ledger.value(n))));
+        }
+    });
+    all_is_dropped_once("clone", Some(200), |_, map| {
+        let copy = map.clone();
+        assert_eq!(copy.len(), 200);
+    });
+    all_is_dropped_once("shrink and grow", None, |ledger, map| {
+        for _ in 0..3 {
+            map.pin().retain(|key, _| key.n % 4 == 0);
+            map.shrink_to_fit();
+            map.pin().extend((0..ENTRIES).map(|n| (ledger.value(n), ledger.value(n))));
+        }
+    });
+}
+
+#[test]
+fn an_owning_iterator_drops_what_it_does_not_yield() {
+    for config in growing_configs().into_iter().chain(fixed_configs(ENTRIES as usize)) {
+        for taken in [0, 1, 77, 200, 300] {
+            let ledger = Ledger::new();
+            let mut entries = filled(&ledger, config).into_iter();
+            assert_eq!(entries.len(), 200);
+            let kept: Vec<_> = entries.by_ref().take(taken).collect();
+            assert_eq!(entries.len(), 200 - kept.len());
+            assert_eq!(ledger.alive(), 400);
+            drop(entries);
+            assert_eq!(ledger.alive(), 2 * kept.len());
+            drop(kept);
+            ledger.assert_settled("into_iter");
+        }
+    }
+}
+
+#[test]
+fn removed_entries_live_as_long_as_a_pin_that_may_see_them() {
+    let ledger = Ledger::new();
+    let map = filled(&ledger, Config::GROWING);
+    let pin = map.pin();
+    let seen: Vec<&Counted> = (0..ENTRIES).map(|n| pin.get(&ledger.value(n)).unwrap()).collect();
+    on_threads(2, |thread| {
+        for n in (thread as u64..ENTRIES).step_by(2) {
+            map.pin().remove(&ledger.value(n));
+        }
+    });
+    assert!(map.is_empty());
+    assert!(seen.iter().zip(0..).all(|(value, n)| value.n == n));
+    assert!(ledger.alive() >= 400, "dropped under a reader's eyes");
+    drop(pin);
+    drop(map);
+    ledger.assert_settled("held pin");
+}
+
+#[test]
+fn threads_that_race_for_the_same_keys_drop_every_entry_once() {
+    let ledger = Ledger::new();
+    let map = Map::build(Config::GROWING.segments_of(64), seeded(1));
+    on_threads(4, |thread| {
+        let mut rng = common::Rng::new(thread as u64);
+        for _ in 0..4000 {
+            let pin = map.pin();
+            let key = ledger.value(rng.below(100));
+            match rng.below(8) {
+                0..3 => drop(pin.insert(key, ledger.value(1)).map(|old| assert!(old.n < 1000))),
+                3 | 4 => drop(pin.remove(&key).map(|old| assert!(old.n < 1000))),
+                5 => drop(pin.update(key, |old| ledger.value(old.n % 999 + 1))),
+                6 => drop(pin.get(&key).map(|value| assert!(value.n < 1000))),
+                _ if rng.one_in(50) => map.clear(),
+                _ => drop(pin.get_or_insert_with(key, || ledger.value(2))),
+            }
+        }
+    });
+    drop(map);
+    ledger.assert_settled("race");
+}
+
+/// A thread may end while others still look at what it removed.
+#[test]
+fn entries_removed_by_threads_that_ended_are_dropped() {
+    let ledger = Ledger::new();
+    let map = filled(&ledger, Config::GROWING);
+    for n in 0..ENTRIES {
+        let (ledger, map) = (&ledger, &map);
+        std::thread::scope(|scope| {
+            scope.spawn(move || map.pin().insert(ledger.value(n), ledger.value(0)).map(|_| ()));
+        });
+    }
+    drop(map);
+    ledger.assert_settled("short-lived threads");
+}
+
+static ZERO_SIZED: AtomicUsize = AtomicUsize::new(0);
+
+/// Nothing at all, but its drop counts.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Nothing;
+
+impl Nothing {
+    fn new() -> Self {
+        ZERO_SIZED.fetch_add(1, Ordering::SeqCst);
+        Nothing
+    }
+}
+
+impl Drop for Nothing {
+    fn drop(&mut self) {
+        ZERO_SIZED.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn zero_sized_keys_and_values_are_dropped_too() {
+    let map = HashMap::new();
+    for _ in 0..10 {
+        map.pin().insert(Nothing::new(), Nothing::new());
+    }
+    assert_eq!(map.len(), 1);
+    drop(map);
+    assert_eq!(ZERO_SIZED.load(Ordering::SeqCst), 0);
+    let unit: HashMap<(), ()> = HashMap::new();
+    assert_eq!(unit.pin().insert((), ()), None);
+    assert_eq!(unit.pin().insert((), ()), Some(&()));
+    assert_eq!(unit.pin().get(&()), Some(&()));
+    assert_eq!(unit.into_iter().collect::<Vec<_>>(), [((), ())]);
+}
+
+/// More than a page, and aligned as nothing else is.
+#[derive(Clone, Debug)]
+#[repr(align(128))]
+struct Large {
+    bytes: [u8; 4096],
+    counted: Counted,
+}
+
+#[test]
+fn large_and_aligned_values_are_whole_and_dropped() {
+    let ledger = Ledger::new();
+    let value = |n: u64| Large { bytes: [n as u8; 4096], counted: ledger.value(n) };
+    let map = HashMap::<u64, Large>::new();
+    for n in 0..500 {
+        map.pin().insert(n, value(n));
+    }
+    let pin = map.pin();
+    for n in 0..500 {
+        let large = &pin[&n];
+        assert_eq!((large as *const Large).addr() % 128, 0, "misaligned");
+        assert!(large.bytes.iter().all(|byte| *byte == n as u8) && large.counted.n == n);
+        if n % 2 == 0 {
+            pin.remove(&n);
+        }
+    }
+    assert!(map.memory_usage() > 250 * 4096);
+    drop(pin);
+    drop(map.clone());
+    drop(map);
+    ledger.assert_settled("large values");
+}

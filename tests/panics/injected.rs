@@ -1,0 +1,163 @@
+//! A panic at the n-th call of `Hash`, `Eq` or `BuildHasher`, for every n: both maps are as they were before the
+//! operation, in growth and in shrinking too.
+
+use koel::{HashMap, InlineMap, Operation};
+
+use super::fuse::{Fused, Key, Site, arm, disarm};
+use crate::common::{AnyMap, Config, catch, growing_configs};
+use crate::{assert_same, assert_unlocked, assert_works};
+
+/// A map whose key and hash function have fuses.
+pub(crate) trait Subject: AnyMap<Key = Key, Value = u64, Hasher = Fused> {}
+
+impl<M: AnyMap<Key = Key, Value = u64, Hasher = Fused>> Subject for M {}
+
+/// Does `operation` with a fuse at every call of `site`; after each panic the map is as it was.
+fn changes_nothing_or_succeeds<M: Subject>(what: &str, site: Site, map: &M, operation: impl Fn(&M)) -> usize {
+    let before = map.entries();
+    for n in 0.. {
+        arm(site, n);
+        let result = catch(|| operation(map));
+        disarm();
+        match result {
+            Ok(()) => {
+                assert_works(map);
+                return n;
+            }
+            Err(message) => {
+                assert_eq!(message, format!("fuse: {site:?}"), "{} {what}", M::NAME);
+                assert_same(what, map, &before);
+                assert_unlocked(map, n % 16 == 0);
+            }
+        }
+    }
+    unreachable!()
+}
+
+fn compute<M: Subject>(map: &M, key: Key, operation: Operation<u64, ()>) {
+    map.compute(key, |_| operation);
+}
+
+type Verb<M> = (&'static str, fn(&M));
+
+/// Operations on a map that has the keys 0..50.
+fn verbs<M: Subject>() -> Vec<Verb<M>> {
+    vec![
+        ("insert", |map| assert_eq!(map.insert(Key(100), 1), None)),
+        ("insert over", |map| assert_eq!(map.insert(Key(7), 1), Some(7))),
+        ("checked_insert", |map| assert_eq!(map.checked_insert(Key(100), 1), Ok(None))),
+        ("try_insert", |map| assert_eq!(map.try_insert(Key(100), 1), Ok(1))),
+        ("try_insert, occupied", |map| assert!(map.try_insert(Key(7), 1).is_err())),
+        ("remove", |map| assert_eq!(map.remove(&Key(7)), Some(7))),
+        ("remove, absent", |map| assert_eq!(map.remove(&Key(77)), None)),
+        ("remove_entry", |map| assert!(map.remove_entry(&Key(7)).is_some())),
+        ("remove_if", |map| assert!(map.remove_if(&Key(7), |_, _| true).unwrap().is_some())),
+        ("remove_if not", |map| assert!(map.remove_if(&Key(7), |_, _| false).is_err())),
+        ("get", |map| assert_eq!(map.get(&Key(7)), Some(7))),
+        ("contains_key", |map| assert!(map.contains_key(&Key(7)))),
+        ("may_contain", |map| assert!(map.may_contain(&Key(7)))),
+        ("get_many", |map| assert_eq!(map.get_many(&[Key(7), Key(77), Key(8)]), [Some(7), None, Some(8)])),
+        ("contains_many", |map| assert_eq!(map.contains_many(&[Key(7), Key(77)]), [true, false])),
+        ("get_or_insert", |map| assert_eq!(map.get_or_insert(Key(100), 1), 1)),
+        ("get_or_insert, present", |map| assert_eq!(map.get_or_insert(Key(7), 1), 7)),
+        ("get_or_insert_with", |map| assert_eq!(map.get_or_insert_with(Key(100), || 1), 1)),
+        ("update", |map| assert_eq!(map.update(Key(7), |value| value + 1), Some(8))),
+        ("update_or_insert", |map| assert_eq!(map.update_or_insert(Key(100), |value| value + 1, 1), 1)),
+        ("update_or_insert_with", |map| assert_eq!(map.update_or_insert_with(Key(7), |v| v + 1, || 1), 8)),
+        ("compute, insert", |map| compute(map, Key(100), Operation::Insert(1))),
+        ("compute, update", |map| compute(map, Key(7), Operation::Insert(1))),
+        ("compute, remove", |map| compute(map, Key(7), Operation::Remove)),
+        ("compute, abort", |map| compute(map, Key(7), Operation::Abort(()))),
+        ("reserve", |map| map.reserve(2000)),
+        ("shrink_to_fit", |map| map.shrink_to_fit()),
+    ]
+}
+
+fn every_verb<M: Subject>() {
+    for (what, operation) in verbs::<M>() {
+        for site in [Site::Hash, Site::Eq, Site::BuildHasher] {
+            for config in [Config::GROWING, Config::GROWING.segments_of(8), Config::fixed(60)] {
+                let map = M::build(config, Fused::new());
+                (0..50).for_each(|n| assert_eq!(map.insert(Key(n), n), None));
+                let panics = changes_nothing_or_succeeds(what, site, &map, operation);
+                let hashes = !matches!(what, "shrink_to_fit" | "reserve");
+                assert!(site == Site::Eq || !hashes || panics > 0, "{what}: no call of {site:?}");
+            }
+        }
+    }
+}
+
+/// The keys 0..n, where inserting n makes the map grow for the `growths`-th time.
+fn about_to_grow<M: Subject>(config: Config, growths: usize) -> (M, u64) {
+    let scout = M::build(config, Fused::new());
+    let mut capacities = vec![scout.capacity()];
+    let mut n = 0;
+    while capacities.len() <= growths {
+        scout.insert(Key(n), n);
+        if capacities.last() != Some(&scout.capacity()) {
+            capacities.push(scout.capacity());
+        }
+        n += 1;
+    }
+    let map = M::build(config, Fused::new());
+    (0..n - 1).for_each(|key| assert_eq!(map.insert(Key(key), key), None));
+    (map, n - 1)
+}
+
+fn growing<M: Subject>() {
+    for config in growing_configs() {
+        for growths in [1, 2, 4, 5, 6] {
+            for site in [Site::Hash, Site::BuildHasher] {
+                let (map, key) = about_to_grow::<M>(config, growths);
+                let before = map.capacity();
+                let panics = changes_nothing_or_succeeds("growth", site, &map, |map| {
+                    map.insert(Key(key), key);
+                });
+                assert!(panics > 2 && map.capacity() > before, "{panics} panics, {before} slots before");
+            }
+        }
+    }
+}
+
+/// Panics in growth leave half-built segments behind: they are used again, not piled up.
+fn memory_after_many_panics<M: Subject>() {
+    let (map, key) = about_to_grow::<M>(Config::GROWING, 7);
+    let insert = |map: &M, n: usize| {
+        arm(Site::Hash, n);
+        let result = catch(|| map.insert(Key(key), key));
+        disarm();
+        assert!(result.is_err());
+    };
+    insert(&map, 50);
+    let after_one = map.memory_usage();
+    (0..200).for_each(|n| insert(&map, 2 + n % 100));
+    assert!(map.memory_usage() <= after_one + 100, "{} bytes, {after_one} after one panic", map.memory_usage());
+    assert_eq!(map.insert(Key(key), key), None);
+    assert!((0..=key).all(|n| map.get(&Key(n)) == Some(n)));
+}
+
+#[test]
+fn a_hash_map_is_as_it_was_before_a_panic_in_hash_or_eq() {
+    every_verb::<HashMap<Key, u64, Fused>>();
+}
+
+#[test]
+fn an_inline_map_is_as_it_was_before_a_panic_in_hash_or_eq() {
+    every_verb::<InlineMap<Key, u64, Fused>>();
+}
+
+#[test]
+fn a_hash_map_is_as_it_was_before_a_panic_in_growth() {
+    growing::<HashMap<Key, u64, Fused>>();
+}
+
+#[test]
+fn an_inline_map_is_as_it_was_before_a_panic_in_growth() {
+    growing::<InlineMap<Key, u64, Fused>>();
+}
+
+#[test]
+fn panics_in_growth_do_not_pile_up_memory() {
+    memory_after_many_panics::<HashMap<Key, u64, Fused>>();
+    memory_after_many_panics::<InlineMap<Key, u64, Fused>>();
+}

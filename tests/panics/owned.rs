@@ -1,0 +1,186 @@
+//! A panic in `Clone` or `Drop` of keys and values, and of iterators passed to `extend`: nothing is dropped twice, and
+//! nothing leaks.
+
+use std::sync::Arc;
+
+use koel::{Full, HashMap, Operation};
+
+use super::fuse::{Fragile, Fused, Site, arm, disarm, tick};
+use crate::common::{AnyMap, Config, Ledger, catch};
+
+type Map = HashMap<Fragile, Fragile, Fused>;
+
+fn fragile(ledger: &Arc<Ledger>, n: u64) -> Fragile {
+    Fragile(ledger.value(n))
+}
+
+fn filled(ledger: &Arc<Ledger>, config: Config) -> Map {
+    let map = Map::build(config, Fused::new());
+    for n in 0..50 {
+        map.pin().insert(fragile(ledger, n), fragile(ledger, n));
+    }
+    map
+}
+
+fn assert_holds(map: &Map, keys: impl IntoIterator<Item = u64>) {
+    let mut keys: Vec<u64> = keys.into_iter().collect();
+    let pin = map.pin();
+    let mut found: Vec<u64> = pin.iter().map(|(key, _)| key.0.n).collect();
+    keys.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, keys);
+    assert_eq!(map.len(), keys.len());
+    for n in keys {
+        assert!(pin.get(&LookUp(n)).is_some(), "{n}");
+    }
+}
+
+/// Does `operation` to a new map for every n, with a fuse in the n-th call of `site`; `check(map, n)` looks at what a
+/// panic left. At the end everything is dropped once.
+fn at_every_call(
+    site: Site,
+    config: Config,
+    operation: impl Fn(&Arc<Ledger>, &mut Option<Map>),
+    check: impl Fn(&Map, usize),
+) -> usize {
+    for n in 0.. {
+        let ledger = Ledger::new();
+        let mut map = Some(filled(&ledger, config));
+        arm(site, n);
+        let result = catch(|| operation(&ledger, &mut map));
+        disarm();
+        if let Some(map) = &map {
+            if let Err(message) = &result {
+                assert_eq!(*message, format!("fuse: {site:?}"));
+                check(map, n);
+            }
+            // It works.
+            map.pin().insert(fragile(&ledger, 900), fragile(&ledger, 900));
+            assert!(map.pin().remove(&LookUp(900)).is_some());
+        }
+        drop(map);
+        ledger.assert_settled("after a panic");
+        if result.is_ok() {
+            return n;
+        }
+    }
+    unreachable!()
+}
+
+fn with(map: &Option<Map>) -> &Map {
+    map.as_ref().expect("only consuming operations take it")
+}
+
+#[test]
+fn a_panic_in_clone_harms_neither_map() {
+    let clone = |_: &Arc<Ledger>, map: &mut Option<Map>| drop(with(map).clone());
+    let panics = at_every_call(Site::Clone, Config::GROWING, clone, |map, _| assert_holds(map, 0..50));
+    assert_eq!(panics, 100);
+}
+
+#[test]
+fn an_iterator_that_panics_in_extend_leaves_what_it_yielded() {
+    for config in [Config::GROWING, Config::GROWING.segments_of(8), Config::fixed(100)] {
+        let extend = |ledger: &Arc<Ledger>, map: &mut Option<Map>| {
+            with(map).pin().extend((50..70).map(|n| {
+                tick(Site::Closure);
+                (fragile(ledger, n), fragile(ledger, n))
+            }));
+        };
+        let panics = at_every_call(Site::Closure, config, extend, |map, n| {
+            assert_holds(map, 0..50 + n as u64);
+        });
+        assert_eq!(panics, 20);
+    }
+}
+
+/// Finds a fragile key, and has no drop itself.
+#[derive(Hash)]
+struct LookUp(u64);
+
+impl equivalent::Equivalent<Fragile> for LookUp {
+    fn equivalent(&self, key: &Fragile) -> bool {
+        self.0 == key.0.n
+    }
+}
+
+/// An entry that was removed is dropped some time later, by whoever comes along: its panic stays there.
+#[test]
+fn a_panic_in_the_drop_of_a_removed_entry_surfaces_nowhere() {
+    let mut panics = 0;
+    for n in 0..100 {
+        let ledger = Ledger::new();
+        let map = filled(&ledger, Config::GROWING);
+        let operations = || {
+            arm(Site::Drop, n);
+            for key in 0..50 {
+                assert!(map.pin().insert(fragile(&ledger, key), fragile(&ledger, key)).is_some());
+            }
+            for key in 0..50 {
+                assert!(map.pin().remove(&LookUp(key)).is_some());
+            }
+            for key in 0..50 {
+                assert!(map.pin().insert(fragile(&ledger, key), fragile(&ledger, key)).is_none());
+            }
+        };
+        catch(operations).unwrap_or_else(|message| panic!("drop number {n} surfaced: {message}"));
+        panics += usize::from(disarm());
+        assert_holds(&map, 0..50);
+        drop(map);
+        ledger.assert_settled("a panic in a deferred drop");
+    }
+    assert!(panics > 50, "only {panics} entries were dropped in time");
+}
+
+#[test]
+fn a_panic_in_drop_does_not_keep_a_map_from_dropping_the_rest() {
+    for config in [Config::GROWING, Config::GROWING.segments_of(8), Config::fixed(60)] {
+        let panics = at_every_call(Site::Drop, config, |_, map| drop(map.take()), |_, _| unreachable!());
+        assert_eq!(panics, 100);
+    }
+}
+
+#[test]
+fn a_panic_in_drop_does_not_keep_an_owning_iterator_from_dropping_the_rest() {
+    for taken in [0, 20, 50] {
+        let iterate = |_: &Arc<Ledger>, map: &mut Option<Map>| {
+            let mut entries = map.take().unwrap().into_iter();
+            let kept: Vec<_> = entries.by_ref().take(taken).collect();
+            drop(entries);
+            drop(kept);
+        };
+        let panics = at_every_call(Site::Drop, Config::GROWING.segments_of(16), iterate, |_, _| unreachable!());
+        assert_eq!(panics, 100);
+    }
+}
+
+/// What was passed in and is not needed is dropped by the operation: a panic then is the caller's.
+#[test]
+fn a_panic_in_the_drop_of_an_argument_changes_nothing() {
+    type Verb = fn(&Arc<Ledger>, &Map);
+    // Not `try_insert`: a function that panics in the drop of an argument leaks its result (rust-lang/rust#47949).
+    let verbs: [Verb; 5] = [
+        |ledger, map| assert_eq!(map.pin().get_or_insert(fragile(ledger, 7), fragile(ledger, 8)).0.n, 7),
+        |ledger, map| assert!(map.pin().update(fragile(ledger, 77), |_| unreachable!()).is_none()),
+        |ledger, map| {
+            map.pin().compute(fragile(ledger, 7), |_| Operation::Abort(()));
+        },
+        |ledger, map| assert_eq!(map.pin().get_or_insert_with(fragile(ledger, 7), || unreachable!()).0.n, 7),
+        |ledger, map| {
+            for n in 50..80 {
+                if let Err(Full { key, .. }) = map.pin().checked_insert(fragile(ledger, n), fragile(ledger, n)) {
+                    assert!(map.pin().get(&key).is_none());
+                }
+                map.pin().remove(&LookUp(n));
+            }
+        },
+    ];
+    for (number, verb) in verbs.into_iter().enumerate() {
+        let operation = |ledger: &Arc<Ledger>, map: &mut Option<Map>| verb(ledger, with(map));
+        let panics = at_every_call(Site::Drop, Config::fixed(50), operation, |map, _| {
+            assert!(map.len() >= 50, "verb {number}");
+            (0..50).for_each(|n| assert!(map.pin().get(&LookUp(n)).is_some()));
+        });
+        assert!(panics > 0, "verb {number}");
+    }
+}
