@@ -94,6 +94,46 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_is_used_again() {
     });
 }
 
+/// A segment that is replaced and then used again at the very entry where it was.
+#[test]
+fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back() {
+    loom::model(|| {
+        let map: GrowingInline = koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build();
+        let map = Arc::new(map);
+        map.insert(1, [1, !1]);
+        let slots = map.capacity();
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.get(&1), Some([1, !1])))
+        };
+        map.shrink_to_fit();
+        assert!(map.capacity() < slots);
+        let memory = map.memory_usage();
+        map.reserve(5);
+        assert_eq!((map.capacity(), map.memory_usage()), (slots, memory), "the old segment is back");
+        reader.join().unwrap();
+    });
+}
+
+/// A `HashMap` gives its pool up when it shrinks: readers may be at the old segment, and it is freed after them.
+#[test]
+fn hash_map_reader_never_misses_a_key_in_a_shrinking_map() {
+    loom::model(|| {
+        let map: Growing = koel::HashMap::builder().capacity(6).hasher(Identity::default()).build();
+        let map = Arc::new(map);
+        map.pin().insert(1, 1);
+        let slots = map.capacity();
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.pin().get(&1), Some(&1)))
+        };
+        map.shrink_to_fit();
+        map.reserve(5);
+        assert_eq!(map.capacity(), slots);
+        reader.join().unwrap();
+    });
+}
+
 /// Nothing is lost between a split and a write to the half that the writer did not split for.
 #[test]
 fn writer_follows_the_directory_through_a_split() {

@@ -19,7 +19,7 @@ use super::growth::Pool;
 use super::locked::{Found, Locked};
 use super::memory::{Block, Meter};
 use super::payload::Payload;
-use super::reentry::Entered;
+use super::reentry::{self, Entered};
 use super::segment::{Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stats::Stats;
@@ -401,6 +401,11 @@ impl<P: Payload> Directory<P> {
         );
         let next = ((u64::from(state.index) + 1) << 32).div_ceil(len);
         Some((writing, next))
+    }
+
+    /// Whether this thread holds a lock of this table, so that another one would panic.
+    pub(crate) fn is_writing(&self) -> bool {
+        reentry::is_writing(self)
     }
 
     /// Empties the segment that begins at prefix `cursor` into `out`; the same answer as [`Directory::visit`].

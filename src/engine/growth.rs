@@ -237,8 +237,12 @@ impl<P: Payload> Directory<P> {
                 return Err(NoRoom);
             }
         }
-        // Copying is not inserting.
-        new.iter_mut().for_each(|locked| locked.state().tally = Default::default());
+        for locked in new {
+            // Copying is not inserting.
+            locked.state().tally = Default::default();
+            // A late reader may have looked into the segment while it was empty.
+            locked.bump_stripes();
+        }
         Ok(())
     }
 

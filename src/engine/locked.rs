@@ -219,12 +219,16 @@ impl<'a, P: Payload> Locked<'a, P> {
         for buckets in self.segment.overflow().blocks() {
             buckets.for_each(|bucket, lane, _| buckets.clear(bucket, lane));
         }
-        // Every stripe: cheaper than one by one, and a segment that is used again owes it to late readers, who must
-        // not put what they saw of its last life together with what they see of the next [I8].
-        self.segment.stripes().iter().for_each(stripes::note_departure);
-        stripes::note_departure(self.segment.overflow().stripe());
+        self.bump_stripes();
         self.state.overflow_len = 0;
         self.set_len(0);
+    }
+
+    /// Makes every reader of the segment read again: all its items have left, or it is about to become current again
+    /// and late readers must not take what they saw of it before for what is in it now [I8].
+    pub(crate) fn bump_stripes(&mut self) {
+        self.segment.stripes().iter().for_each(stripes::note_departure);
+        stripes::note_departure(self.segment.overflow().stripe());
     }
 
     fn set_len(&self, len: usize) {

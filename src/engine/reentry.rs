@@ -41,6 +41,18 @@ impl Entered {
     }
 }
 
+/// Whether this thread is writing to the map at `map`, in a frame below.
+#[cfg(not(loom))]
+pub(crate) fn is_writing<T>(map: *const T) -> bool {
+    HELD.with(|held| held.maps[..held.depth.get()].iter().any(|other| other.get() == map.addr()))
+}
+
+/// Whether this thread is writing to the map: models do not ask.
+#[cfg(loom)]
+pub(crate) fn is_writing<T>(_: *const T) -> bool {
+    false
+}
+
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {

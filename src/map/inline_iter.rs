@@ -99,7 +99,10 @@ impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
 
 impl<K: Pod, V: Pod> Drop for InlineDrain<'_, K, V> {
     fn drop(&mut self) {
-        self.for_each(drop);
+        // From a closure under this map's lock `next` panics; this may be the unwinding from there.
+        if !self.0.slots.is_writing() {
+            self.for_each(drop);
+        }
     }
 }
 

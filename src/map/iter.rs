@@ -148,7 +148,10 @@ impl<K, V, G: Guard> FusedIterator for Drain<'_, K, V, G> {}
 
 impl<K, V, G: Guard> Drop for Drain<'_, K, V, G> {
     fn drop(&mut self) {
-        self.for_each(drop);
+        // From a closure under this map's lock `next` panics; this may be the unwinding from there.
+        if !self.directory.is_writing() {
+            self.for_each(drop);
+        }
     }
 }
 

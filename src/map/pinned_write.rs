@@ -163,6 +163,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     pub fn try_insert(&self, key: K, value: V) -> Result<&V, Occupied<&V, V>> {
         let place = self.place(&key);
         if let Some(current) = place.current() {
+            // Before there is a result that a panic in the key's drop could leak.
+            drop(place);
+            drop(key);
             return Err(Occupied { current: &self.entry(current).value, not_inserted: value });
         }
         Ok(&self.must_add(place, key, value).value)
@@ -316,7 +319,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let place = self.place(&key);
         let current = place.current().map(|entry| self.entry(entry).pair());
         match (f(current), place.found) {
-            (Operation::Abort(result), _) => Compute::Aborted(result),
+            (Operation::Abort(result), _) => {
+                drop(place);
+                drop(key);
+                Compute::Aborted(result)
+            }
             (Operation::Insert(value), None) => {
                 let (key, value) = self.must_add(place, key, value).pair();
                 Compute::Inserted(key, value)
