@@ -153,7 +153,11 @@ fn reading_the_same_map<M: Subject>() {
 
 fn writing_to_another_map<M: Subject>() {
     for (what, operation) in operations::<M>() {
-        let (map, other, third) = (filled::<M>(Config::GROWING), filled::<M>(Config::GROWING), M::build(Config::GROWING, Fused::new()));
+        let (map, other, third) = (
+            filled::<M>(Config::GROWING),
+            filled::<M>(Config::GROWING),
+            M::build(Config::GROWING, Fused::new()),
+        );
         operation(&map, &|| {
             other.insert(Key(200), 1);
             operation(&other, &|| {

@@ -131,7 +131,11 @@ fn memory_after_many_panics<M: Subject>() {
     insert(&map, 50);
     let after_one = map.memory_usage();
     (0..200).for_each(|n| insert(&map, 2 + n % 100));
-    assert!(map.memory_usage() <= after_one + 100, "{} bytes, {after_one} after one panic", map.memory_usage());
+    assert!(
+        map.memory_usage() <= after_one + 100,
+        "{} bytes, {after_one} after one panic",
+        map.memory_usage()
+    );
     assert_eq!(map.insert(Key(key), key), None);
     assert!((0..=key).all(|n| map.get(&Key(n)) == Some(n)));
 }

@@ -1,0 +1,296 @@
+//! Capacity: what is asked for fits, in little more than that; what does not fit comes back; what cannot be had is an
+//! error that says so.
+
+mod common;
+
+use common::{AnyMap, Config, Rng, Seeded, catch, fixed_configs, on_threads, seed, seeded};
+use koel::{Full, HashMap, InlineMap};
+
+trait Words: AnyMap<Key = u64, Value = u64, Hasher = Seeded> {}
+
+impl<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>> Words for M {}
+
+/// For results that do not matter.
+fn ignore<T>(_: T) {}
+
+type Hashed = HashMap<u64, u64, Seeded>;
+type Inlined = InlineMap<u64, u64, Seeded>;
+
+#[test]
+fn too_large_a_capacity_is_an_error_that_names_request_and_limit() {
+    let errors = [
+        HashMap::<u64, u64>::try_with_capacity(usize::MAX).unwrap_err(),
+        InlineMap::<u64, u64>::try_with_capacity(usize::MAX).unwrap_err(),
+        HashMap::<u64, u64, _>::try_with_capacity_and_hasher(usize::MAX, seeded(1)).unwrap_err(),
+        InlineMap::<u64, u64, _>::try_with_capacity_and_hasher(usize::MAX, seeded(1)).unwrap_err(),
+        HashMap::<u64, u64>::builder().fixed_capacity(usize::MAX).try_build().unwrap_err(),
+        InlineMap::<u64, u64>::builder()
+            .fixed_capacity(usize::MAX)
+            .segment_slots(usize::MAX)
+            .try_build()
+            .unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.requested, usize::MAX);
+        assert!(error.limit >= 1 << 26 && error.limit < usize::MAX && !error.out_of_memory);
+        let text = error.to_string();
+        assert!(text.contains(&usize::MAX.to_string()) && text.contains(&error.limit.to_string()), "{text}");
+    }
+    let just_too_many = errors[0].limit + 1;
+    let error = HashMap::<u64, u64>::try_with_capacity(just_too_many).unwrap_err();
+    assert_eq!((error.requested, error.limit), (just_too_many, errors[0].limit));
+}
+
+#[test]
+fn too_large_a_capacity_panics_with_request_and_limit() {
+    let limit = HashMap::<u64, u64>::try_with_capacity(usize::MAX).unwrap_err().limit;
+    let messages = [
+        catch(|| HashMap::<u64, u64>::with_capacity(usize::MAX)).map(|_| ()),
+        catch(|| InlineMap::<u64, u64>::with_capacity(usize::MAX)).map(|_| ()),
+        catch(|| HashMap::<u64, u64, _>::with_capacity_and_hasher(usize::MAX, seeded(1))).map(|_| ()),
+        catch(|| InlineMap::<u64, u64>::builder().fixed_capacity(usize::MAX).build()).map(|_| ()),
+    ];
+    for message in messages {
+        let message = message.unwrap_err();
+        assert!(
+            message.contains(&usize::MAX.to_string()) && message.contains(&limit.to_string()),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_capacity_that_makes_too_many_segments_is_an_error_and_no_panic() {
+    let result =
+        catch(|| HashMap::<u64, u64>::builder().capacity(1 << 34).segment_slots(4).try_build().map(|_| ()));
+    assert!(result.expect("an error, not a panic").is_err());
+}
+
+#[test]
+fn reserving_more_than_the_limit_panics_before_it_takes_memory() {
+    fn law<M: Words>() {
+        let map = M::build(Config::GROWING, seeded(1));
+        map.insert(1, 2);
+        let before = map.memory_usage();
+        assert!(catch(|| map.reserve(usize::MAX)).is_err());
+        assert!(map.memory_usage() < before + 100_000);
+        assert_eq!(map.get(&1), Some(2));
+        assert_eq!(map.insert(3, 4), None);
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}
+
+#[test]
+fn a_map_with_room_does_not_grow_much() {
+    fn law<M: Words>() {
+        let mut rng = Rng::new(seed());
+        for entries in [0, 1, 3, 4, 5, 100, 1000, 5000, 60_000, 300_000] {
+            let map = M::build(Config::room_for(entries), seeded(entries as u64));
+            let before = map.capacity();
+            assert!(before >= entries && before <= entries * 5 / 4 + 8, "{before} slots for {entries}");
+            (0..entries).for_each(|_| ignore(map.insert(rng.next(), 0)));
+            let (after, stats) = (map.capacity(), map.stats());
+            assert!(after <= before + before / 20 + 8, "{before} slots became {after} for {entries} entries");
+            assert!((stats.splits + stats.doublings) * 20 <= stats.segments as u64 + 20, "{stats:?}");
+        }
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}
+
+#[test]
+fn reserved_room_does_not_grow_either() {
+    fn law<M: Words>() {
+        for (present, additional) in [(0, 1000), (1000, 10), (1000, 100_000), (50_000, 50_000)] {
+            let map = M::build(Config::GROWING, seeded(7));
+            (0..present).for_each(|key| ignore(map.insert(key, key)));
+            map.reserve(additional as usize);
+            let before = map.capacity();
+            assert!(before as u64 >= present + additional);
+            (present..present + additional).for_each(|key| ignore(map.insert(key, key)));
+            let after = map.capacity();
+            assert!(after <= before + before / 20 + 8, "{before} slots became {after}");
+            assert!((0..present + additional).all(|key| map.get(&key) == Some(key)));
+        }
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}
+
+/// Inserts so many random keys in a map that holds no more, and returns its slots by its entries.
+fn all_fit<M: Words>(config: Config, entries: usize, seed: u64) -> f64 {
+    let map = M::build(config, seeded(seed));
+    let mut rng = Rng::new(seed);
+    for i in 0..entries {
+        let key = rng.next();
+        assert!(map.checked_insert(key, !key).is_ok(), "{i} of {entries} fit, seed {seed}, {config:?}");
+    }
+    assert_eq!(map.len(), entries);
+    let mut rng = Rng::new(seed);
+    for _ in 0..entries {
+        let key = rng.next();
+        assert_eq!(map.get(&key), Some(!key), "seed {seed}, {config:?}");
+    }
+    map.capacity() as f64 / entries as f64
+}
+
+#[test]
+fn a_million_keys_fit_a_map_made_for_a_million() {
+    let seed = seed();
+    let config = Config::fixed(1_000_000);
+    for ratio in [all_fit::<Hashed>(config, 1_000_000, seed), all_fit::<Inlined>(config, 1_000_000, seed + 1)]
+    {
+        assert!(ratio <= 1.08, "{ratio} slots for each entry");
+    }
+}
+
+#[test]
+fn many_keys_fit_whatever_the_seed() {
+    let seed = seed();
+    for i in 0..12 {
+        for entries in [5000, 65_000, 140_000] {
+            assert!(all_fit::<Inlined>(Config::fixed(entries), entries, seed + i) <= 1.08);
+        }
+        assert!(all_fit::<Hashed>(Config::fixed(20_000), 20_000, seed + i) <= 1.08);
+    }
+    for config in fixed_configs(3000) {
+        (0..10).for_each(|i| ignore(all_fit::<Inlined>(config, 3000, seed + i)));
+        (0..10).for_each(|i| ignore(all_fit::<Hashed>(config, 3000, seed + i)));
+    }
+}
+
+#[test]
+fn few_keys_fit_whatever_the_seed() {
+    let seed = seed();
+    for entries in 0..=200 {
+        for i in 0..20 {
+            for config in [Config::fixed(entries), Config::fixed(entries).segments_of(8)] {
+                all_fit::<Inlined>(config, entries, seed + i);
+            }
+        }
+        all_fit::<Hashed>(Config::fixed(entries), entries, seed);
+    }
+}
+
+/// Up to the last slot, and on: searches run into every wall there is.
+#[test]
+fn what_does_not_fit_is_handed_back_and_the_map_is_as_it_was() {
+    fn law<M: Words>() {
+        let seed = seed();
+        for (i, entries) in
+            [0, 1, 2, 7, 10, 50, 100, 200, 500, 1000, 3000].into_iter().cycle().take(220).enumerate()
+        {
+            let map = M::build(Config::fixed(entries), seeded(seed + i as u64));
+            let mut present = Vec::new();
+            let mut refused = 0;
+            for key in 0.. {
+                match map.checked_insert(key, key + 1) {
+                    Ok(old) => {
+                        assert_eq!(old, None);
+                        present.push(key);
+                    }
+                    Err(Full { key: back, value }) => {
+                        assert_eq!((back, value), (key, key + 1));
+                        assert!(present.len() >= entries, "only {} of {entries} fit", present.len());
+                        assert!(!map.contains_key(&key));
+                        refused += 1;
+                    }
+                }
+                if refused == 100 {
+                    break;
+                }
+            }
+            assert_eq!(map.len(), present.len());
+            assert!(present.iter().all(|key| map.get(key) == Some(key + 1)), "{entries}");
+            assert!(map.entries().len() == present.len());
+            // One out, and there is room for it again.
+            for key in present.iter().take(20) {
+                assert_eq!(map.insert(*key, 0), Some(key + 1), "replacing needs no room");
+            }
+            let copy = map.duplicate();
+            assert!(
+                copy.len() == map.len() && present.iter().all(|key| copy.get(key) == map.get(key)),
+                "a full copy"
+            );
+        }
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}
+
+#[test]
+fn a_full_map_says_so_and_goes_on_working() {
+    fn law<M: Words>() {
+        let map = M::build(Config::fixed(100), seeded(5));
+        let full = (0..).find(|key| map.checked_insert(*key, 0).is_err()).unwrap();
+        let len = map.len();
+        type Verb<M> = fn(&M, u64);
+        let verbs: [Verb<M>; 7] = [
+            |map, key| ignore(map.insert(key, 1)),
+            |map, key| ignore(map.try_insert(key, 1)),
+            |map, key| assert_eq!(map.get_or_insert(key, 1), 0),
+            |map, key| assert_eq!(map.get_or_insert_with(key, || 1), 0),
+            |map, key| assert_eq!(map.update_or_insert(key, |_| 1, 1), 0),
+            |map, key| ignore(map.compute(key, |_| koel::Operation::Insert::<_, ()>(1))),
+            |map, key| map.extend(vec![(key, 1)]),
+        ];
+        for verb in verbs {
+            let message = catch(|| verb(&map, full)).unwrap_err();
+            assert!(message.contains("full") && message.contains("checked_insert"), "{message}");
+            assert_eq!((map.len(), map.contains_key(&full)), (len, false));
+            // The lock is free, for every thread.
+            on_threads(2, |thread| {
+                (thread as u64..80).step_by(2).for_each(|key| assert_eq!(map.insert(key, 0), Some(0)));
+            });
+        }
+        (0..20).for_each(|key| assert_eq!(map.remove(&key), Some(0)));
+        assert_eq!(map.checked_insert(full, 3), Ok(None));
+        assert_eq!(map.get(&full), Some(3));
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}
+
+#[test]
+fn a_fixed_map_never_changes_its_slots() {
+    fn law<M: Words>() {
+        for config in fixed_configs(500) {
+            let map = M::build(config, seeded(5));
+            let slots = map.capacity();
+            (0..500).for_each(|key| assert_eq!(map.insert(key, 0), None));
+            map.reserve(10_000);
+            map.shrink_to_fit();
+            map.retain(|key, _| *key < 10);
+            map.shrink_to_fit();
+            map.clear();
+            assert_eq!(
+                (map.capacity(), map.stats().segments),
+                (slots, M::build(config, seeded(5)).stats().segments)
+            );
+        }
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}
+
+#[test]
+fn shrinking_makes_slots_fewer_and_loses_nothing() {
+    fn law<M: Words>() {
+        for config in common::growing_configs() {
+            let map = M::build(config, seeded(5));
+            (0..20_000).for_each(|key| assert_eq!(map.insert(key, key), None));
+            map.retain(|key, _| *key % 50 == 0);
+            let before = map.capacity();
+            map.shrink_to_fit();
+            // Segments are never merged, and have a bucket at least.
+            let most = (before / 3).max(map.stats().segments * 4);
+            assert!(map.capacity() <= most, "{before} slots became {} {config:?}", map.capacity());
+            assert!((0..20_000).all(|key| map.get(&key).is_some() == (key % 50 == 0)));
+            (0..20_000).for_each(|key| ignore(map.insert(key, key)));
+            assert!((0..20_000).all(|key| map.get(&key) == Some(key)) && map.len() == 20_000);
+        }
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}

@@ -1,0 +1,214 @@
+//! `memory_usage()` is what the allocator has given, no more is kept than is needed, and all of it comes back.
+
+mod common;
+
+use core::cell::Cell;
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use common::{AnyMap, Config, Rng, Seeded, growing_configs, seed, seeded};
+use koel::{HashMap, InlineMap};
+
+/// Counts the bytes of each thread: what it allocates less what it frees.
+struct Counting;
+
+thread_local!(static BYTES: Cell<isize> = const { Cell::new(0) });
+
+fn count(bytes: isize) {
+    // Not while the thread is being torn down.
+    let _ = BYTES.try_with(|count| count.set(count.get() + bytes));
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, base: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(base, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// For results that do not matter.
+fn ignore<T>(_: T) {}
+
+/// What this thread has allocated and not freed, in bytes.
+fn allocated() -> isize {
+    BYTES.with(Cell::get)
+}
+
+/// What a thread's first use of a collector, and a batch of removed entries that waits for more, may cost.
+const SLACK: isize = 40_000;
+
+const ENTRIES: u64 = 200_000;
+
+/// `memory_usage` is what was allocated since `before`, to 2% and some removed entries that wait to be freed.
+fn assert_agrees<M: AnyMap>(what: &str, map: &M, before: isize) {
+    let (claimed, real) = (map.memory_usage() as isize, allocated() - before);
+    let error = (claimed - real).abs();
+    assert!(error <= real / 50 + SLACK / 2, "{} {what}: memory_usage is {claimed}, allocated are {real}", M::NAME);
+}
+
+fn configs() -> Vec<(&'static str, Config)> {
+    let entries = ENTRIES as usize;
+    let mut configs = vec![
+        ("with room", Config::room_for(entries)),
+        ("fixed", Config::fixed(entries)),
+        ("huge pages", Config::room_for(entries).huge_pages()),
+        ("huge pages, grown", Config::room_for(entries / 4).huge_pages()),
+        ("fixed, huge pages", Config::fixed(entries).huge_pages()),
+        ("fixed, one segment", Config::fixed(entries).segments_of(1 << 20)),
+    ];
+    configs.extend(growing_configs().map(|config| ("grown", config)));
+    configs
+}
+
+fn in_all_stages<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+    for (what, config) in configs() {
+        let before = allocated();
+        let map = M::build(config, seeded(3));
+        assert_agrees(&format!("{what}, empty"), &map, before);
+        (0..ENTRIES).for_each(|key| assert!(map.insert(key, key).is_none()));
+        assert_agrees(&format!("{what}, full"), &map, before);
+        (0..ENTRIES).for_each(|key| assert!(map.insert(key, key).is_some()));
+        assert_agrees(&format!("{what}, all replaced"), &map, before);
+        map.retain(|key, _| *key % 10 == 0);
+        assert_agrees(&format!("{what}, nine tenths removed"), &map, before);
+        map.shrink_to_fit();
+        assert_agrees(&format!("{what}, shrunk"), &map, before);
+        map.clear();
+        assert_agrees(&format!("{what}, cleared"), &map, before);
+        drop(map);
+        let left = allocated() - before;
+        assert!(left <= SLACK, "{} {what}: {left} bytes are left", M::NAME);
+    }
+}
+
+#[test]
+fn a_hash_map_tells_its_memory_and_gives_it_back() {
+    in_all_stages::<HashMap<u64, u64, Seeded>>();
+}
+
+#[test]
+fn an_inline_map_tells_its_memory_and_gives_it_back() {
+    in_all_stages::<InlineMap<u64, u64, Seeded>>();
+}
+
+#[test]
+fn a_hash_map_of_large_values_tells_its_memory() {
+    let before = allocated();
+    let map: HashMap<u32, [u64; 50]> = (0..5000).map(|key| (key, [0; 50])).collect();
+    assert_agrees("large values", &map, before);
+    drop(map.into_iter().take(100).collect::<Vec<_>>());
+    assert!(allocated() - before <= SLACK);
+}
+
+#[test]
+fn shrinking_a_hash_map_frees_its_tables() {
+    let before = allocated();
+    let map: HashMap<u64, u64> = (0..ENTRIES).map(|key| (key, key)).collect();
+    let full = map.memory_usage();
+    map.pin().retain(|key, _| *key < 10);
+    map.shrink_to_fit();
+    assert!(map.memory_usage() < full / 10, "{full} bytes became {}", map.memory_usage());
+    assert!(allocated() - before < full as isize / 10 + SLACK);
+    assert!((0..10).all(|key| map.pin().get(&key) == Some(&key)));
+}
+
+#[test]
+fn a_pin_keeps_the_tables_that_its_thread_may_be_reading() {
+    let map: HashMap<u64, u64> = (0..ENTRIES).map(|key| (key, key)).collect();
+    let pin = map.pin();
+    let value = pin.get(&77).unwrap();
+    pin.retain(|key, _| *key < 10);
+    pin.shrink_to_fit();
+    assert_eq!((*value, pin.get(&77), pin.len()), (77, None, 10));
+}
+
+#[test]
+fn releasing_an_inline_map_s_unused_tables_frees_them() {
+    let before = allocated();
+    let mut map: InlineMap<u64, u64> = InlineMap::new();
+    (0..ENTRIES).for_each(|key| assert_eq!(map.insert(key, key), None));
+    let grown = map.memory_usage();
+    map.release_unused();
+    assert_agrees("released", &map, before);
+    assert!(map.memory_usage() <= grown);
+    assert!((0..ENTRIES).all(|key| map.get(&key) == Some(key)));
+    map.retain(|key, _| *key < 10);
+    map.shrink_to_fit();
+    map.release_unused();
+    assert_agrees("shrunk and released", &map, before);
+    assert!(map.memory_usage() < grown / 10, "{grown} bytes became {}", map.memory_usage());
+    assert!((0..10).all(|key| map.get(&key) == Some(key)) && map.len() == 10);
+    (0..ENTRIES).for_each(|key| ignore(map.insert(key, key)));
+    assert_agrees("grown again", &map, before);
+}
+
+/// A map that is used for long holds no more than one that is new.
+fn steady<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+    let before = allocated();
+    let map = M::build(Config::GROWING, seeded(4));
+    const PRESENT: u64 = 5000;
+    (0..PRESENT).for_each(|key| assert_eq!(map.insert(key, key), None));
+    let mut most = 0;
+    for round in 0..100 {
+        for key in round * PRESENT..(round + 1) * PRESENT {
+            assert_eq!(map.remove(&key), Some(key));
+            assert_eq!(map.insert(key + PRESENT, key + PRESENT), None);
+        }
+        if round == 20 {
+            most = (allocated() - before).max(0);
+        }
+    }
+    let now = allocated() - before;
+    assert!(now <= most + most / 10 + SLACK, "{}: {most} bytes after 20 rounds, {now} after 100", M::NAME);
+}
+
+#[test]
+fn churn_does_not_use_up_memory() {
+    steady::<HashMap<u64, u64, Seeded>>();
+    steady::<InlineMap<u64, u64, Seeded>>();
+}
+
+/// Growing and shrinking, over and over, to ever other sizes.
+fn breathing<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+    let before = allocated();
+    let map = M::build(Config::GROWING, seeded(4));
+    let mut rng = Rng::new(seed());
+    let mut most = 0;
+    for round in 0..200 {
+        (0..20_000).for_each(|key| ignore(map.insert(key, key)));
+        let keep = rng.below(20_000);
+        map.retain(|key, _| *key < keep);
+        map.shrink_to_fit();
+        if round == 5 {
+            most = allocated() - before;
+        }
+    }
+    let now = allocated() - before;
+    assert!(now <= 4 * most + SLACK, "{}: {most} bytes after 5 rounds, {now} after 200", M::NAME);
+}
+
+#[test]
+fn growing_and_shrinking_does_not_use_up_a_hash_map_s_memory() {
+    breathing::<HashMap<u64, u64, Seeded>>();
+}
+
+#[test]
+fn growing_and_shrinking_does_not_use_up_an_inline_map_s_memory() {
+    breathing::<InlineMap<u64, u64, Seeded>>();
+}
