@@ -5,7 +5,7 @@
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use std::alloc::{alloc_zeroed, dealloc};
+use std::alloc::{alloc, alloc_zeroed, dealloc};
 
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -35,11 +35,25 @@ impl Meter {
         Some(base)
     }
 
+    /// Allocates zeroed memory and asks the system to use huge pages for it; `None` if there is none.
+    pub(crate) fn allocate_huge(&self, layout: Layout) -> Option<NonNull<u8>> {
+        assert!(layout.size() > 0);
+        // SAFETY: not of size zero.
+        let base = NonNull::new(unsafe { alloc(layout) })?;
+        // Before it is touched: small pages that are in use stay small.
+        advise_huge_pages(base, layout.size());
+        // SAFETY: just allocated with this size.
+        unsafe { base.write_bytes(0, layout.size()) };
+        // Relaxed: a count.
+        self.0.fetch_add(layout.size(), Ordering::Relaxed);
+        Some(base)
+    }
+
     /// Gives memory back.
     ///
     /// # Safety
     ///
-    /// `base` came from [`Meter::allocate`] of this meter with the same layout, and nobody uses it any more.
+    /// `base` came from an allocation of this meter with the same layout, and nobody uses it any more.
     pub(crate) unsafe fn free(&self, base: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's.
         unsafe { dealloc(base.as_ptr(), layout) };
@@ -78,8 +92,7 @@ impl Block {
         let stride = layout.pad_to_align().size();
         let size = stride.checked_mul(count)?;
         let whole = Layout::from_size_align(size, HUGE_PAGE.max(layout.align())).ok()?;
-        let base = meter.allocate(whole)?;
-        advise_huge_pages(base, size);
+        let base = meter.allocate_huge(whole)?;
         let slab = Box::new(Slab { base, layout: whole, blocks: AtomicUsize::new(count) });
         let slab = NonNull::from(Box::leak(slab));
         // SAFETY: i < count: within the allocation.
