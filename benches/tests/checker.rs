@@ -5,7 +5,7 @@ use koel_bench::contestants::{Contestant, Id, RwLockHashbrown, TextContestant, T
 use koel_bench::dist::Dist;
 use koel_bench::entrant::{Entrant, Runner, TextEntrant, TextRunner, entrant, text_entrant};
 use koel_bench::error::CheckError;
-use koel_bench::plan::{self, MixPlan};
+use koel_bench::plan::{self, Action, Expect, MixPlan, Prediction};
 use koel_bench::stopwatch::Stopwatch;
 use koel_bench::trace;
 use koel_bench::workload::{Preset, Workload};
@@ -22,12 +22,15 @@ const KEEPS_REMOVED: u8 = 4;
 const FORGETS_UPDATES: u8 = 5;
 const MISCOUNTS: u8 = 6;
 const INVENTS_KEYS: u8 = 7;
+/// As [`LOSES_KEYS`], and admits it.
+const MAY_LOSE_KEYS: u8 = 8;
 
 /// A map that is right but for the one fault.
 struct Faulty<const FAULT: u8>(RwLockHashbrown<u64, u64>);
 
 impl<const FAULT: u8> Contestant for Faulty<FAULT> {
     const NAME: &'static str = "faulty";
+    const MAY_MISS_REPLACED: bool = FAULT == MAY_LOSE_KEYS;
     type View<'m> = &'m Self;
 
     fn with_capacity(capacity: usize) -> Self {
@@ -47,7 +50,7 @@ impl<const FAULT: u8> View for &Faulty<FAULT> {
     fn get(&self, key: u64) -> Option<u64> {
         let found = (&self.0).get(key);
         match FAULT {
-            LOSES_KEYS if key % 1000 < 5 => None,
+            LOSES_KEYS | MAY_LOSE_KEYS if key % 1000 < 5 => None,
             WRONG_VALUES if key % 1000 < 5 => found.map(|value| value ^ (1 << 40)),
             INVENTS_KEYS if key % 1000 < 5 => Some(7),
             _ => found,
@@ -142,6 +145,25 @@ fn a_map_that_loses_keys_fails_lookups_and_mixes() {
     fails(lookups::<LOSES_KEYS>(true, true));
     fails(mix::<LOSES_KEYS>(&preset(Preset::ReadHeavy, THREADS)));
     fails(mix::<LOSES_KEYS>(&preset(Preset::YcsbC, 1)));
+}
+
+#[test]
+fn a_map_known_to_miss_replaced_keys_may_miss_only_those() {
+    fails(lookups::<MAY_LOSE_KEYS>(true, false));
+    fails(mix::<MAY_LOSE_KEYS>(&preset(Preset::YcsbC, 1)));
+    let mut plan = preset(Preset::YcsbA, THREADS);
+    // Without the reads of a thread's own keys, and without the look at the content, nothing is left to fail for.
+    for (ops, predicted) in plan.threads.iter_mut().zip(&mut plan.predicted) {
+        ops.retain(|op| op.action == Action::Get && op.expect == Expect::PRESENT);
+        *predicted = Prediction::default();
+        predicted.certain.hits = ops.len() as u64;
+    }
+    plan.samples.clear();
+    fails(mix::<LOSES_KEYS>(&plan));
+    let mut map = Runner::<Faulty<MAY_LOSE_KEYS>>::new();
+    map.mix(&plan, 0.0).unwrap();
+    assert!(map.take_lost_reads() > 0);
+    assert_eq!(map.take_lost_reads(), 0);
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub struct MapArgs {
     #[command(flatten)]
     pub workloads: WorkloadArgs,
     /// Run the basic workloads (gets, mixes of gets and inserts, batches, filling, texts) at 60,000, 950,000 and
-    /// 7,600,000 keys; takes a quarter of an hour and 8 GB
+    /// 7,600,000 keys; takes about a quarter of an hour and 10 GB
     #[arg(long)]
     pub grid: bool,
     /// Numbers of keys, with optional suffix k or M [default: 60k,950k]

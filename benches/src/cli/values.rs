@@ -29,17 +29,19 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1_000),
-        None => match text.strip_suffix(['m', 'M']) {
-            Some(digits) => (digits, 1_000_000),
-            None => (text, 1),
-        },
+    let value = match text.strip_suffix(['k', 'K', 'm', 'M']) {
+        Some(digits) => scaled(digits, if text.ends_with(['k', 'K']) { 1e3 } else { 1e6 }),
+        None => text.replace('_', "").parse().ok(),
     };
-    let value = digits.replace('_', "").parse::<u64>().ok().and_then(|value| value.checked_mul(factor));
     value
         .filter(|value| (min..=max).contains(value))
         .ok_or_else(|| format!("valid: a whole number from {min} to {max}; suffixes k and M multiply"))
+}
+
+/// As many thousands or millions, if that is a whole number.
+fn scaled(digits: &str, factor: f64) -> Option<u64> {
+    let value = (digits.parse::<f64>().ok()? * factor * 1e3).round() / 1e3;
+    (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64)
 }
 
 #[cfg(test)]
@@ -51,8 +53,24 @@ mod tests {
         assert_eq!(keys("950_000"), Ok(950_000));
         assert_eq!(keys("60k"), Ok(60_000));
         assert_eq!(keys("2M"), Ok(2_000_000));
+        assert_eq!(keys("7.6M"), Ok(7_600_000));
+        assert_eq!(keys("0.001k"), Ok(1));
         assert_eq!(seconds("0.25"), Ok(0.25));
-        for bad in ["", "0", "-1", "1.5", "k", "many", "99999999999999999999M", "2000000000"] {
+        for bad in [
+            "",
+            "0",
+            "-1",
+            "1.5",
+            "k",
+            "many",
+            "1.0001k",
+            "-1k",
+            "infk",
+            "NaNM",
+            "",
+            "99999999999999999999M",
+            "2000000000",
+        ] {
             assert!(keys(bad).unwrap_err().contains("from 1 to 1000000000"), "{bad}");
         }
         for bad in ["", "x", "-1", "NaN", "inf", "3601"] {

@@ -143,8 +143,10 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
                     console.done();
                     histogram.map_err(|failure| failure.during(&cell.phase))
                 })?;
-                cell.rows =
-                    settings.maps.iter().zip(&histograms).map(|(&id, rounds)| row(id, rounds)).collect();
+                let measured = entrants.iter_mut().zip(&histograms);
+                cell.rows = measured
+                    .map(|((id, entrant), rounds)| row(*id, rounds, entrant.take_lost_reads()))
+                    .collect();
                 if settings.tables {
                     console.say(&latency_table(&cell));
                 }
@@ -155,7 +157,7 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
     Ok(())
 }
 
-fn row(id: Id, rounds: &[Histogram<u64>]) -> LatencyRow {
+fn row(id: Id, rounds: &[Histogram<u64>], lost_reads: u64) -> LatencyRow {
     let at = |quantile| {
         let nanos = rounds.iter().map(|histogram| histogram.value_at_quantile(quantile) as f64);
         Spread::of(nanos.collect())
@@ -163,6 +165,7 @@ fn row(id: Id, rounds: &[Histogram<u64>]) -> LatencyRow {
     LatencyRow {
         contestant: id.name(),
         is_koel: id.is_koel(),
+        lost_reads,
         nanos: QUANTILES.iter().map(|&(_, quantile)| at(quantile)).collect(),
     }
 }

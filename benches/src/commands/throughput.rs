@@ -64,6 +64,11 @@ pub(super) fn run(settings: &Settings, console: &Console, report: &mut Report) -
                 bench.numbers(&mut entrants)?
             };
             cell.rows = Cell::rows(measured);
+            for (id, entrant) in &mut entrants {
+                let lost_reads = entrant.take_lost_reads();
+                let row = cell.rows.iter_mut().find(|row| row.contestant == id.name());
+                row.into_iter().for_each(|row| row.lost_reads = lost_reads);
+            }
             if settings.tables {
                 console.say(&throughput_table(&cell));
             }

@@ -99,9 +99,10 @@ fn tail_in_words(cell: &LatencyCell) -> String {
     let told = cell.rows.iter().filter_map(|row| {
         let at = |name| QUANTILES.iter().position(|(known, _)| *known == name).and_then(|i| row.nanos.get(i));
         let (tail, longest) = (at("p99.99")?.median, at("max")?.median);
-        Some(format!("{} {} / {}", row.contestant, duration_in_words(tail), duration_in_words(longest)))
+        let (tail, longest) = (duration_in_words(tail), duration_in_words(longest));
+        Some(format!("\n    {:<17} {tail:>7} / {longest:>7}", row.contestant))
     });
-    format!("  {}, p99.99 / max:\n    {}", cell.phase, told.collect::<Vec<_>>().join(", "))
+    format!("  {}, p99.99 / max:{}", cell.phase, told.collect::<String>())
 }
 
 fn bytes_in_words(cell: &MemoryCell) -> String {

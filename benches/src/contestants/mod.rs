@@ -41,6 +41,10 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     /// What the tables call it.
     const NAME: &'static str;
 
+    /// Whether a reader may miss a key that another thread is replacing. A fault, but one to tell and not to stop at:
+    /// such misses are counted, and tables say how many there were.
+    const MAY_MISS_REPLACED: bool = false;
+
     /// What a thread works through; made anew every [`HELD_OPS`] operations.
     type View<'m>: View;
 

@@ -1,4 +1,7 @@
 //! scc::HashIndex.
+//!
+//! A replaced value goes to another slot of the bucket and the old one is marked removed: a reader may look at the one
+//! before, at the other after, and miss a key that was there all the time.
 
 use std::hash::Hash;
 
@@ -15,6 +18,7 @@ where
 
 impl Contestant for SccHashIndex<u64, u64> {
     const NAME: &'static str = "scc::HashIndex";
+    const MAY_MISS_REPLACED: bool = true;
     type View<'m> = &'m Self;
 
     fn with_capacity(capacity: usize) -> Self {

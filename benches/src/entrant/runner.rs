@@ -24,12 +24,13 @@ pub struct Runner<C> {
     map: Option<C>,
     /// What the map holds, if that is known.
     holds: Option<Start>,
+    lost_reads: u64,
 }
 
 impl<C: Contestant> Runner<C> {
     /// Without a map yet.
     pub fn new() -> Self {
-        Runner { map: None, holds: None }
+        Runner { map: None, holds: None, lost_reads: 0 }
     }
 
     /// Makes the map hold `start`; says whether it had to be built for that.
@@ -63,6 +64,7 @@ impl<C: Contestant> Runner<C> {
             }
         }
         drop(view);
+        self.lost_reads += tallies.iter().map(Tally::lost_reads).sum::<u64>();
         self.holds.clone_from(&plan.leaves);
         Ok(())
     }
@@ -77,6 +79,10 @@ impl<C: Contestant> Default for Runner<C> {
 impl<C: Contestant> Entrant for Runner<C> {
     fn name(&self) -> &'static str {
         C::NAME
+    }
+
+    fn take_lost_reads(&mut self) -> u64 {
+        std::mem::take(&mut self.lost_reads)
     }
 
     fn release(&mut self) {
@@ -117,7 +123,7 @@ impl<C: Contestant> Entrant for Runner<C> {
                 plan.threads.len(),
                 |t| warm_up(map, plan, t, warm),
                 |t| {
-                    let mut tally = Tally::default();
+                    let mut tally = Tally::new(C::MAY_MISS_REPLACED);
                     for ops in plan.threads[t].chunks(HELD_OPS) {
                         let view = map.view();
                         ops.iter().for_each(|op| tally.perform(&view, op));
@@ -147,7 +153,7 @@ impl<C: Contestant> Entrant for Runner<C> {
             plan.threads.len(),
             |t| warm_up(map, plan, t, WARM_LOOKUPS),
             |t| {
-                let mut tally = Tally::default();
+                let mut tally = Tally::new(C::MAY_MISS_REPLACED);
                 let mut histogram = new_histogram();
                 for op in &plan.threads[t] {
                     let view = map.view();

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::chart::{self, Bar, Line, escape};
 use super::table::{range, ratio};
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, significant,
-    threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, lost_in_words,
+    significant, threads_in_words,
 };
 use crate::contestants::Id;
 
@@ -80,6 +80,12 @@ fn throughput(html: &mut String, cells: &[Cell]) {
             panel(html, &cell.conditions(), &chart::bars(&bars));
         }
         html.push_str("</div>\n");
+        for cell in &group {
+            let lost = cell.rows.iter().filter_map(|row| lost_in_words(row.contestant, row.lost_reads));
+            for told in lost {
+                add(html, format_args!("<p>{}: {}.</p>\n", escape(&cell.conditions()), escape(&told)));
+            }
+        }
         throughput_details(html, &group);
         html.push_str("</section>\n");
     }

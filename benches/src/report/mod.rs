@@ -83,6 +83,8 @@ pub struct Row {
     pub is_held: bool,
     /// Operations per microsecond, all threads together.
     pub mops: Spread,
+    /// Lookups, in all rounds, that missed a key while another thread replaced it.
+    pub lost_reads: u64,
     /// Its median by that of the best peer.
     pub by_best_peer: Option<f64>,
     /// Its median by papaya's; if it holds its pin, by that of papaya holding one.
@@ -111,6 +113,8 @@ pub struct LatencyRow {
     pub contestant: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
+    /// Lookups, in all rounds, that missed a key while another thread replaced it.
+    pub lost_reads: u64,
     /// Nanoseconds at each of [`QUANTILES`].
     pub nanos: Vec<Spread>,
 }
@@ -169,6 +173,7 @@ impl Cell {
                 contestant: id.name(),
                 is_koel: id.is_koel(),
                 is_held: id.is_held(),
+                lost_reads: 0,
                 by_best_peer: best_peer.map(|peer| mops.median / peer),
                 by_papaya: papaya.map(|papaya| mops.median / papaya),
                 mops,
@@ -251,6 +256,12 @@ impl Destination {
             Err(e) => Err(Error::Input(format!("{}: {e}", self.name))),
         }
     }
+}
+
+/// Tells that a contestant missed keys, if it did.
+pub fn lost_in_words(contestant: &str, lost_reads: u64) -> Option<String> {
+    (lost_reads > 0)
+        .then(|| format!("{contestant} missed keys that were there, in {} lookups", grouped(lost_reads)))
 }
 
 /// `950,000` for 950000.

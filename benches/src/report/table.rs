@@ -5,8 +5,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell as Field, CellAlignment, Table};
 
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, significant,
-    threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, lost_in_words,
+    significant, threads_in_words,
 };
 use crate::contestants::Id;
 use crate::stats::Spread;
@@ -27,7 +27,8 @@ pub fn throughput_table(cell: &Cell) -> String {
         Some(rate) => format!("; machine: {} M random lines/s", significant(rate)),
         None => String::new(),
     };
-    format!("{}{limit}\n{table}\n", cell.title())
+    let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
+    format!("{}{limit}\n{table}\n{lost}", cell.title())
 }
 
 /// All throughput: koel and the best peer, a cell a line.
@@ -87,8 +88,9 @@ pub fn latency_table(cell: &LatencyCell) -> String {
         }
         table.add_row(fields);
     }
+    let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
     format!(
-        "{}: {} keys, {}; the stopwatch's own {} ns are subtracted\n{table}\n",
+        "{}: {} keys, {}; the stopwatch's own {} ns are subtracted\n{table}\n{lost}",
         cell.phase,
         grouped(cell.keys),
         threads_in_words(cell.threads),
@@ -108,6 +110,10 @@ pub fn memory_table(cell: &MemoryCell) -> String {
         ]);
     }
     format!("Memory: {} keys, {}\n{table}\n", grouped(cell.keys), cell.built)
+}
+
+fn lost<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> String {
+    rows.filter_map(|(contestant, reads)| lost_in_words(contestant, reads)).map(|told| told + "\n").collect()
 }
 
 /// `1.25x`, or `-` where there is nothing to compare with.
