@@ -199,6 +199,7 @@ impl<P: Payload> Directory<P> {
 
         let tally = core::mem::take(&mut old.state().tally);
         new[0].state().tally.add(&tally);
+        new[0].state().reserve = core::mem::take(&mut old.state().reserve);
         let retries = old.segment().write().read_retries.swap(0, Ordering::Relaxed);
         new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
         let mine = new.swap_remove((scale(prefix, entries) - first) as usize);

@@ -15,7 +15,7 @@ use crate::sync::{AtomicU64, MutexGuard, Ordering, step};
 /// A segment and its lock.
 pub(crate) struct Locked<'a, P: Payload> {
     segment: &'a Segment<P>,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, State<P>>,
 }
 
 /// An occupied slot, in a bucket or in the overflow. True as long as the lock is held and nothing is put or removed.
@@ -48,12 +48,12 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 
     /// What the lock guards beside the table.
-    pub(crate) fn state(&mut self) -> &mut State {
+    pub(crate) fn state(&mut self) -> &mut State<P> {
         &mut self.state
     }
 
     /// What the lock guards beside the table, to look at.
-    pub(crate) fn state_ref(&self) -> &State {
+    pub(crate) fn state_ref(&self) -> &State<P> {
         &self.state
     }
 

@@ -37,6 +37,7 @@ pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Writing};
 pub(crate) use growth::{NoRoom, Retired};
 pub(crate) use locked::Found;
+pub(crate) use memory::{Meter, advise_huge_pages};
 pub(crate) use payload::{Inline, Pointer};
 pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};

@@ -24,6 +24,8 @@ pub(crate) unsafe trait Payload: Sized {
     type Word: Word;
     /// A slot's content, copied out of it.
     type Item: Copy;
+    /// What a front end keeps under each segment's lock for items to come; a segment's successor inherits it.
+    type Reserve: Default;
 
     /// How many words a slot is.
     const WORDS: usize;
@@ -61,12 +63,13 @@ pub(crate) unsafe trait Payload: Sized {
 
 /// A slot that points to an entry.
 #[derive(Debug)]
-pub(crate) struct Pointer<E>(PhantomData<*mut E>);
+pub(crate) struct Pointer<E, R>(PhantomData<(*mut E, R)>);
 
 // SAFETY: one word, null when empty.
-unsafe impl<E> Payload for Pointer<E> {
+unsafe impl<E, R: Default> Payload for Pointer<E, R> {
     type Word = AtomicPtr<E>;
     type Item = NonNull<E>;
+    type Reserve = R;
     const WORDS: usize = 1;
     const NULLABLE: bool = true;
     const REPLACED_WORDS: usize = 1;
@@ -120,6 +123,7 @@ impl<K: Pod, V: Pod> Inline<K, V> {
 unsafe impl<K: Pod, V: Pod> Payload for Inline<K, V> {
     type Word = AtomicU64;
     type Item = (K, V);
+    type Reserve = ();
     const WORDS: usize = (size_of::<K>() + size_of::<V>()).div_ceil(8);
     const NULLABLE: bool = false;
     const REPLACED_WORDS: usize = Self::VALUE_WORDS.end - Self::VALUE_WORDS.start;

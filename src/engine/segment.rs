@@ -24,8 +24,7 @@ use crate::hash::Place;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, step};
 
 /// What the holder of a segment's lock may change beside the buckets.
-#[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct State<P: Payload> {
     /// The segment covers the prefixes that a directory of `base << level` entries maps to entry `index`.
     pub(crate) index: u32,
     /// See `index`.
@@ -34,6 +33,8 @@ pub(crate) struct State {
     pub(crate) overflow_len: usize,
     /// What happened here, and in the segments this one came from.
     pub(crate) tally: Tally,
+    /// What the front end keeps here.
+    pub(crate) reserve: P::Reserve,
 }
 
 /// One table. Constructed in place; see the diagram above.
@@ -44,14 +45,13 @@ pub(crate) struct Segment<P: Payload> {
     stripe_mask: u32,
     overflow: Overflow<P>,
     undo: *const Undo<P>,
-    write: CachePadded<Write>,
+    write: CachePadded<Write<P>>,
     block: Block,
 }
 
 /// The lock and what only writers touch: kept off the lines that readers need.
-#[derive(Debug)]
-pub(crate) struct Write {
-    pub(crate) state: Mutex<State>,
+pub(crate) struct Write<P: Payload> {
+    pub(crate) state: Mutex<State<P>>,
     /// Items in the buckets and in the overflow. Stored under the lock.
     pub(crate) len: AtomicUsize,
     /// How often a reader had to read again.
@@ -125,7 +125,13 @@ impl<P: Payload> Segment<P> {
                 overflow: Overflow::new(),
                 undo,
                 write: CachePadded::new(Write {
-                    state: Mutex::new(State::default()),
+                    state: Mutex::new(State {
+                        index: 0,
+                        level: 0,
+                        overflow_len: 0,
+                        tally: Tally::default(),
+                        reserve: P::Reserve::default(),
+                    }),
                     len: AtomicUsize::new(0),
                     read_retries: AtomicU64::new(0),
                 }),
@@ -164,7 +170,7 @@ impl<P: Payload> Segment<P> {
 
     /// The lock and the writers' part.
     #[inline(always)]
-    pub(crate) fn write(&self) -> &Write {
+    pub(crate) fn write(&self) -> &Write<P> {
         &self.write
     }
 

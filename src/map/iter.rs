@@ -5,11 +5,11 @@ use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use super::table::{Entry, OwnedEntry, Table};
-use crate::engine::{Directory, Pointer};
+use super::table::{Entry, OwnedEntry, Slots, Table};
+use crate::engine::Directory;
 use crate::reclaim::Guard;
 
-type Entries<K, V> = Directory<Pointer<Entry<K, V>>>;
+type Entries<K, V> = Directory<Slots<K, V>>;
 
 /// The state of a walk: entries of the current segment, and where the next one begins.
 struct Walk<K, V> {

@@ -9,6 +9,7 @@
 //! | `builder` | options of both |
 //! | `outcome` | what operations take and return beside values |
 //! | `table` | a map's memory: directory, entries, collector |
+//! | `slab` | the entries' memory |
 //! | `serde`, `rayon` | the features of these names |
 
 mod builder;
@@ -23,6 +24,7 @@ mod pinned_write;
 mod rayon;
 #[cfg(feature = "serde")]
 mod serde;
+mod slab;
 mod table;
 
 pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};

@@ -1,7 +1,6 @@
 //! [`Pinned`], the writing half.
 //!
-//! Every operation makes its new entry first, then locks and finds, then commits by one call of the engine, then
-//! unlocks, and only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation
+//! Every operation locks and finds, then makes its new entry, then commits by one call of the engine, then unlocks, and only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation
 //! runs under the lock, and whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
@@ -9,9 +8,9 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
-use super::table::{Entry, OwnedEntry};
+use super::table::{Entry, OwnedEntry, Slots};
 use super::{Compute, Full, Occupied, Operation, Pinned};
-use crate::engine::{Directory, Found, NoRoom, Pointer, Writing};
+use crate::engine::{Directory, Found, NoRoom, Writing};
 use crate::hash::Digest;
 use crate::reclaim::Guard;
 
@@ -19,11 +18,11 @@ use crate::reclaim::Guard;
 const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
                     `checked_insert` hands back what does not fit";
 
-type Slot<K, V> = Found<Pointer<Entry<K, V>>>;
+type Slot<K, V> = Found<Slots<K, V>>;
 
 /// A locked segment, and where a key is in it.
 struct Place<'p, K, V> {
-    writing: Writing<'p, Pointer<Entry<K, V>>>,
+    writing: Writing<'p, Slots<K, V>>,
     digest: Digest,
     found: Option<Slot<K, V>>,
 }
@@ -35,7 +34,7 @@ impl<K, V> Place<'_, K, V> {
 }
 
 impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
-    fn directory(&self) -> &Directory<Pointer<Entry<K, V>>> {
+    fn directory(&self) -> &Directory<Slots<K, V>> {
         &self.map.table.directory
     }
 
@@ -48,6 +47,29 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     unsafe fn retire(&self, entry: NonNull<Entry<K, V>>) {
         // SAFETY: the caller's: the table does not lead to it any more, and nobody else retires it [I6].
         unsafe { self.guard.retire(entry.as_ptr()) };
+    }
+
+    /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
+    #[inline]
+    fn make(&self, place: &mut Place<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
+        OwnedEntry::new(&self.map.table.slab, &mut place.writing.locked.state().reserve, key, value)
+    }
+
+    fn must_make<'p>(
+        &self,
+        mut place: Place<'p, K, V>,
+        key: K,
+        value: V,
+    ) -> (Place<'p, K, V>, OwnedEntry<K, V>) {
+        match self.make(&mut place, key, value) {
+            Ok(new) => (place, new),
+            Err(pair) => {
+                // Unlocked before the user's drops run.
+                drop(place);
+                drop(pair);
+                panic!("{FULL}")
+            }
+        }
     }
 
     /// Empties a slot and gives its entry up.
@@ -131,8 +153,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert!(!pin.contains_key(&full.key) && map.len() >= 2);
     /// ```
     pub fn checked_insert(&self, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
-        let new = OwnedEntry::new(key, value);
-        let place = self.place(&new.key);
+        let mut place = self.place(&key);
+        let new = match self.make(&mut place, key, value) {
+            Ok(new) => new,
+            Err((key, value)) => return Err(Full { key, value }),
+        };
         match place.found {
             Some(found) => Ok(Some(&self.swap(place, found, new).value)),
             None => match self.add(place, new) {
@@ -172,7 +197,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     fn must_add(&self, place: Place<'_, K, V>, key: K, value: V) -> &Entry<K, V> {
-        self.add(place, OwnedEntry::new(key, value)).unwrap_or_else(|_| panic!("{FULL}"))
+        let (place, new) = self.must_make(place, key, value);
+        self.add(place, new).unwrap_or_else(|_| panic!("{FULL}"))
     }
 
     /// The value of a key, after inserting `value` if it was absent.
@@ -241,7 +267,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         key: K,
         value: V,
     ) -> (&Entry<K, V>, &Entry<K, V>) {
-        let new = OwnedEntry::new(key, value);
+        let (place, new) = self.must_make(place, key, value);
         let pointer = new.pointer();
         (self.swap(place, found, new), self.entry(pointer))
     }

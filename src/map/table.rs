@@ -7,12 +7,17 @@ use core::any::Any;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
+use super::slab::{Magazine, Slab};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape};
 use crate::reclaim::{Collector, Guard, Retire};
 use crate::sync::Watch;
 
-/// Key and value, in an allocation of their own.
+/// What a map's slots hold: pointers to entries, and under each segment's lock some memory for further ones.
+pub(super) type Slots<K, V> = Pointer<Entry<K, V>, Magazine>;
+
+/// Key and value, in a piece of the map's slab.
 #[derive(Debug)]
 pub(super) struct Entry<K, V> {
     pub(super) key: K,
@@ -44,8 +49,10 @@ impl<K, V> Entry<K, V> {
 
 impl<K, V> Retire for Entry<K, V> {
     unsafe fn free(this: *mut Self) {
-        // SAFETY: the caller's; every entry comes from a box.
-        drop(unsafe { Box::from_raw(this) });
+        // SAFETY: never null: it was in the table.
+        let this = unsafe { NonNull::new_unchecked(this) };
+        // SAFETY: the caller's.
+        drop(unsafe { OwnedEntry::from_raw(this) });
     }
 
     #[cfg(loom)]
@@ -59,17 +66,25 @@ impl<K, V> Retire for Entry<K, V> {
 pub(super) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
 
 impl<K, V> OwnedEntry<K, V> {
+    /// An entry in a piece from the magazine of a locked segment. Hands key and value back if there is no memory.
     #[inline]
-    pub(super) fn new(key: K, value: V) -> Self {
-        let entry = Box::new(Entry { key, value, watch: Watch::default() });
-        OwnedEntry(NonNull::from(Box::leak(entry)))
+    pub(super) fn new(
+        slab: &EntrySlab<K, V>,
+        magazine: &mut Magazine,
+        key: K,
+        value: V,
+    ) -> Result<Self, (K, V)> {
+        let Some(piece) = slab.allocate(magazine) else { return Err((key, value)) };
+        // SAFETY: memory for an entry, ours.
+        unsafe { piece.write(Entry { key, value, watch: Watch::default() }) };
+        Ok(OwnedEntry(piece))
     }
 
     /// Takes over an entry.
     ///
     /// # Safety
     ///
-    /// Nobody else will reach or free it.
+    /// Nobody else will reach or free it, and its slab outlives it.
     pub(super) unsafe fn from_raw(entry: NonNull<Entry<K, V>>) -> Self {
         OwnedEntry(entry)
     }
@@ -88,35 +103,42 @@ impl<K, V> OwnedEntry<K, V> {
 
     /// Key and value back.
     pub(super) fn into_pair(self) -> (K, V) {
-        // SAFETY: from a box, and ours.
-        let entry = unsafe { Box::from_raw(self.0.as_ptr()) };
+        // SAFETY: ours: moved out, and then only the memory is given back.
+        let entry = unsafe { self.0.read() };
+        drop(Piece(self.0));
         core::mem::forget(self);
         (entry.key, entry.value)
     }
 }
 
-impl<K, V> core::ops::Deref for OwnedEntry<K, V> {
-    type Target = Entry<K, V>;
-
-    #[inline]
-    fn deref(&self) -> &Entry<K, V> {
-        // SAFETY: ours, and alive.
-        unsafe { self.0.as_ref() }
-    }
-}
-
 impl<K, V> Drop for OwnedEntry<K, V> {
     fn drop(&mut self) {
-        // SAFETY: from a box, and ours.
-        unsafe { Entry::free(self.0.as_ptr()) };
+        // Given back even if the user's drop panics.
+        let _piece = Piece(self.0);
+        // SAFETY: ours, and initialized.
+        unsafe { self.0.drop_in_place() };
     }
 }
+
+/// The memory of an entry whose content has gone.
+struct Piece<K, V>(NonNull<Entry<K, V>>);
+
+impl<K, V> Drop for Piece<K, V> {
+    fn drop(&mut self) {
+        // SAFETY: from the slab of the entry's map, which lives as long as there are entries.
+        unsafe { EntrySlab::free(self.0) };
+    }
+}
+
+/// Where a map's entries are.
+pub(super) type EntrySlab<K, V> = Slab<Entry<K, V>>;
 
 /// A directory and the entries it points to.
 pub(super) struct Table<K, V> {
-    // Dropped in this order: what is retired is freed before the directory.
+    // Dropped in this order: what is retired is freed before the directory, and all entries before their memory.
     pub(super) collector: Collector,
-    pub(super) directory: Directory<Pointer<Entry<K, V>>>,
+    pub(super) directory: Directory<Slots<K, V>>,
+    pub(super) slab: Arc<EntrySlab<K, V>>,
     /// Entries are shared and dropped by whichever thread reclaims them; and a table of `K` is no table of a subtype.
     entries: PhantomData<*mut Entry<K, V>>,
 }
@@ -129,13 +151,14 @@ unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Table<K, V> {}
 impl<K, V> Table<K, V> {
     pub(super) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
-        Ok(Table { collector: Collector::default(), directory, entries: PhantomData })
+        let slab = Slab::new(shape.huge_pages);
+        Ok(Table { collector: Collector::default(), directory, slab, entries: PhantomData })
     }
 
     /// Bytes from the allocator: the tables and the entries in them.
     pub(super) fn memory_usage(&self) -> usize {
         let _guard = self.collector.enter();
-        self.directory.memory_usage() + self.directory.len() * size_of::<Entry<K, V>>()
+        self.directory.memory_usage() + self.slab.memory_usage(self.directory.len())
     }
 
     /// Frees segments and directories that are no longer in use as soon as no late reader can be at them.
@@ -150,7 +173,7 @@ impl<K, V> Table<K, V> {
 
 /// Tables on their way out.
 struct RetiredTables<K, V> {
-    tables: Option<Retired<Pointer<Entry<K, V>>>>,
+    tables: Option<Retired<Slots<K, V>>>,
 }
 
 impl<K, V> Retire for RetiredTables<K, V> {
