@@ -79,7 +79,9 @@ fn in_growth<M: Words>() {
             walks_see_all_once(&map, 2, |round| {
                 // Not for ever: a map that is only grown takes ever longer to walk over.
                 if round < 200 {
-                    (0..200).for_each(|i| assert!(map.insert(PRESENT + round * 200 + i, PRESENT + round * 200 + i).is_none()));
+                    (0..200).for_each(|i| {
+                        assert!(map.insert(PRESENT + round * 200 + i, PRESENT + round * 200 + i).is_none())
+                    });
                 }
             });
         }
@@ -173,7 +175,11 @@ fn retain_beside_writers<M: Words>() {
                         let value = map.update_or_insert(key, |_| even, even);
                         assert_eq!(value, even);
                     }
-                    assert_eq!((0..500).find(|key| map.get(key) != Some(even)), None, "retain removed a replaced value");
+                    assert_eq!(
+                        (0..500).find(|key| map.get(key) != Some(even)),
+                        None,
+                        "retain removed a replaced value"
+                    );
                 }
             }
         });

@@ -59,7 +59,11 @@ const ENTRIES: u64 = 80_000;
 fn assert_agrees<M: AnyMap>(what: &str, map: &M, before: isize) {
     let (claimed, real) = (map.memory_usage() as isize, allocated() - before);
     let error = (claimed - real).abs();
-    assert!(error <= real / 50 + SLACK / 2, "{} {what}: memory_usage is {claimed}, allocated are {real}", M::NAME);
+    assert!(
+        error <= real / 50 + SLACK / 2,
+        "{} {what}: memory_usage is {claimed}, allocated are {real}",
+        M::NAME
+    );
 }
 
 fn configs() -> Vec<(&'static str, Config)> {

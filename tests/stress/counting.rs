@@ -57,7 +57,11 @@ fn once<M: Words>() {
                     made[key as usize].fetch_add(1, Ordering::Relaxed);
                     thread as u64
                 });
-                assert_eq!(map.get_or_insert_with(key, || unreachable!()), value, "all see the one that was made");
+                assert_eq!(
+                    map.get_or_insert_with(key, || unreachable!()),
+                    value,
+                    "all see the one that was made"
+                );
             }
         });
         assert!(made.iter().all(|times| times.load(Ordering::Relaxed) == 1));
@@ -73,10 +77,13 @@ fn one_winner<M: Words>() {
             let won = |key: u64| match key % 3 {
                 0 => map.try_insert(key, thread as u64).is_ok(),
                 1 => map.insert(key, thread as u64).is_none(),
-                _ => matches!(map.compute(key, |old| match old {
-                    None => Operation::Insert(thread as u64),
-                    Some(_) => Operation::Abort(()),
-                }), Compute::Inserted(..)),
+                _ => matches!(
+                    map.compute(key, |old| match old {
+                        None => Operation::Insert(thread as u64),
+                        Some(_) => Operation::Abort(()),
+                    }),
+                    Compute::Inserted(..)
+                ),
             };
             (0..KEYS).filter(|key| won(*key)).count()
         });

@@ -36,8 +36,14 @@ fn look_up<M: Words>(map: &M, held: u64, rounds: usize, writers: &AtomicUsize, s
         }
         let keys: Vec<u64> = (0..1 + rng.below(100)).map(|_| rng.below(held)).collect();
         let values = map.get_many(&keys);
-        assert!(keys.iter().zip(&values).all(|(key, value)| *value == Some(key ^ MARK)), "get_many: {keys:?} {values:?}");
-        assert!(map.contains_many(&keys).into_iter().all(|found| found), "contains_many missed one of {keys:?}");
+        assert!(
+            keys.iter().zip(&values).all(|(key, value)| *value == Some(key ^ MARK)),
+            "get_many: {keys:?} {values:?}"
+        );
+        assert!(
+            map.contains_many(&keys).into_iter().all(|found| found),
+            "contains_many missed one of {keys:?}"
+        );
     }
 }
 
@@ -66,7 +72,8 @@ fn at_95_percent<M: Words>() {
         let held = ENTRIES as u64 / 2;
         misses_nothing(&map, held, 10_000, |rng| {
             // Filled to the brim, which is beyond the capacity; then one out, one in.
-            let mut present: Vec<u64> = (held..).take_while(|key| map.checked_insert(*key, key ^ MARK).is_ok()).collect();
+            let mut present: Vec<u64> =
+                (held..).take_while(|key| map.checked_insert(*key, key ^ MARK).is_ok()).collect();
             for new in 1_000_000..1_000_000 + 15_000_u64 {
                 let at = rng.below(present.len() as u64) as usize;
                 assert_eq!(map.remove(&present[at]), Some(present[at] ^ MARK));
@@ -164,13 +171,19 @@ fn while_cleared<M: Words>() {
             for round in 0..150 {
                 if thread == 0 {
                     (0..200).for_each(|key| assert_eq!(map.insert(key, key ^ MARK), None));
-                    if round % 2 == 0 { map.clear() } else { drop(map.drain(usize::MAX)) }
+                    if round % 2 == 0 {
+                        map.clear()
+                    } else {
+                        drop(map.drain(usize::MAX))
+                    }
                     assert!(map.is_empty());
                 } else {
                     (0..200).for_each(|key| assert!(map.get(&key).is_none_or(|value| value == key ^ MARK)));
                     let keys: Vec<u64> = (0..200).collect();
                     let values = map.get_many(&keys);
-                    assert!((0..).zip(values).all(|(key, value)| value.is_none_or(|value| value == key ^ MARK)));
+                    assert!(
+                        (0..).zip(values).all(|(key, value)| value.is_none_or(|value| value == key ^ MARK))
+                    );
                 }
             }
         });

@@ -1,0 +1,204 @@
+//! The promises of the code's style, kept by a machine: citations lead somewhere, imports point downward, unsafe code is
+//! argued, files and functions are short.
+
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use source::{Source, root, sources};
+
+/// Engine files, highest first, as the table in `src/engine/mod.rs` lists them; the files of one row know nothing of
+/// one another.
+fn engine_rows() -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(root().join("src/engine/mod.rs")).expect("the engine");
+    let rows = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | `"))
+        .filter_map(|line| line.split(" | ").next());
+    let names = |row: &str| row.split(',').map(|name| name.trim().trim_matches('`').to_owned()).collect();
+    rows.map(names).collect()
+}
+
+#[test]
+fn every_citation_leads_to_the_design_and_every_definition_is_cited() {
+    let design = std::fs::read_to_string(root().join("docs/design.md")).expect("docs/design.md");
+    let defined: BTreeSet<String> = design
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("- **["))
+        .filter_map(|line| line.split("]**").next().map(str::to_owned))
+        .collect();
+    let mut cited = BTreeMap::new();
+    for source in sources("src") {
+        for (number, line) in source.lines() {
+            for label in citations(line) {
+                cited.entry(label).or_insert_with(|| format!("{}:{number}", source.name));
+            }
+        }
+    }
+    assert!(defined.len() > 10 && cited.len() > 10, "{defined:?} {cited:?}");
+    for (label, at) in &cited {
+        assert!(defined.contains(label), "{at} cites [{label}], which docs/design.md does not define");
+    }
+    for label in &defined {
+        assert!(cited.contains_key(label), "docs/design.md defines [{label}], which nothing in src cites");
+    }
+    for label in citations(&design) {
+        assert!(defined.contains(&label), "docs/design.md cites [{label}] and does not define it");
+    }
+}
+
+/// `[I3]` and `[R2]..[R4]`, with what lies between.
+fn citations(text: &str) -> Vec<String> {
+    let mut labels = Vec::new();
+    for (at, _) in text.match_indices('[') {
+        let Some((label, rest)) = text[at + 1..].split_once(']') else { continue };
+        let Some((letter, number)) = parse(label) else { continue };
+        let last =
+            rest.strip_prefix("..[").and_then(|rest| rest.split_once(']')).and_then(|(last, _)| parse(last));
+        for number in number..=last.map_or(number, |(_, last)| last) {
+            labels.push(format!("{letter}{number}"));
+        }
+    }
+    labels
+}
+
+fn parse(label: &str) -> Option<(char, u32)> {
+    let letter = label.chars().next().filter(|letter| "IRWG".contains(*letter))?;
+    Some((letter, label[1..].parse().ok()?))
+}
+
+#[test]
+fn imports_of_the_engine_point_downward() {
+    let rows = engine_rows();
+    let row_of = |name: &str| rows.iter().position(|row| row.iter().any(|other| other == name));
+    for source in sources("src/engine") {
+        let name = source.stem();
+        if name == "mod" {
+            continue;
+        }
+        let row = row_of(&name).unwrap_or_else(|| panic!("{name} is not in the table of src/engine/mod.rs"));
+        for (number, line) in source.code() {
+            let at = format!("{}:{number}: {}", source.name, line.trim());
+            assert!(!line.contains("crate::map"), "the engine imports a map: {at}");
+            assert!(!line.contains("crate::engine"), "a path around the table: {at}");
+            for other in rows.iter().flatten().filter(|other| line.contains(&format!("super::{other}"))) {
+                assert!(row_of(other) > Some(row), "an import that points upward or sideways: {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn modules_of_the_engine_are_all_in_its_table() {
+    let files: BTreeSet<String> =
+        sources("src/engine").iter().map(Source::stem).filter(|name| name != "mod").collect();
+    let table: BTreeSet<String> = engine_rows().into_iter().flatten().collect();
+    assert_eq!(files, table);
+}
+
+#[test]
+fn atomics_come_from_one_file_and_reclamation_from_another() {
+    for source in sources("src") {
+        for (number, line) in source.code() {
+            let at = format!("{}:{number}: {}", source.name, line.trim());
+            if source.name != "src/sync.rs" {
+                assert!(!line.contains("sync::atomic") || line.contains("crate::sync"), "atomics: {at}");
+                assert!(!line.contains("loom::"), "loom: {at}");
+                assert!(!line.contains("parking_lot"), "locks: {at}");
+            }
+            if source.name != "src/reclaim.rs" {
+                assert!(!line.contains("seize::"), "seize: {at}");
+            }
+            if source.name == "src/hash.rs" {
+                assert!(!line.contains("crate::"), "hash.rs is pure: {at}");
+            }
+            let map = source.name.starts_with("src/map/");
+            assert!(
+                map || source.name == "src/lib.rs" || !line.contains("crate::map"),
+                "maps are on top: {at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_argued() {
+    for source in sources("src").into_iter().chain(sources("tests")) {
+        let lines: Vec<(usize, &str)> = source.lines().collect();
+        for (i, (number, line)) in lines.iter().enumerate() {
+            if !source::strip(line).contains("unsafe {")
+                && !source::strip(line).trim_start().starts_with("unsafe impl")
+            {
+                continue;
+            }
+            // In the comment above, perhaps with the beginning of the statement between.
+            let above = lines[i.saturating_sub(6)..=i].iter().any(|(_, line)| line.contains("// SAFETY:"));
+            assert!(above, "{}:{number}: unsafe without SAFETY: {}", source.name, line.trim());
+        }
+    }
+}
+
+#[test]
+fn files_are_short() {
+    for (folder, most) in [("src", 800), ("tests", 400), ("loom-tests", 400)] {
+        for source in sources(folder) {
+            let lines = source.lines().count();
+            assert!(lines <= most, "{} has {lines} lines, {most} are the most", source.name);
+        }
+    }
+}
+
+#[test]
+fn functions_are_short() {
+    for source in sources("src").into_iter().chain(sources("tests")) {
+        for (name, number, lines) in source.functions() {
+            assert!(lines <= 70, "{}:{number}: {name} has {lines} lines, 70 are the most", source.name);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_to_be_done() {
+    let marks = ["TODO", "FIXME", "XXX", "todo!", "unimplemented!", "dbg!"];
+    for source in sources("src") {
+        for (number, line) in source.lines() {
+            let found = marks.iter().find(|mark| line.contains(**mark));
+            assert_eq!(found, None, "{}:{number}: {}", source.name, line.trim());
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    for source in sources("src").into_iter().chain(sources("tests")) {
+        assert!(source.text.starts_with("//! "), "{} does not begin with its documentation", source.name);
+    }
+}
+
+#[test]
+fn an_allowance_has_its_reason() {
+    for source in sources("src") {
+        for (number, line) in source.code() {
+            let allows = line.contains("allow(") || line.contains("expect(") && line.contains("#[");
+            let next = source.text.lines().skip(number - 1).take(3).any(|line| line.contains("reason ="));
+            assert!(
+                !allows || next,
+                "{}:{number}: an allowance without a reason: {}",
+                source.name,
+                line.trim()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_checks_see_what_they_look_for() {
+    assert_eq!(citations("[R2]..[R4] and [I1], not [x] or [I] or a[3]"), ["R2", "R3", "R4", "R4", "I1"]);
+    assert!(engine_rows().len() > 8 && sources("src").len() > 20);
+    let text = "//! a\nfn short() {\n    \"}\";\n}\n\n/// doc {\nfn other(\n    a: u8,\n) -> u8 {\n    { a }\n}\nfn none();\n";
+    let source = Source { name: "x.rs".into(), text: text.into() };
+    let functions: Vec<_> = source.functions();
+    assert_eq!(functions, [("short".to_owned(), 2, 3), ("other".to_owned(), 7, 5)]);
+    assert_eq!(source::strip("let a = \"// {\"; // unsafe {"), "let a = \"\"; ");
+    assert_eq!(source::strip("b'{', '\\'', 'x"), "b'', '', 'x");
+}

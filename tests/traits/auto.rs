@@ -1,0 +1,118 @@
+//! Send and Sync, decided at compile time. An unconditional one would let data races into safe code.
+
+use core::cell::Cell;
+use core::error::Error;
+use core::fmt::Debug;
+use std::rc::Rc;
+
+use koel::{
+    Builder, CapacityError, Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys,
+    InlineMap, InlineMapKind, InlineValues, IntoIter, Iter, Keys, LocalGuard, Occupied, Operation,
+    OwnedGuard, Pinned, PinnedOwned, Stats, Values,
+};
+
+/// Does not compile unless the type implements all the traits.
+macro_rules! assert_is {
+    ($type:ty: $($bound:tt)+) => {
+        const _: fn() = || {
+            fn check<T: ?Sized + $($bound)+>() {}
+            check::<$type>();
+        };
+    };
+}
+
+/// Does not compile if the type implements the trait: then `Test::<_>` has two candidates.
+macro_rules! assert_is_not {
+    ($type:ty: $bound:path) => {
+        const _: fn() = || {
+            struct Implements;
+            trait Test<T> {
+                fn test() {}
+            }
+            impl<T: ?Sized> Test<()> for T {}
+            impl<T: ?Sized + $bound> Test<Implements> for T {}
+            <$type as Test<_>>::test()
+        };
+    };
+}
+
+assert_is!(HashMap<u64, String>: Send + Sync + Debug + Clone + PartialEq + Eq + Default);
+assert_is!(InlineMap<u64, u64>: Send + Sync + Debug + Clone + PartialEq + Eq + Default);
+assert_is!(IntoIter<u64, String>: Send + Sync + Debug + ExactSizeIterator + core::iter::FusedIterator);
+assert_is!(InlineIter<'static, u64, u64>: Send + Sync + Debug + core::iter::FusedIterator);
+assert_is!(InlineDrain<'static, u64, u64>: Send + Sync + Debug);
+assert_is!(InlineKeys<'static, u64, u64>: Send + Debug);
+assert_is!(InlineValues<'static, u64, u64>: Send + Debug);
+assert_is!(Iter<'static, u64, u64>: Debug + core::iter::FusedIterator);
+assert_is!(Keys<'static, u64, u64>: Debug);
+assert_is!(Values<'static, u64, u64>: Debug);
+assert_is!(Drain<'static, u64, u64, LocalGuard<'static>>: Debug);
+assert_is!(PinnedOwned<'static, u64, String>: Send + Sync + Debug);
+assert_is!(OwnedGuard<'static>: Send + Sync + Debug);
+assert_is!(LocalGuard<'static>: Debug);
+assert_is!(Stats: Send + Sync + Debug + Clone + Default + PartialEq + Eq + Unpin);
+assert_is!(CapacityError: Error + Send + Sync + Clone + Copy + PartialEq + Eq);
+assert_is!(Full<u64, String>: Error + Send + Sync + Clone + PartialEq);
+// Whatever key and value are.
+assert_is!(Full<NotDebug, NotDebug>: Error + Debug + Send + Sync);
+assert_is!(Occupied<u64, u64>: Error + Debug + Clone + Copy + PartialEq + Send + Sync);
+assert_is!(Operation<u64, ()>: Debug + Clone + Copy + PartialEq);
+assert_is!(Compute<u64, u64, ()>: Debug + Clone + Copy + PartialEq);
+assert_is!(Builder<HashMapKind<u64, String>, ahash::RandomState>: Send + Sync + Debug);
+assert_is!(Builder<InlineMapKind<u64, u64>, ahash::RandomState>: Send + Sync + Debug);
+assert_is!(HashMap<u64, u64>: Unpin);
+
+struct NotDebug;
+
+// Entries are dropped by any thread and shared by all.
+assert_is_not!(HashMap<u64, Rc<u64>>: Send);
+assert_is_not!(HashMap<Rc<u64>, u64>: Send);
+assert_is_not!(HashMap<u64, Rc<u64>>: Sync);
+assert_is!(HashMap<u64, Cell<u64>>: Send);
+assert_is_not!(HashMap<u64, Cell<u64>>: Sync);
+// Insertion through a shared map sends the value to whoever drops it: a guard that must stay on its thread must not.
+assert_is_not!(HashMap<u64, std::sync::MutexGuard<'static, u64>>: Sync);
+assert_is_not!(HashMap<u64, u64, NotShared>: Sync);
+assert_is_not!(InlineMap<u64, u64, NotShared>: Sync);
+assert_is_not!(InlineMap<u64, NotSent>: Send);
+assert_is_not!(InlineMap<u64, NotSent>: Sync);
+assert_is_not!(InlineIter<'static, u64, NotSent>: Send);
+
+// A pin belongs to its thread, unless it is an owned one; and then its map must be shareable.
+assert_is_not!(Pinned<'static, u64, u64>: Send);
+assert_is_not!(Pinned<'static, u64, u64>: Sync);
+assert_is_not!(PinnedOwned<'static, u64, Cell<u64>>: Send);
+assert_is_not!(LocalGuard<'static>: Send);
+assert_is_not!(LocalGuard<'static>: Sync);
+assert_is_not!(IntoIter<u64, Rc<u64>>: Send);
+assert_is_not!(IntoIter<u64, Cell<u64>>: Sync);
+assert_is_not!(Drain<'static, u64, Rc<u64>, LocalGuard<'static>>: Send);
+assert_is_not!(Iter<'static, u64, Rc<u64>>: Send);
+assert_is_not!(Iter<'static, u64, Cell<u64>>: Send);
+
+/// A hash function that cannot be shared.
+struct NotShared(#[expect(dead_code, reason = "what counts is its type")] Cell<u64>);
+
+/// Plain data that must stay on its thread.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct NotSent {
+    _number: u64,
+    _thread: core::marker::PhantomData<*mut ()>,
+}
+
+// SAFETY: a number.
+unsafe impl bytemuck::Zeroable for NotSent {}
+// SAFETY: a number.
+unsafe impl bytemuck::Pod for NotSent {}
+
+/// Values of one lifetime are no values of a longer one.
+#[test]
+fn a_map_of_borrowed_values_holds_them() {
+    let text = String::from("borrowed");
+    let map: HashMap<&str, &str> = HashMap::new();
+    map.pin().insert(&text, &text);
+    assert_eq!(map.pin().get("borrowed"), Some(&"borrowed"));
+    drop(map);
+    drop(text);
+}

@@ -1,0 +1,10 @@
+//! The traits that maps and their parts implement, and those they must not.
+
+mod auto;
+#[path = "../common/mod.rs"]
+mod common;
+#[cfg(feature = "rayon")]
+mod rayon;
+#[cfg(feature = "serde")]
+mod serde;
+mod values;

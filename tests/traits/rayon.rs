@@ -1,0 +1,79 @@
+//! Parallel walks see what the others see, and parallel collections lose nothing.
+
+use std::collections::HashSet;
+
+use koel::{HashMap, InlineMap};
+use rayon::prelude::*;
+
+use crate::common::{AnyMap, Config, growing_configs, seeded};
+
+#[test]
+fn a_parallel_walk_sees_every_entry_once() {
+    for config in growing_configs().into_iter().chain([Config::fixed(30_000)]) {
+        for entries in [0, 1, 100, 30_000] {
+            let map: HashMap<u64, u64, _> = AnyMap::build(config, seeded(1));
+            let inline: InlineMap<u64, u64, _> = AnyMap::build(config, seeded(2));
+            map.pin().extend((0..entries).map(|n| (n, !n)));
+            inline.extend((0..entries).map(|n| (n, !n)));
+            let seen: Vec<u64> = map.pin().par_iter().map(|(key, value)| *key & !(*value ^ !*key)).collect();
+            assert_eq!(
+                (seen.len() as u64, seen.into_iter().collect::<HashSet<_>>().len() as u64),
+                (entries, entries)
+            );
+            let seen: Vec<u64> = inline.par_iter().map(|(key, value)| key & !(value ^ !key)).collect();
+            assert_eq!(
+                (seen.len() as u64, seen.into_iter().collect::<HashSet<_>>().len() as u64),
+                (entries, entries)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_parallel_walk_sees_what_is_present_throughout_in_growth() {
+    for round in 0..10 {
+        let map: HashMap<u64, u64> = (0..2000).map(|n| (n, n)).collect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..20_000 {
+                    map.pin().insert(10_000 + n, n);
+                }
+                if round % 2 == 0 {
+                    map.pin().retain(|key, _| *key < 2000);
+                    map.shrink_to_fit();
+                }
+            });
+            for _ in 0..3 {
+                let pin = map.pin_owned();
+                let seen: Vec<u64> = pin.par_iter().map(|(key, _)| *key).filter(|key| *key < 2000).collect();
+                assert_eq!((seen.len(), seen.into_iter().collect::<HashSet<_>>().len()), (2000, 2000));
+            }
+        });
+    }
+}
+
+#[test]
+fn parallel_collections_lose_nothing() {
+    let map: HashMap<u64, String> = (0..50_000_u64).into_par_iter().map(|n| (n, n.to_string())).collect();
+    assert!(map.len() == 50_000 && (0..50_000).all(|n| map.pin()[&n] == n.to_string()));
+    let mut inline: InlineMap<u64, u64> = (0..50_000_u64).into_par_iter().map(|n| (n, n)).collect();
+    inline.par_extend((25_000..75_000_u64).into_par_iter().map(|n| (n, n + 1)));
+    (&inline).par_extend((75_000..80_000_u64).into_par_iter().map(|n| (n, n + 1)));
+    assert_eq!(inline.len(), 80_000);
+    assert!((0..80_000).all(|n| inline.get(&n) == Some(if n < 25_000 { n } else { n + 1 })));
+    let mut other: HashMap<u64, u64> = HashMap::new();
+    other.par_extend((0..1000_u64).into_par_iter().map(|n| (n % 10, n)));
+    (&other).par_extend([(100, 100)]);
+    assert_eq!(other.len(), 11);
+}
+
+/// Entries found in a parallel walk live as long as the pin.
+#[test]
+fn what_a_parallel_walk_yields_outlives_its_removal() {
+    let map: HashMap<u64, String> = (0..5000).map(|n| (n, n.to_string())).collect();
+    let pin = map.pin();
+    let entries: Vec<(&u64, &String)> = pin.par_iter().collect();
+    map.clear();
+    (0..5).for_each(|_| map.pin().extend((0..1000).map(|n| (n, String::new()))));
+    assert!(entries.len() == 5000 && entries.iter().all(|(key, value)| **value == key.to_string()));
+}

@@ -1,0 +1,189 @@
+//! Debug, Clone, Eq, Default, collecting, extending, indexing, converting.
+
+use std::collections::{BTreeMap, HashSet};
+
+use koel::{Compute, Full, HashMap, InlineMap, Occupied, Operation};
+
+use crate::common::{AnyMap, Config, Seeded, catch, fixed_configs, growing_configs, seeded};
+
+#[test]
+fn debug_shows_the_entries() {
+    let map = HashMap::from([("one", 1)]);
+    assert_eq!(format!("{map:?} {:?}", map.pin()), r#"{"one": 1} {"one": 1}"#);
+    assert_eq!(format!("{:#?}", HashMap::from([(1, 2)])), "{\n    1: 2,\n}");
+    assert_eq!(format!("{:?}", InlineMap::from([(1, 2)])), "{1: 2}");
+    assert_eq!(format!("{:?} {:?}", HashMap::<u8, u8>::new(), InlineMap::<u8, u8>::new()), "{} {}");
+    let many: HashMap<u64, u64> = (0..100).map(|n| (n, n)).collect();
+    let text = format!("{many:?}");
+    assert!((0..100).all(|n| text.contains(&format!("{n}: {n}"))) && text.matches(": ").count() == 100);
+}
+
+#[test]
+fn outcomes_say_what_happened() {
+    let occupied = Occupied { current: "old", not_inserted: "new" };
+    assert!(occupied.to_string().contains("\"old\"") && occupied.to_string().contains("\"new\""));
+    assert!(Full { key: 1, value: 2 }.to_string().contains("full"));
+    assert_eq!(Operation::<u64, ()>::Insert(1), Operation::Insert(1));
+    assert_ne!(Compute::<u64, u64, u64>::Inserted(1, 2), Compute::Removed(1, 2));
+    let stats = HashMap::<u64, u64>::new().stats();
+    assert!(format!("{stats:?}").contains("displacements") && stats.segments == 1);
+}
+
+#[test]
+fn equality_is_of_keys_and_values_and_not_of_shape() {
+    let pairs = || (0..1000).map(|n| (n, n * 2));
+    let maps: Vec<HashMap<u64, u64, _>> = growing_configs()
+        .into_iter()
+        .chain(fixed_configs(1000))
+        .zip(0..)
+        .map(|(config, seed)| {
+            let map: HashMap<u64, u64, Seeded> = AnyMap::build(config, seeded(seed));
+            map.pin().extend(pairs());
+            map
+        })
+        .collect();
+    assert!(maps.iter().all(|map| maps.iter().all(|other| map == other)));
+    let other: HashMap<u64, u64, _> = AnyMap::build(Config::GROWING, seeded(1));
+    other.pin().extend(pairs());
+    assert!(other == maps[0]);
+    other.pin().insert(5, 0);
+    assert!(other != maps[0] && maps[0] != other);
+    other.pin().remove(&5);
+    assert!(other != maps[0]);
+    other.pin().insert(5000, 10);
+    assert!(other != maps[0] && maps[0] != other, "as many entries, but others");
+    let inline = [InlineMap::<u64, u64>::from_iter(pairs()), pairs().collect()];
+    assert!(inline[0] == inline[1]);
+    inline[0].insert(7, 0);
+    assert!(inline[0] != inline[1]);
+    // A value that does not equal itself.
+    let nan = HashMap::from([(1, f64::NAN)]);
+    assert!(nan != nan.clone());
+}
+
+#[test]
+fn a_copy_is_independent_of_its_original() {
+    let map: HashMap<u64, String> = (0..1000).map(|n| (n, n.to_string())).collect();
+    let copy = map.clone();
+    assert!(copy == map);
+    map.pin().insert(1, "other".into());
+    map.pin().remove(&2);
+    copy.pin().insert(5000, String::new());
+    assert_eq!(
+        (copy.pin()[&1].as_str(), copy.pin()[&2].as_str(), copy.len(), map.len()),
+        ("1", "2", 1001, 999)
+    );
+    drop(map);
+    assert_eq!(copy.pin()[&999], "999");
+    let inline: InlineMap<u64, u64> = (0..1000).map(|n| (n, n)).collect();
+    let copy = inline.clone();
+    inline.clear();
+    assert_eq!((copy.len(), inline.len()), (1000, 0));
+}
+
+#[test]
+fn a_copy_has_its_original_s_bound() {
+    for config in fixed_configs(100) {
+        let map: InlineMap<u64, u64, _> = AnyMap::build(config, seeded(1));
+        map.extend((0..100).map(|n| (n, n)));
+        let copy = map.clone();
+        assert_eq!((copy.capacity(), copy.stats().segments), (map.capacity(), map.stats().segments));
+        assert!((1000..2000).any(|key| copy.checked_insert(key, 0).is_err()));
+    }
+}
+
+#[test]
+fn collecting_and_extending_keep_the_last_of_equal_keys() {
+    let pairs = [(1, "a"), (2, "b"), (1, "c")];
+    let mut map: HashMap<u64, &str> = pairs.into_iter().collect();
+    assert_eq!((map.len(), map.pin()[&1]), (2, "c"));
+    assert!(map == HashMap::from(pairs));
+    Extend::extend(&mut map, [(2, "d"), (3, "e")]);
+    Extend::extend(&mut &map, [(3, "f")]);
+    assert_eq!((map.len(), map.pin()[&2], map.pin()[&3]), (3, "d", "f"));
+    let mut map: InlineMap<u64, u64> = [(1, 1), (2, 2), (1, 3)].into_iter().collect();
+    assert!(map == InlineMap::from([(1, 3), (2, 2)]));
+    Extend::extend(&mut map, [(2, 4)]);
+    Extend::extend(&mut &map, [(3, 5)]);
+    assert_eq!((map.len(), map.get(&2), map.get(&3)), (3, Some(4), Some(5)));
+    // An iterator that promises more than there is memory for.
+    let map = HashMap::new();
+    let lying = (0..10).chain((0..usize::MAX - 10).take_while(|_| false)).map(|n| (n, n));
+    map.pin().extend(lying);
+    assert_eq!(map.len(), 10);
+}
+
+#[test]
+fn an_iterator_that_lies_about_its_length_costs_nothing() {
+    /// Says it yields for ever, and yields one.
+    struct Liar(bool);
+    impl Iterator for Liar {
+        type Item = (u64, u64);
+        fn next(&mut self) -> Option<(u64, u64)> {
+            core::mem::replace(&mut self.0, false).then_some((1, 2))
+        }
+        fn size_hint(&self) -> (usize, Option<usize>) {
+            (usize::MAX, None)
+        }
+    }
+    let map: HashMap<u64, u64> = Liar(true).collect();
+    let inline: InlineMap<u64, u64> = Liar(true).collect();
+    assert_eq!((map.len(), inline.len()), (1, 1));
+    assert!(map.memory_usage() < 100_000 && inline.memory_usage() < 100_000);
+}
+
+#[test]
+fn defaults_are_empty() {
+    assert!(HashMap::<u64, u64>::default().is_empty() && InlineMap::<u64, u64>::default().is_empty());
+    let map: HashMap<u64, u64, std::hash::RandomState> = HashMap::default();
+    assert_eq!((map.len(), map.pin().len(), map.load_factor()), (0, 0, 0.0));
+    assert!(HashMap::<u64, u64>::new() == HashMap::with_capacity(100));
+    assert!(InlineMap::<u64, u64>::new() == InlineMap::with_hasher(ahash::RandomState::new()));
+}
+
+#[test]
+fn indexing_finds_or_panics() {
+    let map = HashMap::from([(String::from("here"), 1)]);
+    assert_eq!(map.pin()["here"], 1);
+    let message = catch(|| map.pin()["there"]).unwrap_err();
+    assert!(message.contains("no entry"), "{message}");
+    assert_eq!(map.pin()["here"], 1);
+}
+
+#[test]
+fn loops_go_over_pins_and_maps() {
+    let map: HashMap<u64, u64> = (0..100).map(|n| (n, n + 1)).collect();
+    let mut sum = 0;
+    let pin = map.pin();
+    for (key, value) in &pin {
+        sum += value - key;
+    }
+    assert_eq!(sum, 100);
+    let keys: HashSet<u64> = pin.keys().copied().collect();
+    let values: HashSet<u64> = pin.values().copied().collect();
+    drop(pin);
+    assert!(keys == (0..100).collect() && values == (1..101).collect());
+    let owned: BTreeMap<u64, u64> = map.into_iter().collect();
+    assert!(owned.iter().all(|(key, value)| key + 1 == *value) && owned.len() == 100);
+    let inline: InlineMap<u64, u64> = owned.clone().into_iter().collect();
+    let mut sum = 0;
+    for (key, value) in &inline {
+        sum += value - key;
+    }
+    assert_eq!((sum, inline.keys().count(), inline.values().max()), (100, 100, Some(100)));
+    assert_eq!(inline.into_iter().collect::<BTreeMap<_, _>>(), owned);
+}
+
+#[test]
+fn views_of_a_map_agree() {
+    let map: HashMap<u64, u64> = (0..100).map(|n| (n, n)).collect();
+    let (pin, owned) = (map.pin(), map.pin_owned());
+    assert!(std::ptr::eq(pin.map(), owned.map()));
+    assert_eq!((pin.len(), owned.len(), pin.is_empty()), (100, 100, false));
+    assert_eq!((pin.capacity(), pin.memory_usage()), (map.capacity(), map.memory_usage()));
+    assert_eq!((pin.stats(), pin.load_factor()), (map.stats(), map.load_factor()));
+    assert!((0.1..=1.0).contains(&map.load_factor()));
+    let mut short = [None; 2];
+    assert!(catch(|| pin.get_many(&[1, 2, 3], &mut short)).is_err(), "slices of two lengths");
+    assert!(catch(|| pin.contains_many(&[1], &mut [false; 2])).is_err(), "slices of two lengths");
+}
