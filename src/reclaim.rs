@@ -5,6 +5,7 @@
 //! that the models run the production table code and catch a use after free.
 
 use core::fmt;
+use core::ptr::NonNull;
 
 use crate::sync::Ordering;
 
@@ -23,6 +24,13 @@ pub trait Retire {
     /// `this` was allocated as the implementing type says, nothing refers to it any more, and nobody frees it again.
     unsafe fn free(this: *mut Self);
 
+    /// The owned pins of the map that `this` belongs to.
+    ///
+    /// # Safety
+    ///
+    /// `this` is still allocated.
+    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins>;
+
     /// Marks what holds it as freed, for a model: whoever reads it from now on fails.
     #[cfg(loom)]
     fn condemn(&self);
@@ -31,7 +39,7 @@ pub trait Retire {
 /// What a pinned view of a map holds: while it lives, everything the view has returned stays allocated.
 ///
 /// Implemented by [`LocalGuard`] and [`OwnedGuard`]; sealed.
-pub trait Guard {
+pub trait Guard: sealed::Sealed {
     /// Frees `this` when no guard older than now lives.
     ///
     /// # Safety
@@ -39,6 +47,10 @@ pub trait Guard {
     /// Guards entered from now on cannot reach `this`; [`Retire::free`]'s contract holds once the others are gone.
     #[doc(hidden)]
     unsafe fn retire<T: Retire>(&self, this: *mut T);
+
+    /// Starts the reclamation of what this thread has retired, as far as that can be without waiting for more of it.
+    #[doc(hidden)]
+    fn flush(&self);
 }
 
 impl fmt::Debug for LocalGuard<'_> {
@@ -53,34 +65,82 @@ impl fmt::Debug for OwnedGuard<'_> {
     }
 }
 
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for super::LocalGuard<'_> {}
+    impl Sealed for super::OwnedGuard<'_> {}
+}
+
 #[cfg(not(loom))]
-pub(crate) use with_seize::Collector;
+pub(crate) use with_seize::{Collector, OwnedPins};
 #[cfg(not(loom))]
 pub use with_seize::{LocalGuard, OwnedGuard};
 
 #[cfg(not(loom))]
 mod with_seize {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::ptr::NonNull;
+    use std::sync::{Arc, OnceLock};
 
     use seize::Guard as _;
 
     use super::{Guard, Retire};
+    use crate::sync::{AtomicUsize, Ordering, fence};
 
     /// What retired memory belongs to: one for each map.
+    ///
+    /// Two of seize's collectors, one for guards that are bound to a thread and one for those that are not. In one
+    /// collector the two kinds share the records of threads, and a thread's guard that was leaked (`mem::forget`) and
+    /// then met by an owned guard of the same number would leave the record inactive with guards alive. What is retired
+    /// passes the first collector, and then, if the map has ever had an owned guard, the second.
     #[derive(Debug, Default)]
-    pub(crate) struct Collector(seize::Collector);
+    pub(crate) struct Collector {
+        local: seize::Collector,
+        owned: Arc<OwnedPins>,
+    }
+
+    /// The second stage: guards that are not bound to a thread.
+    #[derive(Debug, Default)]
+    pub struct OwnedPins {
+        /// Made for the first owned guard: a collector is some 17 KB.
+        collector: OnceLock<seize::Collector>,
+        /// Not zero from the first owned guard on.
+        used: AtomicUsize,
+    }
 
     impl Collector {
         /// A guard bound to this thread.
         #[inline]
         pub(crate) fn enter(&self) -> LocalGuard<'_> {
-            LocalGuard(self.0.enter())
+            LocalGuard(self.local.enter())
         }
 
         /// A guard that may move between threads.
-        #[inline]
         pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
-            OwnedGuard(self.0.enter_owned())
+            // SeqCst, with the fence: pairs with seize's barrier between unlinking and `first_stage`. Either that sees
+            // the map's first owned guard, or the guard's loads see what was unlinked before.
+            let second = self.owned.collector.get_or_init(seize::Collector::default);
+            self.owned.used.store(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            OwnedGuard { guard: second.enter_owned(), collector: self }
+        }
+
+        /// The second stage, for what is to be retired.
+        pub(crate) fn owned_pins(&self) -> Arc<OwnedPins> {
+            Arc::clone(&self.owned)
+        }
+    }
+
+    impl Drop for Collector {
+        fn drop(&mut self) {
+            // SAFETY: `&mut self`: no guard is left. In this order: the first stage may hand over to the second.
+            unsafe {
+                self.local.reclaim_all();
+                if let Some(second) = self.owned.collector.get() {
+                    second.reclaim_all();
+                }
+            }
         }
     }
 
@@ -88,28 +148,63 @@ mod with_seize {
     pub struct LocalGuard<'c>(seize::LocalGuard<'c>);
 
     /// A guard that may be sent and shared.
-    pub struct OwnedGuard<'c>(seize::OwnedGuard<'c>);
+    pub struct OwnedGuard<'c> {
+        /// Keeps what was reachable since it was entered.
+        #[expect(dead_code, reason = "its drop leaves")]
+        guard: seize::OwnedGuard<'c>,
+        collector: &'c Collector,
+    }
 
     impl Guard for LocalGuard<'_> {
         #[inline]
         unsafe fn retire<T: Retire>(&self, this: *mut T) {
             // SAFETY: the caller's.
-            unsafe { self.0.defer_retire(this, free::<T>) };
+            unsafe { self.0.defer_retire(this, first_stage::<T>) };
+        }
+
+        fn flush(&self) {
+            self.0.flush();
         }
     }
 
     impl Guard for OwnedGuard<'_> {
         #[inline]
         unsafe fn retire<T: Retire>(&self, this: *mut T) {
-            // SAFETY: the caller's.
-            unsafe { self.0.defer_retire(this, free::<T>) };
+            // SAFETY: the caller's. The first stage may be over at once; we keep the second from ending.
+            unsafe { self.collector.local.retire(this, first_stage::<T>) };
         }
+
+        fn flush(&self) {
+            self.collector.enter().flush();
+        }
+    }
+
+    /// No guard that is bound to a thread leads to `this` any more: frees it, unless there may be others.
+    unsafe fn first_stage<T: Retire>(this: *mut T, _: &seize::Collector) {
+        // SAFETY: not freed yet; the pins outlive all that is retired: see `Collector`'s drop.
+        let pins: NonNull<OwnedPins> = unsafe { T::owned_pins(this) };
+        // SAFETY: as above.
+        let pins = unsafe { pins.as_ref() };
+        // SeqCst: pairs with `enter_owned`.
+        let used = pins.used.load(Ordering::SeqCst) != 0;
+        match pins.collector.get().filter(|_| used) {
+            // SAFETY: unlinked long ago; retired there once.
+            Some(second) => unsafe { second.retire(this, second_stage::<T>) },
+            // SAFETY: no owned guard could have reached it.
+            None => unsafe { free(this) },
+        }
+    }
+
+    /// No guard at all leads to `this` any more.
+    unsafe fn second_stage<T: Retire>(this: *mut T, _: &seize::Collector) {
+        // SAFETY: seize calls this once, when no guard that could reach `this` lives.
+        unsafe { free(this) };
     }
 
     /// Frees one retired object. A panic in a user's `Drop` ends here: it would otherwise surface in whichever
     /// operation of whichever thread reclaims, and make seize drop the rest of the batch on the floor.
-    unsafe fn free<T: Retire>(this: *mut T, _: &seize::Collector) {
-        // SAFETY: seize calls this once, when no guard that could reach `this` lives.
+    unsafe fn free<T: Retire>(this: *mut T) {
+        // SAFETY: the caller's.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { T::free(this) })) {
             // Its destructor may panic as well.
             core::mem::forget(payload);
@@ -118,7 +213,7 @@ mod with_seize {
 }
 
 #[cfg(loom)]
-pub(crate) use stand_in::Collector;
+pub(crate) use stand_in::{Collector, OwnedPins};
 #[cfg(loom)]
 pub use stand_in::{LocalGuard, OwnedGuard};
 
@@ -150,6 +245,10 @@ mod stand_in {
     #[derive(Debug)]
     pub(crate) struct Collector(Mutex<State>);
 
+    /// One kind of guard is enough for models.
+    #[derive(Debug)]
+    pub struct OwnedPins;
+
     impl Default for Collector {
         fn default() -> Self {
             Collector(Mutex::new(State::default()))
@@ -164,6 +263,10 @@ mod stand_in {
         pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
             self.0.lock().guards += 1;
             OwnedGuard(self)
+        }
+
+        pub(crate) fn owned_pins(&self) -> std::sync::Arc<OwnedPins> {
+            std::sync::Arc::new(OwnedPins)
         }
     }
 
@@ -191,6 +294,8 @@ mod stand_in {
             // SAFETY: the caller's.
             unsafe { self.0.retire(this) };
         }
+
+        fn flush(&self) {}
     }
 
     impl Guard for OwnedGuard<'_> {
@@ -206,6 +311,8 @@ mod stand_in {
             let retired = Retired { this: this.cast(), condemn: condemn::<T>, free: free::<T> };
             self.0.0.lock().retired.push(retired);
         }
+
+        fn flush(&self) {}
     }
 
     impl Drop for OwnedGuard<'_> {

@@ -127,8 +127,9 @@ fn shrinking_a_hash_map_frees_its_tables() {
     let full = map.memory_usage();
     map.pin().retain(|key, _| *key < 10);
     map.shrink_to_fit();
-    assert!(map.memory_usage() < full / 10, "{full} bytes became {}", map.memory_usage());
-    assert!(allocated() - before < full as isize / 10 + SLACK);
+    // Each of the ten may keep a chunk of 16 KiB.
+    assert!(map.memory_usage() < full / 6, "{full} bytes became {}", map.memory_usage());
+    assert!(allocated() - before < full as isize / 6 + SLACK);
     assert!((0..10).all(|key| map.pin().get(&key) == Some(&key)));
 }
 

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use loom_tests::{Put, inline, model_with_preemptions};
 
@@ -52,6 +53,31 @@ fn reader_never_sees_a_torn_value_when_two_keys_are_replaced() {
         };
         map.put(1, 1);
         map.put(2, 1);
+        reader.join().unwrap();
+    });
+}
+
+/// Who sees a replaced value of one word sees what its writer did before: to the map, and elsewhere.
+#[test]
+fn replacement_of_one_word_publishes_what_came_before() {
+    loom::model(|| {
+        let map: Arc<koel::InlineMap<u64, u64, loom_tests::Identity>> =
+            Arc::new(koel::InlineMap::builder().fixed_capacity(3).hasher(Default::default()).build());
+        map.insert(1, 10);
+        map.insert(2, 20);
+        let elsewhere = Arc::new(AtomicUsize::new(0));
+        let reader = {
+            let (map, elsewhere) = (Arc::clone(&map), Arc::clone(&elsewhere));
+            thread::spawn(move || {
+                if map.get(&2) == Some(21) {
+                    assert_eq!(map.get(&1), Some(11));
+                    assert_eq!(elsewhere.load(Ordering::Relaxed), 1);
+                }
+            })
+        };
+        elsewhere.store(1, Ordering::Relaxed);
+        map.insert(1, 11);
+        map.insert(2, 21);
         reader.join().unwrap();
     });
 }

@@ -15,52 +15,18 @@ use core::ptr::NonNull;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::growth::Pool;
 use super::locked::{Found, Locked};
 use super::memory::{Block, Meter};
 use super::payload::Payload;
+use super::pool::Pool;
 use super::reentry::{self, Entered};
+use super::root::{Root, free_root};
 use super::segment::{Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stats::Stats;
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place, scale};
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, init_zeroed, spin_loop, step};
-
-/// One array of segment pointers.
-pub(super) struct Root<P: Payload> {
-    entries: *const AtomicPtr<Segment<P>>,
-    pub(super) len: u32,
-    /// `len` is the first root's length shifted left by this.
-    pub(super) level: u32,
-    pub(super) layout: Layout,
-}
-
-impl<P: Payload> Root<P> {
-    /// A root whose entries are null; `None` if there is no memory.
-    pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<Self>> {
-        let entries = Layout::array::<AtomicPtr<Segment<P>>>(len as usize).ok()?;
-        let (layout, entries_at) = Layout::new::<Self>().extend(entries).ok()?;
-        let layout = layout.pad_to_align();
-        let base = meter.allocate(layout)?;
-        let this = base.cast::<Self>();
-        // SAFETY: zeroed memory of this layout, ours alone.
-        unsafe {
-            let entries = base.as_ptr().add(entries_at).cast::<AtomicPtr<Segment<P>>>();
-            init_zeroed(entries, len as usize);
-            this.write(Root { entries, len, level, layout });
-        }
-        Some(this)
-    }
-
-    /// The entry at `index`.
-    #[inline(always)]
-    pub(super) fn entry(&self, index: u32) -> &AtomicPtr<Segment<P>> {
-        debug_assert!(index < self.len);
-        // SAFETY: within the array that was allocated with this root: `scale` stays below `len`.
-        unsafe { &*self.entries.add(index as usize) }
-    }
-}
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
 
 /// Where a prefix led.
 pub(super) struct Located<'a, P: Payload> {
@@ -403,6 +369,11 @@ impl<P: Payload> Directory<P> {
         Some((writing, next))
     }
 
+    /// Panics if this thread holds a lock of this table.
+    pub(crate) fn assert_not_writing(&self) {
+        drop(Entered::new(self));
+    }
+
     /// Whether this thread holds a lock of this table, so that another one would panic.
     pub(crate) fn is_writing(&self) -> bool {
         reentry::is_writing(self)
@@ -466,19 +437,5 @@ impl<P: Payload> Drop for Directory<P> {
         }
         // SAFETY: as above; the pool holds nothing that is current.
         unsafe { pool.free(&self.meter) };
-        debug_assert_eq!(self.meter.bytes(), 0, "memory leaked");
-    }
-}
-
-/// Frees a root, but not the segments it leads to.
-///
-/// # Safety
-///
-/// `root` came from [`Root::allocate`] with this meter, and nobody uses it any more.
-pub(super) unsafe fn free_root<P: Payload>(root: NonNull<Root<P>>, meter: &Meter) {
-    // SAFETY: the caller's.
-    unsafe {
-        let layout = root.as_ref().layout;
-        meter.free(root.cast(), layout);
     }
 }

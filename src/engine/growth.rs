@@ -9,54 +9,16 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::directory::{Directory, Root, Writing, free_root};
+use super::directory::{Directory, Writing};
 use super::locked::Locked;
-use super::memory::{Block, Meter};
+use super::memory::Block;
 use super::payload::Payload;
+use super::pool::{Pool, Retired};
+use super::root::Root;
 use super::segment::Segment;
 use super::sizing::{MAX_CAPACITY, MAX_SEGMENTS, Shape};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
-
-/// Segments and roots that are not current: kept for late readers, and used again where the size fits.
-pub(super) struct Pool<P: Payload> {
-    segments: Vec<NonNull<Segment<P>>>,
-    roots: Vec<NonNull<Root<P>>>,
-    /// How many segments are current.
-    pub(super) live: usize,
-}
-
-impl<P: Payload> Default for Pool<P> {
-    fn default() -> Self {
-        Pool { segments: Vec::new(), roots: Vec::new(), live: 0 }
-    }
-}
-
-// SAFETY: pointers to things that may themselves be sent and shared.
-unsafe impl<P: Payload> Send for Pool<P> {}
-
-impl<P: Payload> Pool<P> {
-    /// Bytes of the pool's own lists.
-    pub(super) fn memory_usage(&self) -> usize {
-        (self.segments.capacity() + self.roots.capacity()) * size_of::<usize>()
-    }
-
-    /// Frees all it holds.
-    ///
-    /// # Safety
-    ///
-    /// Nobody uses any of it any more.
-    pub(super) unsafe fn free(self, meter: &Meter) {
-        for segment in self.segments {
-            // SAFETY: the caller's; the pool has each segment once.
-            unsafe { Segment::free(segment, meter) };
-        }
-        for root in self.roots {
-            // SAFETY: as above.
-            unsafe { free_root(root, meter) };
-        }
-    }
-}
 
 /// There was no memory to grow, or the map has a fixed capacity and is full. Nothing has changed.
 #[derive(Clone, Copy, Debug)]
@@ -340,7 +302,8 @@ impl<P: Payload> Directory<P> {
         }
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.visit(cursor) {
-            let buckets = Shape::buckets_for(writing.locked.len());
+            // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
+            let buckets = Shape::buckets_for(writing.locked.len()).next_power_of_two();
             if buckets < writing.locked.segment().buckets().len() {
                 // No memory to get smaller: then it stays as it is.
                 let _ = self.rebuild(&mut writing, Plan { buckets, count: 1 }, cursor as u32, rehash);
@@ -361,23 +324,5 @@ impl<P: Payload> Directory<P> {
         let live = pool.live;
         let pool = core::mem::replace(&mut *pool, Pool { live, ..Pool::default() });
         Retired { pool, meter: Arc::clone(&self.meter) }
-    }
-}
-
-/// Segments and roots on their way to be freed.
-pub(crate) struct Retired<P: Payload> {
-    pool: Pool<P>,
-    meter: Arc<Meter>,
-}
-
-impl<P: Payload> Retired<P> {
-    /// Frees them.
-    ///
-    /// # Safety
-    ///
-    /// Nobody uses them any more.
-    pub(crate) unsafe fn free(self) {
-        // SAFETY: the caller's; the meter is the one they were allocated with.
-        unsafe { self.pool.free(&self.meter) };
     }
 }

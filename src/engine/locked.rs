@@ -119,6 +119,11 @@ impl<'a, P: Payload> Locked<'a, P> {
             self.segment.replace_in_steps(slot, self.stripe_of(found), item);
         } else {
             // One word changes, by one store: readers see the old item or the new one.
+            if !P::NULLABLE {
+                // Release: pairs with the Acquire fence in `unchanged`: who reads the new word sees all that came
+                // before this write. A pointer's store is Release itself.
+                stripes::publish_departures();
+            }
             // SAFETY: an occupied slot of a live segment.
             unsafe { P::store(slot, item) };
         }

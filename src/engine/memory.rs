@@ -133,7 +133,7 @@ impl Block {
 
 /// Asks for huge pages. Advice: a system that does not take it changes nothing.
 #[cfg(all(target_os = "linux", not(loom)))]
-pub(crate) fn advise_huge_pages(base: NonNull<u8>, size: usize) {
+fn advise_huge_pages(base: NonNull<u8>, size: usize) {
     const MADV_HUGEPAGE: i32 = 14;
     // The standard library links the C library on Linux; `madvise(2)`.
     unsafe extern "C" {
@@ -144,4 +144,4 @@ pub(crate) fn advise_huge_pages(base: NonNull<u8>, size: usize) {
 }
 
 #[cfg(not(all(target_os = "linux", not(loom))))]
-pub(crate) fn advise_huge_pages(_: NonNull<u8>, _: usize) {}
+fn advise_huge_pages(_: NonNull<u8>, _: usize) {}

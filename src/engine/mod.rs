@@ -6,8 +6,10 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `batch` | many look-ups at once, overlapped |
-//! | `growth` | replace a segment by larger ones; the pool |
+//! | `growth` | replace a segment by larger ones |
 //! | `directory` | prefix to segment; reading; locking; walking |
+//! | `pool` | segments and roots that were replaced |
+//! | `root` | the directory's array |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
 //! | `segment` | one table in one allocation; how to read it |
 //! | `path` | breadth-first search for a path; reads only |
@@ -26,8 +28,10 @@ mod memory;
 mod overflow;
 mod path;
 mod payload;
+mod pool;
 mod prefetch;
 mod reentry;
+mod root;
 mod segment;
 mod sizing;
 mod stats;
@@ -35,10 +39,11 @@ mod stripes;
 
 pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Writing};
-pub(crate) use growth::{NoRoom, Retired};
+pub(crate) use growth::NoRoom;
 pub(crate) use locked::Found;
-pub(crate) use memory::{Meter, advise_huge_pages};
+pub(crate) use memory::Meter;
 pub(crate) use payload::{Inline, Pointer};
+pub(crate) use pool::Retired;
 pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};
 pub use stats::Stats;

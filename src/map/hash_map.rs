@@ -33,9 +33,13 @@ use crate::hash::Digest;
 ///
 /// # Memory
 ///
-/// Nine bytes a slot and an allocation for each entry; a growing map is between 48% and 95% full. Removed entries are
-/// freed when no pin older than the removal lives: a pin that is held for long holds up what is removed meanwhile.
-/// Tables that were grown out of are kept for further growth until [`Pinned::shrink_to_fit`].
+/// Nine bytes a slot, and key and value for each entry; a growing map is between 48% and 95% full. The map cuts
+/// entries from chunks of memory of its own; chunks that have become free, and tables that were grown out of, are kept
+/// for further entries and growth until [`Pinned::shrink_to_fit`].
+///
+/// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
+/// by the batch, some 32 removals of one thread at a time. A pin that is held for long holds up what is removed
+/// meanwhile. Keep locks, files and gigabytes in an `Option` or an `Arc` that you empty yourself.
 ///
 /// # Panics in your code
 ///
@@ -118,7 +122,8 @@ impl<K, V, S> HashMap<K, V, S> {
     /// A view of the map for this thread, on which the operations are.
     ///
     /// While it lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations
-    /// as you like; it is not `Send`: see [`HashMap::pin_owned`].
+    /// as you like; it is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard: in
+    /// particular do not keep one in a `thread_local!`, where it would outlive what the reclaimer knows of the thread.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned::new(self, self.table.collector.enter())

@@ -78,6 +78,7 @@ pub struct InlineDrain<'m, K: Pod, V: Pod>(InlineIter<'m, K, V>);
 
 impl<'m, K: Pod, V: Pod> InlineDrain<'m, K, V> {
     pub(super) fn new(slots: &'m Slots<K, V>) -> Self {
+        slots.assert_not_writing();
         InlineDrain(InlineIter::new(slots))
     }
 }

@@ -122,6 +122,7 @@ pub struct Drain<'p, K, V, G: Guard> {
 
 impl<'p, K, V, G: Guard> Drain<'p, K, V, G> {
     pub(super) fn new(directory: &'p Entries<K, V>, guard: &'p G) -> Self {
+        directory.assert_not_writing();
         Drain { directory, guard, walk: Walk::new(), entries: PhantomData }
     }
 }

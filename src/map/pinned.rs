@@ -124,6 +124,10 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
     /// iterator is dropped.
     ///
+    /// # Panics
+    ///
+    /// In a closure of `compute` or its kin that runs on the same map.
+    ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one")]);
     /// assert_eq!(map.pin().drain().collect::<Vec<_>>(), [(&1, &"one")]);

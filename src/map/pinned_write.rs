@@ -465,8 +465,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         assert!(done, "no memory for {additional} more entries");
     }
 
-    /// Makes segments that have much more room than entries smaller, and gives back the memory of all that was grown
-    /// out of when no older pin lives. A map of fixed capacity keeps its slots.
+    /// Makes segments that have much more room than entries smaller, and gives back memory that is not in use: of tables
+    /// that were grown out of, when no older pin lives (and with many pins at a time not before some more entries have
+    /// been removed), and of entries, in chunks of 16 KiB. A map of fixed capacity keeps its slots.
     pub fn shrink_to_fit(&self) {
         self.directory().shrink(&|entry| self.rehash(entry));
         self.map.table.purge(&self.guard);

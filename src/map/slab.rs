@@ -1,4 +1,4 @@
-//! Memory for entries: pieces of one size, cut from chunks that the map keeps until it is dropped.
+//! Memory for entries: pieces of one size, cut from chunks that the map keeps until it is shrunk or dropped.
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
 //! where huge pages can back them. Taking a piece is popping a list in the segment that the writer has locked, giving
@@ -9,6 +9,7 @@
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use std::sync::Arc;
@@ -16,12 +17,18 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use crate::engine::Meter;
+use crate::reclaim::OwnedPins;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// Pieces of one page; a page is where a piece's slab is found.
 const PAGE: usize = 4096;
-/// Pages in the largest chunk: 2 MiB, a huge page.
-const LARGEST_CHUNK: usize = 512;
+/// Pages in every chunk but the first, which is one page.
+const CHUNK: usize = 4;
+/// Pages in a chunk that is a huge page.
+const HUGE_CHUNK: usize = 512;
+/// Bytes at a chunk's end that are not asked for: room for the allocator's own header, so that aligned chunks can
+/// lie one behind the other.
+const SLACK: usize = 64;
 /// Pieces that a magazine takes at a time.
 const REFILL: usize = 32;
 /// Lists of returned pieces. A power of two; as many threads return without meeting.
@@ -64,7 +71,7 @@ impl Magazine {
     }
 
     /// Moves at most `n` pieces from `other` to here.
-    fn take(&mut self, other: &mut Magazine, n: usize) {
+    pub(super) fn take(&mut self, other: &mut Magazine, n: usize) {
         for _ in 0..n {
             match other.pop() {
                 Some(piece) => self.push(piece),
@@ -74,13 +81,18 @@ impl Magazine {
     }
 }
 
-/// The newest chunk, as far as it is not cut up yet, and all chunks.
+/// Memory from the allocator, and how many pieces have been cut from it.
+struct Chunk {
+    base: NonNull<u8>,
+    layout: Layout,
+    pieces: usize,
+}
+
+/// All chunks; the last one may have pages that are still whole.
 #[derive(Default)]
 struct Chunks {
-    /// Pages of the newest chunk that are still whole.
-    pages: usize,
-    next_page: Option<NonNull<u8>>,
-    all: Vec<(NonNull<u8>, Layout)>,
+    all: Vec<Chunk>,
+    whole_pages: usize,
 }
 
 // SAFETY: the chunks go with the slab.
@@ -92,6 +104,8 @@ pub(super) struct Slab<T> {
     chunks: Mutex<Chunks>,
     meter: Meter,
     huge_pages: bool,
+    /// For the reclaimer, which finds it by way of the entry.
+    owned_pins: Arc<OwnedPins>,
     pieces: PhantomData<fn() -> T>,
 }
 
@@ -109,28 +123,33 @@ impl<T> Slab<T> {
         }
     };
     /// Pieces begin after the page's header, the slab's address.
-    const FIRST: usize = size_of::<*const Self>().next_multiple_of(Self::PIECE.align());
+    const FIRST: usize = size_of::<NonNull<Self>>().next_multiple_of(Self::PIECE.align());
 
-    pub(super) fn new(huge_pages: bool) -> Arc<Self> {
+    pub(super) fn new(huge_pages: bool, owned_pins: Arc<OwnedPins>) -> Arc<Self> {
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Magazine::default()))),
             chunks: Mutex::new(Chunks::default()),
             meter: Meter::new(),
             huge_pages,
+            owned_pins,
             pieces: PhantomData,
         })
     }
 
     /// Bytes of all chunks, or of `len` boxes.
     pub(super) fn memory_usage(&self, len: usize) -> usize {
-        if Self::BOXED { len * size_of::<T>() } else { size_of::<Self>() + self.meter.bytes() }
+        if Self::BOXED {
+            size_of::<Self>() + len * size_of::<Boxed<T>>()
+        } else {
+            size_of::<Self>() + self.meter.bytes()
+        }
     }
 
     /// Memory for an entry, uninitialized; `None` if there is none.
     #[inline]
     pub(super) fn allocate(&self, magazine: &mut Magazine) -> Option<NonNull<T>> {
         if Self::BOXED {
-            return allocate_box();
+            return Some(self.allocate_box());
         }
         if let Some(piece) = magazine.pop() {
             return Some(piece.cast());
@@ -148,13 +167,44 @@ impl<T> Slab<T> {
     #[inline]
     pub(super) unsafe fn free(entry: NonNull<T>) {
         if Self::BOXED {
-            // SAFETY: the caller's, and `allocate_box`.
-            return unsafe { free_box(entry) };
+            // SAFETY: the caller's; from `allocate_box`.
+            return drop(unsafe { Box::from_raw(entry.as_ptr().cast::<Boxed<T>>()) });
         }
-        // SAFETY: pieces lie in pages that begin with the address of their slab, which lives.
-        let slab =
-            unsafe { &*entry.as_ptr().map_addr(|addr| addr & !(PAGE - 1)).cast::<*const Self>().read() };
+        // SAFETY: the caller's.
+        let slab = unsafe { Self::of(entry).as_ref() };
         slab.returned[shard()].lock().push(entry.cast());
+    }
+
+    /// The slab of an entry.
+    ///
+    /// # Safety
+    ///
+    /// As for `free`.
+    unsafe fn of(entry: NonNull<T>) -> NonNull<Self> {
+        // SAFETY: pieces lie in pages that begin with the address of their slab, boxes end with it.
+        unsafe {
+            if Self::BOXED {
+                (*entry.as_ptr().cast::<Boxed<T>>()).slab.cast()
+            } else {
+                entry.as_ptr().map_addr(|addr| addr & !(PAGE - 1)).cast::<NonNull<Self>>().read()
+            }
+        }
+    }
+
+    /// The owned pins of the map of an entry.
+    ///
+    /// # Safety
+    ///
+    /// As for `free`.
+    pub(super) unsafe fn owned_pins(entry: NonNull<T>) -> NonNull<OwnedPins> {
+        // SAFETY: the caller's.
+        NonNull::from(&*unsafe { Self::of(entry).as_ref() }.owned_pins)
+    }
+
+    /// A box, its entry uninitialized.
+    fn allocate_box(&self) -> NonNull<T> {
+        let boxed = Boxed { entry: MaybeUninit::<T>::uninit(), slab: NonNull::from(self).cast() };
+        NonNull::from(Box::leak(Box::new(boxed))).cast()
     }
 
     /// Fills an empty magazine: with what was returned, or from a page that is still whole.
@@ -167,65 +217,109 @@ impl<T> Slab<T> {
                 return Some(());
             }
         }
-        let page = self.page()?;
-        let mut offset = Self::FIRST;
-        while offset + Self::PIECE.size() <= PAGE {
-            // SAFETY: within the page, and aligned: FIRST and the size are multiples of the alignment.
-            magazine.push(unsafe { page.add(offset) }.cast());
-            offset += Self::PIECE.size();
-        }
+        self.cut_page(magazine)?;
         // The rest of the page is for other segments.
         let surplus = magazine.len.saturating_sub(REFILL);
         self.returned[mine].lock().take(magazine, surplus);
         Some(())
     }
 
-    /// A page with its header.
-    fn page(&self) -> Option<NonNull<u8>> {
+    /// Cuts a page into pieces, from a new chunk if there is none.
+    fn cut_page(&self, magazine: &mut Magazine) -> Option<()> {
         let mut chunks = self.chunks.lock();
-        if chunks.pages == 0 {
-            let pages = (1 << chunks.all.len().min(31)).min(LARGEST_CHUNK);
-            let align = if self.huge_pages && pages == LARGEST_CHUNK { PAGE * pages } else { PAGE };
-            let layout = Layout::from_size_align(PAGE * pages, align).ok()?;
-            let chunk = self.meter.allocate(layout)?;
-            if align > PAGE {
-                crate::engine::advise_huge_pages(chunk, layout.size());
-            }
-            chunks.all.push((chunk, layout));
-            (chunks.pages, chunks.next_page) = (pages, Some(chunk));
+        if chunks.whole_pages == 0 {
+            let pages = match chunks.all.len() {
+                0 => 1,
+                _ if self.huge_pages => HUGE_CHUNK,
+                _ => CHUNK,
+            };
+            let (align, slack) = if pages == HUGE_CHUNK { (PAGE * pages, 0) } else { (PAGE, SLACK) };
+            let layout = Layout::from_size_align(PAGE * pages - slack, align).ok()?;
+            let base = if pages == HUGE_CHUNK {
+                self.meter.allocate_huge(layout)?
+            } else {
+                self.meter.allocate(layout)?
+            };
+            chunks.all.push(Chunk { base, layout, pieces: 0 });
+            chunks.whole_pages = pages;
         }
-        let page = chunks.next_page?;
-        chunks.pages -= 1;
-        // SAFETY: within the chunk, or one past its end and then not used.
-        chunks.next_page = Some(unsafe { page.add(PAGE) });
+        let rest = chunks.whole_pages * PAGE;
+        chunks.whole_pages -= 1;
+        let chunk = chunks.all.last_mut()?;
+        let start = chunk.layout.size().next_multiple_of(PAGE) - rest;
+        let len = PAGE.min(chunk.layout.size() - start);
+        // SAFETY: within the chunk.
+        let page = unsafe { chunk.base.add(start) };
         // SAFETY: the page is ours alone, and aligned for an address.
-        unsafe { page.cast::<*const Self>().write(self) };
-        Some(page)
+        unsafe { page.cast::<NonNull<Self>>().write(NonNull::from(self)) };
+        let mut offset = Self::FIRST;
+        while offset + Self::PIECE.size() <= len {
+            // SAFETY: within the page, and aligned: FIRST and the size are multiples of the alignment.
+            magazine.push(unsafe { page.add(offset) }.cast());
+            chunk.pieces += 1;
+            offset += Self::PIECE.size();
+        }
+        Some(())
+    }
+
+    /// Gives chunks back to the allocator of which no piece is in use. `free` is what the segments had in reserve.
+    pub(super) fn release(&self, mut free: Magazine) {
+        for returned in &self.returned {
+            free.take(&mut returned.lock(), usize::MAX);
+        }
+        let mut chunks = self.chunks.lock();
+        // A chunk with whole pages stays the last.
+        let keep = if chunks.whole_pages > 0 { chunks.all.pop() } else { None };
+        chunks.all.sort_unstable_by_key(|chunk| chunk.base);
+        let chunk_of = |all: &[Chunk], piece: NonNull<Free>| {
+            let at = all.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
+            // Beyond its end: a piece of the chunk that is kept.
+            (piece.addr().get() - all[at].base.addr().get() < all[at].layout.size()).then_some(at)
+        };
+        let mut free_pieces = vec![0_usize; chunks.all.len()];
+        let mut pieces = Vec::with_capacity(free.len);
+        while let Some(piece) = free.pop() {
+            if let Some(at) = chunk_of(&chunks.all, piece) {
+                free_pieces[at] += 1;
+            }
+            pieces.push(piece);
+        }
+        let unused = |at: usize| free_pieces[at] == chunks.all[at].pieces;
+        let mut kept = Magazine::default();
+        for piece in pieces {
+            if !chunk_of(&chunks.all, piece).is_some_and(unused) {
+                kept.push(piece);
+            }
+        }
+        for (at, chunk) in core::mem::take(&mut chunks.all).into_iter().enumerate() {
+            if free_pieces[at] == chunk.pieces {
+                // SAFETY: all its pieces were free, and are in no list any more.
+                unsafe { self.meter.free(chunk.base, chunk.layout) };
+            } else {
+                chunks.all.push(chunk);
+            }
+        }
+        chunks.all.extend(keep);
+        drop(chunks);
+        self.returned[shard()].lock().take(&mut kept, usize::MAX);
     }
 }
 
 impl<T> Drop for Slab<T> {
     fn drop(&mut self) {
-        for (chunk, layout) in core::mem::take(&mut self.chunks.lock().all) {
+        for chunk in core::mem::take(&mut self.chunks.lock().all) {
             // SAFETY: the map that used them is gone, and its entries with it.
-            unsafe { self.meter.free(chunk, layout) };
+            unsafe { self.meter.free(chunk.base, chunk.layout) };
         }
     }
 }
 
-/// A box without content.
-fn allocate_box<T>() -> Option<NonNull<T>> {
-    Some(NonNull::from(Box::leak(Box::<T>::new_uninit())).cast())
-}
-
-/// Frees a box without dropping its content.
-///
-/// # Safety
-///
-/// From [`allocate_box`], and nobody uses it any more.
-unsafe fn free_box<T>(entry: NonNull<T>) {
-    // SAFETY: the caller's.
-    drop(unsafe { Box::from_raw(entry.as_ptr().cast::<core::mem::MaybeUninit<T>>()) });
+/// An entry that is too large for a piece.
+#[repr(C)]
+struct Boxed<T> {
+    entry: MaybeUninit<T>,
+    /// A `Slab<T>`.
+    slab: NonNull<()>,
 }
 
 /// The list that this thread returns pieces to.

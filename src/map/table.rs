@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::slab::{Magazine, Slab};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape};
-use crate::reclaim::{Collector, Guard, Retire};
+use crate::reclaim::{Collector, Guard, OwnedPins, Retire};
 use crate::sync::Watch;
 
 /// What a map's slots hold: pointers to entries, and under each segment's lock some memory for further ones.
@@ -53,6 +53,11 @@ impl<K, V> Retire for Entry<K, V> {
         let this = unsafe { NonNull::new_unchecked(this) };
         // SAFETY: the caller's.
         drop(unsafe { OwnedEntry::from_raw(this) });
+    }
+
+    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
+        // SAFETY: never null: it was in the table; the rest is the caller's.
+        unsafe { EntrySlab::owned_pins(NonNull::new_unchecked(this)) }
     }
 
     #[cfg(loom)]
@@ -151,8 +156,9 @@ unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Table<K, V> {}
 impl<K, V> Table<K, V> {
     pub(super) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
-        let slab = Slab::new(shape.huge_pages);
-        Ok(Table { collector: Collector::default(), directory, slab, entries: PhantomData })
+        let collector = Collector::default();
+        let slab = Slab::new(shape.huge_pages, collector.owned_pins());
+        Ok(Table { collector, directory, slab, entries: PhantomData })
     }
 
     /// Bytes from the allocator: the tables and the entries in them.
@@ -161,29 +167,43 @@ impl<K, V> Table<K, V> {
         self.directory.memory_usage() + self.slab.memory_usage(self.directory.len())
     }
 
-    /// Frees segments and directories that are no longer in use as soon as no late reader can be at them.
+    /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them; and memory
+    /// for entries that is not in use now.
     pub(super) fn purge(&self, guard: &impl Guard) {
-        let old = RetiredTables { tables: Some(self.directory.drain_pool()) };
+        let old =
+            RetiredTables { tables: self.directory.drain_pool(), owned_pins: self.collector.owned_pins() };
         let old = Box::leak(Box::new(old));
         // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's
         // directory holds a guard of its collector, and `free` is the box's only end.
         unsafe { guard.retire(core::ptr::from_mut(old)) };
+        guard.flush();
+        let mut reserves = Magazine::default();
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = self.directory.visit(cursor) {
+            reserves.take(&mut writing.locked.state().reserve, usize::MAX);
+            cursor = next;
+        }
+        self.slab.release(reserves);
     }
 }
 
 /// Tables on their way out.
 struct RetiredTables<K, V> {
-    tables: Option<Retired<Slots<K, V>>>,
+    tables: Retired<Slots<K, V>>,
+    owned_pins: Arc<OwnedPins>,
 }
 
 impl<K, V> Retire for RetiredTables<K, V> {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's; from a box.
-        let tables = unsafe { Box::from_raw(this) }.tables;
-        if let Some(tables) = tables {
-            // SAFETY: no guard is left that could lead to them.
-            unsafe { tables.free() };
-        }
+        let old = unsafe { Box::from_raw(this) };
+        // SAFETY: no guard is left that could lead to them.
+        unsafe { old.tables.free() };
+    }
+
+    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
+        // SAFETY: the caller's. The collector has them as well.
+        NonNull::from(&*unsafe { &*this }.owned_pins)
     }
 
     #[cfg(loom)]

@@ -1,0 +1,70 @@
+//! Segments and roots that have been replaced.
+//!
+//! They stay what they are, because late readers may still be at them, until they are used again or, under guards,
+//! freed.
+
+use core::ptr::NonNull;
+use std::sync::Arc;
+
+use super::memory::Meter;
+use super::payload::Payload;
+use super::root::{Root, free_root};
+use super::segment::Segment;
+
+/// Segments and roots that are not current: kept for late readers, and used again where the size fits.
+pub(super) struct Pool<P: Payload> {
+    pub(super) segments: Vec<NonNull<Segment<P>>>,
+    pub(super) roots: Vec<NonNull<Root<P>>>,
+    /// How many segments are current.
+    pub(super) live: usize,
+}
+
+impl<P: Payload> Default for Pool<P> {
+    fn default() -> Self {
+        Pool { segments: Vec::new(), roots: Vec::new(), live: 0 }
+    }
+}
+
+// SAFETY: pointers to things that may themselves be sent and shared.
+unsafe impl<P: Payload> Send for Pool<P> {}
+
+impl<P: Payload> Pool<P> {
+    /// Bytes of the pool's own lists.
+    pub(super) fn memory_usage(&self) -> usize {
+        (self.segments.capacity() + self.roots.capacity()) * size_of::<usize>()
+    }
+
+    /// Frees all it holds.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses any of it any more.
+    pub(super) unsafe fn free(self, meter: &Meter) {
+        for segment in self.segments {
+            // SAFETY: the caller's; the pool has each segment once.
+            unsafe { Segment::free(segment, meter) };
+        }
+        for root in self.roots {
+            // SAFETY: as above.
+            unsafe { free_root(root, meter) };
+        }
+    }
+}
+
+/// Segments and roots on their way to be freed.
+pub(crate) struct Retired<P: Payload> {
+    pub(super) pool: Pool<P>,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl<P: Payload> Retired<P> {
+    /// Frees them.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses them any more.
+    pub(crate) unsafe fn free(self) {
+        // SAFETY: the caller's; the meter is the one they were allocated with.
+        unsafe { self.pool.free(&self.meter) };
+    }
+}
