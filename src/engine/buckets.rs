@@ -93,8 +93,8 @@ impl<P: Payload> Buckets<P> {
     /// Appends the arrays to an allocation's layout; their offsets go to [`Buckets::init`].
     pub(crate) fn layout(head: Layout, len: u32) -> Option<(Layout, [usize; 2])> {
         let tags = Layout::array::<AtomicU32>(len as usize).ok()?.align_to(64).ok()?;
-        let slots =
-            Layout::array::<P::Word>(len as usize * SLOTS as usize * P::WORDS).ok()?.align_to(64).ok()?;
+        let words = (len as usize).checked_mul(SLOTS as usize)?.checked_mul(P::WORDS)?;
+        let slots = Layout::array::<P::Word>(words).ok()?.align_to(64).ok()?;
         let (layout, tags_at) = head.extend(tags).ok()?;
         let (layout, slots_at) = layout.extend(slots).ok()?;
         Some((layout, [tags_at, slots_at]))

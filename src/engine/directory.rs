@@ -95,13 +95,13 @@ impl<P: Payload> Directory<P> {
         let stripes = self.shape.stripes_for(buckets);
         let layout = Segment::<P>::memory_layout(buckets, stripes)?;
         self.probe(layout, segments as usize)?;
+        let root = Root::<P>::allocate(segments, 0, &self.meter)?;
+        // Relaxed: nobody else knows the map yet. From here on `drop` frees what there is.
+        self.root.store(root.as_ptr(), Ordering::Relaxed);
         let mut blocks = match huge_pages {
             true => Block::allocate_slab(layout, segments as usize, &self.meter)?,
             false => Vec::new(),
         };
-        let root = Root::<P>::allocate(segments, 0, &self.meter)?;
-        // Relaxed: nobody else knows the map yet.
-        self.root.store(root.as_ptr(), Ordering::Relaxed);
         // SAFETY: just constructed; freed by `drop`.
         let root = unsafe { root.as_ref() };
         for index in 0..segments {
@@ -137,10 +137,13 @@ impl<P: Payload> Directory<P> {
         unsafe { &*self.root.load(crate::reclaim::PROTECTED) }
     }
 
-    /// Replaces the root. With the pool locked.
-    pub(super) fn set_root(&self, root: NonNull<Root<P>>) {
+    /// Replaces the root, and returns the old one. With the pool locked.
+    pub(super) fn set_root(&self, root: NonNull<Root<P>>) -> Option<NonNull<Root<P>>> {
+        // Relaxed: stored with the pool locked.
+        let old = NonNull::new(self.root.load(Ordering::Relaxed));
         // Release: pairs with the Acquire in `root`: the entries are seen.
         self.root.store(root.as_ptr(), Ordering::Release);
+        old
     }
 
     /// [R1]: the segment that covers `prefix`.

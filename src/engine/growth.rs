@@ -263,9 +263,7 @@ impl<P: Payload> Directory<P> {
             let segment = old.entry(index / 2).load(Ordering::Relaxed);
             entries.entry(index).store(segment, Ordering::Relaxed);
         }
-        let old = NonNull::from(old);
-        self.set_root(new);
-        Ok(old)
+        self.set_root(new).ok_or(NoRoom)
     }
 
     /// Grows segments until `additional` more items will find room without growing, if they spread evenly. False:
@@ -278,7 +276,7 @@ impl<P: Payload> Directory<P> {
         if total > MAX_CAPACITY {
             return false;
         }
-        let buckets = u64::from(Shape::buckets_for(total));
+        let buckets = Shape::buckets_for(total);
         let mut cursor = 0;
         while let Some((mut writing, _)) = self.visit(cursor) {
             loop {
@@ -303,7 +301,8 @@ impl<P: Payload> Directory<P> {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.visit(cursor) {
             // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
-            let buckets = Shape::buckets_for(writing.locked.len()).next_power_of_two();
+            let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
+            let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
             if buckets < writing.locked.segment().buckets().len() {
                 // No memory to get smaller: then it stays as it is.
                 let _ = self.rebuild(&mut writing, Plan { buckets, count: 1 }, cursor as u32, rehash);

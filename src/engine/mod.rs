@@ -10,14 +10,16 @@
 //! | `directory` | prefix to segment; reading; locking; walking |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
+//! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
 //! | `segment` | one table in one allocation; how to read it |
+//! | `stats` | counts |
 //! | `path` | breadth-first search for a path; reads only |
 //! | `overflow` | what fits neither bucket |
 //! | `buckets` | tag words and slots; eight tags at once |
 //! | `stripes` | version counters |
 //! | `payload` | pointer or inline |
-//! | `memory`, `sizing`, `stats`, `reentry`, `prefetch` | bytes; numbers; counts; a thread's own writes; a hint |
+//! | `memory`, `reentry`, `prefetch` | bytes; a thread's own writes; a hint |
 
 mod batch;
 mod buckets;

@@ -54,8 +54,8 @@ pub(crate) struct Write<P: Payload> {
     pub(crate) state: Mutex<State<P>>,
     /// Items in the buckets and in the overflow. Stored under the lock.
     pub(crate) len: AtomicUsize,
-    /// How often a reader had to read again.
-    pub(crate) read_retries: AtomicU64,
+    /// How often a reader had to read again. On lines of its own: writers have no business with it.
+    pub(crate) read_retries: CachePadded<AtomicU64>,
 }
 
 /// A copy of the one item that is being replaced in place by more than one store: what readers return meanwhile.
@@ -133,7 +133,7 @@ impl<P: Payload> Segment<P> {
                         reserve: P::Reserve::default(),
                     }),
                     len: AtomicUsize::new(0),
-                    read_retries: AtomicU64::new(0),
+                    read_retries: CachePadded::new(AtomicU64::new(0)),
                 }),
                 block,
             });

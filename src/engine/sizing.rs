@@ -141,9 +141,9 @@ impl Shape {
     }
 
     /// Buckets for `len` entries at the load that growing maps are sized for.
-    pub(crate) fn buckets_for(len: usize) -> u32 {
+    pub(crate) fn buckets_for(len: usize) -> u64 {
         let slots = (len as f64 / GROWING_LOAD).ceil() as u64;
-        slots.div_ceil(u64::from(SLOTS)).clamp(1, MAX_BUCKETS) as u32
+        slots.div_ceil(u64::from(SLOTS)).max(1)
     }
 }
 

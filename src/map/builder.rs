@@ -29,6 +29,18 @@ pub struct HashMapKind<K, V>(PhantomData<fn() -> (K, V)>);
 /// Builds an [`InlineMap`](crate::InlineMap).
 pub struct InlineMapKind<K, V>(PhantomData<fn() -> (K, V)>);
 
+impl<K, V> Clone for HashMapKind<K, V> {
+    fn clone(&self) -> Self {
+        HashMapKind(PhantomData)
+    }
+}
+
+impl<K, V> Clone for InlineMapKind<K, V> {
+    fn clone(&self) -> Self {
+        InlineMapKind(PhantomData)
+    }
+}
+
 impl<K, V> fmt::Debug for HashMapKind<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HashMapKind")

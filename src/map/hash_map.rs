@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 
@@ -55,6 +56,11 @@ pub struct HashMap<K, V, S = RandomState> {
     pub(super) table: Table<K, V>,
     pub(super) hasher: S,
 }
+
+/// A panic in user code leaves the map as it was.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for HashMap<K, V, S> {}
+/// A panic in user code leaves the map as it was.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, S: UnwindSafe> UnwindSafe for HashMap<K, V, S> {}
 
 impl<K, V> HashMap<K, V> {
     /// An empty map: one bucket, no entries.

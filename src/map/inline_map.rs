@@ -3,6 +3,7 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 use bytemuck::Pod;
@@ -59,6 +60,11 @@ pub struct InlineMap<K: Pod, V: Pod, S = RandomState> {
 unsafe impl<K: Pod + Send, V: Pod + Send, S: Send> Send for InlineMap<K, V, S> {}
 // SAFETY: through a shared map, copies are put in by one thread and taken by another, and keys compared by both.
 unsafe impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> Sync for InlineMap<K, V, S> {}
+
+/// A panic in user code leaves the map as it was.
+impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for InlineMap<K, V, S> {}
+/// A panic in user code leaves the map as it was.
+impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: UnwindSafe> UnwindSafe for InlineMap<K, V, S> {}
 
 impl<K: Pod, V: Pod> InlineMap<K, V> {
     /// An empty map: one bucket.
