@@ -99,6 +99,7 @@ fn writes<M: Subject>() -> Vec<(&'static str, fn(&M))> {
         ("iterate", |map| drop(map.entries())),
         ("retain", |map| map.retain(|_, _| true)),
         ("clear", |map| map.clear()),
+        ("drain, dropped at once", |map| drop(map.drain(0))),
         ("reserve", |map| map.reserve(10_000)),
         ("shrink_to_fit", |map| map.shrink_to_fit()),
         ("stats", |map| ignore(map.stats())),
