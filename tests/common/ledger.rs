@@ -36,6 +36,13 @@ impl Ledger {
 
     /// # Panics
     ///
+    /// If a value was dropped twice.
+    pub(crate) fn assert_none_dropped_twice(&self, what: &str) {
+        assert!(self.drops.lock().unwrap().iter().all(|times| *times <= 1), "{what}: dropped twice");
+    }
+
+    /// # Panics
+    ///
     /// If a value is still alive, or was dropped twice.
     pub(crate) fn assert_settled(&self, what: &str) {
         let drops = self.drops.lock().unwrap();

@@ -3,6 +3,7 @@
 use core::cell::Cell;
 use core::error::Error;
 use core::fmt::Debug;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 
 use koel::{
@@ -58,11 +59,16 @@ assert_is!(Full<NotDebug, NotDebug>: Error + Debug + Send + Sync);
 assert_is!(Occupied<u64, u64>: Error + Debug + Clone + Copy + PartialEq + Send + Sync);
 assert_is!(Operation<u64, ()>: Debug + Clone + Copy + PartialEq);
 assert_is!(Compute<u64, u64, ()>: Debug + Clone + Copy + PartialEq);
-assert_is!(Builder<HashMapKind<u64, String>, ahash::RandomState>: Send + Sync + Debug);
-assert_is!(Builder<InlineMapKind<u64, u64>, ahash::RandomState>: Send + Sync + Debug);
+assert_is!(Builder<HashMapKind<u64, String>, ahash::RandomState>: Send + Sync + Debug + Clone);
+assert_is!(Builder<HashMapKind<NotDebug, NotDebug>, ahash::RandomState>: Clone);
+assert_is!(Builder<InlineMapKind<u64, u64>, ahash::RandomState>: Send + Sync + Debug + Clone);
 assert_is!(HashMap<u64, u64>: Unpin);
 
 struct NotDebug;
+
+// A panic leaves a map as it was, and so it may be looked at afterwards.
+assert_is!(HashMap<u64, String>: UnwindSafe + RefUnwindSafe);
+assert_is!(InlineMap<u64, u64>: UnwindSafe + RefUnwindSafe);
 
 // Entries are dropped by any thread and shared by all.
 assert_is_not!(HashMap<u64, Rc<u64>>: Send);
