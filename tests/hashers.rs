@@ -72,7 +72,7 @@ fn colliding_keys_are_found_in_every_shape_of_map() {
 #[test]
 fn integers_that_hash_to_themselves_spread_as_if_they_were_hashed() {
     let sequences: [fn(u64) -> u64; 6] =
-        [|i| i, |i| i << 12, |i| i << 32, |i| i.wrapping_mul(1 << 48), |i| !i, |i| i << 44 | i >> 20];
+        [|i| i, |i| i << 12, |i| i << 32, |i| i.wrapping_mul(1 << 48), |i| !i, |i| i.rotate_right(20)];
     for (number, sequence) in sequences.into_iter().enumerate() {
         let keys: HashSet<u64> = (0..20_000).map(sequence).collect();
         let keys: Vec<u64> = keys.into_iter().collect();
@@ -179,7 +179,7 @@ impl Eq for Moody {}
 
 impl Hash for Moody {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.0 ^ arbitrary() % 3).hash(state);
+        (self.0 ^ (arbitrary() % 3)).hash(state);
     }
 }
 

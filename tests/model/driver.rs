@@ -121,7 +121,8 @@ impl<M: Subject> Driver<M> {
             Op::Extend(ref pairs) => self.extend(pairs),
             Op::Clone => {
                 let copy = self.map.duplicate();
-                assert!(copy == self.map && self.map == copy);
+                assert!(copy == self.map, "a copy equals its original");
+                assert!(self.map == copy, "an original equals its copy");
 
                 self.map = copy;
             }

@@ -16,8 +16,11 @@ fn filled<M: Subject>(config: Config) -> M {
     map
 }
 
+/// Name, and what it does to a map with a closure.
+type WithClosure<M> = (&'static str, fn(&M, &dyn Fn()));
+
 /// Every operation that calls a closure under the lock, with `body` in the closure.
-fn operations<M: Subject>() -> Vec<(&'static str, fn(&M, &dyn Fn()))> {
+fn operations<M: Subject>() -> Vec<WithClosure<M>> {
     vec![
         ("get_or_insert_with", |map, body| {
             map.get_or_insert_with(Key(100), || {
@@ -85,8 +88,11 @@ fn panicking<M: Subject>() {
     }
 }
 
+/// Name, and what it does to a map.
+type Write<M> = (&'static str, fn(&M));
+
 /// What would lock the same map again, and so wait for itself.
-fn writes<M: Subject>() -> Vec<(&'static str, fn(&M))> {
+fn writes<M: Subject>() -> Vec<Write<M>> {
     vec![
         ("insert", |map| ignore(map.insert(Key(200), 1))),
         ("insert over", |map| ignore(map.insert(Key(7), 1))),

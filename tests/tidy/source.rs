@@ -42,7 +42,7 @@ fn collect(folder: &Path, found: &mut Vec<Source>) {
 impl Source {
     /// The file's name without folder and extension.
     pub(crate) fn stem(&self) -> String {
-        Path::new(&self.name).file_stem().expect("a file").display().to_string()
+        Path::new(&self.name).file_stem().expect("a file").to_string_lossy().into_owned()
     }
 
     /// All lines, numbered from 1.

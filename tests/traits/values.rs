@@ -47,11 +47,13 @@ fn equality_is_of_keys_and_values_and_not_of_shape() {
     other.pin().extend(pairs());
     assert!(other == maps[0]);
     other.pin().insert(5, 0);
-    assert!(other != maps[0] && maps[0] != other);
+    assert!(other != maps[0]);
+    assert!(maps[0] != other);
     other.pin().remove(&5);
     assert!(other != maps[0]);
     other.pin().insert(5000, 10);
-    assert!(other != maps[0] && maps[0] != other, "as many entries, but others");
+    assert!(other != maps[0], "as many entries, but others");
+    assert!(maps[0] != other, "as many entries, but others");
     let inline = [InlineMap::<u64, u64>::from_iter(pairs()), pairs().collect()];
     assert!(inline[0] == inline[1]);
     inline[0].insert(7, 0);
