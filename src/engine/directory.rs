@@ -94,7 +94,7 @@ impl<P: Payload> Directory<P> {
         let Shape { segments, buckets, huge_pages, .. } = self.shape;
         let stripes = self.shape.stripes_for(buckets);
         let layout = Segment::<P>::memory_layout(buckets, stripes)?;
-        self.probe(layout, segments as usize)?;
+        Self::probe(layout, segments as usize)?;
         let root = Root::<P>::allocate(segments, 0, &self.meter)?;
         // Relaxed: nobody else knows the map yet. From here on `drop` frees what there is.
         self.root.store(root.as_ptr(), Ordering::Relaxed);
@@ -120,14 +120,9 @@ impl<P: Payload> Directory<P> {
 
     /// Asks the allocator for everything at once and gives it back: a request far beyond the machine fails here, not
     /// after it has eaten the machine piece by piece.
-    fn probe(&self, layout: Layout, count: usize) -> Option<()> {
+    fn probe(layout: Layout, count: usize) -> Option<()> {
         let whole = Layout::from_size_align(layout.size().checked_mul(count)?, layout.align()).ok()?;
-        if whole.size() > 64 << 20 {
-            let base = self.meter.allocate(whole)?;
-            // SAFETY: just allocated.
-            unsafe { self.meter.free(base, whole) };
-        }
-        Some(())
+        (whole.size() <= 64 << 20 || Meter::has(whole)).then_some(())
     }
 
     #[inline(always)]

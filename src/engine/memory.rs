@@ -49,6 +49,16 @@ impl Meter {
         Some(base)
     }
 
+    /// Whether the allocator has so much at once. Asks and gives back, and touches none of it.
+    pub(crate) fn has(layout: Layout) -> bool {
+        assert!(layout.size() > 0);
+        // SAFETY: not of size zero.
+        let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { return false };
+        // SAFETY: just allocated.
+        unsafe { dealloc(base.as_ptr(), layout) };
+        true
+    }
+
     /// Gives memory back.
     ///
     /// # Safety
