@@ -112,7 +112,7 @@ pub(super) struct Slab<T> {
 impl<T> Slab<T> {
     /// Whether entries are so large, or so oddly aligned, that each has a box. Under loom all do: models want
     /// addresses that are not used again.
-    const BOXED: bool = cfg!(loom) || size_of::<T>() > LARGEST_PIECE || align_of::<T>() > 64;
+    pub(super) const BOXED: bool = cfg!(loom) || size_of::<T>() > LARGEST_PIECE || align_of::<T>() > 64;
     /// A piece holds an entry or a link.
     const PIECE: Layout = {
         let size = if size_of::<T>() > size_of::<Free>() { size_of::<T>() } else { size_of::<Free>() };

@@ -177,6 +177,9 @@ impl<K, V> Table<K, V> {
         // directory holds a guard of its collector, and `free` is the box's only end.
         unsafe { guard.retire(core::ptr::from_mut(old)) };
         guard.flush();
+        if EntrySlab::<K, V>::BOXED {
+            return;
+        }
         let mut reserves = Magazine::default();
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
