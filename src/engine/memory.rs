@@ -54,6 +54,8 @@ impl Meter {
         assert!(layout.size() > 0);
         // SAFETY: not of size zero.
         let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { return false };
+        // Or the compiler would see that the memory is not used, and not ask for it.
+        let base = core::hint::black_box(base);
         // SAFETY: just allocated.
         unsafe { dealloc(base.as_ptr(), layout) };
         true
