@@ -3,13 +3,15 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::{Rng, fixed_configs, growing_configs, on_threads, seed, seeded};
+use crate::common::{Config, Rng, fixed_configs, growing_configs, on_threads, seed, seeded};
 use crate::{Words, laws};
 
 laws! {
     at_95_percent => reader_never_misses_a_displaced_key_of_a_hash_map, reader_never_misses_a_displaced_key_of_an_inline_map;
     while_growing => reader_never_misses_a_key_of_a_growing_hash_map, reader_never_misses_a_key_of_a_growing_inline_map;
     while_breathing => reader_never_misses_a_key_of_a_shrinking_hash_map, reader_never_misses_a_key_of_a_shrinking_inline_map;
+    while_reused => reader_is_not_fooled_by_tables_of_a_hash_map_that_are_used_again,
+        reader_is_not_fooled_by_tables_of_an_inline_map_that_are_used_again;
     while_others_go => reader_never_misses_what_retain_keeps_in_a_hash_map, reader_never_misses_what_retain_keeps_in_an_inline_map;
     while_replaced => reader_sees_some_value_of_a_key_that_is_replaced_in_a_hash_map,
         reader_sees_some_value_of_a_key_that_is_replaced_in_an_inline_map;
@@ -115,6 +117,20 @@ fn while_breathing<M: Words>() {
             for _ in 0..40 {
                 (0..rng.below(2000)).for_each(|i| assert_eq!(map.insert(1000 + i, i), None));
                 map.retain(|key, _| *key < 50);
+                map.shrink_to_fit();
+            }
+        });
+    }
+}
+
+/// The same few tables take turns, faster than a reader that is interrupted may notice.
+fn while_reused<M: Words>() {
+    for config in [Config::GROWING, Config::GROWING.segments_of(8)] {
+        let map = M::build(config, seeded(2));
+        misses_nothing(&map, 8, 100_000, |_| {
+            for _ in 0..10_000 {
+                (1000..1012).for_each(|key| assert_eq!(map.insert(key, key), None));
+                (1000..1012).for_each(|key| assert_eq!(map.remove(&key), Some(key)));
                 map.shrink_to_fit();
             }
         });
