@@ -163,6 +163,34 @@ fn releasing_an_inline_map_s_unused_tables_frees_them() {
     assert_agrees("grown again", &map, before);
 }
 
+/// Bytes of this process that are resident.
+#[cfg(target_os = "linux")]
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
+    let pages: usize = text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a number of pages");
+    pages * 4096
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_large_map_takes_memory_as_it_fills() {
+    fn law<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>(config: Config) {
+        let before = resident();
+        let map = M::build(config, seeded(3));
+        let now = resident().saturating_sub(before);
+        let most = map.memory_usage() / 2;
+        assert!(now < most, "{}: {now} of {} bytes are resident", M::NAME, map.memory_usage());
+        assert_eq!((map.insert(1, 2), map.get(&1)), (None, Some(2)));
+    }
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if huge.contains("[always]") {
+        return println!("NOT RUN: a touched page brings 2 MiB");
+    }
+    // In large segments: small ones are cut from memory that the allocator may have used before.
+    law::<HashMap<u64, u64, Seeded>>(Config::fixed(20_000_000));
+    law::<InlineMap<u64, u64, Seeded>>(Config::fixed(20_000_000));
+}
+
 /// A map that is used for long holds no more than one that is new.
 fn steady<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
     let before = allocated();

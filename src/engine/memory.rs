@@ -35,17 +35,21 @@ impl Meter {
         Some(base)
     }
 
-    /// Allocates zeroed memory and asks the system to use huge pages for it; `None` if there is none.
-    pub(crate) fn allocate_huge(&self, layout: Layout) -> Option<NonNull<u8>> {
+    /// Allocates memory, not initialized and not touched yet; `None` if there is none.
+    pub(crate) fn allocate_uninit(&self, layout: Layout) -> Option<NonNull<u8>> {
         assert!(layout.size() > 0);
         // SAFETY: not of size zero.
         let base = NonNull::new(unsafe { alloc(layout) })?;
-        // Before it is touched: small pages that are in use stay small.
-        advise_huge_pages(base, layout.size());
-        // SAFETY: just allocated with this size.
-        unsafe { base.write_bytes(0, layout.size()) };
         // Relaxed: a count.
         self.0.fetch_add(layout.size(), Ordering::Relaxed);
+        Some(base)
+    }
+
+    /// The same, and asks the system to use huge pages for it.
+    pub(crate) fn allocate_huge(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let base = self.allocate_uninit(layout)?;
+        // Before it is touched: small pages that are in use stay small.
+        advise_huge_pages(base, layout.size());
         Some(base)
     }
 
@@ -74,29 +78,58 @@ impl Meter {
     }
 }
 
+/// What the allocator gave and wants back.
+#[derive(Clone, Copy, Debug)]
+struct Allocation {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
 /// One allocation that several blocks share; freed with the last of them.
 #[derive(Debug)]
 struct Slab {
-    base: NonNull<u8>,
-    layout: Layout,
+    allocation: Allocation,
     blocks: AtomicUsize,
+}
+
+/// Where a block's memory is from.
+#[derive(Debug)]
+enum Origin {
+    Own(Allocation),
+    Shared(NonNull<Slab>),
 }
 
 /// Memory for one segment.
 #[derive(Debug)]
 pub(crate) struct Block {
     base: NonNull<u8>,
-    layout: Layout,
-    slab: Option<NonNull<Slab>>,
+    size: usize,
+    origin: Origin,
 }
 
 /// Where a huge page may begin.
 const HUGE_PAGE: usize = 2 << 20;
+/// What every allocator aligns to anyway. Up to here zeroed memory is `calloc`'s, whose fresh pages nobody has touched;
+/// beyond, the standard library writes the zeros itself, and a large map would be resident before it is used.
+const LAZY_ALIGN: usize = 2 * size_of::<usize>();
 
 impl Block {
-    /// A block of its own.
+    /// A block of its own. Aligned by hand: see `LAZY_ALIGN`.
     pub(crate) fn allocate(layout: Layout, meter: &Meter) -> Option<Self> {
-        Some(Block { base: meter.allocate(layout)?, layout, slab: None })
+        let excess = layout.align().saturating_sub(LAZY_ALIGN);
+        let whole =
+            Layout::from_size_align(layout.size().checked_add(excess)?, layout.align().min(LAZY_ALIGN));
+        let whole = whole.ok()?;
+        let start = meter.allocate(whole)?;
+        let skipped = start.addr().get().wrapping_neg() % layout.align();
+        debug_assert!(skipped <= excess);
+        // SAFETY: to the next multiple of the alignment, at most `excess` from a multiple of the smaller one.
+        let base = unsafe { start.add(skipped) };
+        Some(Block {
+            base,
+            size: layout.size(),
+            origin: Origin::Own(Allocation { base: start, layout: whole }),
+        })
     }
 
     /// `count` blocks in one allocation, for which the system is asked to use huge pages.
@@ -105,10 +138,17 @@ impl Block {
         let size = stride.checked_mul(count)?;
         let whole = Layout::from_size_align(size, HUGE_PAGE.max(layout.align())).ok()?;
         let base = meter.allocate_huge(whole)?;
-        let slab = Box::new(Slab { base, layout: whole, blocks: AtomicUsize::new(count) });
+        // SAFETY: just allocated with this size.
+        unsafe { base.write_bytes(0, size) };
+        let allocation = Allocation { base, layout: whole };
+        let slab = Box::new(Slab { allocation, blocks: AtomicUsize::new(count) });
         let slab = NonNull::from(Box::leak(slab));
-        // SAFETY: i < count: within the allocation.
-        let piece = |i| Block { base: unsafe { base.add(i * stride) }, layout, slab: Some(slab) };
+        let piece = |i| Block {
+            // SAFETY: i < count: within the allocation.
+            base: unsafe { base.add(i * stride) },
+            size: layout.size(),
+            origin: Origin::Shared(slab),
+        };
         Some((0..count).map(piece).collect())
     }
 
@@ -119,7 +159,7 @@ impl Block {
 
     /// How long it is, in bytes.
     pub(crate) fn size(&self) -> usize {
-        self.layout.size()
+        self.size
     }
 
     /// Gives the memory back.
@@ -128,18 +168,20 @@ impl Block {
     ///
     /// Nobody uses the memory any more; `meter` is the one it was allocated with.
     pub(crate) unsafe fn free(self, meter: &Meter) {
-        let Some(slab) = self.slab else {
-            // SAFETY: the caller's, and `allocate`'s layout.
-            return unsafe { meter.free(self.base, self.layout) };
+        let Allocation { base, layout } = match self.origin {
+            Origin::Own(allocation) => allocation,
+            Origin::Shared(slab) => {
+                // AcqRel: the last to let go sees all the others done with their pieces.
+                // SAFETY: the slab lives until its last block is freed.
+                if unsafe { slab.as_ref() }.blocks.fetch_sub(1, Ordering::AcqRel) > 1 {
+                    return;
+                }
+                // SAFETY: from `Box::leak`, and nobody else is left.
+                unsafe { Box::from_raw(slab.as_ptr()) }.allocation
+            }
         };
-        // AcqRel: the last to let go sees all the others done with their pieces.
-        // SAFETY: the slab lives until its last block is freed.
-        if unsafe { slab.as_ref() }.blocks.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: from `Box::leak`, and nobody else is left.
-            let slab = unsafe { Box::from_raw(slab.as_ptr()) };
-            // SAFETY: the last block is gone.
-            unsafe { meter.free(slab.base, slab.layout) };
-        }
+        // SAFETY: allocated with this meter and this layout, and the last block in it is gone.
+        unsafe { meter.free(base, layout) };
     }
 }
 
@@ -157,3 +199,45 @@ fn advise_huge_pages(base: NonNull<u8>, size: usize) {
 
 #[cfg(not(all(target_os = "linux", not(loom))))]
 fn advise_huge_pages(_: NonNull<u8>, _: usize) {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_and_zeroed_and_counted_to_the_byte() {
+        let meter = Meter::new();
+        for align in (0..=12).map(|shift| 1 << shift) {
+            for size in [1, 15, 128, 5000] {
+                let layout = Layout::from_size_align(size, align).unwrap();
+                let block = Block::allocate(layout, &meter).unwrap();
+                assert_eq!((block.base().addr().get() % align, block.size()), (0, size));
+                assert!((size..size + align).contains(&meter.bytes()), "{} for {layout:?}", meter.bytes());
+                for i in 0..size {
+                    // SAFETY: within the block; written to so that the next one finds it dirty.
+                    unsafe {
+                        assert_eq!(block.base().add(i).read(), 0);
+                        block.base().add(i).write(0xFF);
+                    }
+                }
+                // SAFETY: ours, and not used any more.
+                unsafe { block.free(&meter) };
+                assert_eq!(meter.bytes(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slab_is_freed_with_the_last_of_its_blocks() {
+        let meter = Meter::new();
+        let layout = Layout::from_size_align(1000, 64).unwrap();
+        let blocks = Block::allocate_slab(layout, 3, &meter).unwrap();
+        assert_eq!(meter.bytes(), 3 * 1024);
+        for block in blocks {
+            assert!(meter.bytes() > 0 && block.base().addr().get() % 64 == 0);
+            // SAFETY: ours, and not used any more.
+            unsafe { block.free(&meter) };
+        }
+        assert_eq!(meter.bytes(), 0);
+    }
+}

@@ -238,7 +238,7 @@ impl<T> Slab<T> {
             let base = if pages == HUGE_CHUNK {
                 self.meter.allocate_huge(layout)?
             } else {
-                self.meter.allocate(layout)?
+                self.meter.allocate_uninit(layout)?
             };
             chunks.all.push(Chunk { base, layout, pieces: 0 });
             chunks.whole_pages = pages;
