@@ -70,6 +70,12 @@ impl Magazine {
         self.len += 1;
     }
 
+    /// The pieces, which stay where they are.
+    fn iter(&self) -> impl Iterator<Item = NonNull<Free>> {
+        // SAFETY: pieces in a list are free and hold a link.
+        core::iter::successors(self.head, |piece| unsafe { piece.as_ref() }.next)
+    }
+
     /// Moves at most `n` pieces from `other` to here.
     pub(super) fn take(&mut self, other: &mut Magazine, n: usize) {
         for _ in 0..n {
@@ -86,6 +92,8 @@ struct Chunk {
     base: NonNull<u8>,
     layout: Layout,
     pieces: usize,
+    /// How many of them are free: counted by a [`Sorting`].
+    free: usize,
 }
 
 /// All chunks; the last one may have pages that are still whole.
@@ -240,7 +248,7 @@ impl<T> Slab<T> {
             } else {
                 self.meter.allocate_uninit(layout)?
             };
-            chunks.all.push(Chunk { base, layout, pieces: 0 });
+            chunks.all.push(Chunk { base, layout, pieces: 0, free: 0 });
             chunks.whole_pages = pages;
         }
         let rest = chunks.whole_pages * PAGE;
@@ -262,46 +270,81 @@ impl<T> Slab<T> {
         Some(())
     }
 
-    /// Gives chunks back to the allocator of which no piece is in use. `free` is what the segments had in reserve.
-    pub(super) fn release(&self, mut free: Magazine) {
+    /// Gives chunks back to the allocator of which no piece is in use. `reserves` is what the segments had.
+    ///
+    /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks.
+    pub(super) fn release(&self, reserves: Magazine) {
+        // Room for the chunk that stays, so that nothing is allocated under the lock.
+        let chunks = Vec::with_capacity(1);
+        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default() };
         for returned in &self.returned {
-            free.take(&mut returned.lock(), usize::MAX);
+            let mut returned = core::mem::take(&mut *returned.lock());
+            sorting.free.take(&mut returned, usize::MAX);
         }
         let mut chunks = self.chunks.lock();
-        // A chunk with whole pages stays the last.
-        let keep = if chunks.whole_pages > 0 { chunks.all.pop() } else { None };
-        chunks.all.sort_unstable_by_key(|chunk| chunk.base);
-        let chunk_of = |all: &[Chunk], piece: NonNull<Free>| {
-            let at = all.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
-            // Beyond its end: a piece of the chunk that is kept.
-            (piece.addr().get() - all[at].base.addr().get() < all[at].layout.size()).then_some(at)
-        };
-        let mut free_pieces = vec![0_usize; chunks.all.len()];
-        let mut pieces = Vec::with_capacity(free.len);
-        while let Some(piece) = free.pop() {
-            if let Some(at) = chunk_of(&chunks.all, piece) {
-                free_pieces[at] += 1;
-            }
-            pieces.push(piece);
+        core::mem::swap(&mut chunks.all, &mut sorting.chunks);
+        if chunks.whole_pages > 0 {
+            chunks.all.extend(sorting.chunks.pop());
         }
-        let unused = |at: usize| free_pieces[at] == chunks.all[at].pieces;
-        let mut kept = Magazine::default();
-        for piece in pieces {
-            if !chunk_of(&chunks.all, piece).is_some_and(unused) {
-                kept.push(piece);
-            }
-        }
-        for (at, chunk) in core::mem::take(&mut chunks.all).into_iter().enumerate() {
-            if free_pieces[at] == chunk.pieces {
-                // SAFETY: all its pieces were free, and are in no list any more.
-                unsafe { self.meter.free(chunk.base, chunk.layout) };
-            } else {
-                chunks.all.push(chunk);
-            }
-        }
-        chunks.all.extend(keep);
         drop(chunks);
-        self.returned[shard()].lock().take(&mut kept, usize::MAX);
+        sorting.free_unused();
+    }
+}
+
+/// All chunks but one and all free pieces, taken out of a slab to be told apart. When this is dropped, what is left
+/// goes back: a panic loses nothing.
+struct Sorting<'s, T> {
+    slab: &'s Slab<T>,
+    chunks: Vec<Chunk>,
+    free: Magazine,
+    /// Free pieces of chunks that others use.
+    kept: Magazine,
+}
+
+impl<T> Sorting<'_, T> {
+    fn free_unused(mut self) {
+        self.chunks.sort_unstable_by_key(|chunk| chunk.base);
+        self.chunks.iter_mut().for_each(|chunk| chunk.free = 0);
+        for piece in self.free.iter() {
+            if let Some(at) = chunk_of(&self.chunks, piece) {
+                self.chunks[at].free += 1;
+            }
+        }
+        let unused = |chunk: &Chunk| chunk.free == chunk.pieces;
+        while let Some(piece) = self.free.pop() {
+            if !chunk_of(&self.chunks, piece).is_some_and(|at| unused(&self.chunks[at])) {
+                self.kept.push(piece);
+            }
+        }
+        self.chunks.retain(|chunk| {
+            if unused(chunk) {
+                // SAFETY: all its pieces were free, and are in no list any more.
+                unsafe { self.slab.meter.free(chunk.base, chunk.layout) };
+            }
+            !unused(chunk)
+        });
+        self.chunks.shrink_to_fit();
+    }
+}
+
+/// The chunk of a piece, among chunks in the order of their addresses; `None` if it is another's.
+fn chunk_of(chunks: &[Chunk], piece: NonNull<Free>) -> Option<usize> {
+    let at = chunks.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
+    (piece.addr().get() - chunks[at].base.addr().get() < chunks[at].layout.size()).then_some(at)
+}
+
+impl<T> Drop for Sorting<'_, T> {
+    fn drop(&mut self) {
+        let mut chunks = self.slab.chunks.lock();
+        // Ours in front: it is the last that may have whole pages.
+        core::mem::swap(&mut chunks.all, &mut self.chunks);
+        chunks.all.append(&mut self.chunks);
+        drop(chunks);
+        self.kept.take(&mut self.free, usize::MAX);
+        let mut returned = self.slab.returned[shard()].lock();
+        // What was returned meanwhile: it is less than what we have.
+        core::mem::swap(&mut *returned, &mut self.kept);
+        returned.take(&mut self.kept, usize::MAX);
     }
 }
 
