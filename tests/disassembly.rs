@@ -31,26 +31,37 @@ fn locked<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     lines.iter().filter(is_locked).copied().collect()
 }
 
+/// A cargo command on this package, in a target directory that nobody else uses.
+fn cargo(arguments: &[&str], target: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+}
+
+/// The listing of the example, made anew.
+fn listing() -> String {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disassembly");
+    let examples = target.join("release/examples");
+    // No listing of an earlier build may be found, and cargo must not think that there is nothing to build.
+    let _ = std::fs::remove_dir_all(&examples);
+    let cleaned = cargo(&["clean", "--release", "--package", "koel", "--quiet"], &target).status();
+    assert!(cleaned.expect("cargo runs").success());
+    let built = cargo(&["rustc", "--release", "--example", "look_up"], &target)
+        .args(["--", "--emit=asm", "-Ccodegen-units=1"])
+        .status();
+    assert!(built.expect("cargo runs").success());
+    let listings: Vec<_> = std::fs::read_dir(&examples)
+        .expect("the examples' directory")
+        .map(|entry| entry.expect("a file in it").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "s"))
+        .collect();
+    assert_eq!(listings.len(), 1, "{listings:?}");
+    std::fs::read_to_string(&listings[0]).expect("a readable listing")
+}
+
 #[test]
 fn get_has_no_locked_instruction() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
-    let status = Command::new(env!("CARGO"))
-        .args(["rustc", "--release", "--example", "look_up", "--target-dir"])
-        .arg(&target)
-        .args(["--", "--emit=asm", "-Ccodegen-units=1"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .expect("cargo runs");
-    assert!(status.success());
-    let examples = target.join("release/examples");
-    let listing = std::fs::read_dir(&examples)
-        .expect("the examples' directory")
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "s"))
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("look_up")))
-        .expect("a listing");
-    let listing = std::fs::read_to_string(listing).expect("a readable listing");
+    let listing = listing();
     for function in ["koel_hash_map_get", "koel_inline_map_get"] {
         let lines = body(&listing, function);
         assert_eq!(locked(&lines), Vec::<&str>::new(), "{function} has locked instructions");
