@@ -8,25 +8,43 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use common::{AnyMap, Config, Rng, Seeded, growing_configs, seed, seeded};
 use koel::{HashMap, InlineMap};
 
-/// Counts the bytes of each thread: what it allocates less what it frees.
+/// Counts the bytes of each thread: what it allocates less what it frees. Beyond a thread's budget there is nothing for
+/// large requests.
 struct Counting;
 
 thread_local!(static BYTES: Cell<isize> = const { Cell::new(0) });
+thread_local!(static BUDGET: Cell<isize> = const { Cell::new(isize::MAX) });
+
+/// Requests of so many bytes and more are refused when the budget is used up. What is smaller may come from where no
+/// refusal is expected.
+const LARGE: usize = 8192;
 
 fn count(bytes: isize) {
     // Not while the thread is being torn down.
     let _ = BYTES.try_with(|count| count.set(count.get() + bytes));
 }
 
+/// Whether the thread's budget has so much.
+fn affords(layout: Layout) -> bool {
+    let within = |budget: isize| layout.size() as isize <= budget.saturating_sub(allocated());
+    layout.size() < LARGE || BUDGET.try_with(|budget| within(budget.get())).unwrap_or(true)
+}
+
 // SAFETY: the system's allocator does the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !affords(layout) {
+            return core::ptr::null_mut();
+        }
         count(layout.size() as isize);
         // SAFETY: the caller's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !affords(layout) {
+            return core::ptr::null_mut();
+        }
         count(layout.size() as isize);
         // SAFETY: the caller's.
         unsafe { System.alloc_zeroed(layout) }
@@ -184,7 +202,7 @@ fn a_large_map_takes_memory_as_it_fills() {
     }
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if huge.contains("[always]") {
-        return println!("NOT RUN: a touched page brings 2 MiB");
+        return common::not_run("tests/memory.rs: here a touched page brings 2 MiB");
     }
     // In large segments: small ones are cut from memory that the allocator may have used before.
     law::<HashMap<u64, u64, Seeded>>(Config::fixed(20_000_000));
@@ -244,4 +262,66 @@ fn growing_and_shrinking_does_not_use_up_a_hash_map_s_memory() {
 #[test]
 fn growing_and_shrinking_does_not_use_up_an_inline_map_s_memory() {
     breathing::<InlineMap<u64, u64, Seeded>>();
+}
+
+/// Runs `body` while this thread can have so many bytes more.
+fn with_budget<T>(bytes: isize, body: impl FnOnce() -> T) -> T {
+    struct Lift;
+
+    impl Drop for Lift {
+        fn drop(&mut self) {
+            BUDGET.with(|budget| budget.set(isize::MAX));
+        }
+    }
+
+    let _lift = Lift;
+    BUDGET.with(|budget| budget.set(allocated() + bytes));
+    body()
+}
+
+/// At once if the whole is too much, or at the segment for which nothing is left; and nothing stays behind.
+fn refused<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+    let most = 1_isize << 30;
+    for (entries, budget) in [(1 << 33, most), (1 << 28, most), (4_000_000, 20 << 20), (1_000_000, 3 << 20)] {
+        let fixed = Config::fixed(entries);
+        for config in [Config::room_for(entries), fixed, fixed.huge_pages()] {
+            let before = allocated();
+            let result = with_budget(budget, || M::try_build(config, seeded(3)));
+            let Err(error) = result else { panic!("{} {config:?} in {budget} bytes", M::NAME) };
+            assert!(error.out_of_memory && error.requested == entries, "{} {config:?}: {error:?}", M::NAME);
+            assert!(error.limit >= entries && error.to_string().contains("no memory"), "{error}");
+            assert_eq!(allocated(), before, "{} {config:?}", M::NAME);
+        }
+    }
+}
+
+#[test]
+fn a_capacity_that_the_memory_does_not_have_is_an_error_that_says_so() {
+    refused::<HashMap<u64, u64, Seeded>>();
+    refused::<InlineMap<u64, u64, Seeded>>();
+}
+
+/// What does not fit is handed back, and the map goes on with what it has.
+fn starved<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+    // In segments of a size that is refused.
+    for config in [Config::GROWING, Config::GROWING.segments_of(1 << 20)] {
+        let map = M::build(config, seeded(3));
+        let fill = || (0..).find(|key| map.checked_insert(*key, !key).is_err()).expect("it ends");
+        let full = with_budget(1 << 20, fill);
+        assert!(full > 1000 && full == map.len() as u64, "{full} entries in a MiB");
+        assert!((0..full).all(|key| map.get(&key) == Some(!key)) && !map.contains_key(&full));
+        with_budget(0, || {
+            assert!((0..full / 2).all(|key| map.remove(&key) == Some(!key)));
+            map.shrink_to_fit();
+        });
+        assert!((full / 2..full).all(|key| map.get(&key) == Some(!key)));
+        assert!((0..2 * full).all(|key| map.checked_insert(key, key).is_ok()), "there is memory again");
+        assert_eq!(map.len() as u64, 2 * full);
+    }
+}
+
+#[test]
+fn a_map_that_gets_no_more_memory_hands_back_what_does_not_fit() {
+    starved::<HashMap<u64, u64, Seeded>>();
+    starved::<InlineMap<u64, u64, Seeded>>();
 }

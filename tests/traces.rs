@@ -7,14 +7,14 @@ mod common;
 use std::collections::HashMap as Model;
 use std::path::Path;
 
-use common::{AnyMap, Config, Rng, Seeded, seeded};
+use common::{AnyMap, Config, Rng, Seeded, not_run, seeded};
 use koel::{HashMap, InlineMap};
 
 /// Name and keys of each trace.
 fn traces() -> Vec<(String, Vec<u64>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
     let Ok(files) = std::fs::read_dir(&folder) else {
-        println!("NOT RUN: there is no {}", folder.display());
+        not_run(&format!("tests/traces.rs: there is no {}", folder.display()));
         return Vec::new();
     };
     let mut traces = Vec::new();
@@ -28,6 +28,9 @@ fn traces() -> Vec<(String, Vec<u64>)> {
             println!("{}: {} keys", path.display(), keys.len());
             traces.push((path.display().to_string(), keys));
         }
+    }
+    if traces.is_empty() {
+        not_run(&format!("tests/traces.rs: no traces in {}", folder.display()));
     }
     traces
 }

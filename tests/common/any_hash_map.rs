@@ -3,9 +3,9 @@
 use core::fmt::Debug;
 use core::hash::{BuildHasher, Hash};
 
-use koel::{Compute, Full, HashMap, Occupied, Operation, Pinned, Stats};
+use koel::{CapacityError, Compute, Full, HashMap, Occupied, Operation, Pinned, Stats};
 
-use super::config::build;
+use super::config::try_build;
 use super::{AnyMap, Config, Room};
 
 fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
@@ -28,8 +28,8 @@ where
 
     const NAME: &'static str = "HashMap";
 
-    fn build(config: Config, hasher: S) -> Self {
-        build!(HashMap, config, hasher)
+    fn try_build(config: Config, hasher: S) -> Result<Self, CapacityError> {
+        try_build!(HashMap, config, hasher)
     }
 
     fn hold(&self) -> Pinned<'_, K, V, S> {

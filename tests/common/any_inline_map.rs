@@ -4,9 +4,9 @@ use core::fmt::Debug;
 use core::hash::{BuildHasher, Hash};
 
 use bytemuck::Pod;
-use koel::{Compute, Full, InlineMap, Occupied, Operation, Stats};
+use koel::{CapacityError, Compute, Full, InlineMap, Occupied, Operation, Stats};
 
-use super::config::build;
+use super::config::try_build;
 use super::{AnyMap, Config, Room};
 
 impl<K, V, S> AnyMap for InlineMap<K, V, S>
@@ -25,8 +25,8 @@ where
 
     const NAME: &'static str = "InlineMap";
 
-    fn build(config: Config, hasher: S) -> Self {
-        build!(InlineMap, config, hasher)
+    fn try_build(config: Config, hasher: S) -> Result<Self, CapacityError> {
+        try_build!(InlineMap, config, hasher)
     }
 
     fn hold(&self) {}

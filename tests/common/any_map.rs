@@ -6,7 +6,7 @@
 use core::fmt::Debug;
 use core::hash::{BuildHasher, Hash};
 
-use koel::{Compute, Full, Occupied, Operation, Stats};
+use koel::{CapacityError, Compute, Full, Occupied, Operation, Stats};
 
 use super::Config;
 
@@ -22,7 +22,10 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
 
     const NAME: &'static str;
 
-    fn build(config: Config, hasher: Self::Hasher) -> Self;
+    fn try_build(config: Config, hasher: Self::Hasher) -> Result<Self, CapacityError>;
+    fn build(config: Config, hasher: Self::Hasher) -> Self {
+        Self::try_build(config, hasher).unwrap_or_else(|error| panic!("{error}"))
+    }
     fn hold(&self) -> Self::Hold<'_>;
 
     fn len(&self) -> usize;

@@ -66,8 +66,8 @@ pub(crate) fn fixed_configs(entries: usize) -> [Config; 4] {
     with_segments(Config::fixed(entries))
 }
 
-/// Builds a map as the configuration says.
-macro_rules! build {
+/// Builds a map as the configuration says, if there is memory for it.
+macro_rules! try_build {
     ($map:ident, $config:expr, $hasher:expr) => {{
         let Config { room, segment_slots, huge_pages } = $config;
         let builder = $map::<K, V>::builder().hasher($hasher).huge_pages(huge_pages);
@@ -77,10 +77,10 @@ macro_rules! build {
             Room::Fixed(entries) => builder.fixed_capacity(entries),
         };
         match segment_slots {
-            Some(slots) => builder.segment_slots(slots).build(),
-            None => builder.build(),
+            Some(slots) => builder.segment_slots(slots).try_build(),
+            None => builder.try_build(),
         }
     }};
 }
 
-pub(crate) use build;
+pub(crate) use try_build;

@@ -17,6 +17,13 @@ pub(crate) use hashers::{Seeded, seeded};
 pub(crate) use ledger::{Counted, Ledger};
 pub(crate) use rng::{Rng, seed};
 
+/// Says that something was not tested, and why: on standard error itself, as the harness shows what tests print only
+/// when they fail.
+pub(crate) fn not_run(why: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
+}
+
 /// A number from the environment, for longer runs: `KOEL_HISTORIES=2000 cargo test --release --test linearizability`.
 pub(crate) fn env_number(name: &str, otherwise: usize) -> usize {
     match std::env::var(name) {
