@@ -84,8 +84,20 @@ pub trait Put {
     fn take(&self, key: u64);
     /// What the value of a key was made of; a torn one fails the model.
     fn look(&self, key: u64) -> Option<u64>;
+    /// `look` for many keys at once.
+    fn look_at_many(&self, keys: &[u64]) -> Vec<Option<u64>>;
+    /// Whether the tags say that a key may be here.
+    fn may_have(&self, key: u64) -> bool;
     /// Displacements so far.
     fn displacements(&self) -> u64;
+    /// Entries in the overflow.
+    fn overflow(&self) -> usize;
+}
+
+/// What a value of [`Inline`] was made of.
+fn whole([value, not_value]: [u64; 2]) -> u64 {
+    assert_eq!(value, !not_value, "a torn value");
+    value
 }
 
 impl Put for Map {
@@ -101,8 +113,22 @@ impl Put for Map {
         self.pin().get(&key).copied()
     }
 
+    fn look_at_many(&self, keys: &[u64]) -> Vec<Option<u64>> {
+        let (pin, mut out) = (self.pin(), vec![None; keys.len()]);
+        pin.get_many(keys, &mut out);
+        out.into_iter().map(Option::<&u64>::copied).collect()
+    }
+
+    fn may_have(&self, key: u64) -> bool {
+        self.pin().may_contain(&key)
+    }
+
     fn displacements(&self) -> u64 {
         self.stats().displacements
+    }
+
+    fn overflow(&self) -> usize {
+        self.stats().overflow
     }
 }
 
@@ -116,14 +142,25 @@ impl Put for Inline {
     }
 
     fn look(&self, key: u64) -> Option<u64> {
-        self.get(&key).map(|[value, not_value]| {
-            assert_eq!(value, !not_value, "a torn value");
-            value
-        })
+        self.get(&key).map(whole)
+    }
+
+    fn look_at_many(&self, keys: &[u64]) -> Vec<Option<u64>> {
+        let mut out = vec![None; keys.len()];
+        self.get_many(keys, &mut out);
+        out.into_iter().map(|value| value.map(whole)).collect()
+    }
+
+    fn may_have(&self, key: u64) -> bool {
+        self.may_contain(&key)
     }
 
     fn displacements(&self) -> u64 {
         self.stats().displacements
+    }
+
+    fn overflow(&self) -> usize {
+        self.stats().overflow
     }
 }
 

@@ -1,0 +1,61 @@
+//! Many look-ups at once, and look-ups of tags alone, against a displacement [R2]..[R4], [W5].
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use loom::thread;
+use loom_tests::{Put, Scene, inline, map};
+
+fn batch_misses_nothing<M: Put + Send + Sync + 'static>(new: fn() -> M, forward: bool) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let scene = Scene::new(&*map, forward);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                assert_eq!(map.look_at_many(&[scene.victim, scene.absent]), [Some(1), None]);
+            })
+        };
+        map.put(scene.newcomer, 2);
+        assert_eq!(map.displacements(), 1);
+        reader.join().unwrap();
+    });
+}
+
+fn tags_never_deny_a_key<M: Put + Send + Sync + 'static>(new: fn() -> M, forward: bool) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let scene = Scene::new(&*map, forward);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert!(map.may_have(scene.victim)))
+        };
+        map.put(scene.newcomer, 2);
+        assert_eq!(map.displacements(), 1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn hash_map_batch_never_misses_a_displaced_key() {
+    batch_misses_nothing(map, true);
+    batch_misses_nothing(map, false);
+}
+
+#[test]
+fn inline_map_batch_never_misses_a_displaced_key() {
+    batch_misses_nothing(inline, true);
+    batch_misses_nothing(inline, false);
+}
+
+#[test]
+fn tags_of_a_hash_map_never_deny_a_displaced_key() {
+    tags_never_deny_a_key(map, true);
+    tags_never_deny_a_key(map, false);
+}
+
+#[test]
+fn tags_of_an_inline_map_never_deny_a_displaced_key() {
+    tags_never_deny_a_key(inline, true);
+    tags_never_deny_a_key(inline, false);
+}

@@ -1,0 +1,94 @@
+//! The overflow: keys that fit neither of their buckets, put there and removed under a reader's eyes [R4], [W6], [I7].
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use koel::model::place;
+use loom::thread;
+use loom_tests::{BUCKETS, Put, inline, keys, map};
+
+/// A bucket that is full of keys whose both buckets it is, so that no path leads out of it; and further such keys, of
+/// one tag.
+fn crowd(map: &impl Put) -> Vec<u64> {
+    let own = |f, s| (f, s) == (0, 0);
+    let tag = place(keys(1, 0, |f, s, _| own(f, s))[0], BUCKETS).2;
+    for key in keys(4, 0, |f, s, t| own(f, s) && t != tag) {
+        map.put(key, 0);
+    }
+    assert_eq!(map.overflow(), 0);
+    keys(2, 0, |f, s, t| own(f, s) && t == tag)
+}
+
+/// Who has found a key in the overflow finds it from then on; what was there before is never missed.
+fn put_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M, present: usize) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let further = crowd(&*map);
+        let (held, newcomer) = (further[..present].to_vec(), further[present]);
+        held.iter().for_each(|&key| map.put(key, key));
+        assert_eq!(map.overflow(), present);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                assert!(held.iter().all(|&key| map.look(key) == Some(key)));
+                let first = map.look(newcomer);
+                let then = map.look(newcomer);
+                assert!(first.is_none() || first == Some(7) && then == first, "{first:?}, then {then:?}");
+            })
+        };
+        map.put(newcomer, 7);
+        reader.join().unwrap();
+        assert_eq!((map.overflow(), map.look(newcomer)), (present + 1, Some(7)));
+    });
+}
+
+/// A key is removed, and another of its tag takes its slot: neither is seen with the other's value.
+fn keys_never_mix<M: Put + Send + Sync + 'static>(new: fn() -> M) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let further = crowd(&*map);
+        let (old, new) = (further[0], further[1]);
+        map.put(old, 1);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                assert!(matches!(map.look(new), None | Some(2)));
+                assert!(matches!(map.look(old), None | Some(1)));
+            })
+        };
+        map.take(old);
+        map.put(new, 2);
+        reader.join().unwrap();
+        assert_eq!(map.overflow(), 1);
+    });
+}
+
+#[test]
+fn hash_map_reader_sees_the_first_key_of_an_overflow_at_once_or_not_yet() {
+    put_is_seen_at_once_or_not_yet(map, 0);
+}
+
+#[test]
+fn inline_map_reader_sees_the_first_key_of_an_overflow_at_once_or_not_yet() {
+    put_is_seen_at_once_or_not_yet(inline, 0);
+}
+
+#[test]
+fn hash_map_reader_sees_a_further_key_of_an_overflow_at_once_or_not_yet() {
+    put_is_seen_at_once_or_not_yet(map, 1);
+}
+
+#[test]
+fn inline_map_reader_sees_a_further_key_of_an_overflow_at_once_or_not_yet() {
+    put_is_seen_at_once_or_not_yet(inline, 1);
+}
+
+#[test]
+fn hash_map_keys_of_one_slot_of_an_overflow_never_mix() {
+    keys_never_mix(map);
+}
+
+#[test]
+fn inline_map_keys_of_one_slot_of_an_overflow_never_mix() {
+    keys_never_mix(inline);
+}
