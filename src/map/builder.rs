@@ -83,7 +83,8 @@ impl<T, S> Builder<T, S> {
     }
 
     /// A map that never grows: any `entries` different keys fit, in at most 1.08 slots for each (from about a
-    /// thousand on), and what comes after them is handed back. In entries.
+    /// thousand on; about 1.06 as a rule), and what comes after them is handed back. While several threads insert and
+    /// remove at the same time, a few fewer may fit. In entries.
     ///
     /// It has fewer and larger segments than a growing map, and so fewer locks for writers.
     pub fn fixed_capacity(mut self, entries: usize) -> Self {

@@ -42,6 +42,14 @@ use crate::hash::Digest;
 /// by the batch, some 32 removals of one thread at a time. A pin that is held for long holds up what is removed
 /// meanwhile. Keep locks, files and gigabytes in an `Option` or an `Arc` that you empty yourself.
 ///
+/// # Under a lock
+///
+/// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
+/// for writing; so may `Hash` and `Eq`. They may read this map and any other. If they write to the same map, walk over it
+/// or ask for its `stats`, they would wait for themselves: that panics instead. If they write to *another* map, the lock
+/// of that one is taken inside of this one's, and it is for you to keep to one order: a closure on map A that writes to B
+/// in one thread and a closure on B that writes to A in another wait for each other for ever. More than sixteen deep it panics.
+///
 /// # Panics in your code
 ///
 /// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation. A panic in the `Drop`
@@ -128,8 +136,11 @@ impl<K, V, S> HashMap<K, V, S> {
     /// A view of the map for this thread, on which the operations are.
     ///
     /// While it lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations
-    /// as you like; it is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard: in
-    /// particular do not keep one in a `thread_local!`, where it would outlive what the reclaimer knows of the thread.
+    /// as you like; it is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard.
+    ///
+    /// **Never keep one in a `thread_local!`.** That is unsound, and nothing here can notice it: when the thread ends, the
+    /// reclaimer (seize 0.5) gives the thread's record to another thread before the view is dropped, and from then on
+    /// memory may be freed that a view still leads to. A [`PinnedOwned`] has no such limit.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned::new(self, self.table.collector.enter())
@@ -169,13 +180,20 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().load_factor()
     }
 
-    /// Bytes that the map has from the allocator: tables, those kept for further growth, and entries; but not what
-    /// keys and values own elsewhere, nor entries that are removed and not yet freed.
+    /// Bytes that the map has from the allocator: tables, those kept for further growth included, and entries; but not
+    /// what keys and values own elsewhere.
+    ///
+    /// Entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and not
+    /// yet freed. Entries of more than 512 bytes have an allocation each, and count as long as they are in the map.
     pub fn memory_usage(&self) -> usize {
         self.table.memory_usage()
     }
 
     /// What the map can tell of its inner workings. Locks one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
     pub fn stats(&self) -> Stats {
         self.pin().stats()
     }
@@ -186,6 +204,10 @@ impl<K, V, S> HashMap<K, V, S> {
     }
 
     /// Removes all entries, one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
     pub fn clear(&self) {
         self.pin().clear();
     }
@@ -196,12 +218,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If there is no memory for them.
+    /// If there is no memory for them, and in a closure that runs under this map's lock.
     pub fn reserve(&self, additional: usize) {
         self.pin().reserve(additional);
     }
 
     /// Gives back memory, as [`Pinned::shrink_to_fit`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
     pub fn shrink_to_fit(&self) {
         self.pin().shrink_to_fit();
     }
@@ -235,7 +261,8 @@ impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
     }
 }
 
-/// Copies every entry that is present throughout, into a map with the same options and room for as many.
+/// Copies every entry that is present throughout, into a map with the same options and room for as many. Panics if
+/// there is no memory for it, and in a closure that runs under this map's lock.
 impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K, V, S> {
     fn clone(&self) -> Self {
         let pin = self.pin();

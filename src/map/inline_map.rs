@@ -46,6 +46,13 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 /// and 95% full. Tables that were grown out of are used again for further growth, or freed with the map. A value that
 /// shares its 8-byte words with nothing but its key is replaced by a single store; a longer one takes a copy.
 ///
+/// # Under a lock
+///
+/// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
+/// for writing; so may `Hash` and `Eq`. Under the lock of one map they may read any, panic if they write to the same or
+/// walk over it, and can deadlock if they write to others in no common order: as told of
+/// [`HashMap`](crate::HashMap#under-a-lock).
+///
 /// # Panics in your code
 ///
 /// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation.
@@ -144,12 +151,17 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         self.len() as f64 / self.capacity() as f64
     }
 
-    /// Bytes that the map has from the allocator, tables that are kept for further growth included.
+    /// Bytes that the map has from the allocator: all tables, counted whole, those that are kept for further growth
+    /// included.
     pub fn memory_usage(&self) -> usize {
         self.slots.memory_usage()
     }
 
     /// What the map can tell of its inner workings. Locks one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     pub fn stats(&self) -> Stats {
         self.slots.stats()
     }
@@ -167,7 +179,8 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure of `compute` or its kin that runs on the same map.
+    /// When the walk begins or goes on in a closure that runs under this map's lock: see
+    /// [the type](InlineMap#under-a-lock).
     ///
     /// ```
     /// let map: koel::InlineMap<u64, u64> = (0..100).map(|i| (i, i * i)).collect();
@@ -189,11 +202,19 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
 
     /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
     /// iterator is dropped.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     pub fn drain(&self) -> InlineDrain<'_, K, V> {
         InlineDrain::new(&self.slots)
     }
 
     /// Removes all entries, one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     pub fn clear(&self) {
         drop(self.drain());
     }
@@ -301,7 +322,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
-    /// [`InlineMap::checked_insert`].
+    /// [`InlineMap::checked_insert`]. And, like all that writes, in a closure that runs under this map's lock: see
+    /// [the type](InlineMap#under-a-lock).
     #[inline]
     pub fn insert(&self, key: K, value: V) -> Option<V> {
         self.checked_insert(key, value).unwrap_or_else(|_| panic!("{FULL}"))
@@ -313,6 +335,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
     /// The map is as it was.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock.
     ///
     /// ```
     /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
@@ -465,12 +491,20 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 
     /// Removes a key, and returns the value it had.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     #[inline]
     pub fn remove(&self, key: &K) -> Option<V> {
         self.remove_entry(key).map(|(_, value)| value)
     }
 
     /// Removes a key, and returns it, as it was in the map, with the value it had.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     #[inline]
     pub fn remove_entry(&self, key: &K) -> Option<(K, V)> {
         self.place(key).remove()
@@ -503,6 +537,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// Sees each entry that is present throughout, with no lock held. If a value is replaced between `keep`'s verdict
     /// and the removal, `keep` is asked again about the new one.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         for (key, mut value) in self.iter() {
             while !keep(&key, &value) {
@@ -539,7 +577,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If there is no memory for them.
+    /// If there is no memory for them, and in a closure that runs under this map's lock.
     pub fn reserve(&self, additional: usize) {
         let done = self.slots.reserve(additional, &|(key, _)| self.digest(&key));
         assert!(done, "no memory for {additional} more entries");
@@ -548,6 +586,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Makes segments that have much more room than entries smaller. What they leave behind is kept for readers that
     /// may still be at it, and used when the map grows again; [`InlineMap::release_unused`] frees it. A map of fixed
     /// capacity keeps its slots.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     pub fn shrink_to_fit(&self) {
         self.slots.shrink(&|(key, _)| self.digest(&key));
     }
@@ -620,7 +662,8 @@ impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V,
     }
 }
 
-/// Copies every entry that is present throughout, into a map with the same options and room for as many.
+/// Copies every entry that is present throughout, into a map with the same options and room for as many. Panics if
+/// there is no memory for it, and in a closure that runs under this map's lock.
 impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
     fn clone(&self) -> Self {
         let copy = self
