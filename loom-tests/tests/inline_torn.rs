@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use loom_tests::{Put, inline, model_with_preemptions};
+use loom_tests::{Put, Scene, inline, model_with_preemptions};
 
 #[test]
 fn reader_never_sees_a_torn_value() {
@@ -53,6 +53,25 @@ fn reader_never_sees_a_torn_value_when_two_keys_are_replaced() {
         };
         map.put(1, 1);
         map.put(2, 1);
+        reader.join().unwrap();
+    });
+}
+
+/// A reader that began while the version was odd for a displacement may meet the copy that a replacement makes next.
+#[test]
+fn reader_never_sees_a_copy_half_made_after_a_displacement() {
+    model_with_preemptions(1, || {
+        let map = Arc::new(inline());
+        let scene = Scene::new(&*map, true);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                let seen = map.look(scene.victim);
+                assert!(matches!(seen, Some(1 | 5)), "{seen:?}");
+            })
+        };
+        map.put(scene.newcomer, 2);
+        map.put(scene.victim, 5);
         reader.join().unwrap();
     });
 }
