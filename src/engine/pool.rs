@@ -1,7 +1,7 @@
 //! Segments and roots that have been replaced.
 //!
-//! They stay what they are, because late readers may still be at them, until they are used again or, under guards,
-//! freed.
+//! They stay what they are, because late readers may still be at them, until they are used again [G1] or, under guards,
+//! freed [G5]. The pool's lock is also that of the directory's entries [G2].
 
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::payload::Payload;
 use super::root::{Root, free_root};
 use super::segment::Segment;
 
-/// Segments and roots that are not current: kept for late readers, and used again where the size fits.
+/// Segments and roots that are not current: kept for late readers [G3], and used again where the size fits.
 pub(super) struct Pool<P: Payload> {
     pub(super) segments: Vec<NonNull<Segment<P>>>,
     pub(super) roots: Vec<NonNull<Root<P>>>,

@@ -2,7 +2,7 @@
 //!
 //! `compute` and its kin call the user's closure with a segment locked; so are `Eq` and `Hash` called. If that code
 //! writes to the same map, it would wait for itself, or two threads for each other. Each thread keeps a short list
-//! of the maps it is writing to; entering one twice panics, before anything is locked.
+//! of the maps it is writing to; entering one twice panics, before anything is locked [E1].
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -20,7 +20,7 @@ std::thread_local! {
     static HELD: Held = const { Held { depth: Cell::new(0), maps: [const { Cell::new(0) }; MAX_DEPTH] } };
 }
 
-/// While this lives, the thread is writing to a map. Not `Send`: it is about this thread.
+/// While this lives, the thread is writing to a map [E2]. Not `Send`: it is about this thread.
 #[derive(Debug)]
 pub(crate) struct Entered(PhantomData<*mut ()>);
 

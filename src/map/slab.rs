@@ -1,8 +1,9 @@
 //! Memory for entries: pieces of one size, cut from chunks that the map keeps until it is shrunk or dropped.
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
-//! where huge pages can back them. Taking a piece is popping a list in the segment that the writer has locked, giving
-//! one back is pushing onto a list that threads mostly have to themselves; both lists exchange pieces by the dozen.
+//! where huge pages can back them. Taking a piece is popping a list in the segment that the writer has locked [M1],
+//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; both lists exchange pieces by the
+//! dozen [M2].
 //!
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
@@ -153,7 +154,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Memory for an entry, uninitialized; `None` if there is none.
+    /// Memory for an entry, uninitialized; `None` if there is none [M1].
     #[inline]
     pub(super) fn allocate(&self, magazine: &mut Magazine) -> Option<NonNull<T>> {
         if Self::BOXED {
@@ -166,7 +167,7 @@ impl<T> Slab<T> {
         magazine.pop().map(NonNull::cast)
     }
 
-    /// Gives a piece back.
+    /// Gives a piece back [M3].
     ///
     /// # Safety
     ///
@@ -215,7 +216,7 @@ impl<T> Slab<T> {
         NonNull::from(Box::leak(Box::new(boxed))).cast()
     }
 
-    /// Fills an empty magazine: with what was returned, or from a page that is still whole.
+    /// Fills an empty magazine: with what was returned, or from a page that is still whole [M2].
     #[cold]
     fn refill(&self, magazine: &mut Magazine) -> Option<()> {
         let mine = shard();
@@ -270,7 +271,7 @@ impl<T> Slab<T> {
         Some(())
     }
 
-    /// Gives chunks back to the allocator of which no piece is in use. `reserves` is what the segments had.
+    /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
     /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks.
     pub(super) fn release(&self, reserves: Magazine) {

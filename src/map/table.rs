@@ -140,7 +140,8 @@ pub(super) type EntrySlab<K, V> = Slab<Entry<K, V>>;
 
 /// A directory and the entries it points to.
 pub(super) struct Table<K, V> {
-    // Dropped in this order: what is retired is freed before the directory, and all entries before their memory.
+    // Dropped in this order: what is retired is freed before the directory, and all entries before their memory [C3].
+    /// Of pins of either kind [C1], and of what they keep [C2].
     pub(super) collector: Collector,
     pub(super) directory: Directory<Slots<K, V>>,
     pub(super) slab: Arc<EntrySlab<K, V>>,
@@ -167,8 +168,8 @@ impl<K, V> Table<K, V> {
         self.directory.memory_usage() + self.slab.memory_usage(self.directory.len())
     }
 
-    /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them; and memory
-    /// for entries that is not in use now.
+    /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
+    /// for entries that is not in use now [M4].
     pub(super) fn purge(&self, guard: &impl Guard) {
         let old =
             RetiredTables { tables: self.directory.drain_pool(), owned_pins: self.collector.owned_pins() };
