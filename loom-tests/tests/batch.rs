@@ -22,6 +22,23 @@ fn batch_misses_nothing<M: Put + Send + Sync + 'static>(new: fn() -> M, forward:
     });
 }
 
+/// A key of the same tag comes into a slot before it: its tag is there when it is not yet.
+fn batch_looks_behind_a_tag<M: Put + Send + Sync + 'static>(new: fn() -> M) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let scene = Scene::new(&*map, true);
+        let (held, other) = (scene.absent, scene.victim);
+        map.put(held, 3);
+        map.take(other);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.look_at_many(&[held]), [Some(3)]))
+        };
+        map.put(other, 1);
+        reader.join().unwrap();
+    });
+}
+
 fn tags_never_deny_a_key<M: Put + Send + Sync + 'static>(new: fn() -> M, forward: bool) {
     loom::model(move || {
         let map = Arc::new(new());
@@ -46,6 +63,12 @@ fn hash_map_batch_never_misses_a_displaced_key() {
 fn inline_map_batch_never_misses_a_displaced_key() {
     batch_misses_nothing(inline, true);
     batch_misses_nothing(inline, false);
+}
+
+#[test]
+fn batch_never_misses_a_key_behind_one_of_its_tag() {
+    batch_looks_behind_a_tag(map);
+    batch_looks_behind_a_tag(inline);
 }
 
 #[test]
