@@ -3,15 +3,8 @@
 
 mod common;
 
-use common::{AnyMap, Config, Rng, Seeded, catch, fixed_configs, on_threads, seed, seeded};
+use common::{Config, Rng, Seeded, Words, catch, fixed_configs, ignore, on_threads, seed, seeded};
 use koel::{Full, HashMap, InlineMap};
-
-trait Words: AnyMap<Key = u64, Value = u64, Hasher = Seeded> {}
-
-impl<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>> Words for M {}
-
-/// For results that do not matter.
-fn ignore<T>(_: T) {}
 
 type Hashed = HashMap<u64, u64, Seeded>;
 type Inlined = InlineMap<u64, u64, Seeded>;

@@ -6,26 +6,8 @@ mod common;
 use std::collections::{HashMap as Model, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{AnyMap, Config, Rng, Seeded, fixed_configs, growing_configs, on_threads, seed, seeded};
+use common::{Config, Rng, Words, fixed_configs, growing_configs, ignore, laws, on_threads, seed, seeded};
 use koel::{HashMap, InlineMap};
-
-trait Words: AnyMap<Key = u64, Value = u64, Hasher = Seeded> {}
-
-impl<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>> Words for M {}
-
-macro_rules! laws {
-    ($($law:ident => $hash_map:ident, $inline_map:ident;)*) => {$(
-        #[test]
-        fn $hash_map() {
-            $law::<HashMap<u64, u64, Seeded>>();
-        }
-
-        #[test]
-        fn $inline_map() {
-            $law::<InlineMap<u64, u64, Seeded>>();
-        }
-    )*};
-}
 
 laws! {
     in_growth => a_walk_over_a_growing_hash_map_sees_all_once, a_walk_over_a_growing_inline_map_sees_all_once;
@@ -40,9 +22,6 @@ laws! {
     dropped_half_way => a_drain_dropped_half_way_empties_a_hash_map, a_drain_dropped_half_way_empties_an_inline_map;
     empty => a_walk_over_an_empty_hash_map_ends, a_walk_over_an_empty_inline_map_ends;
 }
-
-/// For results that do not matter.
-fn ignore<T>(_: T) {}
 
 /// Keys below this are present throughout.
 const PRESENT: u64 = 3000;

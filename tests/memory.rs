@@ -5,7 +5,7 @@ mod common;
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use common::{AnyMap, Config, Rng, Seeded, growing_configs, seed, seeded};
+use common::{AnyMap, Config, Rng, Seeded, growing_configs, ignore, seed, seeded};
 use koel::{HashMap, InlineMap};
 
 /// Counts the bytes of each thread: what it allocates less what it frees. Beyond a thread's budget there is nothing for
@@ -59,9 +59,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// For results that do not matter.
-fn ignore<T>(_: T) {}
 
 /// What this thread has allocated and not freed, in bytes.
 fn allocated() -> isize {

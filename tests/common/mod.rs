@@ -1,5 +1,10 @@
 //! What the integration tests share: one interface for both maps, the configurations they run in, and small tools.
-#![allow(dead_code, unused_imports, reason = "every test binary compiles all of it and uses a part")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "every test binary compiles all of it and uses a part"
+)]
 
 mod any_hash_map;
 mod any_inline_map;
@@ -7,6 +12,7 @@ mod any_map;
 mod catch;
 mod config;
 pub(crate) mod hashers;
+mod laws;
 mod ledger;
 mod rng;
 
@@ -14,6 +20,7 @@ pub(crate) use any_map::AnyMap;
 pub(crate) use catch::catch;
 pub(crate) use config::{Config, Room, fixed_configs, growing_configs};
 pub(crate) use hashers::{Seeded, seeded};
+pub(crate) use laws::{Words, ignore, laws};
 pub(crate) use ledger::{Counted, Ledger};
 pub(crate) use rng::{Rng, seed};
 

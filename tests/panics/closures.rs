@@ -1,14 +1,11 @@
 //! Closures that panic, and closures that use a map: the same one, and others.
 
-use koel::{Compute, HashMap, InlineMap, Operation};
+use koel::{Compute, Operation};
 
 use super::fuse::{Fused, Key, Site, arm, disarm, tick};
 use super::injected::Subject;
-use crate::common::{Config, catch};
+use crate::common::{Config, catch, ignore, laws};
 use crate::{assert_same, assert_works};
-
-/// For operations whose results do not matter.
-fn ignore<T>(_: T) {}
 
 fn filled<M: Subject>(config: Config) -> M {
     let map = M::build(config, Fused::new());
@@ -231,26 +228,12 @@ fn unlocked<M: Subject>() {
     }
 }
 
-macro_rules! laws {
-    ($($law:ident: $hash_map:ident, $inline_map:ident;)*) => {$(
-        #[test]
-        fn $hash_map() {
-            $law::<HashMap<Key, u64, Fused>>();
-        }
-
-        #[test]
-        fn $inline_map() {
-            $law::<InlineMap<Key, u64, Fused>>();
-        }
-    )*};
-}
-
-laws! {
-    panicking: a_closure_that_panics_leaves_a_hash_map_as_it_was, a_closure_that_panics_leaves_an_inline_map_as_it_was;
-    writing_to_the_same_map: a_closure_that_writes_to_its_hash_map_panics, a_closure_that_writes_to_its_inline_map_panics;
-    draining_the_same_map: a_closure_that_drains_its_hash_map_panics, a_closure_that_drains_its_inline_map_panics;
-    reading_the_same_map: a_closure_may_read_its_hash_map, a_closure_may_read_its_inline_map;
-    writing_to_another_map: a_closure_may_write_to_another_hash_map, a_closure_may_write_to_another_inline_map;
-    nesting: sixteen_hash_maps_may_be_locked_within_one_another, sixteen_inline_maps_may_be_locked_within_one_another;
-    unlocked: retain_of_a_hash_map_may_write_and_panic, retain_of_an_inline_map_may_write_and_panic;
+laws! { <Key, u64, Fused>
+    panicking => a_closure_that_panics_leaves_a_hash_map_as_it_was, a_closure_that_panics_leaves_an_inline_map_as_it_was;
+    writing_to_the_same_map => a_closure_that_writes_to_its_hash_map_panics, a_closure_that_writes_to_its_inline_map_panics;
+    draining_the_same_map => a_closure_that_drains_its_hash_map_panics, a_closure_that_drains_its_inline_map_panics;
+    reading_the_same_map => a_closure_may_read_its_hash_map, a_closure_may_read_its_inline_map;
+    writing_to_another_map => a_closure_may_write_to_another_hash_map, a_closure_may_write_to_another_inline_map;
+    nesting => sixteen_hash_maps_may_be_locked_within_one_another, sixteen_inline_maps_may_be_locked_within_one_another;
+    unlocked => retain_of_a_hash_map_may_write_and_panic, retain_of_an_inline_map_may_write_and_panic;
 }

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use koel::{Compute, Operation};
 
-use crate::common::{Config, Rng, growing_configs, on_threads, seed, seeded};
-use crate::{Words, laws};
+use crate::common::{Config, Rng, Words, growing_configs, laws, on_threads, seed, seeded};
 
 laws! {
     counters => counters_in_a_hash_map_lose_no_count, counters_in_an_inline_map_lose_no_count;

@@ -3,8 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::{Config, Rng, fixed_configs, growing_configs, on_threads, seed, seeded};
-use crate::{Words, laws};
+use crate::common::{Config, Rng, Words, fixed_configs, growing_configs, laws, on_threads, seed, seeded};
 
 laws! {
     at_95_percent => reader_never_misses_a_displaced_key_of_a_hash_map, reader_never_misses_a_displaced_key_of_an_inline_map;

@@ -2,8 +2,7 @@
 
 use koel::HashMap;
 
-use crate::common::{AnyMap, Config, Counted, Ledger, Rng, Seeded, on_threads, seed, seeded};
-use crate::{Words, laws};
+use crate::common::{AnyMap, Config, Counted, Ledger, Rng, Seeded, Words, laws, on_threads, seed, seeded};
 
 laws! {
     short_lived_threads => hundreds_of_threads_use_one_hash_map, hundreds_of_threads_use_one_inline_map;
