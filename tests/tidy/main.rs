@@ -202,7 +202,7 @@ fn an_allowance_has_its_reason() {
     for source in everything() {
         for (number, line) in source.code() {
             let allows = line.contains("allow(") || line.contains("expect(") && line.contains("#[");
-            let next = source.text.lines().skip(number - 1).take(3).any(|line| line.contains("reason ="));
+            let next = source.text.lines().skip(number - 1).take(6).any(|line| line.contains("reason ="));
             assert!(
                 !allows || next,
                 "{}:{number}: an allowance without a reason: {}",
