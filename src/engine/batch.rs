@@ -8,6 +8,7 @@ use core::mem::MaybeUninit;
 use super::buckets::Matches;
 use super::directory::{Directory, Located};
 use super::payload::Payload;
+use super::prefetch::prefetch;
 use super::segment::Probe;
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
@@ -30,7 +31,7 @@ impl<P: Payload> Directory<P> {
     pub(crate) fn find_batch(
         &self,
         digests: &[Digest],
-        mut eq: impl FnMut(usize, P::Item) -> bool,
+        eq: impl Fn(usize, P::Item) -> bool + Copy,
         mut report: impl FnMut(usize, Option<P::Item>),
     ) {
         assert!(digests.len() <= BATCH);
@@ -50,16 +51,18 @@ impl<P: Payload> Directory<P> {
         for key in &mut *pending {
             let segment = key.at.segment;
             key.version = stripes::begin(segment.stripe(key.place));
-            key.matches = segment.matches(key.place);
-            if let Some((bucket, lane)) = key.first_match() {
-                segment.buckets().prefetch_slot(bucket, lane);
+            key.matches = segment.buckets().matches(key.place);
+            if let Some(slot) = key.first_match() {
+                prefetch(slot);
             }
         }
         for (key, first) in pending.iter().zip(&mut first) {
             if let Some(at) = key.first_match() {
                 let segment = key.at.segment;
                 let stripe = segment.stripe(key.place);
-                if let Probe::Hit(item) = segment.read_item(segment.buckets(), at, stripe, key.version) {
+                // SAFETY: a slot of the segment.
+                let read = unsafe { segment.read_item(at, stripe, key.version) };
+                if let Probe::Hit(item) = read {
                     P::prefetch(item);
                     *first = Some(item);
                 }
@@ -73,7 +76,7 @@ impl<P: Payload> Directory<P> {
                 {
                     None
                 }
-                _ => self.find(digests[i], |item| eq(i, item)),
+                _ => self.find(digests[i], move |item| eq(i, item)),
             };
             report(i, found);
         }
@@ -81,9 +84,9 @@ impl<P: Payload> Directory<P> {
 }
 
 impl<P: Payload> Pending<'_, P> {
-    /// Bucket and lane of the first match.
+    /// The slot of the first match.
     #[inline(always)]
-    fn first_match(&self) -> Option<(u32, u32)> {
-        { self.matches }.next_lane().map(|lane| self.place.slot(lane))
+    fn first_match(&self) -> Option<*const P::Word> {
+        { self.matches }.next_lane().map(|lane| self.at.segment.buckets().slot_of(self.place, lane))
     }
 }

@@ -8,37 +8,82 @@
 //! * otherwise the tag is the truth: words, then tag on the way in; the tag alone on the way out.
 
 use core::alloc::Layout;
+use core::ptr::NonNull;
 
 use super::payload::Payload;
 use super::prefetch::prefetch;
 use super::stripes;
+use crate::hash::Place;
 use crate::sync::{AtomicU32, Ordering, init_zeroed, step};
 
 /// Slots in a bucket. Four: 95% load; two: 84%; eight cost a second word of tags to compare (MemC3, table 1).
 pub(crate) const SLOTS: u32 = 4;
 
-/// The slots of one or two buckets whose tag matches: one bit, at the top of its byte, for each.
+/// The slots of one or two buckets whose tag matches: a bit for each, see [`Matches::next_lane`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Matches(u64);
+pub(crate) struct Matches(Mask);
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use sse2::{BITS_PER_LANE, Mask, equal_tags};
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+use swar::{BITS_PER_LANE, Mask, equal_tags};
+
+/// One vector instruction compares: the fewer instructions wait for the tags to arrive, the more look-ups the processor
+/// has under way. Against [`swar`] a fifth faster in the caches and a third beyond.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod sse2 {
+    use core::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_cvtsi32_si128, _mm_movemask_epi8, _mm_set1_epi8, _mm_unpacklo_epi32,
+    };
+
+    pub(super) type Mask = u32;
+    pub(super) const BITS_PER_LANE: u32 = 1;
+
+    /// `tag` is not zero: zeros follow the eight tags.
+    #[inline(always)]
+    pub(super) fn equal_tags(first: u32, second: u32, tag: u8) -> Mask {
+        // SAFETY: SSE2 is part of every x86_64, and these work on registers.
+        unsafe {
+            let first = _mm_cvtsi32_si128(first as i32);
+            let both = _mm_unpacklo_epi32(first, _mm_cvtsi32_si128(second as i32));
+            let equal = _mm_cmpeq_epi8(both, _mm_set1_epi8(tag as i8));
+            _mm_movemask_epi8(equal) as u32
+        }
+    }
+}
+
+/// The same in a 64-bit register.
+#[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
+#[cfg_attr(all(target_arch = "x86_64", not(miri)), allow(dead_code, reason = "for the test"))]
+mod swar {
+    pub(super) type Mask = u64;
+    pub(super) const BITS_PER_LANE: u32 = 8;
+
+    #[inline(always)]
+    pub(super) fn equal_tags(first: u32, second: u32, tag: u8) -> Mask {
+        const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+        let both = u64::from(first) | u64::from(second) << 32;
+        let differ = both ^ (0x0101_0101_0101_0101 * u64::from(tag));
+        // A byte's top bit becomes 1 unless the whole byte is 0; no carry leaves a byte.
+        !(((differ & LOW) + LOW) | differ | LOW)
+    }
+}
 
 impl Matches {
     /// Nothing matches.
     pub(crate) const NONE: Self = Matches(0);
 
-    /// Compares eight tags, four of each word, with `tag`: exactly, with no false match above a true one.
+    /// Compares eight tags, four of each word, with `tag`, which is not 0: exactly.
     #[inline(always)]
     pub(crate) fn of_pair(first: u32, second: u32, tag: u8) -> Self {
-        const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
-        let both = u64::from(first) | u64::from(second) << 32;
-        let differ = both ^ (0x0101_0101_0101_0101 * u64::from(tag));
-        // A byte's top bit becomes 1 unless the whole byte is 0; no carry leaves a byte.
-        Matches(!(((differ & LOW) + LOW) | differ | LOW))
+        debug_assert!(tag != 0);
+        Matches(equal_tags(first, second, tag))
     }
 
     /// The matches of one bucket.
     #[inline(always)]
     pub(crate) fn of_one(word: u32, tag: u8) -> Self {
-        Matches(Self::of_pair(word, 0, tag).0 & 0xFFFF_FFFF)
+        Self::of_pair(word, 0, tag)
     }
 
     /// Takes the next match: a lane, 0..4 in the first word and 4..8 in the second.
@@ -47,7 +92,7 @@ impl Matches {
         if self.0 == 0 {
             return None;
         }
-        let lane = self.0.trailing_zeros() / 8;
+        let lane = self.0.trailing_zeros() / BITS_PER_LANE;
         self.0 &= self.0 - 1;
         Some(lane)
     }
@@ -68,7 +113,10 @@ pub(crate) fn tag_at(word: u32, lane: u32) -> u8 {
 /// The first empty lane of a tag word.
 #[inline(always)]
 pub(crate) fn free_lane(word: u32) -> Option<u32> {
-    Matches::of_one(word, 0).next_lane()
+    const LOW: u32 = 0x0101_0101;
+    // The lowest byte that is zero loses a bit to the one above its own; higher bytes do not matter.
+    let zero = word.wrapping_sub(LOW) & !word & (LOW << 7);
+    (zero != 0).then(|| zero.trailing_zeros() / 8)
 }
 
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
@@ -90,31 +138,49 @@ impl<P: Payload> Clone for Buckets<P> {
 impl<P: Payload> Copy for Buckets<P> {}
 
 impl<P: Payload> Buckets<P> {
-    /// Appends the arrays to an allocation's layout; their offsets go to [`Buckets::init`].
-    pub(crate) fn layout(head: Layout, len: u32) -> Option<(Layout, [usize; 2])> {
-        let tags = Layout::array::<AtomicU32>(len as usize).ok()?.align_to(64).ok()?;
+    /// The layout of the tag words of `len` buckets: in no more pages than need be.
+    pub(crate) fn tags_layout(len: u32) -> Option<Layout> {
+        const PAGE: usize = 4096;
+        let tags = Layout::array::<AtomicU32>(len as usize).ok()?;
+        tags.align_to(tags.size().checked_next_power_of_two()?.min(PAGE)).ok()
+    }
+
+    /// The layout of the slots of `len` buckets: those of one bucket share a cache line if they fit it.
+    pub(crate) fn slots_layout(len: u32) -> Option<Layout> {
         let words = (len as usize).checked_mul(SLOTS as usize)?.checked_mul(P::WORDS)?;
-        let slots = Layout::array::<P::Word>(words).ok()?.align_to(64).ok()?;
-        let (layout, tags_at) = head.extend(tags).ok()?;
-        let (layout, slots_at) = layout.extend(slots).ok()?;
-        Some((layout, [tags_at, slots_at]))
+        Layout::array::<P::Word>(words).ok()?.align_to(64).ok()
     }
 
     /// Constructs empty buckets.
     ///
     /// # Safety
     ///
-    /// `base` points to zeroed memory of the layout that [`Buckets::layout`] gave together with the offsets for
-    /// `len`; it stays allocated as long as the result or a copy of it is used.
-    pub(crate) unsafe fn init(base: *mut u8, [tags_at, slots_at]: [usize; 2], len: u32) -> Self {
-        // SAFETY: offsets within the allocation, aligned by `layout`, and as many words as it has room for.
+    /// `tags` and `slots` point to zeroed memory of the layouts for `len`; it stays allocated as long as the result or a
+    /// copy of it is used.
+    pub(crate) unsafe fn init(tags: NonNull<u8>, slots: NonNull<u8>, len: u32) -> Self {
+        let (tags, slots) = (tags.cast::<AtomicU32>().as_ptr(), slots.cast::<P::Word>().as_ptr());
+        // SAFETY: the caller's.
         unsafe {
-            let tags = base.add(tags_at).cast::<AtomicU32>();
-            let slots = base.add(slots_at).cast::<P::Word>();
             init_zeroed(tags, len as usize);
             init_zeroed(slots, len as usize * SLOTS as usize * P::WORDS);
-            Buckets { tags, slots, len }
         }
+        Buckets { tags, slots, len }
+    }
+
+    /// Buckets that exist already.
+    ///
+    /// # Safety
+    ///
+    /// `tags` and `slots` are those of [`Buckets::init`] for as many.
+    #[inline(always)]
+    pub(super) unsafe fn from_raw(tags: *const AtomicU32, slots: *const P::Word, len: u32) -> Self {
+        Buckets { tags, slots, len }
+    }
+
+    /// Where the tags begin.
+    #[inline(always)]
+    pub(super) fn first_tag(&self) -> *const AtomicU32 {
+        self.tags
     }
 
     /// How many buckets there are.
@@ -131,6 +197,14 @@ impl<P: Payload> Buckets<P> {
         self.tag_word(bucket).load(Ordering::Acquire)
     }
 
+    /// The slots of both buckets whose tags match.
+    #[inline(always)]
+    pub(crate) fn matches(&self, place: Place) -> Matches {
+        let first = self.tags(place.first);
+        step();
+        Matches::of_pair(first, self.tags(place.second), place.tag)
+    }
+
     #[inline(always)]
     fn tag_word(&self, bucket: u32) -> &AtomicU32 {
         debug_assert!(bucket < self.len);
@@ -144,6 +218,17 @@ impl<P: Payload> Buckets<P> {
     pub(crate) fn slot(&self, bucket: u32, lane: u32) -> *const P::Word {
         debug_assert!(bucket < self.len && lane < SLOTS);
         self.slots.wrapping_add((bucket as usize * SLOTS as usize + lane as usize) * P::WORDS)
+    }
+
+    /// Where the words of a slot of either bucket are, by its lane in [`Buckets::matches`].
+    #[inline(always)]
+    pub(crate) fn slot_of(&self, place: Place, lane: u32) -> *const P::Word {
+        debug_assert!(lane < 2 * SLOTS);
+        // Both are computed while the tags are on their way; then one selection is left.
+        let first = self.slot(place.first, 0);
+        let second = self.slot(place.second, 0).wrapping_sub(SLOTS as usize * P::WORDS);
+        let bucket = if lane < SLOTS { first } else { second };
+        bucket.wrapping_add(lane as usize * P::WORDS)
     }
 
     /// What a slot holds: maybe torn, unless the lock is held.
@@ -226,7 +311,7 @@ mod tests {
 
     #[test]
     fn matching_is_exact_for_every_tag_beside_every_other() {
-        for tag in 0..=255_u8 {
+        for tag in 1..=255_u8 {
             for other in 0..=255_u8 {
                 let first = u32::from_le_bytes([other, tag, other, tag]);
                 let second = u32::from_le_bytes([tag, other, other, tag]);
@@ -237,6 +322,9 @@ mod tests {
                 }
                 let expected: &[u32] = if tag == other { &[0, 1, 2, 3, 4, 5, 6, 7] } else { &[1, 3, 4, 7] };
                 assert_eq!(lanes, expected, "tag {tag} beside {other}");
+                let portable = swar::equal_tags(first, second, tag);
+                let portable: Vec<u32> = (0..8).filter(|lane| portable >> (8 * lane + 7) & 1 == 1).collect();
+                assert_eq!(portable, expected, "tag {tag} beside {other}");
             }
         }
     }

@@ -16,12 +16,12 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::locked::{Found, Locked};
-use super::memory::{Block, Meter};
+use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::Pool;
 use super::reentry::{self, Entered};
 use super::root::{Root, free_root};
-use super::segment::{Probe, Segment};
+use super::segment::{Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stats::Stats;
 use super::stripes::{self, Version};
@@ -93,35 +93,32 @@ impl<P: Payload> Directory<P> {
     fn populate(&self) -> Option<()> {
         let Shape { segments, buckets, huge_pages, .. } = self.shape;
         let stripes = self.shape.stripes_for(buckets);
-        let layout = Segment::<P>::memory_layout(buckets, stripes)?;
-        Self::probe(layout, segments as usize)?;
+        let plan = Segment::<P>::plan(buckets, stripes)?;
+        let count = segments as usize;
+        Self::probe(&plan, count)?;
         let root = Root::<P>::allocate(segments, 0, &self.meter)?;
         // Relaxed: nobody else knows the map yet. From here on `drop` frees what there is.
         self.root.store(root.as_ptr(), Ordering::Relaxed);
-        let mut blocks = match huge_pages {
-            true => Block::allocate_slab(layout, segments as usize, &self.meter)?,
-            false => Vec::new(),
-        };
+        let mut pool = self.pool.lock();
         // SAFETY: just constructed; freed by `drop`.
         let root = unsafe { root.as_ref() };
         for index in 0..segments {
-            let block = match blocks.pop() {
-                Some(block) => block,
-                None => Block::allocate(layout, &self.meter)?,
-            };
-            let segment = Segment::<P>::construct(block, buckets, stripes);
+            let left = (segments - index) as usize;
+            let memory = pool.supply.take(&plan, left, huge_pages, &self.meter)?;
+            let segment = Segment::<P>::construct(memory, buckets, stripes);
             root.entry(index).store(segment.as_ptr(), Ordering::Relaxed);
             // SAFETY: just constructed.
             Locked::lock(unsafe { segment.as_ref() }).state().index = index;
         }
-        self.pool.lock().live = segments as usize;
+        pool.live = count;
         Some(())
     }
 
     /// Asks the allocator for everything at once and gives it back: a request far beyond the machine fails here, not
     /// after it has eaten the machine piece by piece.
-    fn probe(layout: Layout, count: usize) -> Option<()> {
-        let whole = Layout::from_size_align(layout.size().checked_mul(count)?, layout.align()).ok()?;
+    fn probe(plan: &Plan, count: usize) -> Option<()> {
+        let each = plan.tags.size().checked_add(plan.slots.size())?;
+        let whole = Layout::from_size_align(each.checked_mul(count)?, plan.slots.align()).ok()?;
         (whole.size() <= 64 << 20 || Meter::has(whole)).then_some(())
     }
 
@@ -164,24 +161,26 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Finds the item that `eq` accepts. Takes no lock, writes nothing, waits for nobody.
+    ///
+    /// `eq` is `Copy` so that the common path keeps what it captures in registers: the other one gets a copy.
     #[inline(always)]
-    pub(crate) fn find(&self, digest: Digest, mut eq: impl FnMut(P::Item) -> bool) -> Option<P::Item> {
+    pub(crate) fn find(&self, digest: Digest, eq: impl Fn(P::Item) -> bool + Copy) -> Option<P::Item> {
         let at = self.locate(digest.prefix());
         let place = Place::new(digest, at.segment.buckets().len());
         let stripe = at.segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        match at.segment.pass(place, stripe, version, &mut eq) {
+        match at.segment.pass(place, stripe, version, eq) {
             Probe::Hit(item) => Some(item),
             Probe::Miss if self.is_settled(&at, stripe, version) => None,
-            Probe::Miss | Probe::Changed => self.find_carefully(digest, &mut eq),
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, &{ eq }),
         }
     }
 
     /// [R4], on the common path: whether a pass that found nothing is a miss.
     #[inline(always)]
     pub(super) fn is_settled(&self, at: &Located<'_, P>, stripe: &AtomicU64, version: Version) -> bool {
-        at.segment.overflow().is_unused()
+        at.segment.has_no_overflow()
             && !version.is_odd()
             && self.is_current(at)
             && stripes::unchanged(stripe, version)
@@ -191,7 +190,7 @@ impl<P: Payload> Directory<P> {
     /// necessary by a writer that finished something meanwhile.
     #[cold]
     #[inline(never)]
-    fn find_carefully(&self, digest: Digest, eq: &mut dyn FnMut(P::Item) -> bool) -> Option<P::Item> {
+    fn find_carefully(&self, digest: Digest, eq: &dyn Fn(P::Item) -> bool) -> Option<P::Item> {
         loop {
             let at = self.locate(digest.prefix());
             match self.attempt(&at, digest, eq) {
@@ -204,25 +203,20 @@ impl<P: Payload> Directory<P> {
     }
 
     /// [R2]..[R4], once, for any state of the stripe.
-    fn attempt(
-        &self,
-        at: &Located<'_, P>,
-        digest: Digest,
-        eq: &mut dyn FnMut(P::Item) -> bool,
-    ) -> Probe<P::Item> {
+    fn attempt(&self, at: &Located<'_, P>, digest: Digest, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
         let segment = at.segment;
         let place = Place::new(digest, segment.buckets().len());
         let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        let mut seen = segment.pass(place, stripe, version, &mut *eq);
+        let mut seen = segment.pass(place, stripe, version, eq);
         if matches!(seen, Probe::Miss) && version.is_odd() {
             // One item is being moved, and the writer may never get to finish. Whoever has seen its source empty
             // sees its target filled: so look once more.
             step();
-            seen = segment.pass(place, stripe, version, &mut *eq);
+            seen = segment.pass(place, stripe, version, eq);
         }
-        if matches!(seen, Probe::Miss) && !segment.overflow().is_unused() {
+        if matches!(seen, Probe::Miss) && !segment.has_no_overflow() {
             seen = segment.pass_overflow(place, eq);
         }
         match seen {
@@ -240,11 +234,11 @@ impl<P: Payload> Directory<P> {
             let place = Place::new(digest, at.segment.buckets().len());
             let stripe = at.segment.stripe(place);
             let version = stripes::begin(stripe);
-            let mut found = !at.segment.matches(place).is_empty();
+            let mut found = !at.segment.buckets().matches(place).is_empty();
             if !found && version.is_odd() {
-                found = !at.segment.matches(place).is_empty();
+                found = !at.segment.buckets().matches(place).is_empty();
             }
-            if found || at.segment.overflow().may_contain(place.tag) {
+            if found || !at.segment.has_no_overflow() && at.segment.overflow().may_contain(place.tag) {
                 return true;
             }
             if self.is_current(&at) && stripes::unchanged(stripe, version) {

@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use super::directory::{Directory, Writing};
 use super::locked::Locked;
-use super::memory::Block;
 use super::payload::Payload;
 use super::pool::{Pool, Retired};
 use super::root::Root;
@@ -19,6 +18,9 @@ use super::segment::Segment;
 use super::sizing::{MAX_CAPACITY, MAX_SEGMENTS, Shape};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
+
+/// Segments to make room for at a time when more splits are to come.
+const SEGMENTS_AT_ONCE: usize = 16;
 
 /// There was no memory to grow, or the map has a fixed capacity and is full. Nothing has changed.
 #[derive(Clone, Copy, Debug)]
@@ -222,10 +224,12 @@ impl<P: Payload> Directory<P> {
             let segment = pool.segments.swap_remove(at);
             return Ok(Draft { directory: self, segment: Some(segment) });
         }
+        let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;
+        let more = if buckets == self.shape.split_buckets { SEGMENTS_AT_ONCE } else { 1 };
+        let memory = pool.supply.take(&plan, more, false, &self.meter).ok_or(NoRoom)?;
         drop(pool);
-        let layout = Segment::<P>::memory_layout(buckets, stripes).ok_or(NoRoom)?;
-        let block = Block::allocate(layout, &self.meter).ok_or(NoRoom)?;
-        Ok(Draft { directory: self, segment: Some(Segment::construct(block, buckets, stripes)) })
+        let segment = Segment::construct(memory, buckets, stripes);
+        Ok(Draft { directory: self, segment: Some(segment) })
     }
 
     /// Makes the directory lead to the new segments, whose locks are held until it does.

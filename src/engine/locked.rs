@@ -70,15 +70,15 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Finds the slot of the item that `eq` accepts.
     #[inline]
     pub(crate) fn find(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found<P>> {
-        let buckets = *self.segment.buckets();
-        let mut matches = self.segment.matches(place);
+        let buckets = self.segment.buckets();
+        let mut matches = buckets.matches(place);
         while let Some(lane) = matches.next_lane() {
             let (bucket, lane) = place.slot(lane);
             if buckets.item(bucket, lane).is_some_and(&mut eq) {
                 return Some(Found { buckets, bucket, lane, in_overflow: false });
             }
         }
-        if self.segment.overflow().is_unused() { None } else { self.find_in_overflow(place.tag, eq) }
+        if self.segment.has_no_overflow() { None } else { self.find_in_overflow(place.tag, eq) }
     }
 
     #[cold]
@@ -173,7 +173,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     #[inline(never)]
     fn make_room(&mut self, place: Place, budget: usize) -> Option<(u32, u32, usize)> {
         let buckets = self.segment.buckets();
-        let Some(path) = path::search(buckets, place, budget) else {
+        let Some(path) = path::search(&buckets, place, budget) else {
             self.state.tally.failed_searches += 1;
             return None;
         };
@@ -203,6 +203,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, meter: &Meter) -> bool {
         let done = self.segment.overflow().put(place.tag, item, meter);
         if done {
+            self.segment.note_overflow();
             self.state.overflow_len += 1;
             self.set_len(self.len() + 1);
         }
@@ -219,7 +220,7 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// Empties every slot, as if each item had been removed.
     pub(crate) fn clear(&mut self) {
-        let buckets = *self.segment.buckets();
+        let buckets = self.segment.buckets();
         buckets.for_each(|bucket, lane, _| buckets.clear(bucket, lane));
         for buckets in self.segment.overflow().blocks() {
             buckets.for_each(|bucket, lane, _| buckets.clear(bucket, lane));

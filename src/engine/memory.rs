@@ -103,53 +103,63 @@ enum Origin {
 #[derive(Debug)]
 pub(crate) struct Block {
     base: NonNull<u8>,
-    size: usize,
+    layout: Layout,
     origin: Origin,
 }
 
-/// Where a huge page may begin.
+/// How long a huge page is, and where one may begin.
+#[cfg(all(target_os = "linux", not(loom)))]
 const HUGE_PAGE: usize = 2 << 20;
 /// What every allocator aligns to anyway. Up to here zeroed memory is `calloc`'s, whose fresh pages nobody has touched;
 /// beyond, the standard library writes the zeros itself, and a large map would be resident before it is used.
 const LAZY_ALIGN: usize = 2 * size_of::<usize>();
 
-impl Block {
-    /// A block of its own. Aligned by hand: see `LAZY_ALIGN`.
-    pub(crate) fn allocate(layout: Layout, meter: &Meter) -> Option<Self> {
+impl Allocation {
+    /// Zeroed memory, aligned by hand: see `LAZY_ALIGN`.
+    fn zeroed(layout: Layout, meter: &Meter) -> Option<(Self, NonNull<u8>)> {
         let excess = layout.align().saturating_sub(LAZY_ALIGN);
-        let whole =
-            Layout::from_size_align(layout.size().checked_add(excess)?, layout.align().min(LAZY_ALIGN));
-        let whole = whole.ok()?;
+        let size = layout.size().checked_add(excess)?;
+        let whole = Layout::from_size_align(size, layout.align().min(LAZY_ALIGN)).ok()?;
         let start = meter.allocate(whole)?;
         let skipped = start.addr().get().wrapping_neg() % layout.align();
         debug_assert!(skipped <= excess);
         // SAFETY: to the next multiple of the alignment, at most `excess` from a multiple of the smaller one.
         let base = unsafe { start.add(skipped) };
-        Some(Block {
-            base,
-            size: layout.size(),
-            origin: Origin::Own(Allocation { base: start, layout: whole }),
-        })
+        Some((Allocation { base: start, layout: whole }, base))
+    }
+}
+
+impl Block {
+    /// A block of its own.
+    pub(crate) fn allocate(layout: Layout, meter: &Meter) -> Option<Self> {
+        let (allocation, base) = Allocation::zeroed(layout, meter)?;
+        Some(Block { base, layout, origin: Origin::Own(allocation) })
     }
 
-    /// `count` blocks in one allocation, for which the system is asked to use huge pages.
-    pub(crate) fn allocate_slab(layout: Layout, count: usize, meter: &Meter) -> Option<Vec<Self>> {
+    /// `count` blocks in one allocation, the last one first; on request the system is asked to use huge pages.
+    pub(crate) fn allocate_slab(
+        layout: Layout,
+        count: usize,
+        huge: bool,
+        meter: &Meter,
+    ) -> Option<Vec<Self>> {
         let stride = layout.pad_to_align().size();
-        let size = stride.checked_mul(count)?;
-        let whole = Layout::from_size_align(size, HUGE_PAGE.max(layout.align())).ok()?;
-        let base = meter.allocate_huge(whole)?;
-        // SAFETY: just allocated with this size.
-        unsafe { base.write_bytes(0, size) };
-        let allocation = Allocation { base, layout: whole };
+        let whole = Layout::from_size_align(stride.checked_mul(count)?, layout.align()).ok()?;
+        let (allocation, base) = Allocation::zeroed(whole, meter)?;
+        if huge {
+            advise_huge_pages(base, whole.size());
+        }
         let slab = Box::new(Slab { allocation, blocks: AtomicUsize::new(count) });
         let slab = NonNull::from(Box::leak(slab));
-        let piece = |i| Block {
-            // SAFETY: i < count: within the allocation.
-            base: unsafe { base.add(i * stride) },
-            size: layout.size(),
-            origin: Origin::Shared(slab),
-        };
-        Some((0..count).map(piece).collect())
+        // SAFETY: i < count: within the allocation.
+        let piece =
+            |i| Block { base: unsafe { base.add(i * stride) }, layout, origin: Origin::Shared(slab) };
+        Some((0..count).rev().map(piece).collect())
+    }
+
+    /// Its layout.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Where it begins.
@@ -159,7 +169,7 @@ impl Block {
 
     /// How long it is, in bytes.
     pub(crate) fn size(&self) -> usize {
-        self.size
+        self.layout.size()
     }
 
     /// Gives the memory back.
@@ -193,8 +203,13 @@ fn advise_huge_pages(base: NonNull<u8>, size: usize) {
     unsafe extern "C" {
         fn madvise(addr: *mut core::ffi::c_void, length: usize, advice: i32) -> i32;
     }
-    // SAFETY: the range is our own allocation, page-aligned, and this advice does not change its content.
-    let _ = unsafe { madvise(base.as_ptr().cast(), size, MADV_HUGEPAGE) };
+    // Those that lie in it whole.
+    let skipped = base.addr().get().wrapping_neg() % HUGE_PAGE;
+    let length = size.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
+    if length > 0 {
+        // SAFETY: the range is in our own allocation, page-aligned, and this advice does not change its content.
+        let _ = unsafe { madvise(base.as_ptr().add(skipped).cast(), length, MADV_HUGEPAGE) };
+    }
 }
 
 #[cfg(not(all(target_os = "linux", not(loom))))]

@@ -12,7 +12,8 @@
 //! | `root` | the directory's array |
 //! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
-//! | `segment` | one table in one allocation; how to read it |
+//! | `supply` | memory for segments, side by side |
+//! | `segment` | one table; how to read it |
 //! | `stats` | counts |
 //! | `path` | breadth-first search for a path; reads only |
 //! | `overflow` | what fits neither bucket |
@@ -38,6 +39,7 @@ mod segment;
 mod sizing;
 mod stats;
 mod stripes;
+mod supply;
 
 pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Writing};

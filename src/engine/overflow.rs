@@ -38,25 +38,17 @@ impl<P: Payload> Overflow<P> {
         Overflow { first: AtomicPtr::new(core::ptr::null_mut()), stripe: AtomicU64::new(0) }
     }
 
-    /// Whether there is nothing to scan: the only thing that most readers learn from here.
-    #[inline(always)]
-    pub(crate) fn is_unused(&self) -> bool {
-        // Acquire: pairs with the Release in `put`.
-        self.first.load(Ordering::Acquire).is_null()
-    }
-
     /// The stripe of every slot in here.
     pub(crate) fn stripe(&self) -> &AtomicU64 {
         &self.stripe
     }
 
     /// Whether some slot has this tag.
-    #[inline]
+    #[cold]
     pub(crate) fn may_contain(&self, tag: u8) -> bool {
-        !self.is_unused()
-            && self.blocks().any(|buckets| {
-                (0..buckets.len()).any(|bucket| !Matches::of_one(buckets.tags(bucket), tag).is_empty())
-            })
+        self.blocks().any(|buckets| {
+            (0..buckets.len()).any(|bucket| !Matches::of_one(buckets.tags(bucket), tag).is_empty())
+        })
     }
 
     /// The blocks, first to last.
@@ -95,7 +87,7 @@ impl<P: Payload> Overflow<P> {
         while let Some(node) = unsafe { link.load(Ordering::Relaxed).as_ref() } {
             link = &node.next;
         }
-        // Release: pairs with the Acquire loads of `blocks` and `is_unused`.
+        // Release: pairs with the Acquire load of `blocks`.
         link.store(node.as_ptr(), Ordering::Release);
         true
     }
@@ -121,12 +113,13 @@ impl<P: Payload> Overflow<P> {
 impl<P: Payload> Node<P> {
     /// An empty block of `len` buckets.
     fn allocate(len: u32, meter: &Meter) -> Option<NonNull<Self>> {
-        let (layout, arrays_at) = Buckets::<P>::layout(Layout::new::<Self>(), len)?;
+        let (layout, tags_at) = Layout::new::<Self>().extend(Buckets::<P>::tags_layout(len)?).ok()?;
+        let (layout, slots_at) = layout.extend(Buckets::<P>::slots_layout(len)?).ok()?;
         let block = Block::allocate(layout.pad_to_align(), meter)?;
-        let this = block.base().cast::<Self>();
+        let (this, base) = (block.base().cast::<Self>(), block.base());
         // SAFETY: zeroed memory of this layout, ours alone, freed by `Overflow::free`.
         unsafe {
-            let buckets = Buckets::init(block.base().as_ptr(), arrays_at, len);
+            let buckets = Buckets::init(base.add(tags_at), base.add(slots_at), len);
             this.write(Node { buckets, next: AtomicPtr::new(core::ptr::null_mut()), block });
         }
         Some(this)

@@ -10,6 +10,7 @@ use super::memory::Meter;
 use super::payload::Payload;
 use super::root::{Root, free_root};
 use super::segment::Segment;
+use super::supply::Supply;
 
 /// Segments and roots that are not current: kept for late readers [G3], and used again where the size fits.
 pub(super) struct Pool<P: Payload> {
@@ -17,11 +18,13 @@ pub(super) struct Pool<P: Payload> {
     pub(super) roots: Vec<NonNull<Root<P>>>,
     /// How many segments are current.
     pub(super) live: usize,
+    /// Memory for further segments.
+    pub(super) supply: Supply,
 }
 
 impl<P: Payload> Default for Pool<P> {
     fn default() -> Self {
-        Pool { segments: Vec::new(), roots: Vec::new(), live: 0 }
+        Pool { segments: Vec::new(), roots: Vec::new(), live: 0, supply: Supply::default() }
     }
 }
 
@@ -31,7 +34,8 @@ unsafe impl<P: Payload> Send for Pool<P> {}
 impl<P: Payload> Pool<P> {
     /// Bytes of the pool's own lists.
     pub(super) fn memory_usage(&self) -> usize {
-        (self.segments.capacity() + self.roots.capacity()) * size_of::<usize>()
+        let lists = (self.segments.capacity() + self.roots.capacity()) * size_of::<usize>();
+        lists + self.supply.memory_usage()
     }
 
     /// Frees all it holds.
@@ -48,6 +52,8 @@ impl<P: Payload> Pool<P> {
             // SAFETY: as above.
             unsafe { free_root(root, meter) };
         }
+        // SAFETY: as above.
+        unsafe { self.supply.free(meter) };
     }
 }
 

@@ -1,18 +1,22 @@
-//! A segment: one fixed-capacity MemC3 table in one allocation, and how to read it.
+//! A segment: one fixed-capacity MemC3 table, and how to read it.
 //!
 //! Anybody may read, at any time, without a lock, without a store and without waiting ([R1]..[R4]). Writes are in
 //! `locked`, where holding the lock is a type.
 //!
+//! Three blocks of memory, each kind side by side with its like in other segments:
+//!
 //! ```text
-//! | tags*  slots*  stripes*  overflow*  buckets  mask  Write... | stripes | undo | tags   | slots            |
-//!   header: read-mostly, then, on lines of its own, the lock      8 each           4 per    4 * WORDS words
-//!   and what it guards                                                             bucket   per bucket
+//! | tags* slots* stripes* buckets mask flag | stripes | Write          |   | tags         |   | slots           |
+//!   `Segment`: 32 bytes, read-mostly          8 each    lock, and what      4 per bucket       4 * WORDS words
+//!                                                       it guards                              per bucket
 //! ```
+//!
+//! With four stripes, `Segment` and they are one cache line. At the usual size the tags are one page of 4 KiB. So a
+//! miss reads one line of heads, which the caches hold, and two lines of one page. Heads in the pages of their tags
+//! would save that page, but lie 4 KiB apart and fall into one set of the caches.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
-
-use crossbeam_utils::CachePadded;
 
 use super::buckets::{Buckets, Matches, SLOTS};
 use super::memory::{Block, Meter};
@@ -21,7 +25,9 @@ use super::payload::Payload;
 use super::stats::Tally;
 use super::stripes::{self, Version};
 use crate::hash::Place;
-use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, step};
+use crate::sync::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, step,
+};
 
 /// What the holder of a segment's lock may change beside the buckets.
 pub(crate) struct State<P: Payload> {
@@ -40,31 +46,54 @@ pub(crate) struct State<P: Payload> {
 /// One table. Constructed in place; see the diagram above.
 #[repr(C)]
 pub(crate) struct Segment<P: Payload> {
-    buckets: Buckets<P>,
+    tags: *const AtomicU32,
+    slots: *const P::Word,
+    /// They follow us, and `Write` follows them.
     stripes: *const AtomicU64,
-    stripe_mask: u32,
-    overflow: Overflow<P>,
-    undo: *const Undo<P>,
-    write: CachePadded<Write<P>>,
-    block: Block,
+    len: u32,
+    stripe_mask: u16,
+    /// Whether there ever was anything in the overflow.
+    overflowed: AtomicBool,
 }
 
 /// The lock and what only writers touch: kept off the lines that readers need.
+#[repr(C, align(64))]
 pub(crate) struct Write<P: Payload> {
     pub(crate) state: Mutex<State<P>>,
     /// Items in the buckets and in the overflow. Stored under the lock.
     pub(crate) len: AtomicUsize,
-    /// How often a reader had to read again. On lines of its own: writers have no business with it.
-    pub(crate) read_retries: CachePadded<AtomicU64>,
+    /// How often a reader had to read again.
+    pub(crate) read_retries: AtomicU64,
+    pub(crate) overflow: Overflow<P>,
+    undo: Undo<P>,
+    memory: Memory,
 }
 
 /// A copy of the one item that is being replaced in place by more than one store: what readers return meanwhile.
-#[repr(C)]
 struct Undo<P: Payload> {
     /// The slot it was copied from; null if none is being replaced.
     slot: AtomicPtr<P::Word>,
     /// `P::WORDS` words.
     words: *const P::Word,
+}
+
+/// The memory of a segment.
+pub(crate) struct Memory {
+    pub(crate) head: Block,
+    pub(crate) tags: Block,
+    pub(crate) slots: Block,
+}
+
+/// The layouts of a segment's memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) head: Layout,
+    pub(crate) tags: Layout,
+    /// Undo words follow the slots.
+    pub(crate) slots: Layout,
+    stripes_at: usize,
+    write_at: usize,
+    undo_at: usize,
 }
 
 // SAFETY: all that is shared is atomics and a mutex; the raw pointers lead into the segment's own allocation. Whether
@@ -85,60 +114,72 @@ pub(crate) enum Probe<T> {
 }
 
 impl<P: Payload> Segment<P> {
-    /// Offsets of stripes, undo words, tags and slots, and the whole layout; `None` if it overflows.
-    fn layout(buckets: u32, stripes: u32) -> Option<(Layout, usize, usize, usize, [usize; 2])> {
+    /// The memory of a segment of so many buckets and stripes, a power of two; `None` if there is no such layout.
+    pub(crate) fn plan(buckets: u32, stripes: u32) -> Option<Plan> {
+        let stripe_array = Layout::array::<AtomicU64>(stripes as usize).ok()?;
+        let (head, stripes_at) = Layout::new::<Self>().extend(stripe_array).ok()?;
+        let (head, write_at) = head.extend(Layout::new::<Write<P>>()).ok()?;
         let undo_words = if P::REPLACED_WORDS > 1 { P::WORDS } else { 0 };
-        let layout = Layout::new::<Self>();
-        let (layout, stripes_at) = layout.extend(Layout::array::<AtomicU64>(stripes as usize).ok()?).ok()?;
-        let (layout, undo_at) = layout.extend(Layout::new::<Undo<P>>()).ok()?;
-        let (layout, words_at) = layout.extend(Layout::array::<P::Word>(undo_words).ok()?).ok()?;
-        let (layout, arrays_at) = Buckets::<P>::layout(layout, buckets)?;
-        Some((layout.pad_to_align(), stripes_at, undo_at, words_at, arrays_at))
+        let undo = Layout::array::<P::Word>(undo_words).ok()?;
+        let (slots, undo_at) = Buckets::<P>::slots_layout(buckets)?.extend(undo).ok()?;
+        Some(Plan {
+            head: head.pad_to_align(),
+            tags: Buckets::<P>::tags_layout(buckets)?,
+            slots: slots.pad_to_align(),
+            stripes_at,
+            write_at,
+            undo_at,
+        })
     }
 
-    /// The layout of a segment's memory.
-    pub(crate) fn memory_layout(buckets: u32, stripes: u32) -> Option<Layout> {
-        Self::layout(buckets, stripes).map(|(layout, ..)| layout)
-    }
-
-    /// Constructs an empty segment in a block of memory of [`Segment::memory_layout`]. `stripes` is a power of two.
-    pub(crate) fn construct(block: Block, buckets: u32, stripes: u32) -> NonNull<Self> {
-        let (layout, stripes_at, undo_at, words_at, arrays_at) =
-            Self::layout(buckets, stripes).expect("computed when the block was allocated");
-        assert!(stripes.is_power_of_two() && layout.size() <= block.size());
-        let base = block.base().as_ptr();
-        let this = base.cast::<Self>();
-        // SAFETY: the block is zeroed, large enough and aligned for `layout`, ours alone, and lives until `free`.
+    /// Constructs an empty segment in zeroed memory of [`Segment::plan`].
+    pub(crate) fn construct(memory: Memory, buckets: u32, stripes: u32) -> NonNull<Self> {
+        let plan = Self::plan(buckets, stripes).expect("computed when the memory was allocated");
+        assert!(stripes.is_power_of_two());
+        assert!(plan.head.size() <= memory.head.size() && plan.tags.size() <= memory.tags.size());
+        assert!(plan.slots.size() <= memory.slots.size());
+        assert_eq!(plan.write_at, plan.stripes_at + Self::write_after(stripes as usize));
+        // SAFETY: the memory is zeroed, large enough and aligned for the plan, ours alone, and lives until `free`.
         unsafe {
-            let (stripe_words, undo) =
-                (base.add(stripes_at).cast::<AtomicU64>(), base.add(undo_at).cast::<Undo<P>>());
-            init_zeroed(stripe_words, stripes as usize);
-            let words = base.add(words_at).cast::<P::Word>();
+            let base = memory.head.base();
+            let this = base.cast::<Self>();
+            let stripe_array = base.add(plan.stripes_at).cast::<AtomicU64>().as_ptr();
+            init_zeroed(stripe_array, stripes as usize);
+            let undo_words = memory.slots.base().add(plan.undo_at).cast::<P::Word>().as_ptr();
             if P::REPLACED_WORDS > 1 {
-                init_zeroed(words, P::WORDS);
+                init_zeroed(undo_words, P::WORDS);
             }
-            undo.write(Undo { slot: AtomicPtr::new(core::ptr::null_mut()), words });
+            let arrays = Buckets::<P>::init(memory.tags.base(), memory.slots.base(), buckets);
             this.write(Segment {
-                buckets: Buckets::init(base, arrays_at, buckets),
-                stripes: stripe_words,
-                stripe_mask: stripes - 1,
-                overflow: Overflow::new(),
-                undo,
-                write: CachePadded::new(Write {
-                    state: Mutex::new(State {
-                        index: 0,
-                        level: 0,
-                        overflow_len: 0,
-                        tally: Tally::default(),
-                        reserve: P::Reserve::default(),
-                    }),
-                    len: AtomicUsize::new(0),
-                    read_retries: CachePadded::new(AtomicU64::new(0)),
-                }),
-                block,
+                tags: arrays.first_tag(),
+                slots: arrays.slot(0, 0),
+                stripes: stripe_array,
+                len: buckets,
+                stripe_mask: u16::try_from(stripes - 1).expect("at most 65,536 stripes"),
+                overflowed: AtomicBool::new(false),
             });
-            NonNull::new_unchecked(this)
+            base.add(plan.write_at).cast::<Write<P>>().write(Write {
+                state: Mutex::new(State {
+                    index: 0,
+                    level: 0,
+                    overflow_len: 0,
+                    tally: Tally::default(),
+                    reserve: P::Reserve::default(),
+                }),
+                len: AtomicUsize::new(0),
+                read_retries: AtomicU64::new(0),
+                overflow: Overflow::new(),
+                undo: Undo { slot: AtomicPtr::new(core::ptr::null_mut()), words: undo_words },
+                memory,
+            });
+            this
         }
+    }
+
+    /// How far behind the first of so many stripes `Write` is.
+    const fn write_after(stripes: usize) -> usize {
+        let end = size_of::<Self>() + stripes * size_of::<AtomicU64>();
+        end.next_multiple_of(align_of::<Write<P>>()) - size_of::<Self>()
     }
 
     /// Frees the segment and its overflow, but not what its items point to.
@@ -147,38 +188,55 @@ impl<P: Payload> Segment<P> {
     ///
     /// `this` came from [`Segment::construct`], and nobody uses it any more.
     pub(crate) unsafe fn free(this: NonNull<Self>, meter: &Meter) {
-        // SAFETY: the caller's; the block is moved out before the memory it describes is given back.
+        // SAFETY: the caller's; moved out before the memory it is in is given back.
         unsafe {
-            let segment = this.as_ptr().read();
-            let block = segment.block;
-            segment.overflow.free(meter);
-            block.free(meter);
+            let write = core::ptr::from_ref(this.as_ref().write()).read();
+            write.overflow.free(meter);
+            write.memory.slots.free(meter);
+            write.memory.tags.free(meter);
+            write.memory.head.free(meter);
         }
     }
 
     /// The buckets.
     #[inline(always)]
-    pub(crate) fn buckets(&self) -> &Buckets<P> {
-        &self.buckets
+    pub(crate) fn buckets(&self) -> Buckets<P> {
+        // SAFETY: constructed with us, and freed with us.
+        unsafe { Buckets::from_raw(self.tags, self.slots, self.len) }
+    }
+
+    /// Whether every item fits a bucket, and always did.
+    #[inline(always)]
+    pub(crate) fn has_no_overflow(&self) -> bool {
+        // Acquire: pairs with the Release in `note_overflow`: the block is seen.
+        !self.overflowed.load(Ordering::Acquire)
+    }
+
+    /// From now on readers look into the overflow. The lock's holder only [I5].
+    pub(crate) fn note_overflow(&self) {
+        // Release: pairs with the Acquire in `has_no_overflow`.
+        self.overflowed.store(true, Ordering::Release);
     }
 
     /// The items that fit no bucket.
-    #[inline(always)]
     pub(crate) fn overflow(&self) -> &Overflow<P> {
-        &self.overflow
+        &self.write().overflow
     }
 
     /// The lock and the writers' part.
     #[inline(always)]
     pub(crate) fn write(&self) -> &Write<P> {
-        &self.write
+        // SAFETY: behind the stripes in the same allocation: see `construct`.
+        unsafe {
+            &*self.stripes.byte_add(Self::write_after(self.stripe_mask as usize + 1)).cast::<Write<P>>()
+        }
     }
 
     /// The stripe of a bucket pair: of both its buckets, whichever the item is in.
     #[inline(always)]
     pub(crate) fn stripe(&self, place: Place) -> &AtomicU64 {
-        let stripe = place.first.min(place.second) & self.stripe_mask;
-        // SAFETY: at most `stripe_mask`, and there are `stripe_mask + 1` stripes in our allocation.
+        let stripe = (place.first ^ place.second) & u32::from(self.stripe_mask);
+        // SAFETY: at most `stripe_mask`, and there are `stripe_mask + 1` stripes.
         unsafe { &*self.stripes.add(stripe as usize) }
     }
 
@@ -191,8 +249,8 @@ impl<P: Payload> Segment<P> {
     /// Starts loading what a look-up of `place` reads first.
     #[inline(always)]
     pub(crate) fn prefetch(&self, place: Place) {
-        self.buckets.prefetch_tags(place.first);
-        self.buckets.prefetch_tags(place.second);
+        self.buckets().prefetch_tags(place.first);
+        self.buckets().prefetch_tags(place.second);
     }
 
     /// [R3]: reads both buckets once. A hit is final; a miss is not before [R4].
@@ -205,16 +263,18 @@ impl<P: Payload> Segment<P> {
         place: Place,
         stripe: &AtomicU64,
         version: Version,
-        mut eq: impl FnMut(P::Item) -> bool,
+        eq: impl Fn(P::Item) -> bool,
     ) -> Probe<P::Item> {
-        // Before the tags say which slot it will be: hits in tables beyond the caches gain a third, as two page walks
-        // overlap; misses, which need no slot, lose up to a fifth.
-        self.buckets.prefetch_slot(place.first, 0);
-        self.buckets.prefetch_slot(place.second, 0);
-        let mut matches = self.matches(place);
+        let buckets = self.buckets();
+        // Before the tags say which slot it will be: three quarters of all items are in their first bucket, and its slots
+        // are one line, or half of one. Hits in tables beyond the caches gain a third, as two page walks overlap; misses,
+        // which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
+        buckets.prefetch_slot(place.first, 0);
+        let mut matches = buckets.matches(place);
         while let Some(lane) = matches.next_lane() {
             step();
-            match self.read_item(&self.buckets, place.slot(lane), stripe, version) {
+            // SAFETY: a slot of ours.
+            match unsafe { self.read_item(buckets.slot_of(place, lane), stripe, version) } {
                 Probe::Hit(item) if eq(item) => return Probe::Hit(item),
                 Probe::Changed => return Probe::Changed,
                 Probe::Hit(_) | Probe::Miss => {}
@@ -223,28 +283,23 @@ impl<P: Payload> Segment<P> {
         Probe::Miss
     }
 
-    /// The slots of both buckets whose tags match.
-    #[inline(always)]
-    pub(crate) fn matches(&self, place: Place) -> Matches {
-        let first = self.buckets.tags(place.first);
-        step();
-        let second = self.buckets.tags(place.second);
-        Matches::of_pair(first, second, place.tag)
-    }
-
     /// Loads an item that is known to be whole: `Miss` if the slot is empty, `Changed` if it may be torn.
+    ///
+    /// # Safety
+    ///
+    /// `slot` is one of ours, and `stripe` its stripe.
     #[inline(always)]
-    pub(crate) fn read_item(
+    pub(crate) unsafe fn read_item(
         &self,
-        buckets: &Buckets<P>,
-        (bucket, lane): (u32, u32),
+        slot: *const P::Word,
         stripe: &AtomicU64,
         version: Version,
     ) -> Probe<P::Item> {
-        let mut item = buckets.item(bucket, lane);
+        // SAFETY: the caller's.
+        let mut item = unsafe { P::load(slot) };
         if !P::NULLABLE {
             if P::REPLACED_WORDS > 1 && version.is_odd() {
-                item = self.undone(buckets.slot(bucket, lane)).or(item);
+                item = self.undone(slot).or(item);
             }
             step();
             if !stripes::unchanged(stripe, version) {
@@ -260,8 +315,7 @@ impl<P: Payload> Segment<P> {
     /// The item that was in `slot` before the replacement that is under way, if it is that slot's.
     #[cold]
     fn undone(&self, slot: *const P::Word) -> Option<P::Item> {
-        // SAFETY: constructed with the segment.
-        let undo = unsafe { &*self.undo };
+        let undo = &self.write().undo;
         // Relaxed: written before the odd version, which was stored with Release and read with Acquire.
         if !core::ptr::eq(undo.slot.load(Ordering::Relaxed), slot) {
             return None;
@@ -275,8 +329,9 @@ impl<P: Payload> Segment<P> {
     /// Call only with the lock held [I5]; the stripe is the one that readers of this slot validate against.
     pub(crate) fn replace_in_steps(&self, slot: *const P::Word, stripe: &AtomicU64, item: P::Item) {
         debug_assert!(P::REPLACED_WORDS > 1);
-        // SAFETY: constructed with the segment; WORDS words each.
-        let (undo, old) = unsafe { (&*self.undo, P::load(slot)) };
+        let undo = &self.write().undo;
+        // SAFETY: the caller's slot.
+        let old = unsafe { P::load(slot) };
         // Release: pairs with the Acquire fence in `unchanged`: who reads the new copy in an older odd version sees
         // that the version has changed.
         stripes::publish_departures();
@@ -297,14 +352,15 @@ impl<P: Payload> Segment<P> {
 
     /// Reads the overflow once, after a miss in the buckets.
     #[cold]
-    pub(crate) fn pass_overflow(&self, place: Place, eq: &mut dyn FnMut(P::Item) -> bool) -> Probe<P::Item> {
-        let stripe = self.overflow.stripe();
+    pub(crate) fn pass_overflow(&self, place: Place, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
+        let stripe = self.overflow().stripe();
         let version = stripes::begin(stripe);
-        for buckets in self.overflow.blocks() {
+        for buckets in self.overflow().blocks() {
             for bucket in 0..buckets.len() {
                 let mut matches = Matches::of_one(buckets.tags(bucket), place.tag);
                 while let Some(lane) = matches.next_lane() {
-                    match self.read_item(&buckets, (bucket, lane), stripe, version) {
+                    // SAFETY: a slot of ours.
+                    match unsafe { self.read_item(buckets.slot(bucket, lane), stripe, version) } {
                         Probe::Hit(item) if eq(item) => return Probe::Hit(item),
                         Probe::Changed => return Probe::Changed,
                         Probe::Hit(_) | Probe::Miss => {}
@@ -317,13 +373,26 @@ impl<P: Payload> Segment<P> {
 
     /// How many slots the buckets have.
     pub(crate) fn slots(&self) -> usize {
-        self.buckets.len() as usize * SLOTS as usize
+        self.buckets().len() as usize * SLOTS as usize
     }
 
     /// Counts a reader's retry. Not on the common path: the only shared memory a reader may ever write.
     #[cold]
     #[inline(never)]
     pub(crate) fn count_retry(&self) {
-        self.write.read_retries.fetch_add(1, Ordering::Relaxed);
+        self.write().read_retries.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::engine::payload::Inline;
+
+    #[test]
+    fn the_usual_segment_has_one_line_of_head_and_one_page_of_tags() {
+        let plan = Segment::<Inline<u64, u64>>::plan(1024, 4).unwrap();
+        assert_eq!(plan.write_at, 64);
+        assert_eq!((plan.tags.size(), plan.tags.align()), (4096, 4096));
     }
 }

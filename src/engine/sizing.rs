@@ -7,13 +7,16 @@ use super::path::MAX_HOPS;
 
 /// Version counters in a table, shared out among its segments (MemC3, section 3.3: 8,192 counters).
 const STRIPES: u64 = 8192;
-/// Fewest stripes in a segment that has as many buckets: one cache line.
-const MIN_STRIPES: u64 = 8;
+/// Fewest stripes in a segment that has as many buckets: what shares a cache line with the segment's header.
+const MIN_STRIPES: u64 = 4;
+/// Buckets for each stripe of a growing map's segment.
+const BUCKETS_PER_STRIPE: u64 = 256;
 /// The load to size a growing map for: its fullest segment, four deviations above, still finds paths.
 const GROWING_LOAD: f64 = 0.90;
 /// The load that `fixed_capacity` entries make: 1.06 slots for each.
 const FIXED_LOAD: f64 = 0.944;
-/// Slots in a segment that does not double but split: what a split copies while one writer waits.
+/// Slots in a segment that does not double but split: what a split copies while one writer waits. Its
+/// tags are one page.
 const GROWING_SEGMENT_SLOTS: u64 = 4096;
 /// Slots in a segment of a fixed map: large enough that no segment gets much more than its share.
 const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
@@ -108,7 +111,7 @@ impl Shape {
             return Err(CapacityError { limit: limit as usize, ..too_much });
         }
         let buckets = buckets.div_ceil(segments);
-        let share = if options.fixed { STRIPES / segments } else { MIN_STRIPES };
+        let share = if options.fixed { STRIPES / segments } else { most / BUCKETS_PER_STRIPE };
         let stripes = share.clamp(MIN_STRIPES, STRIPES);
         Ok(Shape {
             segments: segments as u32,

@@ -1,0 +1,84 @@
+//! Memory for segments: heads beside heads, tags beside tags, slots beside slots.
+
+use core::alloc::Layout;
+
+use super::memory::{Block, Meter};
+use super::segment::{Memory, Plan};
+
+/// Heads, and pages of tags, in one allocation.
+const MANY: usize = 512;
+
+/// What has been cut and not yet been taken.
+#[derive(Debug, Default)]
+pub(super) struct Supply {
+    heads: Spare,
+    tags: Spare,
+    slots: Spare,
+}
+
+/// Blocks of one layout.
+#[derive(Debug, Default)]
+struct Spare(Vec<Block>);
+
+impl Supply {
+    /// Zeroed memory for a segment, with more of the kind cut beside it if `count` are to come; `None` if there is none.
+    pub(super) fn take(&mut self, plan: &Plan, count: usize, huge: bool, meter: &Meter) -> Option<Memory> {
+        let many = count.min(MANY);
+        let head = self.heads.take(plan.head, many, huge, meter)?;
+        let Some(tags) = self.tags.take(plan.tags, many, huge, meter) else {
+            self.heads.0.push(head);
+            return None;
+        };
+        // Slots are long enough by themselves.
+        let Some(slots) = self.slots.take(plan.slots, if huge { count } else { 1 }, huge, meter) else {
+            self.heads.0.push(head);
+            self.tags.0.push(tags);
+            return None;
+        };
+        Some(Memory { head, tags, slots })
+    }
+
+    /// Bytes of the lists themselves.
+    pub(super) fn memory_usage(&self) -> usize {
+        [&self.heads, &self.tags, &self.slots].map(|spare| spare.0.capacity()).iter().sum::<usize>()
+            * size_of::<Block>()
+    }
+
+    /// Frees what is left.
+    ///
+    /// # Safety
+    ///
+    /// `meter` is the one that `take` had.
+    pub(super) unsafe fn free(mut self, meter: &Meter) {
+        for spare in [&mut self.heads, &mut self.tags, &mut self.slots] {
+            // SAFETY: the caller's.
+            unsafe { spare.clear(meter) };
+        }
+    }
+}
+
+impl Spare {
+    fn take(&mut self, layout: Layout, count: usize, huge: bool, meter: &Meter) -> Option<Block> {
+        if self.0.last().is_some_and(|block| block.layout() != layout) {
+            // SAFETY: always the table's meter.
+            unsafe { self.clear(meter) };
+        }
+        if self.0.is_empty() {
+            if count == 1 && !huge {
+                return Block::allocate(layout, meter);
+            }
+            self.0 = Block::allocate_slab(layout, count, huge, meter)?;
+        }
+        self.0.pop()
+    }
+
+    /// Frees the blocks.
+    ///
+    /// # Safety
+    ///
+    /// `meter` is the one they were allocated with.
+    unsafe fn clear(&mut self, meter: &Meter) {
+        // SAFETY: nobody has had them.
+        self.0.drain(..).for_each(|block| unsafe { block.free(meter) });
+    }
+}
