@@ -104,7 +104,9 @@ impl<P: Payload> Directory<P> {
         let root = unsafe { root.as_ref() };
         for index in 0..segments {
             let left = (segments - index) as usize;
-            let memory = pool.supply.take(&plan, left, huge_pages, &self.meter)?;
+            // Slots of one segment are long enough to be by themselves, unless they are to share huge pages.
+            let slots = if huge_pages { left } else { 1 };
+            let memory = pool.supply.take(&plan, left, slots, huge_pages, &self.meter)?;
             let segment = Segment::<P>::construct(memory, buckets, stripes);
             root.entry(index).store(segment.as_ptr(), Ordering::Relaxed);
             // SAFETY: just constructed.

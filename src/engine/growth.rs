@@ -21,6 +21,8 @@ use crate::sync::Ordering;
 
 /// Segments to make room for at a time when more splits are to come.
 const SEGMENTS_AT_ONCE: usize = 16;
+/// The same for a table of as many: then their tags are some huge pages.
+const MANY_SEGMENTS: usize = 1024;
 
 /// There was no memory to grow, or the map has a fixed capacity and is full. Nothing has changed.
 #[derive(Clone, Copy, Debug)]
@@ -225,8 +227,13 @@ impl<P: Payload> Directory<P> {
             return Ok(Draft { directory: self, segment: Some(segment) });
         }
         let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;
-        let more = if buckets == self.shape.split_buckets { SEGMENTS_AT_ONCE } else { 1 };
-        let memory = pool.supply.take(&plan, more, false, &self.meter).ok_or(NoRoom)?;
+        let splits = buckets == self.shape.split_buckets;
+        let (more, huge) = match pool.live {
+            live if splits && live >= MANY_SEGMENTS => (MANY_SEGMENTS, true),
+            _ if splits => (SEGMENTS_AT_ONCE, false),
+            _ => (1, false),
+        };
+        let memory = pool.supply.take(&plan, more, 1, huge, &self.meter).ok_or(NoRoom)?;
         drop(pool);
         let segment = Segment::construct(memory, buckets, stripes);
         Ok(Draft { directory: self, segment: Some(segment) })

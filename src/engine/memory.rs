@@ -152,8 +152,7 @@ impl Block {
         let slab = Box::new(Slab { allocation, blocks: AtomicUsize::new(count) });
         let slab = NonNull::from(Box::leak(slab));
         // SAFETY: i < count: within the allocation.
-        let piece =
-            |i| Block { base: unsafe { base.add(i * stride) }, layout, origin: Origin::Shared(slab) };
+        let piece = |i| Block { base: unsafe { base.add(i * stride) }, layout, origin: Origin::Shared(slab) };
         Some((0..count).rev().map(piece).collect())
     }
 

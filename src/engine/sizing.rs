@@ -20,6 +20,8 @@ const FIXED_LOAD: f64 = 0.944;
 const GROWING_SEGMENT_SLOTS: u64 = 4096;
 /// Slots in a segment of a fixed map: large enough that no segment gets much more than its share.
 const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
+/// Slots of a table for which huge pages are asked without being told: some megabytes.
+const HUGE_SLOTS: u64 = 1 << 19;
 /// Most segments, and entries of the directory.
 pub(super) const MAX_SEGMENTS: u64 = 1 << 28;
 /// Most buckets in one segment.
@@ -67,7 +69,8 @@ pub(crate) struct Options {
     pub(crate) capacity: usize,
     pub(crate) fixed: bool,
     pub(crate) segment_slots: Option<usize>,
-    pub(crate) huge_pages: bool,
+    /// `None`: if the table is large.
+    pub(crate) huge_pages: Option<bool>,
 }
 
 /// The shape of a directory.
@@ -120,7 +123,7 @@ impl Shape {
             split_buckets: most as u32,
             fixed_capacity: options.fixed.then_some(capacity),
             budget: if options.fixed { FIXED_BUDGET } else { GROWING_BUDGET },
-            huge_pages: options.huge_pages,
+            huge_pages: options.huge_pages.unwrap_or(slots >= HUGE_SLOTS),
         })
     }
 
@@ -134,7 +137,7 @@ impl Shape {
             capacity: len,
             fixed: false,
             segment_slots: Some(self.split_buckets as usize * SLOTS as usize),
-            huge_pages: self.huge_pages,
+            huge_pages: Some(self.huge_pages),
         })
     }
 

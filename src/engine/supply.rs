@@ -5,9 +5,6 @@ use core::alloc::Layout;
 use super::memory::{Block, Meter};
 use super::segment::{Memory, Plan};
 
-/// Heads, and pages of tags, in one allocation.
-const MANY: usize = 512;
-
 /// What has been cut and not yet been taken.
 #[derive(Debug, Default)]
 pub(super) struct Supply {
@@ -21,16 +18,22 @@ pub(super) struct Supply {
 struct Spare(Vec<Block>);
 
 impl Supply {
-    /// Zeroed memory for a segment, with more of the kind cut beside it if `count` are to come; `None` if there is none.
-    pub(super) fn take(&mut self, plan: &Plan, count: usize, huge: bool, meter: &Meter) -> Option<Memory> {
-        let many = count.min(MANY);
-        let head = self.heads.take(plan.head, many, huge, meter)?;
-        let Some(tags) = self.tags.take(plan.tags, many, huge, meter) else {
+    /// Zeroed memory for a segment. Where none is left, heads and tags are cut from allocations of `count` each, and slots
+    /// of `slots`; `huge` asks for huge pages for them. `None` if there is no memory.
+    pub(super) fn take(
+        &mut self,
+        plan: &Plan,
+        count: usize,
+        slots: usize,
+        huge: bool,
+        meter: &Meter,
+    ) -> Option<Memory> {
+        let head = self.heads.take(plan.head, count, huge, meter)?;
+        let Some(tags) = self.tags.take(plan.tags, count, huge, meter) else {
             self.heads.0.push(head);
             return None;
         };
-        // Slots are long enough by themselves.
-        let Some(slots) = self.slots.take(plan.slots, if huge { count } else { 1 }, huge, meter) else {
+        let Some(slots) = self.slots.take(plan.slots, slots, huge, meter) else {
             self.heads.0.push(head);
             self.tags.0.push(tags);
             return None;
@@ -64,7 +67,7 @@ impl Spare {
             unsafe { self.clear(meter) };
         }
         if self.0.is_empty() {
-            if count == 1 && !huge {
+            if count == 1 {
                 return Block::allocate(layout, meter);
             }
             self.0 = Block::allocate_slab(layout, count, huge, meter)?;

@@ -108,11 +108,11 @@ impl<T, S> Builder<T, S> {
         self
     }
 
-    /// Whether to ask the system for huge pages for the segments that the map starts with: fewer TLB misses in
-    /// tables of many megabytes, at the price of touching memory 2 MiB at a time. Off by default; advice only, and
-    /// only on Linux.
+    /// Whether to ask the system for huge pages for the segments that the map starts with, and for its entries: fewer
+    /// TLB misses in tables of many megabytes, at the price of touching memory 2 MiB at a time. By default they are
+    /// asked for if the map is made with more than half a million slots. Advice only, and only on Linux.
     pub fn huge_pages(mut self, yes: bool) -> Self {
-        self.options.huge_pages = yes;
+        self.options.huge_pages = Some(yes);
         self
     }
 
