@@ -262,7 +262,14 @@ impl<P: Payload> Directory<P> {
         digest: Digest,
         eq: impl FnMut(P::Item) -> bool,
     ) -> (Writing<'_, P>, Option<Found<P>>) {
-        let writing = self.lock(digest.prefix());
+        // On its way while we lock.
+        let writing = self.lock_after(digest.prefix(), |segment| {
+            let buckets = segment.buckets();
+            let place = Place::new(digest, buckets.len());
+            buckets.prefetch_slot(place.first, 0);
+            buckets.prefetch_tags(place.first);
+            buckets.prefetch_tags(place.second);
+        });
         let place = Place::new(digest, writing.locked.segment().buckets().len());
         let found = writing.locked.find(place, eq);
         (writing, found)
@@ -273,11 +280,16 @@ impl<P: Payload> Directory<P> {
     /// # Panics
     ///
     /// If this thread is already writing to this table.
-    #[inline]
     pub(crate) fn lock(&self, prefix: u32) -> Writing<'_, P> {
+        self.lock_after(prefix, |_| ())
+    }
+
+    #[inline(always)]
+    fn lock_after(&self, prefix: u32, prepare: impl Fn(&Segment<P>)) -> Writing<'_, P> {
         let entered = Entered::new(self);
         loop {
             let at = self.locate(prefix);
+            prepare(at.segment);
             let locked = Locked::lock(at.segment);
             // A segment is replaced only by its lock's holder: it is current until we let go.
             if self.is_current(&at) {

@@ -48,6 +48,8 @@ struct Plan {
     buckets: u32,
     /// 1: in place of the old one; 2: half its prefixes each.
     count: u32,
+    /// See `State`.
+    grows_early: bool,
 }
 
 impl<P: Payload> Directory<P> {
@@ -79,7 +81,8 @@ impl<P: Payload> Directory<P> {
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
         while self.should_grow(&writing.locked) {
-            if self.grow(writing, digest.prefix(), rehash).is_err() {
+            // Nobody has said how many are to come. Beyond 7/8 paths get long, and displacing costs more than growing.
+            if self.grow(writing, digest.prefix(), true, rehash).is_err() {
                 break;
             }
             let place = Place::new(digest, writing.locked.segment().buckets().len());
@@ -108,13 +111,14 @@ impl<P: Payload> Directory<P> {
         &'a self,
         writing: &mut Writing<'a, P>,
         prefix: u32,
+        grows_early: bool,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
         let buckets = writing.locked.segment().buckets().len();
-        let double = Plan { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1 };
+        let double = Plan { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1, grows_early };
         let splits =
             double.buckets > self.shape.split_buckets && self.may_split(writing.locked.state_ref().level);
-        let plan = if splits { Plan { buckets, count: 2 } } else { double };
+        let plan = if splits { Plan { buckets, count: 2, grows_early } } else { double };
         let started = Instant::now();
         self.rebuild(writing, plan, prefix, rehash)?;
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -156,6 +160,7 @@ impl<P: Payload> Directory<P> {
             locked.clear();
             let state = locked.state();
             (state.index, state.level) = (first + new.len() as u32, level);
+            state.grows_early = plan.grows_early;
             new.push(locked);
         }
         let entries = self.shape.segments << level;
@@ -295,7 +300,7 @@ impl<P: Payload> Directory<P> {
                 if u64::from(writing.locked.segment().buckets().len()) * segments >= buckets {
                     break;
                 }
-                if self.grow(&mut writing, cursor as u32, rehash).is_err() {
+                if self.grow(&mut writing, cursor as u32, false, rehash).is_err() {
                     return false;
                 }
             }
@@ -316,7 +321,7 @@ impl<P: Payload> Directory<P> {
             let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
             if buckets < writing.locked.segment().buckets().len() {
                 // No memory to get smaller: then it stays as it is.
-                let _ = self.rebuild(&mut writing, Plan { buckets, count: 1 }, cursor as u32, rehash);
+                let _ = self.rebuild(&mut writing, Plan { buckets, count: 1, grows_early: false }, cursor as u32, rehash);
             }
             cursor = next;
         }

@@ -173,6 +173,9 @@ impl<'a, P: Payload> Locked<'a, P> {
     #[inline(never)]
     fn make_room(&mut self, place: Place, budget: usize) -> Option<(u32, u32, usize)> {
         let buckets = self.segment.buckets();
+        if self.state.grows_early && self.len() * 8 >= self.slots() * 7 {
+            return None;
+        }
         let Some(path) = path::search(&buckets, place, budget) else {
             self.state.tally.failed_searches += 1;
             return None;

@@ -35,6 +35,8 @@ pub(crate) struct State<P: Payload> {
     pub(crate) index: u32,
     /// See `index`.
     pub(crate) level: u32,
+    /// Whether it is to grow when it is 7/8 full, and not only when no path is found.
+    pub(crate) grows_early: bool,
     /// How many items are in the overflow.
     pub(crate) overflow_len: usize,
     /// What happened here, and in the segments this one came from.
@@ -162,6 +164,7 @@ impl<P: Payload> Segment<P> {
                 state: Mutex::new(State {
                     index: 0,
                     level: 0,
+                    grows_early: false,
                     overflow_len: 0,
                     tally: Tally::default(),
                     reserve: P::Reserve::default(),
