@@ -321,7 +321,12 @@ impl<P: Payload> Directory<P> {
             let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
             if buckets < writing.locked.segment().buckets().len() {
                 // No memory to get smaller: then it stays as it is.
-                let _ = self.rebuild(&mut writing, Plan { buckets, count: 1, grows_early: false }, cursor as u32, rehash);
+                let _ = self.rebuild(
+                    &mut writing,
+                    Plan { buckets, count: 1, grows_early: false },
+                    cursor as u32,
+                    rehash,
+                );
             }
             cursor = next;
         }

@@ -9,6 +9,7 @@
 //! | `builder` | options of both |
 //! | `outcome` | what operations take and return beside values |
 //! | `table` | a map's memory: directory, entries, collector |
+//! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `slab` | the entries' memory |
 //! | `serde`, `rayon` | the features of these names |
 
@@ -17,6 +18,7 @@ mod hash_map;
 mod inline_iter;
 mod inline_map;
 mod iter;
+mod old;
 mod outcome;
 mod pinned;
 mod pinned_write;

@@ -8,6 +8,7 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
+use super::old::OldEntries;
 use super::table::{Entry, OwnedEntry, Slots};
 use super::{Compute, Full, Occupied, Operation, Pinned};
 use crate::engine::{Directory, Found, NoRoom, Writing};
@@ -38,21 +39,31 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         &self.map.table.directory
     }
 
-    /// Frees an entry that has just been taken out of the table when nobody looks at it any more. Not under a lock:
-    /// this may drop other entries.
+    /// Unlocks, and frees an entry that has just been taken out of the table when nobody looks at it any more. It is not
+    /// retired under the lock, because that may drop other entries.
     ///
     /// # Safety
     ///
-    /// Taken out by this thread, and retired once.
-    unsafe fn retire(&self, entry: NonNull<Entry<K, V>>) {
-        // SAFETY: the caller's: the table does not lead to it any more, and nobody else retires it [I6].
-        unsafe { self.guard.retire(entry.as_ptr()) };
+    /// Taken out under this lock, and retired once.
+    unsafe fn retire(&self, mut place: Place<'_, K, V>, entry: NonNull<Entry<K, V>>) {
+        if OldEntries::<K, V>::GATHERS {
+            let many = place.writing.locked.state().reserve.old.push(entry);
+            drop(place);
+            if let Some(many) = many {
+                // SAFETY: our map's guard.
+                unsafe { many.retire(&self.guard) };
+            }
+        } else {
+            drop(place);
+            // SAFETY: the caller's: the table does not lead to it any more, and nobody else retires it [I6].
+            unsafe { self.guard.retire(entry.as_ptr()) };
+        }
     }
 
     /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
     #[inline]
     fn make(&self, place: &mut Place<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
-        OwnedEntry::new(&self.map.table.slab, &mut place.writing.locked.state().reserve, key, value)
+        OwnedEntry::new(&self.map.table.slab, &mut place.writing.locked.state().reserve.free, key, value)
     }
 
     fn must_make<'p>(
@@ -76,9 +87,8 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     fn take_out(&self, mut place: Place<'_, K, V>, found: Slot<K, V>) -> &Entry<K, V> {
         let old = place.writing.locked.item(found);
         place.writing.locked.remove(found);
-        drop(place);
         // SAFETY: just removed, under the lock.
-        unsafe { self.retire(old) };
+        unsafe { self.retire(place, old) };
         self.entry(old)
     }
 
@@ -87,9 +97,8 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         let old = place.writing.locked.item(found);
         place.writing.locked.replace(found, new.pointer());
         new.publish();
-        drop(place);
         // SAFETY: just replaced, under the lock.
-        unsafe { self.retire(old) };
+        unsafe { self.retire(place, old) };
         self.entry(old)
     }
 }

@@ -184,6 +184,19 @@ impl<T> Slab<T> {
         slab.returned[shard()].lock().push(entry.cast());
     }
 
+    /// Gives pieces back, all of one slab.
+    ///
+    /// # Safety
+    ///
+    /// As for `free`, of each of them; entries have no boxes.
+    pub(super) unsafe fn free_all(entries: &[NonNull<T>]) {
+        let Some(&first) = entries.first() else { return };
+        // SAFETY: the caller's.
+        let slab = unsafe { Self::of(first).as_ref() };
+        let mut returned = slab.returned[shard()].lock();
+        entries.iter().for_each(|entry| returned.push(entry.cast()));
+    }
+
     /// The slab of an entry.
     ///
     /// # Safety

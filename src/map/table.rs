@@ -9,13 +9,14 @@ use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+use super::old::{OldEntries, Reserve};
 use super::slab::{Magazine, Slab};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape};
 use crate::reclaim::{Collector, Guard, OwnedPins, Retire};
 use crate::sync::Watch;
 
-/// What a map's slots hold: pointers to entries, and under each segment's lock some memory for further ones.
-pub(super) type Slots<K, V> = Pointer<Entry<K, V>, Magazine>;
+/// What a map's slots hold: pointers to entries, and under each segment's lock what is between them and the slab.
+pub(super) type Slots<K, V> = Pointer<Entry<K, V>, Reserve<K, V>>;
 
 /// Key and value, in a piece of the map's slab.
 #[derive(Debug)]
@@ -184,7 +185,12 @@ impl<K, V> Table<K, V> {
         let mut reserves = Magazine::default();
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
-            reserves.take(&mut writing.locked.state().reserve, usize::MAX);
+            let Reserve { free, old } = &mut writing.locked.state().reserve;
+            reserves.take(free, usize::MAX);
+            let old = core::mem::take(old);
+            drop(writing);
+            // SAFETY: the caller's guard.
+            unsafe { OldEntries::retire(old, guard) };
             cursor = next;
         }
         self.slab.release(reserves);

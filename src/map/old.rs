@@ -1,0 +1,92 @@
+//! Entries that have been taken out of a table, gathered so that the reclaimer is bothered once for all of them.
+//!
+//! To retire an entry costs more than to replace it: so each segment keeps a list under its lock, and retires the list.
+//! Only of entries that nobody can see dropped: plain data that waits longer is memory that waits longer, some hundred
+//! bytes for each thousand slots.
+
+use core::mem::{MaybeUninit, needs_drop};
+use core::ptr::NonNull;
+
+use super::slab::Magazine;
+use super::table::{Entry, EntrySlab};
+use crate::reclaim::{Guard, OwnedPins, Retire};
+
+/// Entries that are retired as one.
+const MANY: usize = 31;
+
+/// What a map keeps under the lock of each segment.
+pub(super) struct Reserve<K, V> {
+    /// Memory for further entries.
+    pub(super) free: Magazine,
+    /// Entries that have been taken out and are not retired yet.
+    pub(super) old: OldEntries<K, V>,
+}
+
+impl<K, V> Default for Reserve<K, V> {
+    fn default() -> Self {
+        Reserve { free: Magazine::default(), old: OldEntries::default() }
+    }
+}
+
+/// Entries that the table does not lead to any more. Their memory goes with the slab; dropping the list loses nothing else.
+pub(super) struct OldEntries<K, V> {
+    entries: [MaybeUninit<NonNull<Entry<K, V>>>; MANY],
+    len: usize,
+}
+
+impl<K, V> Default for OldEntries<K, V> {
+    fn default() -> Self {
+        OldEntries { entries: [const { MaybeUninit::uninit() }; MANY], len: 0 }
+    }
+}
+
+impl<K, V> OldEntries<K, V> {
+    /// Whether entries of this type are gathered: those that need no drop, and have no box of their own.
+    pub(super) const GATHERS: bool = !needs_drop::<K>() && !needs_drop::<V>() && !EntrySlab::<K, V>::BOXED;
+
+    /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
+    #[inline]
+    pub(super) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<Self> {
+        debug_assert!(Self::GATHERS);
+        self.entries[self.len].write(entry);
+        self.len += 1;
+        (self.len == MANY).then(|| core::mem::take(self))
+    }
+
+    /// Retires them all.
+    ///
+    /// # Safety
+    ///
+    /// The guard is of the entries' map.
+    #[cold]
+    pub(super) unsafe fn retire(self, guard: &impl Guard) {
+        if self.len > 0 {
+            let this = Box::leak(Box::new(self));
+            // SAFETY: taken out of the table, once, so that guards entered from now on do not find them [I6]; `free` is
+            // the only end of this box.
+            unsafe { guard.retire(core::ptr::from_mut(this)) };
+        }
+    }
+
+    fn entries(&self) -> &[NonNull<Entry<K, V>>] {
+        // SAFETY: as many have been written.
+        unsafe { core::slice::from_raw_parts(self.entries.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<K, V> Retire for OldEntries<K, V> {
+    unsafe fn free(this: *mut Self) {
+        // SAFETY: the caller's; from a box.
+        let this = unsafe { Box::from_raw(this) };
+        // SAFETY: the caller's; nothing in them needs to be dropped, and their slab outlives them.
+        unsafe { EntrySlab::free_all(this.entries()) };
+    }
+
+    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
+        // SAFETY: the caller's: a list that is retired is not empty.
+        unsafe { EntrySlab::owned_pins((&*this).entries()[0]) }
+    }
+
+    #[cfg(loom)]
+    fn condemn(&self) {}
+}
