@@ -1,27 +1,64 @@
 //! Many look-ups at once: each stage starts loading what the next one needs, for all keys, before any waits for it.
 //!
-//! A single look-up of a large table waits for memory two or three times; here the waits of a batch overlap. What is
-//! found needs no more validation than in [`Directory::find`], to which every unclear case falls back.
+//! A single look-up of a large table waits for memory two or three times; here the waits of a batch overlap, and what
+//! limits it is how many lines it fetches. So the second bucket's tags are fetched only for keys whose tag the first
+//! does not show: a quarter of those that are present. What is found needs no more validation than in
+//! [`Directory::find`], to which every unclear case falls back.
 
 use core::mem::MaybeUninit;
 
 use super::buckets::Matches;
-use super::directory::{Directory, Located};
+use super::directory::Directory;
 use super::payload::Payload;
 use super::prefetch::prefetch;
-use super::segment::Probe;
+use super::segment::{Probe, Segment};
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
+use crate::sync::step;
 
-/// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1.
+/// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1. One bit
+/// each in [`Keys`].
 pub(crate) const BATCH: usize = 32;
 
 /// A look-up under way.
 struct Pending<'a, P: Payload> {
-    at: Located<'a, P>,
+    segment: &'a Segment<P>,
     place: Place,
     version: Version,
-    matches: Matches,
+    /// Where the first matching tag is; not for keys without one.
+    slot: *const P::Word,
+}
+
+/// Some of the keys of a batch.
+#[derive(Clone, Copy)]
+struct Keys(u32);
+
+impl Keys {
+    const NONE: Self = Keys(0);
+
+    #[inline(always)]
+    fn add(&mut self, i: usize) {
+        self.0 |= 1 << i;
+    }
+
+    #[inline(always)]
+    fn has(self, i: usize) -> bool {
+        self.0 >> i & 1 == 1
+    }
+}
+
+impl Iterator for Keys {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let i = self.0.trailing_zeros();
+        self.0 &= self.0 - 1;
+        Some(i as usize)
+    }
 }
 
 impl<P: Payload> Directory<P> {
@@ -36,57 +73,100 @@ impl<P: Payload> Directory<P> {
     ) {
         assert!(digests.len() <= BATCH);
         let mut pending = [const { MaybeUninit::<Pending<'_, P>>::uninit() }; BATCH];
-        let mut first = [const { None }; BATCH];
-        for (digest, slot) in digests.iter().zip(&mut pending) {
-            let at = self.locate(digest.prefix());
-            let place = Place::new(*digest, at.segment.buckets().len());
-            at.segment.prefetch(place);
-            let matches = Matches::NONE;
-            slot.write(Pending { at, place, version: Version::UNREAD, matches });
+        for (digest, key) in digests.iter().zip(&mut pending) {
+            let segment = self.locate(digest.prefix()).segment;
+            let place = Place::new(*digest, segment.buckets().len());
+            segment.buckets().prefetch_tags(place.first);
+            key.write(Pending { segment, place, version: Version::UNREAD, slot: core::ptr::null() });
         }
         // SAFETY: as many as there are digests have just been written.
         let pending = unsafe {
             core::slice::from_raw_parts_mut(pending.as_mut_ptr().cast::<Pending<'_, P>>(), digests.len())
         };
-        for key in &mut *pending {
-            let segment = key.at.segment;
-            key.version = stripes::begin(segment.stripe(key.place));
-            key.matches = segment.buckets().matches(key.place);
-            if let Some(slot) = key.first_match() {
-                prefetch(slot);
+        let (mut in_first, mut not_in_first) = (Keys::NONE, Keys::NONE);
+        for (i, key) in pending.iter_mut().enumerate() {
+            key.version = stripes::begin(key.segment.stripe(key.place));
+            step();
+            if key.matches(key.place.first) {
+                in_first.add(i);
+            } else {
+                not_in_first.add(i);
+                key.segment.buckets().prefetch_tags(key.place.second);
             }
         }
-        for (key, first) in pending.iter().zip(&mut first) {
-            if let Some(at) = key.first_match() {
-                let segment = key.at.segment;
-                let stripe = segment.stripe(key.place);
-                // SAFETY: a slot of the segment.
-                let read = unsafe { segment.read_item(at, stripe, key.version) };
-                if let Probe::Hit(item) = read {
-                    P::prefetch(item);
-                    *first = Some(item);
-                }
+        let mut items = [const { MaybeUninit::<P::Item>::uninit() }; BATCH];
+        let mut read = Keys::NONE;
+        for i in in_first {
+            if let Probe::Hit(item) = pending[i].read() {
+                items[i].write(item);
+                read.add(i);
             }
         }
-        for (i, (key, first)) in pending.iter().zip(first).enumerate() {
-            let found = match first {
-                Some(item) if eq(i, item) => Some(item),
-                None if key.matches.is_empty()
-                    && self.is_settled(&key.at, key.at.segment.stripe(key.place), key.version) =>
-                {
-                    None
-                }
-                _ => self.find(digests[i], move |item| eq(i, item)),
+        let mut in_second = Keys::NONE;
+        for i in not_in_first {
+            step();
+            let key = &mut pending[i];
+            if key.matches(key.place.second) {
+                in_second.add(i);
+            }
+        }
+        for i in in_second {
+            if let Probe::Hit(item) = pending[i].read() {
+                items[i].write(item);
+                read.add(i);
+            }
+        }
+        for (i, key) in pending.iter().enumerate() {
+            let found = if read.has(i) {
+                // SAFETY: written when it was noted as read.
+                Some(unsafe { items[i].assume_init() }).filter(|&item| eq(i, item))
+            } else {
+                None
             };
-            report(i, found);
+            let no_tag = !in_first.has(i) && !in_second.has(i);
+            match found {
+                Some(item) => report(i, Some(item)),
+                None if no_tag && self.is_miss(digests[i], key) => report(i, None),
+                // A tag that lied, or something moved.
+                None => report(i, self.find(digests[i], move |item| eq(i, item))),
+            }
         }
+    }
+
+    /// [R4]: whether a key whose tag neither bucket showed is absent.
+    #[inline(always)]
+    fn is_miss(&self, digest: Digest, key: &Pending<'_, P>) -> bool {
+        key.segment.has_no_overflow()
+            && !key.version.is_odd()
+            && core::ptr::eq(self.locate(digest.prefix()).segment, key.segment)
+            && stripes::unchanged(key.segment.stripe(key.place), key.version)
     }
 }
 
 impl<P: Payload> Pending<'_, P> {
-    /// The slot of the first match.
+    /// Whether the bucket shows the tag; then its slot is on its way.
     #[inline(always)]
-    fn first_match(&self) -> Option<*const P::Word> {
-        { self.matches }.next_lane().map(|lane| self.at.segment.buckets().slot_of(self.place, lane))
+    fn matches(&mut self, bucket: u32) -> bool {
+        let buckets = self.segment.buckets();
+        match Matches::of_one(buckets.tags(bucket), self.place.tag).next_lane() {
+            Some(lane) => {
+                self.slot = buckets.slot(bucket, lane);
+                prefetch(self.slot);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Reads the slot; what the item points to is then on its way.
+    #[inline(always)]
+    fn read(&self) -> Probe<P::Item> {
+        let stripe = self.segment.stripe(self.place);
+        // SAFETY: a slot of the segment and its stripe, from `matches`.
+        let read = unsafe { self.segment.read_item(self.slot, stripe, self.version) };
+        if let Probe::Hit(item) = read {
+            P::prefetch(item);
+        }
+        read
     }
 }

@@ -70,9 +70,6 @@ mod swar {
 }
 
 impl Matches {
-    /// Nothing matches.
-    pub(crate) const NONE: Self = Matches(0);
-
     /// Compares eight tags, four of each word, with `tag`, which is not 0: exactly.
     #[inline(always)]
     pub(crate) fn of_pair(first: u32, second: u32, tag: u8) -> Self {

@@ -154,7 +154,7 @@ impl<P: Payload> Directory<P> {
 
     /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].
     #[inline(always)]
-    pub(super) fn is_current(&self, at: &Located<'_, P>) -> bool {
+    fn is_current(&self, at: &Located<'_, P>) -> bool {
         step();
         // Acquire: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and led
         // back to, the version that is read next shows it.
@@ -181,7 +181,7 @@ impl<P: Payload> Directory<P> {
 
     /// [R4], on the common path: whether a pass that found nothing is a miss.
     #[inline(always)]
-    pub(super) fn is_settled(&self, at: &Located<'_, P>, stripe: &AtomicU64, version: Version) -> bool {
+    fn is_settled(&self, at: &Located<'_, P>, stripe: &AtomicU64, version: Version) -> bool {
         at.segment.has_no_overflow()
             && !version.is_odd()
             && self.is_current(at)

@@ -245,7 +245,7 @@ mod tests {
     fn a_slab_is_freed_with_the_last_of_its_blocks() {
         let meter = Meter::new();
         let layout = Layout::from_size_align(1000, 64).unwrap();
-        let blocks = Block::allocate_slab(layout, 3, &meter).unwrap();
+        let blocks = Block::allocate_slab(layout, 3, true, &meter).unwrap();
         assert_eq!(meter.bytes(), 3 * 1024);
         for block in blocks {
             assert!(meter.bytes() > 0 && block.base().addr().get() % 64 == 0);

@@ -249,13 +249,6 @@ impl<P: Payload> Segment<P> {
         unsafe { core::slice::from_raw_parts(self.stripes, self.stripe_mask as usize + 1) }
     }
 
-    /// Starts loading what a look-up of `place` reads first.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, place: Place) {
-        self.buckets().prefetch_tags(place.first);
-        self.buckets().prefetch_tags(place.second);
-    }
-
     /// [R3]: reads both buckets once. A hit is final; a miss is not before [R4].
     ///
     /// `version` is what [R2] read from `stripe`; it is checked here only for items that can tear, before `eq` sees
