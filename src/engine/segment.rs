@@ -383,7 +383,7 @@ impl<P: Payload> Segment<P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::engine::payload::Inline;
+    use super::super::payload::Inline;
 
     #[test]
     fn the_usual_segment_has_one_line_of_head_and_one_page_of_tags() {
