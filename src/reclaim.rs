@@ -94,7 +94,7 @@ mod with_seize {
     /// collector the two kinds share the records of threads, and a thread's guard that was leaked (`mem::forget`) and
     /// then met by an owned guard of the same number would leave the record inactive with guards alive. What is retired
     /// passes the first collector, and then, if the map has ever had an owned guard, the second.
-    #[derive(Debug, Default)]
+    #[derive(Debug)]
     pub(crate) struct Collector {
         local: seize::Collector,
         owned: Arc<OwnedPins>,
@@ -110,6 +110,18 @@ mod with_seize {
     }
 
     impl Collector {
+        /// A collector that frees after some dozens of retirements of one thread, or `soon` after a few.
+        pub(crate) fn new(soon: bool) -> Self {
+            static FEW: OnceLock<usize> = OnceLock::new();
+            let mut local = seize::Collector::new();
+            if soon {
+                // At least as many as there may be guards at a time: it takes one object for each to pass a batch on.
+                let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+                local = local.batch_size(*FEW.get_or_init(|| cores().max(4)));
+            }
+            Collector { local, owned: Arc::default() }
+        }
+
         /// A guard bound to this thread.
         #[inline]
         pub(crate) fn enter(&self) -> LocalGuard<'_> {
@@ -249,13 +261,11 @@ mod stand_in {
     #[derive(Debug)]
     pub struct OwnedPins;
 
-    impl Default for Collector {
-        fn default() -> Self {
+    impl Collector {
+        pub(crate) fn new(_soon: bool) -> Self {
             Collector(Mutex::new(State::default()))
         }
-    }
 
-    impl Collector {
         pub(crate) fn enter(&self) -> LocalGuard<'_> {
             LocalGuard(self.enter_owned(), PhantomData)
         }

@@ -382,8 +382,8 @@ impl<P: Payload> Segment<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
     use super::super::payload::Inline;
+    use super::*;
 
     #[test]
     fn the_usual_segment_has_one_line_of_head_and_one_page_of_tags() {

@@ -39,7 +39,8 @@ use crate::hash::Digest;
 /// for further entries and growth until [`Pinned::shrink_to_fit`].
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// by the batch, some 32 removals of one thread at a time. A pin that is held for long holds up what is removed
+/// by the batch, some 32 removals of one thread at a time; the memory of those that need no drop also waits for some more
+/// removals in the same part of the map. A pin that is held for long holds up what is removed
 /// meanwhile. Keep locks, files and gigabytes in an `Option` or an `Arc` that you empty yourself.
 ///
 /// # Under a lock
@@ -229,6 +230,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     ///
     /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
     pub fn shrink_to_fit(&self) {
+        // Freed when this pin ends, and so before the next one looks for memory that is free.
+        self.table.retire_old(&self.pin().guard);
         self.pin().shrink_to_fit();
     }
 }

@@ -158,7 +158,8 @@ unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Table<K, V> {}
 impl<K, V> Table<K, V> {
     pub(super) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
-        let collector = Collector::default();
+        // Lists of entries are retired as one: few of them are many.
+        let collector = Collector::new(OldEntries::<K, V>::GATHERS);
         let slab = Slab::new(shape.huge_pages, collector.owned_pins());
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }
@@ -167,6 +168,22 @@ impl<K, V> Table<K, V> {
     pub(super) fn memory_usage(&self) -> usize {
         let _guard = self.collector.enter();
         self.directory.memory_usage() + self.slab.memory_usage(self.directory.len())
+    }
+
+    /// Retires what waits for company under the segments' locks.
+    pub(super) fn retire_old(&self, guard: &impl Guard) {
+        if !OldEntries::<K, V>::GATHERS {
+            return;
+        }
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = self.directory.visit(cursor) {
+            let old = core::mem::take(&mut writing.locked.state().reserve.old);
+            drop(writing);
+            // SAFETY: the caller's guard is of our collector.
+            unsafe { old.retire(guard) };
+            cursor = next;
+        }
+        guard.flush();
     }
 
     /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
@@ -185,12 +202,7 @@ impl<K, V> Table<K, V> {
         let mut reserves = Magazine::default();
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
-            let Reserve { free, old } = &mut writing.locked.state().reserve;
-            reserves.take(free, usize::MAX);
-            let old = core::mem::take(old);
-            drop(writing);
-            // SAFETY: the caller's guard.
-            unsafe { OldEntries::retire(old, guard) };
+            reserves.take(&mut writing.locked.state().reserve.free, usize::MAX);
             cursor = next;
         }
         self.slab.release(reserves);
