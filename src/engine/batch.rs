@@ -14,7 +14,7 @@ use super::prefetch::prefetch;
 use super::segment::{Probe, Segment};
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
-use crate::sync::step;
+use crate::sync::{AtomicU32, step};
 
 /// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1. One bit
 /// each in [`Keys`].
@@ -37,8 +37,8 @@ impl Keys {
     const NONE: Self = Keys(0);
 
     #[inline(always)]
-    fn add(&mut self, i: usize) {
-        self.0 |= 1 << i;
+    fn add_if(&mut self, i: usize, yes: bool) {
+        self.0 |= u32::from(yes) << i;
     }
 
     #[inline(always)]
@@ -87,33 +87,30 @@ impl<P: Payload> Directory<P> {
         for (i, key) in pending.iter_mut().enumerate() {
             key.version = stripes::begin(key.segment.stripe(key.place));
             step();
-            if key.matches(key.place.first) {
-                in_first.add(i);
-            } else {
-                not_in_first.add(i);
-                key.segment.buckets().prefetch_tags(key.place.second);
-            }
+            let second = key.segment.buckets().first_tag().wrapping_add(key.place.second as usize);
+            let found = key.matches(key.place.first, second);
+            in_first.add_if(i, found);
+            not_in_first.add_if(i, !found);
         }
         let mut items = [const { MaybeUninit::<P::Item>::uninit() }; BATCH];
         let mut read = Keys::NONE;
         for i in in_first {
             if let Probe::Hit(item) = pending[i].read() {
                 items[i].write(item);
-                read.add(i);
+                read.add_if(i, true);
             }
         }
         let mut in_second = Keys::NONE;
         for i in not_in_first {
             step();
             let key = &mut pending[i];
-            if key.matches(key.place.second) {
-                in_second.add(i);
-            }
+            let found = key.matches(key.place.second, core::ptr::from_ref(key.segment).cast());
+            in_second.add_if(i, found);
         }
         for i in in_second {
             if let Probe::Hit(item) = pending[i].read() {
                 items[i].write(item);
-                read.add(i);
+                read.add_if(i, true);
             }
         }
         for (i, key) in pending.iter().enumerate() {
@@ -144,18 +141,16 @@ impl<P: Payload> Directory<P> {
 }
 
 impl<P: Payload> Pending<'_, P> {
-    /// Whether the bucket shows the tag; then its slot is on its way.
+    /// Whether the bucket shows the tag; its slot is then on its way, and otherwise the line at `instead`.
+    ///
+    /// Without a branch: which bucket a key is in is random, and a wrong guess would wait for the tags.
     #[inline(always)]
-    fn matches(&mut self, bucket: u32) -> bool {
+    fn matches(&mut self, bucket: u32, instead: *const AtomicU32) -> bool {
         let buckets = self.segment.buckets();
-        match Matches::of_one(buckets.tags(bucket), self.place.tag).next_lane() {
-            Some(lane) => {
-                self.slot = buckets.slot(bucket, lane);
-                prefetch(self.slot);
-                true
-            }
-            None => false,
-        }
+        let lane = Matches::of_one(buckets.tags(bucket), self.place.tag).next_lane();
+        self.slot = buckets.slot(bucket, lane.unwrap_or(0));
+        prefetch(if lane.is_some() { self.slot.cast() } else { instead });
+        lane.is_some()
     }
 
     /// Reads the slot; what the item points to is then on its way.
