@@ -287,16 +287,25 @@ impl<P: Payload> Buckets<P> {
         word.store(tags & !(0xFF << (8 * lane)), Ordering::Release);
     }
 
-    /// Calls `f` with bucket, lane and item of every occupied slot. The lock's holder only: nothing moves.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(u32, u32, P::Item)) {
+    /// The items of a bucket. The lock's holder only: nothing moves.
+    pub(crate) fn items(&self, bucket: u32) -> impl Iterator<Item = P::Item> {
+        let (buckets, tags) = (*self, self.tags(bucket));
+        (0..SLOTS)
+            .filter(move |&lane| tag_at(tags, lane) != 0)
+            .filter_map(move |lane| buckets.item(bucket, lane))
+    }
+
+    /// Empties every slot; like [`Buckets::clear`] for each.
+    pub(crate) fn clear_all(&self) {
         for bucket in 0..self.len {
-            let tags = self.tags(bucket);
-            for lane in 0..SLOTS {
-                if tag_at(tags, lane) != 0 {
-                    if let Some(item) = self.item(bucket, lane) {
-                        f(bucket, lane, item);
-                    }
+            if self.tags(bucket) != 0 {
+                for lane in 0..SLOTS {
+                    // SAFETY: as in `item`.
+                    unsafe { P::clear(self.slot(bucket, lane)) };
                 }
+                step();
+                // Release: as in `clear`.
+                self.tag_word(bucket).store(0, Ordering::Release);
             }
         }
     }

@@ -189,24 +189,24 @@ impl<P: Payload> Directory<P> {
         select: impl Fn(Digest) -> u32,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
-        let mut items = Vec::new();
-        items.try_reserve_exact(old.len()).map_err(|_| NoRoom)?;
-        old.for_each(|item| items.push(item));
-        /// How far ahead of their hashing entries are fetched.
-        const AHEAD: usize = 16;
-        for (i, &item) in items.iter().enumerate() {
-            if let Some(&later) = items.get(i + AHEAD) {
-                P::prefetch(later);
-            }
+        let mut put = |item| {
             let digest = rehash(item);
             // A `Hash` that contradicts itself may send the item astray, but not us.
             let target = (select(digest) as usize).min(new.len() - 1);
             let target = &mut new[target];
             let place = Place::new(digest, target.segment().buckets().len());
-            if !target.put(place, item, self.shape.budget)
-                && !target.put_in_overflow(place, item, &self.meter)
-            {
-                return Err(NoRoom);
+            let done = target.put(place, item, self.shape.budget)
+                || target.put_in_overflow(place, item, &self.meter);
+            done.then_some(()).ok_or(NoRoom)
+        };
+        /// How many buckets ahead of their hashing entries are fetched.
+        const AHEAD: u32 = 4;
+        for buckets in old.arrays() {
+            for bucket in 0..buckets.len() {
+                if P::NULLABLE && bucket + AHEAD < buckets.len() {
+                    buckets.items(bucket + AHEAD).for_each(P::prefetch);
+                }
+                buckets.items(bucket).try_for_each(&mut put)?;
             }
         }
         for locked in new {

@@ -213,21 +213,22 @@ impl<'a, P: Payload> Locked<'a, P> {
         done
     }
 
+    /// The buckets, and those of the overflow.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = Buckets<P>> + use<'a, P> {
+        let segment = self.segment;
+        core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
+    }
+
     /// Calls `f` with every item.
     pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
-        self.segment.buckets().for_each(|_, _, item| f(item));
-        for buckets in self.segment.overflow().blocks() {
-            buckets.for_each(|_, _, item| f(item));
+        for buckets in self.arrays() {
+            (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(&mut f));
         }
     }
 
     /// Empties every slot, as if each item had been removed.
     pub(crate) fn clear(&mut self) {
-        let buckets = self.segment.buckets();
-        buckets.for_each(|bucket, lane, _| buckets.clear(bucket, lane));
-        for buckets in self.segment.overflow().blocks() {
-            buckets.for_each(|bucket, lane, _| buckets.clear(bucket, lane));
-        }
+        self.arrays().for_each(|buckets| buckets.clear_all());
         self.bump_stripes();
         self.state.overflow_len = 0;
         self.set_len(0);
