@@ -138,6 +138,9 @@ pub enum Preset {
     /// YCSB F: 50 read, 50 read-modify-write, Zipf
     #[value(name = "YCSB-F", alias = "YcsbF")]
     YcsbF,
+    /// MemC3's, of the whole system: 95 get, 5 set, Zipf
+    #[value(name = "MemC3")]
+    MemC3,
 }
 
 impl Preset {
@@ -163,6 +166,7 @@ impl Preset {
                 Workload { inserts: Inserts::Fresh, dist: Dist::Latest, ..ycsb(Mix::known(95, 5, 0, 0)) }
             }
             Preset::YcsbF => ycsb(Mix::known(50, 0, 0, 50)),
+            Preset::MemC3 => ycsb(Mix::known(95, 5, 0, 0)),
         }
     }
 
@@ -177,6 +181,7 @@ impl Preset {
             Preset::YcsbC => "YCSB-C",
             Preset::YcsbD => "YCSB-D",
             Preset::YcsbF => "YCSB-F",
+            Preset::MemC3 => "MemC3",
         }
     }
 }

@@ -34,7 +34,7 @@ fn bad_options_exit_with_2_and_list_what_is_valid() {
     fails(
         &["map", "--preset", "WriteMostly"],
         2,
-        &["ReadHeavy", "Exchange", "RapidGrow", "YCSB-A", "YCSB-F"],
+        &["ReadHeavy", "Exchange", "RapidGrow", "YCSB-A", "YCSB-F", "MemC3"],
     );
     fails(&["map", "--mix", "50/50/1/0"], 2, &["add up to 101", "READ/INSERT/REMOVE/UPDATE"]);
     fails(&["map", "--mix", "half"], 2, &["four whole percentages"]);
