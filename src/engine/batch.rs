@@ -2,8 +2,12 @@
 //!
 //! A single look-up of a large table waits for memory two or three times; here the waits of a batch overlap, and what
 //! limits it is how many lines it fetches. So the second bucket's tags are fetched only for keys whose tag the first
-//! does not show: a quarter of those that are present. What is found needs no more validation than in
-//! [`Directory::find`], to which every unclear case falls back.
+//! does not show: a quarter of those that are present.
+//!
+//! For each key this is [R1], [R2], [R3] one bucket after the other, and [R4] for even versions, in that order; only
+//! other keys' steps come between. So what is found needs no more validation than in [`Directory::find`], to which
+//! every unclear case falls back. A tag whose slot is null is one: it is set before the slot is filled and cleared
+//! after it was emptied [I7], and the key may be behind it.
 
 use core::mem::MaybeUninit;
 
@@ -85,6 +89,7 @@ impl<P: Payload> Directory<P> {
         };
         let (mut in_first, mut not_in_first) = (Keys::NONE, Keys::NONE);
         for (i, key) in pending.iter_mut().enumerate() {
+            // [R2], before either bucket's tags.
             key.version = stripes::begin(key.segment.stripe(key.place));
             step();
             let second = key.segment.buckets().first_tag().wrapping_add(key.place.second as usize);
@@ -123,20 +128,41 @@ impl<P: Payload> Directory<P> {
             let no_tag = !in_first.has(i) && !in_second.has(i);
             match found {
                 Some(item) => report(i, Some(item)),
+                // [R4]. A tag whose slot is null or another key's settles nothing: only the first of its bucket was
+                // read, and of two buckets perhaps one.
                 None if no_tag && self.is_miss(digests[i], key) => report(i, None),
-                // A tag that lied, or something moved.
-                None => report(i, self.find(digests[i], move |item| eq(i, item))),
+                // A tag that lied, or something moved, or there is overflow.
+                None => {
+                    self.count_if_changed(digests[i], key);
+                    report(i, self.find(digests[i], move |item| eq(i, item)));
+                }
             }
         }
     }
 
-    /// [R4]: whether a key whose tag neither bucket showed is absent.
+    /// [R4]: whether a key whose tag neither bucket showed is absent. An odd version is left to `find`.
+    ///
+    /// As `is_current`, but the directory is asked anew: its root may have doubled, and lead to the segment that was
+    /// read all the same. The loads are Acquire at least, and the version's comes last.
     #[inline(always)]
     fn is_miss(&self, digest: Digest, key: &Pending<'_, P>) -> bool {
         key.segment.has_no_overflow()
             && !key.version.is_odd()
             && core::ptr::eq(self.locate(digest.prefix()).segment, key.segment)
             && stripes::unchanged(key.segment.stripe(key.place), key.version)
+    }
+
+    /// Counts a retry if the directory does not lead to the segment any more, or its stripe is not at the version that
+    /// was read: not every key falls back for that. Not on the common path.
+    #[cold]
+    #[inline(never)]
+    fn count_if_changed(&self, digest: Digest, key: &Pending<'_, P>) {
+        let segment = self.locate(digest.prefix()).segment;
+        if !core::ptr::eq(segment, key.segment)
+            || !stripes::unchanged(key.segment.stripe(key.place), key.version)
+        {
+            segment.count_retry();
+        }
     }
 }
 
@@ -153,7 +179,7 @@ impl<P: Payload> Pending<'_, P> {
         lane.is_some()
     }
 
-    /// Reads the slot; what the item points to is then on its way.
+    /// [R3] of one slot; what the item points to is then on its way. A hit is whole, and not yet compared.
     #[inline(always)]
     fn read(&self) -> Probe<P::Item> {
         let stripe = self.segment.stripe(self.place);

@@ -6,7 +6,8 @@
 //!
 //! Segments and roots that were replaced go to a pool and stay what they are; so a late reader reads stale data but
 //! never foreign memory, and needs no guard for it: before it reports a miss it looks whether the segment is still
-//! the current one [R4]. Only `purge` frees them, and only for maps whose readers hold guards.
+//! the current one [R4]. They are freed by whoever drains the pool [G5], `Table::purge` under guards or
+//! `InlineMap::release_unused` with the map to itself, and by `drop`.
 
 use core::alloc::Layout;
 #[cfg(feature = "rayon")]
@@ -126,8 +127,9 @@ impl<P: Payload> Directory<P> {
 
     #[inline(always)]
     pub(super) fn root(&self) -> &Root<P> {
-        // Acquire: pairs with the Release in `double_root` [R1].
-        // SAFETY: never null once constructed; roots are freed by `drop`, or by `purge` under guards.
+        // Acquire: pairs with the Release in `set_root`: the entries are seen [R1].
+        // SAFETY: never null once constructed. A root that was replaced is in the pool; what leaves that is freed when
+        // no guard is left, or with `&mut self` [I6], [G5].
         unsafe { &*self.root.load(crate::reclaim::PROTECTED) }
     }
 
@@ -147,7 +149,8 @@ impl<P: Payload> Directory<P> {
         step();
         let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
-        // SAFETY: entries of a root that was published are never null; segments live like roots.
+        // SAFETY: entries of a root that was published are never null; a segment that was replaced is kept, and freed,
+        // like a root that was [I6], [G5].
         let segment = unsafe { &*entry.load(crate::reclaim::PROTECTED) };
         Located { root, entry, segment }
     }
@@ -157,7 +160,9 @@ impl<P: Payload> Directory<P> {
     fn is_current(&self, at: &Located<'_, P>) -> bool {
         step();
         // Acquire: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and led
-        // back to, the version that is read next shows it.
+        // back to, the version that is read next shows it [R4]. Relaxed would do: a reader's next step is the Acquire
+        // fence in `unchanged`, and for a writer [W1] the lock it holds orders these loads after all that its earlier
+        // holders did, the replacing of this segment among it.
         core::ptr::eq(self.root.load(Ordering::Acquire), at.root)
             && core::ptr::eq(at.entry.load(Ordering::Acquire), at.segment)
     }
@@ -175,7 +180,7 @@ impl<P: Payload> Directory<P> {
         match at.segment.pass(place, stripe, version, eq) {
             Probe::Hit(item) => Some(item),
             Probe::Miss if self.is_settled(&at, stripe, version) => None,
-            Probe::Miss | Probe::Changed => self.find_carefully(digest, &{ eq }),
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, at, version, &{ eq }),
         }
     }
 
@@ -190,21 +195,40 @@ impl<P: Payload> Directory<P> {
 
     /// `find`, when something moved, or is just moving, or overflowed. Every turn of the loop but the last was made
     /// necessary by a writer that finished something meanwhile.
+    ///
+    /// `before` and `version` are what `find` started from: whether that has changed is asked here, off its path. If
+    /// not, the stripe was odd or there is overflow, and this is no retry to be counted.
     #[cold]
     #[inline(never)]
-    fn find_carefully(&self, digest: Digest, eq: &dyn Fn(P::Item) -> bool) -> Option<P::Item> {
+    fn find_carefully(
+        &self,
+        digest: Digest,
+        before: Located<'_, P>,
+        version: Version,
+        eq: &dyn Fn(P::Item) -> bool,
+    ) -> Option<P::Item> {
+        let place = Place::new(digest, before.segment.buckets().len());
+        let mut again =
+            !self.is_current(&before) || !stripes::unchanged(before.segment.stripe(place), version);
         loop {
             let at = self.locate(digest.prefix());
+            if again {
+                // In the segment that is read again: the one before may have been replaced, and its count passed on.
+                at.segment.count_retry();
+            }
             match self.attempt(&at, digest, eq) {
                 Probe::Hit(item) => return Some(item),
                 Probe::Miss => return None,
-                Probe::Changed => at.segment.count_retry(),
+                Probe::Changed => again = true,
             }
             spin_loop();
         }
     }
 
     /// [R2]..[R4], once, for any state of the stripe.
+    ///
+    /// The second pass of [R4] counts only if the version is the same odd one after it: then the item in flight was so
+    /// throughout, and one of the two passes met it [I3]. If the version has changed, it is thrown away with the first.
     fn attempt(&self, at: &Located<'_, P>, digest: Digest, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
         let segment = at.segment;
         let place = Place::new(digest, segment.buckets().len());
