@@ -18,6 +18,8 @@ use crate::sync::{AtomicU32, Ordering, init_zeroed, step};
 
 /// Slots in a bucket. Four: 95% load; two: 84%; eight cost a second word of tags to compare (MemC3, table 1).
 pub(crate) const SLOTS: u32 = 4;
+// A tag word is one `u32`; `Matches` and `Place::slot` count eight lanes for two of them.
+const _: () = assert!(SLOTS == 4 && SLOTS as usize == size_of::<u32>());
 
 /// The slots of one or two buckets whose tag matches: a bit for each, see [`Matches::next_lane`].
 #[derive(Clone, Copy, Debug)]
@@ -152,8 +154,8 @@ impl<P: Payload> Buckets<P> {
     ///
     /// # Safety
     ///
-    /// `tags` and `slots` point to zeroed memory of the layouts for `len`; it stays allocated as long as the result or a
-    /// copy of it is used.
+    /// `tags` and `slots` point to zeroed memory of the layouts for `len`; it stays allocated as long as the result or
+    /// a copy of it is used.
     pub(crate) unsafe fn init(tags: NonNull<u8>, slots: NonNull<u8>, len: u32) -> Self {
         let (tags, slots) = (tags.cast::<AtomicU32>().as_ptr(), slots.cast::<P::Word>().as_ptr());
         // SAFETY: the caller's.
@@ -190,7 +192,8 @@ impl<P: Payload> Buckets<P> {
     #[inline(always)]
     pub(crate) fn tags(&self, bucket: u32) -> u32 {
         // Acquire: pairs with the Release of `fill` (an inline item's words) and of `clear` (a displaced item's
-        // target is filled before its source is cleared [I3]).
+        // target is filled before its source is cleared [I3]). The lock's holder loads here, too, where Relaxed would
+        // do: the lock orders all that its earlier holders stored.
         self.tag_word(bucket).load(Ordering::Acquire)
     }
 

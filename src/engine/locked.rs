@@ -1,9 +1,10 @@
 //! Writing to a segment: every method needs a [`Locked`], which is the proof of [I5].
 //!
 //! Find, put, replace, remove, each in the order that the invariants ask for. Nothing here calls the user's code
-//! but `find`'s comparison, and nothing is half done when that panics.
+//! but `find`'s comparison, and nothing is half done when that panics. Loads by the functions that readers have, too,
+//! are stronger than a holder needs: whatever was stored to the segment was stored under its lock.
 
-use super::buckets::{Buckets, Matches, free_lane, tag_at};
+use super::buckets::{Buckets, free_lane, tag_at};
 use super::memory::Meter;
 use super::path;
 use super::payload::Payload;
@@ -59,6 +60,7 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// How many items the segment holds.
     pub(crate) fn len(&self) -> usize {
+        // Relaxed: only the lock's holder stores, and holds it here.
         self.segment.write().len.load(Ordering::Relaxed)
     }
 
@@ -68,6 +70,9 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 
     /// Finds the slot of the item that `eq` accepts.
+    ///
+    /// Its loads are Acquire because readers share the code; under the lock Relaxed would do. One pass is enough, and
+    /// no version is asked: nothing moves.
     #[inline]
     pub(crate) fn find(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found<P>> {
         let buckets = self.segment.buckets();
@@ -83,17 +88,10 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     #[cold]
     fn find_in_overflow(&self, tag: u8, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found<P>> {
-        for buckets in self.segment.overflow().blocks() {
-            for bucket in 0..buckets.len() {
-                let mut matches = Matches::of_one(buckets.tags(bucket), tag);
-                while let Some(lane) = matches.next_lane() {
-                    if buckets.item(bucket, lane).is_some_and(&mut eq) {
-                        return Some(Found { buckets, bucket, lane, in_overflow: true });
-                    }
-                }
-            }
-        }
-        None
+        let mut matching = self.segment.overflow().matching(tag);
+        let found =
+            matching.find(|(buckets, bucket, lane)| buckets.item(*bucket, *lane).is_some_and(&mut eq));
+        found.map(|(buckets, bucket, lane)| Found { buckets, bucket, lane, in_overflow: true })
     }
 
     /// The item in a slot.
@@ -114,9 +112,9 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Replaces an item by another with an equal key, in place [W2].
     #[inline]
     pub(crate) fn replace(&mut self, found: Found<P>, item: P::Item) {
-        let slot = found.buckets.slot(found.bucket, found.lane);
+        let Found { buckets, bucket, lane, .. } = found;
         if P::REPLACED_WORDS > 1 {
-            self.segment.replace_in_steps(slot, self.stripe_of(found), item);
+            self.segment.replace_in_steps(buckets, bucket, lane, self.stripe_of(found), item);
         } else {
             // One word changes, by one store: readers see the old item or the new one.
             if !P::NULLABLE {
@@ -125,11 +123,15 @@ impl<'a, P: Payload> Locked<'a, P> {
                 stripes::publish_departures();
             }
             // SAFETY: an occupied slot of a live segment.
-            unsafe { P::store(slot, item) };
+            unsafe { P::store(buckets.slot(bucket, lane), item) };
         }
     }
 
     /// Empties a slot.
+    ///
+    /// `clear`'s Releases pair with the Acquires of [R3]. A reader of an inline item that has seen the tag is told by
+    /// the stripe: `note_departure` pairs with `begin` [R2], and `publish_departures` in the slot's next `fill` with
+    /// `unchanged` [R4].
     #[inline]
     pub(crate) fn remove(&mut self, found: Found<P>) {
         let stripe = if P::NULLABLE { None } else { Some(self.stripe_of(found)) };
@@ -188,6 +190,11 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 
     /// Moves one item to the hole in its other bucket [W5].
+    ///
+    /// Who reads the tag, or the null, that `clear` stores, reads with Acquire and sees what `fill` stored before [I3].
+    /// Who has read the target before it was filled, and reads the source after it was cleared, sees the odd version or
+    /// a later one: the fence in `Moving::start` pairs with that in `unchanged` [R4], the store in `drop` with `begin`
+    /// [R2]. The loads here are a holder's: Relaxed would do.
     fn displace(&mut self, from: path::Hop, to: path::Hop) {
         let buckets = self.segment.buckets();
         let tag = tag_at(buckets.tags(from.bucket), from.lane);

@@ -46,8 +46,16 @@ impl<P: Payload> Overflow<P> {
     /// Whether some slot has this tag.
     #[cold]
     pub(crate) fn may_contain(&self, tag: u8) -> bool {
-        self.blocks().any(|buckets| {
-            (0..buckets.len()).any(|bucket| !Matches::of_one(buckets.tags(bucket), tag).is_empty())
+        self.matching(tag).next().is_some()
+    }
+
+    /// Block, bucket and lane of every slot that has this tag, in order; a bucket's tags are loaded when the walk comes
+    /// to it [R3].
+    pub(crate) fn matching(&self, tag: u8) -> impl Iterator<Item = (Buckets<P>, u32, u32)> {
+        let buckets = self.blocks().flat_map(|block| (0..block.len()).map(move |bucket| (block, bucket)));
+        buckets.flat_map(move |(block, bucket)| {
+            let mut matches = Matches::of_one(block.tags(bucket), tag);
+            core::iter::from_fn(move || Some((block, bucket, matches.next_lane()?)))
         })
     }
 
@@ -64,8 +72,12 @@ impl<P: Payload> Overflow<P> {
         })
     }
 
-    /// Puts an item into the first empty slot, in a new block if there is none; false if there is no memory for it.
-    /// The lock's holder only [I5].
+    /// Puts an item into the first empty slot, in the order of [I7], or in a new block; false if there is no memory for
+    /// it [W6]. The lock's holder only [I5].
+    ///
+    /// The pair's stripe is left as it is. It would tell readers that an item has moved between the buckets they read;
+    /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
+    /// this and here before the tag, or the block's link, has missed it in time.
     pub(crate) fn put(&self, tag: u8, item: P::Item, meter: &Meter) -> bool {
         let mut last_len = FIRST_BLOCK / 2;
         for buckets in self.blocks() {
@@ -87,7 +99,7 @@ impl<P: Payload> Overflow<P> {
         while let Some(node) = unsafe { link.load(Ordering::Relaxed).as_ref() } {
             link = &node.next;
         }
-        // Release: pairs with the Acquire load of `blocks`.
+        // Release: pairs with the Acquire load of `blocks`: the block is seen constructed, with the item in it.
         link.store(node.as_ptr(), Ordering::Release);
         true
     }
@@ -98,6 +110,7 @@ impl<P: Payload> Overflow<P> {
     ///
     /// Nobody uses the segment any more.
     pub(crate) unsafe fn free(&self, meter: &Meter) {
+        // Relaxed, here and below: nobody else uses the segment.
         let mut next = self.first.load(Ordering::Relaxed);
         while let Some(node) = NonNull::new(next) {
             // SAFETY: from `allocate`; moved out before its memory is given back, and never looked at again.

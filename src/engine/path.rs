@@ -15,6 +15,7 @@ pub(crate) const MAX_HOPS: usize = 5;
 
 /// Buckets that are expanded: the two roots and four children each, but for the last level: 2 * (4^5 - 1) / 3.
 const QUEUE: usize = 682;
+const _: () = assert!(QUEUE == 2 * ((SLOTS as usize).pow(MAX_HOPS as u32) - 1) / 3);
 
 /// One displacement: the item at `bucket`, `lane` goes to the bucket of the next hop, or to the hole.
 #[derive(Clone, Copy, Debug)]

@@ -18,10 +18,10 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use super::buckets::{Buckets, Matches, SLOTS};
+use super::buckets::{Buckets, SLOTS};
 use super::memory::{Block, Meter};
 use super::overflow::Overflow;
-use super::payload::Payload;
+use super::payload::{Inline, Payload};
 use super::stats::Tally;
 use super::stripes::{self, Version};
 use crate::hash::Place;
@@ -57,6 +57,10 @@ pub(crate) struct Segment<P: Payload> {
     /// Whether there ever was anything in the overflow.
     overflowed: AtomicBool,
 }
+
+// With four stripes it makes one cache line.
+#[cfg(all(target_pointer_width = "64", not(loom)))]
+const _: () = assert!(size_of::<Segment<Inline<u64, u64>>>() == 32);
 
 /// The lock and what only writers touch: kept off the lines that readers need.
 #[repr(C, align(64))]
@@ -138,8 +142,11 @@ impl<P: Payload> Segment<P> {
     pub(crate) fn construct(memory: Memory, buckets: u32, stripes: u32) -> NonNull<Self> {
         let plan = Self::plan(buckets, stripes).expect("computed when the memory was allocated");
         assert!(stripes.is_power_of_two());
-        assert!(plan.head.size() <= memory.head.size() && plan.tags.size() <= memory.tags.size());
-        assert!(plan.slots.size() <= memory.slots.size());
+        for (block, layout) in
+            [(&memory.head, plan.head), (&memory.tags, plan.tags), (&memory.slots, plan.slots)]
+        {
+            assert!(layout.size() <= block.size() && block.base().addr().get() % layout.align() == 0);
+        }
         assert_eq!(plan.write_at, plan.stripes_at + Self::write_after(stripes as usize));
         // SAFETY: the memory is zeroed, large enough and aligned for the plan, ours alone, and lives until `free`.
         unsafe {
@@ -211,13 +218,15 @@ impl<P: Payload> Segment<P> {
     /// Whether every item fits a bucket, and always did.
     #[inline(always)]
     pub(crate) fn has_no_overflow(&self) -> bool {
-        // Acquire: pairs with the Release in `note_overflow`: the block is seen.
+        // Acquire: pairs with the Release in `note_overflow`: the first block is seen linked, with the item in it. Who
+        // does not see the mark was not told of the item's insertion, and may come before it [W6].
         !self.overflowed.load(Ordering::Acquire)
     }
 
     /// From now on readers look into the overflow. The lock's holder only [I5].
     pub(crate) fn note_overflow(&self) {
-        // Release: pairs with the Acquire in `has_no_overflow`.
+        // Release: pairs with the Acquire in `has_no_overflow`. Stored again for each further item: it says nothing
+        // new, those show by their tags [I7].
         self.overflowed.store(true, Ordering::Release);
     }
 
@@ -251,6 +260,8 @@ impl<P: Payload> Segment<P> {
 
     /// [R3]: reads both buckets once. A hit is final; a miss is not before [R4].
     ///
+    /// A null slot behind a matching tag is no end of the search [I7]: the tag is set first and cleared last.
+    ///
     /// `version` is what [R2] read from `stripe`; it is checked here only for items that can tear, before `eq` sees
     /// them.
     #[inline(always)]
@@ -262,9 +273,9 @@ impl<P: Payload> Segment<P> {
         eq: impl Fn(P::Item) -> bool,
     ) -> Probe<P::Item> {
         let buckets = self.buckets();
-        // Before the tags say which slot it will be: three quarters of all items are in their first bucket, and its slots
-        // are one line, or half of one. Hits in tables beyond the caches gain a third, as two page walks overlap; misses,
-        // which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
+        // Before the tags say which slot it will be: three quarters of all items are in their first bucket, and its
+        // slots are one line, or half of one. Hits in tables beyond the caches gain a third, as two page walks overlap;
+        // misses, which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
         buckets.prefetch_slot(place.first, 0);
         let mut matches = buckets.matches(place);
         while let Some(lane) = matches.next_lane() {
@@ -320,25 +331,34 @@ impl<P: Payload> Segment<P> {
         unsafe { P::load(undo.words) }
     }
 
-    /// Replaces an item that is more than one store long, so that readers find the old one until it is done.
+    /// Replaces an item that is more than one store long, so that readers find the old one until it is done [W2].
     ///
-    /// Call only with the lock held [I5]; the stripe is the one that readers of this slot validate against.
-    pub(crate) fn replace_in_steps(&self, slot: *const P::Word, stripe: &AtomicU64, item: P::Item) {
+    /// Call only with the lock held [I5]. The buckets are ours or the overflow's, and the stripe is the one that
+    /// readers of this slot validate against.
+    pub(crate) fn replace_in_steps(
+        &self,
+        buckets: Buckets<P>,
+        bucket: u32,
+        lane: u32,
+        stripe: &AtomicU64,
+        item: P::Item,
+    ) {
         debug_assert!(P::REPLACED_WORDS > 1);
         let undo = &self.write().undo;
-        // SAFETY: the caller's slot.
-        let old = unsafe { P::load(slot) };
+        let slot = buckets.slot(bucket, lane);
+        let old = buckets.item(bucket, lane);
         // Release: pairs with the Acquire fence in `unchanged`: who reads the new copy in an older odd version sees
-        // that the version has changed.
+        // that the version has changed. Redundant today, as such a fence has come before on every way here: a stripe
+        // was odd last for a displacement, and then `fill` filled the hole, or for a replacement, which ended below.
         stripes::publish_departures();
         undo.slot.store(slot.cast_mut(), Ordering::Relaxed);
         if let Some(old) = old {
-            // SAFETY: as above.
+            // SAFETY: WORDS words, constructed with the segment.
             unsafe { P::store(undo.words, old) };
         }
         // The odd version's Release publishes the copy.
         let moving = stripes::Moving::start(stripe);
-        // SAFETY: the caller's slot.
+        // SAFETY: a slot of live buckets, which `slot` asserts.
         unsafe { P::store(slot, item) };
         drop(moving);
         // Release: pairs with the Acquire fence in `unchanged`: who finds the copy withdrawn sees the version even.
@@ -346,22 +366,19 @@ impl<P: Payload> Segment<P> {
         undo.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Reads the overflow once, after a miss in the buckets.
+    /// Reads the overflow once, after a miss in the buckets [R4]: as [R2] and [R3], with the overflow's own stripe.
+    ///
+    /// That stripe validates items that can tear [I7]; a miss needs it not, as nothing in here moves [W6].
     #[cold]
     pub(crate) fn pass_overflow(&self, place: Place, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
         let stripe = self.overflow().stripe();
         let version = stripes::begin(stripe);
-        for buckets in self.overflow().blocks() {
-            for bucket in 0..buckets.len() {
-                let mut matches = Matches::of_one(buckets.tags(bucket), place.tag);
-                while let Some(lane) = matches.next_lane() {
-                    // SAFETY: a slot of ours.
-                    match unsafe { self.read_item(buckets.slot(bucket, lane), stripe, version) } {
-                        Probe::Hit(item) if eq(item) => return Probe::Hit(item),
-                        Probe::Changed => return Probe::Changed,
-                        Probe::Hit(_) | Probe::Miss => {}
-                    }
-                }
+        for (buckets, bucket, lane) in self.overflow().matching(place.tag) {
+            // SAFETY: a slot of our overflow, and its stripe.
+            match unsafe { self.read_item(buckets.slot(bucket, lane), stripe, version) } {
+                Probe::Hit(item) if eq(item) => return Probe::Hit(item),
+                Probe::Changed => return Probe::Changed,
+                Probe::Hit(_) | Probe::Miss => {}
             }
         }
         Probe::Miss
@@ -376,13 +393,13 @@ impl<P: Payload> Segment<P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn count_retry(&self) {
+        // Relaxed: a count, read for information.
         self.write().read_retries.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::payload::Inline;
     use super::*;
 
     #[test]
