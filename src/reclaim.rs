@@ -1,7 +1,7 @@
 //! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
 //!
-//! The only file that names seize (Hyaline-1 with asymmetric barriers). Three calls: enter, retire, and the
-//! ordering of a protected load. Under `cfg(loom)` a stand-in made of loom's own primitives takes its place, so
+//! The only file that names seize (Hyaline-1 with asymmetric barriers). Three calls, enter [C1], retire [C2] and flush,
+//! and the ordering of a protected load. Under `cfg(loom)` a stand-in made of loom's own primitives takes its place, so
 //! that the models run the production table code and catch a use after free.
 
 use core::fmt;
@@ -9,10 +9,16 @@ use core::ptr::NonNull;
 
 use crate::sync::Ordering;
 
-/// The ordering of a load whose result a guard protects.
+/// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
+/// may just have stored.
 ///
 /// seize asks for `SeqCst` where the platform lacks an asymmetric barrier: the load takes part in one total order
-/// with the guard's entry and the retirement. On x86 and under loom that is an Acquire load.
+/// with the guard's entry and the retirement. On x86 that is the same instruction as an Acquire load; under loom it is
+/// one.
+///
+/// Readers without guards, an `InlineMap`'s, load root and entry with it as well, against store buffering: one thread
+/// writes to one segment and reads in another while a second thread does the reverse, and neither may miss what the
+/// other wrote. See below the table of atomics in `docs/design.md`.
 pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
 
 /// Something that can be retired.
@@ -122,16 +128,17 @@ mod with_seize {
             Collector { local, owned: Arc::default() }
         }
 
-        /// A guard bound to this thread.
+        /// A guard bound to this thread [C1].
         #[inline]
         pub(crate) fn enter(&self) -> LocalGuard<'_> {
             LocalGuard(self.local.enter())
         }
 
-        /// A guard that may move between threads.
+        /// A guard that may move between threads [C1].
         pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
-            // SeqCst, with the fence: pairs with seize's barrier between unlinking and `first_stage`. Either that sees
-            // the map's first owned guard, or the guard's loads see what was unlinked before.
+            // SeqCst, with the fence: pairs with seize's heavy barrier (`membarrier`, or a SeqCst fence), which is
+            // issued between unlinking and `first_stage` [C2]. Either that sees the map's first owned guard, or the
+            // guard's loads see what was unlinked before.
             let second = self.owned.collector.get_or_init(seize::Collector::default);
             self.owned.used.store(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
@@ -146,6 +153,7 @@ mod with_seize {
 
     impl Drop for Collector {
         fn drop(&mut self) {
+            // [C3].
             // SAFETY: `&mut self`: no guard is left. In this order: the first stage may hand over to the second.
             unsafe {
                 self.local.reclaim_all();
@@ -191,13 +199,15 @@ mod with_seize {
         }
     }
 
-    /// No guard that is bound to a thread leads to `this` any more: frees it, unless there may be others.
+    /// No guard that is bound to a thread leads to `this` any more: frees it, unless there may be others [C2].
     unsafe fn first_stage<T: Retire>(this: *mut T, _: &seize::Collector) {
         // SAFETY: not freed yet; the pins outlive all that is retired: see `Collector`'s drop.
         let pins: NonNull<OwnedPins> = unsafe { T::owned_pins(this) };
         // SAFETY: as above.
         let pins = unsafe { pins.as_ref() };
-        // SeqCst: pairs with `enter_owned`.
+        // SeqCst: pairs with the store in `enter_owned`. Since `this` was unlinked seize has issued its heavy barrier
+        // (in `try_retire`, before it looks for active guards): a guard whose store is not seen here has its fence
+        // after that barrier, and cannot reach `this`.
         let used = pins.used.load(Ordering::SeqCst) != 0;
         match pins.collector.get().filter(|_| used) {
             // SAFETY: unlinked long ago; retired there once.
@@ -207,14 +217,14 @@ mod with_seize {
         }
     }
 
-    /// No guard at all leads to `this` any more.
+    /// No guard at all leads to `this` any more [C2].
     unsafe fn second_stage<T: Retire>(this: *mut T, _: &seize::Collector) {
         // SAFETY: seize calls this once, when no guard that could reach `this` lives.
         unsafe { free(this) };
     }
 
     /// Frees one retired object. A panic in a user's `Drop` ends here: it would otherwise surface in whichever
-    /// operation of whichever thread reclaims, and make seize drop the rest of the batch on the floor.
+    /// operation of whichever thread reclaims, and make seize drop the rest of the batch on the floor [C3].
     unsafe fn free<T: Retire>(this: *mut T) {
         // SAFETY: the caller's.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { T::free(this) })) {

@@ -122,6 +122,7 @@ impl<P: Payload> Directory<P> {
         let started = Instant::now();
         self.rebuild(writing, plan, prefix, rehash)?;
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // Relaxed: information, as all counts.
         self.counts.longest_pause_ns.fetch_max(pause, Ordering::Relaxed);
         let count = if splits { &self.counts.splits } else { &self.counts.doublings };
         count.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +156,9 @@ impl<P: Payload> Directory<P> {
         }
         let mut new: Vec<Locked<'a, P>> = Vec::with_capacity(2);
         for draft in drafts.iter().filter_map(|draft| draft.segment) {
-            // SAFETY: segments live as long as the directory; see `Directory::purge`.
+            // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2];
+            // from then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3],
+            // [G5].
             let mut locked = Locked::lock(unsafe { draft.as_ref() });
             locked.clear();
             let state = locked.state();
@@ -171,6 +174,7 @@ impl<P: Payload> Directory<P> {
         let tally = core::mem::take(&mut old.state().tally);
         new[0].state().tally.add(&tally);
         new[0].state().reserve = core::mem::take(&mut old.state().reserve);
+        // Relaxed: a count. What late readers of the old segment add from here on is told when that is used again.
         let retries = old.segment().write().read_retries.swap(0, Ordering::Relaxed);
         new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
         let mine = new.swap_remove((scale(prefix, entries) - first) as usize);

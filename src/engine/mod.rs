@@ -1,7 +1,8 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
-//! Imports point downward in this list; `docs/design.md` has the invariants [I1]..[I8], the protocols [R1]..[R4]
-//! and [W1]..[W6], and why they hold.
+//! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
+//! [R1]..[R4], writing [W1]..[W6], growing and shrinking [G1]..[G5], noticing re-entry [E1]..[E2]; those of the maps
+//! above, memory for entries [M1]..[M4] and collecting [C1]..[C4]; and why they hold.
 //!
 //! | file | duty |
 //! | --- | --- |

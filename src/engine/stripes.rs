@@ -24,7 +24,9 @@ impl Version {
 /// [R2]: the version before anything else is read.
 #[inline(always)]
 pub(crate) fn begin(stripe: &AtomicU64) -> Version {
-    // Acquire: pairs with the Release of `Moving`'s drop [W5]: an even version shows all the moves before it.
+    // Acquire: pairs with the Release of each store to a stripe. `Moving`'s drop [W5]: an even version shows all the
+    // moves before it. `Moving::start`: an odd one shows the departures and the undo copy before it. `note_departure`:
+    // it shows the tag cleared.
     Version(stripe.load(Ordering::Acquire))
 }
 
@@ -43,6 +45,7 @@ pub(crate) fn unchanged(stripe: &AtomicU64, version: Version) -> bool {
 /// bucket has this pair and this stripe, so the reader validates against the counter that is bumped here.
 #[inline]
 pub(crate) fn note_departure(stripe: &AtomicU64) {
+    // Relaxed: only the lock's holder stores [I5].
     let version = stripe.load(Ordering::Relaxed);
     debug_assert!(version % 2 == 0, "a departure during another write [I4]");
     // Release: pairs with the Acquire in `begin`: who starts at this version sees the tag cleared. That who started
@@ -50,7 +53,13 @@ pub(crate) fn note_departure(stripe: &AtomicU64) {
     stripe.store(version + 2, Ordering::Release);
 }
 
-/// Orders all departures so far before the words of an item that is about to be written over one of them.
+/// Orders all changes of versions so far before the words that are about to be written: whoever reads one of these
+/// under an older version fails [R4]. The name is that of its first use; there are four:
+///
+/// * a slot is filled: whose item had left it is told by the bump of its departure [W3];
+/// * a single word is replaced, with no version of its own [W2]: who reads it sees what came before this write;
+/// * the undo copy is made: a reader in an older odd version must not take it for its own;
+/// * the undo copy is withdrawn: a reader that finds it gone sees the version even.
 #[inline]
 pub(crate) fn publish_departures() {
     // Release: pairs with the Acquire fence in `unchanged`: who reads a new word sees the old item's departure.
@@ -67,6 +76,7 @@ impl<'a> Moving<'a> {
     /// Makes the stripe odd. Call only with the segment's lock held [I5].
     #[inline]
     pub(crate) fn start(stripe: &'a AtomicU64) -> Self {
+        // Relaxed: only the lock's holder stores [I5].
         let version = stripe.load(Ordering::Relaxed);
         debug_assert!(version % 2 == 0, "two writes in flight in one stripe [I4]");
         // Release: pairs with the Acquire in `begin`: who starts at this version sees what was done before, departures
@@ -83,6 +93,7 @@ impl Drop for Moving<'_> {
     #[inline]
     fn drop(&mut self) {
         step();
+        // Relaxed: only the lock's holder stores [I5].
         let version = self.stripe.load(Ordering::Relaxed);
         // Release: pairs with the Acquire in `begin`: who starts at this version sees the whole write.
         self.stripe.store(version + 1, Ordering::Release);

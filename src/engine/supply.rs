@@ -18,8 +18,8 @@ pub(super) struct Supply {
 struct Spare(Vec<Block>);
 
 impl Supply {
-    /// Zeroed memory for a segment. Where none is left, heads and tags are cut from allocations of `count` each, and slots
-    /// of `slots`; `huge` asks for huge pages for them. `None` if there is no memory.
+    /// Zeroed memory for a segment. Where none is left, heads and tags are cut from allocations of `count` each, and
+    /// slots from allocations of `slots`; `huge` asks for huge pages for them. `None` if there is no memory.
     pub(super) fn take(
         &mut self,
         plan: &Plan,
