@@ -39,17 +39,18 @@ use crate::hash::Digest;
 /// for further entries and growth until [`Pinned::shrink_to_fit`].
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// by the batch, some 32 removals of one thread at a time; the memory of those that need no drop also waits for some more
-/// removals in the same part of the map. A pin that is held for long holds up what is removed
-/// meanwhile. Keep locks, files and gigabytes in an `Option` or an `Arc` that you empty yourself.
+/// by the batch, some 32 removals of one thread at a time; the memory of those that need no drop also waits for some
+/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Keep
+/// locks, files and gigabytes in an `Option` or an `Arc` that you empty yourself.
 ///
 /// # Under a lock
 ///
 /// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
-/// for writing; so may `Hash` and `Eq`. They may read this map and any other. If they write to the same map, walk over it
-/// or ask for its `stats`, they would wait for themselves: that panics instead. If they write to *another* map, the lock
-/// of that one is taken inside of this one's, and it is for you to keep to one order: a closure on map A that writes to B
-/// in one thread and a closure on B that writes to A in another wait for each other for ever. More than sixteen deep it panics.
+/// for writing; so may `Hash` and `Eq`. They may read this map and any other. If they write to the same map, walk over
+/// it or ask for its `stats`, they would wait for themselves: that panics instead. If they write to *another* map, the
+/// lock of that one is taken inside of this one's, and it is for you to keep to one order: a closure on map A that
+/// writes to B in one thread and a closure on B that writes to A in another wait for each other for ever. More than
+/// sixteen deep it panics.
 ///
 /// # Panics in your code
 ///
@@ -139,9 +140,9 @@ impl<K, V, S> HashMap<K, V, S> {
     /// While it lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations
     /// as you like; it is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard.
     ///
-    /// **Never keep one in a `thread_local!`.** That is unsound, and nothing here can notice it: when the thread ends, the
-    /// reclaimer (seize 0.5) gives the thread's record to another thread before the view is dropped, and from then on
-    /// memory may be freed that a view still leads to. A [`PinnedOwned`] has no such limit.
+    /// **Never keep one in a `thread_local!`.** That is unsound, and nothing here can notice it: when the thread ends,
+    /// the reclaimer (seize 0.5) gives the thread's record to another thread before the view is dropped, and from then
+    /// on memory may be freed that a view still leads to. A [`PinnedOwned`] has no such limit.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned::new(self, self.table.collector.enter())
@@ -184,8 +185,8 @@ impl<K, V, S> HashMap<K, V, S> {
     /// Bytes that the map has from the allocator: tables, those kept for further growth included, and entries; but not
     /// what keys and values own elsewhere.
     ///
-    /// Entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and not
-    /// yet freed. Entries of more than 512 bytes have an allocation each, and count as long as they are in the map.
+    /// Entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and
+    /// not yet freed. Entries of more than 512 bytes have an allocation each, and count as long as they are in the map.
     pub fn memory_usage(&self) -> usize {
         self.table.memory_usage()
     }
@@ -219,7 +220,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If there is no memory for them, and in a closure that runs under this map's lock.
+    /// If there is no memory for them, and in a closure that runs under this map's lock: see
+    /// [the type](HashMap#under-a-lock).
     pub fn reserve(&self, additional: usize) {
         self.pin().reserve(additional);
     }
@@ -258,6 +260,7 @@ impl<K, V, S: Default> Default for HashMap<K, V, S> {
     }
 }
 
+/// Walks over the map. Panics in a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
 impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pin().fmt(f)

@@ -191,11 +191,19 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     }
 
     /// Walks over all keys, as [`InlineMap::iter`].
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::iter`], in a closure that runs under this map's lock.
     pub fn keys(&self) -> InlineKeys<'_, K, V> {
         InlineKeys::new(self.iter())
     }
 
     /// Walks over all values, as [`InlineMap::iter`].
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::iter`], in a closure that runs under this map's lock.
     pub fn values(&self) -> InlineValues<'_, K, V> {
         InlineValues::new(self.iter())
     }
@@ -334,11 +342,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Errors
     ///
     /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
-    /// The map is as it was.
+    /// The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this map's lock.
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
@@ -362,7 +370,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If there is no room, as [`InlineMap::insert`].
+    /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
     pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
         let place = self.place(&key);
         match place.current() {
@@ -559,7 +567,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// As [`InlineMap::insert`].
+    /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
         let pairs = pairs.into_iter();
         let (at_least, _) = pairs.size_hint();
@@ -577,7 +585,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If there is no memory for them, and in a closure that runs under this map's lock.
+    /// If there is no memory for them, and in a closure that runs under this map's lock: see
+    /// [the type](InlineMap#under-a-lock).
     pub fn reserve(&self, additional: usize) {
         let done = self.slots.reserve(additional, &|(key, _)| self.digest(&key));
         assert!(done, "no memory for {additional} more entries");
@@ -657,6 +666,7 @@ impl<K: Pod, V: Pod, S: Default> Default for InlineMap<K, V, S> {
     }
 }
 
+/// Walks over the map. Panics in a closure that runs under this map's lock, as [`InlineMap::iter`].
 impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()

@@ -1,8 +1,8 @@
-//! Entries that have been taken out of a table, gathered so that the reclaimer is bothered once for all of them.
+//! Entries that have been taken out of a table, gathered so that the reclaimer is bothered once for all of them [C4].
 //!
-//! To retire an entry costs more than to replace it: so each segment keeps a list under its lock, and retires the list.
-//! Only of entries that nobody can see dropped: plain data that waits longer is memory that waits longer, some hundred
-//! bytes for each thousand slots.
+//! To retire an entry costs more than to replace it: so each segment keeps a list under its lock, and whoever fills it
+//! retires it, unlocked. Only of entries that nobody can see dropped: plain data that waits longer is memory that waits
+//! longer, at most 30 entries a segment.
 
 use core::mem::{MaybeUninit, needs_drop};
 use core::ptr::NonNull;
@@ -28,7 +28,8 @@ impl<K, V> Default for Reserve<K, V> {
     }
 }
 
-/// Entries that the table does not lead to any more. Their memory goes with the slab; dropping the list loses nothing else.
+/// Entries that the table does not lead to any more. Their memory goes with the slab; dropping the list loses nothing
+/// else.
 pub(super) struct OldEntries<K, V> {
     entries: [MaybeUninit<NonNull<Entry<K, V>>>; MANY],
     len: usize,
@@ -62,8 +63,8 @@ impl<K, V> OldEntries<K, V> {
     pub(super) unsafe fn retire(self, guard: &impl Guard) {
         if self.len > 0 {
             let this = Box::leak(Box::new(self));
-            // SAFETY: taken out of the table, once, so that guards entered from now on do not find them [I6]; `free` is
-            // the only end of this box.
+            // SAFETY: taken out of the table, once, under the lock that this list was taken from: guards entered from
+            // now on do not find them, and those that did are older than now [I6], [C4]. `free` is this box's only end.
             unsafe { guard.retire(core::ptr::from_mut(this)) };
         }
     }

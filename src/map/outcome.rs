@@ -5,9 +5,9 @@ use core::fmt;
 
 /// A map of fixed capacity had no room for a new key: here are key and value back, and the map is as it was.
 ///
-/// From `checked_insert`; see [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written to
-/// by several threads may say so a few entries early: what they insert and remove while the entries are counted may count
-/// twice.
+/// From `checked_insert`; see [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written
+/// to by several threads may say so a few entries early: what they insert and remove while the entries are counted may
+/// count twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<K, V> {
     /// The key that was not inserted.

@@ -16,7 +16,8 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
 ///
-/// Not `Send`; any number may exist at a time.
+/// Not `Send`; any number may exist at a time. **Never keep one in a `thread_local!`**: that is unsound, as
+/// [`HashMap::pin`] says. A [`PinnedOwned`] may be kept anywhere.
 ///
 /// ```compile_fail
 /// let map = koel::HashMap::from([(1, 2)]);
@@ -84,6 +85,10 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     }
 
     /// What the map can tell of its inner workings. Locks one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
     pub fn stats(&self) -> Stats {
         self.map.table.directory.stats()
     }
@@ -97,7 +102,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// In a closure of `compute` or its kin that runs on the same map.
+    /// When the walk goes on in a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
@@ -112,11 +117,19 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     }
 
     /// Walks over all keys, as [`Pinned::iter`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::iter`], in a closure that runs under this map's lock.
     pub fn keys(&self) -> Keys<'_, K, V> {
         Keys::new(self.iter())
     }
 
     /// Walks over all values, as [`Pinned::iter`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::iter`], in a closure that runs under this map's lock.
     pub fn values(&self) -> Values<'_, K, V> {
         Values::new(self.iter())
     }
@@ -126,7 +139,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// In a closure of `compute` or its kin that runs on the same map.
+    /// In a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one")]);
@@ -138,6 +151,10 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     }
 
     /// Removes all entries, one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
     pub fn clear(&self) {
         drop(self.drain());
     }
@@ -238,6 +255,7 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 }
 
+/// Walks over the map. Panics in a closure that runs under this map's lock, as [`Pinned::iter`].
 impl<K: fmt::Debug, V: fmt::Debug, S, G: Guard> fmt::Debug for Pinned<'_, K, V, S, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()

@@ -1,7 +1,8 @@
 //! [`Pinned`], the writing half.
 //!
-//! Every operation locks and finds, then makes its new entry, then commits by one call of the engine, then unlocks, and only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation
-//! runs under the lock, and whatever panics, nothing is half done.
+//! Every operation locks and finds, then makes its new entry, then commits by one call of the engine, then unlocks, and
+//! only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation runs under the
+//! lock, and whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
@@ -39,8 +40,8 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         &self.map.table.directory
     }
 
-    /// Unlocks, and frees an entry that has just been taken out of the table when nobody looks at it any more. It is not
-    /// retired under the lock, because that may drop other entries.
+    /// Unlocks, and frees an entry that has just been taken out of the table when nobody looks at it any more [C2]. It
+    /// is not retired under the lock, because that may drop other entries; plain ones wait there for company [C4].
     ///
     /// # Safety
     ///
@@ -134,7 +135,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
-    /// [`Pinned::checked_insert`].
+    /// [`Pinned::checked_insert`]. And, like all that writes, in a closure that runs under this map's lock: see
+    /// [`HashMap`](crate::HashMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::HashMap::new();
@@ -152,7 +154,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Errors
     ///
     /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
-    /// The map is as it was.
+    /// The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::HashMap::builder().fixed_capacity(2).build();
@@ -187,7 +193,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// If there is no room, as [`Pinned::insert`].
+    /// If there is no room, and in a closure that runs under this map's lock, as [`Pinned::insert`].
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one")]);
@@ -376,12 +382,20 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Removes a key, and returns the value it had.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
     #[inline]
     pub fn remove<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.remove_entry(key).map(|(_, value)| value)
     }
 
     /// Removes a key, and returns it with the value it had.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
     pub fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         let place = self.place(key);
         let found = place.found?;
@@ -425,6 +439,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s
     /// verdict and its removal, `keep` is asked again about the new one.
     ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
     /// ```
     /// let map: koel::HashMap<u32, u32> = (0..10).map(|i| (i, i)).collect();
     /// map.pin().retain(|_, value| value % 2 == 0);
@@ -450,7 +468,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// As [`Pinned::insert`].
+    /// If there is no room, and in a closure that runs under this map's lock, as [`Pinned::insert`].
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
         let pairs = pairs.into_iter();
         let (at_least, _) = pairs.size_hint();
@@ -468,15 +486,20 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// If there is no memory for them.
+    /// If there is no memory for them, and in a closure that runs under this map's lock: see
+    /// [`HashMap`](crate::HashMap#under-a-lock).
     pub fn reserve(&self, additional: usize) {
         let done = self.directory().reserve(additional, &|entry| self.rehash(entry));
         assert!(done, "no memory for {additional} more entries");
     }
 
-    /// Makes segments that have much more room than entries smaller, and gives back memory that is not in use: of tables
-    /// that were grown out of, when no older pin lives (and with many pins at a time not before some more entries have
-    /// been removed), and of entries, in chunks of 16 KiB. A map of fixed capacity keeps its slots.
+    /// Makes segments that have much more room than entries smaller, and gives back memory that is not in use: of
+    /// tables that were grown out of, when no older pin lives (and with many pins at a time not before some more
+    /// entries have been removed), and of entries, in chunks of 16 KiB. A map of fixed capacity keeps its slots.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
     pub fn shrink_to_fit(&self) {
         self.directory().shrink(&|entry| self.rehash(entry));
         self.map.table.purge(&self.guard);

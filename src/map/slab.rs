@@ -2,8 +2,8 @@
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
 //! where huge pages can back them. Taking a piece is popping a list in the segment that the writer has locked [M1],
-//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; both lists exchange pieces by the
-//! dozen [M2].
+//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; both lists exchange pieces by
+//! the dozen [M2].
 //!
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
