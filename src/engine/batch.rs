@@ -152,16 +152,13 @@ impl<P: Payload> Directory<P> {
             && stripes::unchanged(key.segment.stripe(key.place), key.version)
     }
 
-    /// Counts a retry if the directory does not lead to the segment any more, or its stripe is not at the version that
-    /// was read: not every key falls back for that. Not on the common path.
+    /// Counts a retry if something has changed: not every key falls back for that. Not on the common path.
     #[cold]
     #[inline(never)]
     fn count_if_changed(&self, digest: Digest, key: &Pending<'_, P>) {
-        let segment = self.locate(digest.prefix()).segment;
-        if !core::ptr::eq(segment, key.segment)
-            || !stripes::unchanged(key.segment.stripe(key.place), key.version)
-        {
-            segment.count_retry();
+        if self.has_changed(digest, key.segment, key.version) {
+            // As in `find_carefully`: in the segment that is read again.
+            self.locate(digest.prefix()).segment.count_retry();
         }
     }
 }

@@ -180,7 +180,7 @@ impl<P: Payload> Directory<P> {
         match at.segment.pass(place, stripe, version, eq) {
             Probe::Hit(item) => Some(item),
             Probe::Miss if self.is_settled(&at, stripe, version) => None,
-            Probe::Miss | Probe::Changed => self.find_carefully(digest, at, version, &{ eq }),
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, at.segment, version, &{ eq }),
         }
     }
 
@@ -203,13 +203,11 @@ impl<P: Payload> Directory<P> {
     fn find_carefully(
         &self,
         digest: Digest,
-        before: Located<'_, P>,
+        before: &Segment<P>,
         version: Version,
         eq: &dyn Fn(P::Item) -> bool,
     ) -> Option<P::Item> {
-        let place = Place::new(digest, before.segment.buckets().len());
-        let mut again =
-            !self.is_current(&before) || !stripes::unchanged(before.segment.stripe(place), version);
+        let mut again = self.has_changed(digest, before, version);
         loop {
             let at = self.locate(digest.prefix());
             if again {
@@ -223,6 +221,14 @@ impl<P: Payload> Directory<P> {
             }
             spin_loop();
         }
+    }
+
+    /// Whether a look-up's segment has been replaced, or its stripe is not at the version that was read. A directory
+    /// that has doubled and leads to the same segment has changed nothing.
+    pub(super) fn has_changed(&self, digest: Digest, before: &Segment<P>, version: Version) -> bool {
+        let place = Place::new(digest, before.buckets().len());
+        !core::ptr::eq(self.locate(digest.prefix()).segment, before)
+            || !stripes::unchanged(before.stripe(place), version)
     }
 
     /// [R2]..[R4], once, for any state of the stripe.
