@@ -21,7 +21,7 @@ use core::ptr::NonNull;
 use super::buckets::{Buckets, SLOTS};
 use super::memory::{Block, Meter};
 use super::overflow::Overflow;
-use super::payload::{Inline, Payload};
+use super::payload::Payload;
 use super::stats::Tally;
 use super::stripes::{self, Version};
 use crate::hash::Place;
@@ -60,7 +60,7 @@ pub(crate) struct Segment<P: Payload> {
 
 // With four stripes it makes one cache line.
 #[cfg(all(target_pointer_width = "64", not(loom)))]
-const _: () = assert!(size_of::<Segment<Inline<u64, u64>>>() == 32);
+const _: () = assert!(size_of::<Segment<super::payload::Inline<u64, u64>>>() == 32);
 
 /// The lock and what only writers touch: kept off the lines that readers need.
 #[repr(C, align(64))]
@@ -400,6 +400,7 @@ impl<P: Payload> Segment<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::payload::Inline;
     use super::*;
 
     #[test]
