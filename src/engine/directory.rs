@@ -120,7 +120,7 @@ impl<P: Payload> Directory<P> {
     /// Asks the allocator for everything at once and gives it back: a request far beyond the machine fails here, not
     /// after it has eaten the machine piece by piece.
     fn probe(plan: &Plan, count: usize) -> Option<()> {
-        let each = plan.tags.size().checked_add(plan.slots.size())?;
+        let each = [plan.head, plan.tags, plan.slots].iter().map(Layout::size).sum::<usize>();
         let whole = Layout::from_size_align(each.checked_mul(count)?, plan.slots.align()).ok()?;
         (whole.size() <= 64 << 20 || Meter::has(whole)).then_some(())
     }

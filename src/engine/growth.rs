@@ -37,7 +37,7 @@ struct Draft<'a, P: Payload> {
 impl<P: Payload> Drop for Draft<'_, P> {
     fn drop(&mut self) {
         if let Some(segment) = self.segment {
-            self.directory.pool.lock().segments.push(segment);
+            self.directory.pool.lock().put(segment);
         }
     }
 }
@@ -150,9 +150,9 @@ impl<P: Payload> Directory<P> {
         let (index, level) = (old.state_ref().index, old.state_ref().level);
         let (first, level) = if plan.count == 2 { (index * 2, level + 1) } else { (index, level) };
         // Locks are released before their drafts go to the pool.
-        let mut drafts = [self.draft(plan.buckets)?, Draft { directory: self, segment: None }];
+        let mut drafts = [self.draft(&plan)?, Draft { directory: self, segment: None }];
         if plan.count == 2 {
-            drafts[1] = self.draft(plan.buckets)?;
+            drafts[1] = self.draft(&plan)?;
         }
         let mut new: Vec<Locked<'a, P>> = Vec::with_capacity(2);
         for draft in drafts.iter().filter_map(|draft| draft.segment) {
@@ -163,11 +163,12 @@ impl<P: Payload> Directory<P> {
             locked.clear();
             let state = locked.state();
             (state.index, state.level) = (first + new.len() as u32, level);
-            state.grows_early = plan.grows_early;
+            state.grows_early = false;
             new.push(locked);
         }
         let entries = self.shape.segments << level;
         self.copy(old, &mut new, |digest| scale(digest.prefix(), entries).wrapping_sub(first), rehash)?;
+        new.iter_mut().for_each(|locked| locked.state().grows_early = plan.grows_early);
         self.publish(&new)?;
         drafts.iter_mut().for_each(|draft| draft.segment = None);
 
@@ -181,7 +182,7 @@ impl<P: Payload> Directory<P> {
         let old = NonNull::from(old.segment());
         // The old lock is released here, the other half's with `new`.
         writing.locked = mine;
-        self.pool.lock().segments.push(old);
+        self.pool.lock().put(old);
         Ok(())
     }
 
@@ -223,20 +224,15 @@ impl<P: Payload> Directory<P> {
     }
 
     /// An empty segment: from the pool if it has one, to be cleared under its lock.
-    fn draft(&self, buckets: u32) -> Result<Draft<'_, P>, NoRoom> {
+    fn draft(&self, what: &Plan) -> Result<Draft<'_, P>, NoRoom> {
+        let buckets = what.buckets;
         let stripes = self.shape.stripes_for(buckets);
         let mut pool = self.pool.lock();
-        let fits = |segment: &NonNull<Segment<P>>| {
-            // SAFETY: pooled segments are alive.
-            let segment = unsafe { segment.as_ref() };
-            segment.buckets().len() == buckets && segment.stripes().len() == stripes as usize
-        };
-        if let Some(at) = pool.segments.iter().position(fits) {
-            let segment = pool.segments.swap_remove(at);
+        if let Some(segment) = pool.take(buckets) {
             return Ok(Draft { directory: self, segment: Some(segment) });
         }
         let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;
-        let splits = buckets == self.shape.split_buckets;
+        let splits = what.count == 2;
         let (more, huge) = match pool.live {
             live if splits && live >= MANY_SEGMENTS => (MANY_SEGMENTS, true),
             _ if splits => (SEGMENTS_AT_ONCE, false),
@@ -346,7 +342,7 @@ impl<P: Payload> Directory<P> {
     pub(crate) fn drain_pool(&self) -> Retired<P> {
         let mut pool = self.pool.lock();
         let live = pool.live;
-        let pool = core::mem::replace(&mut *pool, Pool { live, ..Pool::default() });
+        let pool = core::mem::replace(&mut *pool, Pool::of_live(live));
         Retired { pool, meter: Arc::clone(&self.meter) }
     }
 }

@@ -175,7 +175,8 @@ impl<'a, P: Payload> Locked<'a, P> {
     #[inline(never)]
     fn make_room(&mut self, place: Place, budget: usize) -> Option<(u32, u32, usize)> {
         let buckets = self.segment.buckets();
-        if self.state.grows_early && self.len() * 8 >= self.slots() * 7 {
+        let in_buckets = self.len() - self.state.overflow_len;
+        if self.state.grows_early && in_buckets * 8 >= self.slots() * 7 {
             return None;
         }
         let Some(path) = path::search(&buckets, place, budget) else {

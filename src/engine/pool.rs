@@ -14,7 +14,7 @@ use super::supply::Supply;
 
 /// Segments and roots that are not current: kept for late readers [G3], and used again where the size fits.
 pub(super) struct Pool<P: Payload> {
-    pub(super) segments: Vec<NonNull<Segment<P>>>,
+    shelves: Vec<Shelf<P>>,
     pub(super) roots: Vec<NonNull<Root<P>>>,
     /// How many segments are current.
     pub(super) live: usize,
@@ -22,9 +22,15 @@ pub(super) struct Pool<P: Payload> {
     pub(super) supply: Supply,
 }
 
+/// Segments of one size; there are few sizes.
+struct Shelf<P: Payload> {
+    buckets: u32,
+    segments: Vec<NonNull<Segment<P>>>,
+}
+
 impl<P: Payload> Default for Pool<P> {
     fn default() -> Self {
-        Pool { segments: Vec::new(), roots: Vec::new(), live: 0, supply: Supply::default() }
+        Pool::of_live(0)
     }
 }
 
@@ -32,10 +38,31 @@ impl<P: Payload> Default for Pool<P> {
 unsafe impl<P: Payload> Send for Pool<P> {}
 
 impl<P: Payload> Pool<P> {
+    /// An empty pool beside so many segments that are current.
+    pub(super) fn of_live(live: usize) -> Self {
+        Pool { shelves: Vec::new(), roots: Vec::new(), live, supply: Supply::default() }
+    }
+
+    /// Puts a segment that is not current away.
+    pub(super) fn put(&mut self, segment: NonNull<Segment<P>>) {
+        // SAFETY: pooled segments are alive, and so is this one.
+        let buckets = unsafe { segment.as_ref() }.buckets().len();
+        match self.shelves.iter_mut().find(|shelf| shelf.buckets == buckets) {
+            Some(shelf) => shelf.segments.push(segment),
+            None => self.shelves.push(Shelf { buckets, segments: vec![segment] }),
+        }
+    }
+
+    /// Takes a segment of so many buckets out.
+    pub(super) fn take(&mut self, buckets: u32) -> Option<NonNull<Segment<P>>> {
+        self.shelves.iter_mut().find(|shelf| shelf.buckets == buckets)?.segments.pop()
+    }
+
     /// Bytes of the pool's own lists.
     pub(super) fn memory_usage(&self) -> usize {
-        let lists = (self.segments.capacity() + self.roots.capacity()) * size_of::<usize>();
-        lists + self.supply.memory_usage()
+        let segments: usize = self.shelves.iter().map(|shelf| shelf.segments.capacity()).sum();
+        let lists = (segments + self.roots.capacity()) * size_of::<usize>();
+        lists + self.shelves.capacity() * size_of::<Shelf<P>>() + self.supply.memory_usage()
     }
 
     /// Frees all it holds.
@@ -44,7 +71,7 @@ impl<P: Payload> Pool<P> {
     ///
     /// Nobody uses any of it any more.
     pub(super) unsafe fn free(self, meter: &Meter) {
-        for segment in self.segments {
+        for segment in self.shelves.into_iter().flat_map(|shelf| shelf.segments) {
             // SAFETY: the caller's; the pool has each segment once.
             unsafe { Segment::free(segment, meter) };
         }

@@ -46,7 +46,8 @@ pub(crate) struct State<P: Payload> {
 }
 
 /// One table. Constructed in place; see the diagram above.
-#[repr(C)]
+// As aligned as the stripes that follow, also where pointers are shorter.
+#[repr(C, align(8))]
 pub(crate) struct Segment<P: Payload> {
     tags: *const AtomicU32,
     slots: *const P::Word,

@@ -62,16 +62,15 @@ impl Supply {
 
 impl Spare {
     fn take(&mut self, layout: Layout, count: usize, huge: bool, meter: &Meter) -> Option<Block> {
-        if self.0.last().is_some_and(|block| block.layout() != layout) {
-            // SAFETY: always the table's meter.
-            unsafe { self.clear(meter) };
+        if self.0.last().is_some_and(|block| block.layout() == layout) {
+            return self.0.pop();
         }
-        if self.0.is_empty() {
-            if count == 1 {
-                return Block::allocate(layout, meter);
-            }
-            self.0 = Block::allocate_slab(layout, count, huge, meter)?;
+        if count == 1 {
+            return Block::allocate(layout, meter);
         }
+        // SAFETY: always the table's meter.
+        unsafe { self.clear(meter) };
+        self.0 = Block::allocate_slab(layout, count, huge, meter)?;
         self.0.pop()
     }
 

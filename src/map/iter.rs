@@ -5,6 +5,7 @@ use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
+use super::old;
 use super::table::{Entry, OwnedEntry, Slots, Table};
 use crate::engine::Directory;
 use crate::reclaim::Guard;
@@ -134,10 +135,8 @@ impl<'p, K, V, G: Guard> Iterator for Drain<'p, K, V, G> {
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.walk.next(|cursor, out| {
             let next = self.directory.take(cursor, out)?;
-            for entry in &*out {
-                // SAFETY: just taken out of the table, by us; our own guard keeps it alive for the caller [I6].
-                unsafe { self.guard.retire(entry.as_ptr()) };
-            }
+            // SAFETY: just taken out of the table, by us; our own guard keeps them alive for the caller [I6].
+            unsafe { old::retire_all(out, self.guard) };
             Some(next)
         })?;
         // SAFETY: retired after the view that `'p` borrows was pinned.

@@ -28,6 +28,28 @@ impl<K, V> Default for Reserve<K, V> {
     }
 }
 
+/// Retires entries that have been taken out of a table together.
+///
+/// # Safety
+///
+/// The table does not lead to them any more, nobody else retires them, and the guard is of their map.
+pub(super) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &impl Guard) {
+    if OldEntries::<K, V>::GATHERS {
+        let mut old = OldEntries::default();
+        for &entry in entries {
+            if let Some(many) = old.push(entry) {
+                // SAFETY: the caller's.
+                unsafe { many.retire(guard) };
+            }
+        }
+        // SAFETY: the caller's.
+        unsafe { old.retire(guard) };
+    } else {
+        // SAFETY: the caller's.
+        entries.iter().for_each(|entry| unsafe { guard.retire(entry.as_ptr()) });
+    }
+}
+
 /// Entries that the table does not lead to any more. Their memory goes with the slab; dropping the list loses nothing
 /// else.
 pub(super) struct OldEntries<K, V> {
