@@ -21,6 +21,12 @@ impl Digest {
         Digest((wide as u64) ^ ((wide >> 64) as u64))
     }
 
+    /// All of it.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The half that selects the segment; segments cover ranges of it.
     #[inline]
     pub(crate) fn prefix(self) -> u32 {
@@ -54,7 +60,12 @@ pub(crate) fn scale(fraction: u32, n: u32) -> u32 {
 #[inline]
 pub(crate) fn alternate(bucket: u32, tag: u8, buckets: u32) -> u32 {
     // Spread the tags over the whole 32-bit range (Knuth's multiplicative constant).
-    let sum = scale(u32::from(tag).wrapping_mul(0x9E37_79B1), buckets);
+    mirror(bucket, scale(u32::from(tag).wrapping_mul(0x9E37_79B1), buckets), buckets)
+}
+
+/// The bucket that makes `sum` with `bucket`, modulo the number of buckets: its own inverse [I2].
+#[inline]
+pub(crate) fn mirror(bucket: u32, sum: u32, buckets: u32) -> u32 {
     let other = sum.wrapping_sub(bucket);
     if sum < bucket { other.wrapping_add(buckets) } else { other }
 }
