@@ -40,14 +40,18 @@
 //! operation with its partner, and the models that check them.
 
 mod engine;
+mod filter;
+mod full;
 mod hash;
 mod map;
 mod reclaim;
 mod sync;
 
 pub use engine::{CapacityError, Stats};
+pub use filter::{BytesError, CuckooFilter, FilterBuilder, FilterError, FilterInfo, Xxh3, Xxh3Hasher};
+pub use full::Full;
 pub use map::{
-    Builder, Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
+    Builder, Compute, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
     InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, Occupied, Operation, Pinned, PinnedOwned,
     Values,
 };

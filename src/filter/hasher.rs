@@ -1,0 +1,135 @@
+//! [`Xxh3`]: the default hash function of filters, the same on every platform and in every version.
+
+use core::hash::{BuildHasher, Hasher};
+
+use twox_hash::XxHash3_64;
+
+/// XXH3 with a 64-bit seed: the default hash function of filters.
+///
+/// One `write` of bytes gives what the reference implementation's `XXH3_64bits_withSeed` gives. The writes of a key
+/// that makes several are chained: each one's hash is the next one's seed. Integers are written as little-endian bytes,
+/// `usize` and `isize` as 64 bits.
+///
+/// ```
+/// use std::hash::{BuildHasher, Hasher};
+///
+/// let xxh3 = koel::Xxh3::with_seed(0);
+/// let mut hasher = xxh3.build_hasher();
+/// hasher.write(b"");
+/// assert_eq!(hasher.finish(), 0x2d06_8005_38d3_94c2);
+/// ```
+///
+/// The seed is no secret key: XXH3 is not made to withstand an attacker who can see answers. Give a filter a keyed
+/// [`BuildHasher`] of yours if its keys come from enemies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Xxh3 {
+    seed: u64,
+}
+
+impl Xxh3 {
+    /// With a seed.
+    #[must_use]
+    pub const fn with_seed(seed: u64) -> Self {
+        Xxh3 { seed }
+    }
+
+    /// The seed.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+impl Default for Xxh3 {
+    /// With a seed that is different each time.
+    fn default() -> Self {
+        Xxh3 { seed: std::hash::RandomState::new().build_hasher().finish() }
+    }
+}
+
+impl BuildHasher for Xxh3 {
+    type Hasher = Xxh3Hasher;
+
+    #[inline]
+    fn build_hasher(&self) -> Xxh3Hasher {
+        Xxh3Hasher { state: self.seed }
+    }
+}
+
+/// The [`Hasher`] of [`Xxh3`].
+#[derive(Clone, Debug)]
+pub struct Xxh3Hasher {
+    state: u64,
+}
+
+impl Hasher for Xxh3Hasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.state = XxHash3_64::oneshot_with_seed(self.state, bytes);
+    }
+
+    #[inline]
+    fn write_u8(&mut self, number: u8) {
+        self.write(&[number]);
+    }
+
+    #[inline]
+    fn write_u16(&mut self, number: u16) {
+        self.write(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.write(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.write(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_u128(&mut self, number: u128) {
+        self.write(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    #[inline]
+    fn write_i8(&mut self, number: i8) {
+        self.write_u8(number as u8);
+    }
+
+    #[inline]
+    fn write_i16(&mut self, number: i16) {
+        self.write_u16(number as u16);
+    }
+
+    #[inline]
+    fn write_i32(&mut self, number: i32) {
+        self.write_u32(number as u32);
+    }
+
+    #[inline]
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number as u64);
+    }
+
+    #[inline]
+    fn write_i128(&mut self, number: i128) {
+        self.write_u128(number as u128);
+    }
+
+    #[inline]
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as i64 as u64);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.state
+    }
+}

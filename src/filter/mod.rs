@@ -1,0 +1,47 @@
+//! The cuckoo filter: the maps' table without payloads, of fixed size, with tags of any width.
+//!
+//! Nothing of the table's logic is here a second time: paths are searched by `engine::path`, versions kept by
+//! `engine::stripes`, memory by `engine::memory`. Imports point downward in this list.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `cuckoo`, `info` | the filter; what it says of itself |
+//! | `builder` | its options |
+//! | `inner` | the filter without its hash function; batches |
+//! | `sizing` | from what is asked for to layout and size |
+//! | `locked` | all writes to a segment |
+//! | `table` | segments in one allocation; how to read them |
+//! | `layout` | the layouts, chosen at run time |
+//! | `semi_sorted` | buckets with sorted low nibbles |
+//! | `lanes` | buckets of equal lanes |
+//! | `semi_sort` | the code of four nibbles |
+//! | `codec` | what every layout can do |
+//! | `num` | integers as registers of lanes |
+//! | `words` | bits in atomic words or in bytes |
+//! | `geometry` | digest to place |
+//! | `hasher` | the default hash function |
+//! | `error` | errors |
+
+mod builder;
+mod codec;
+mod cuckoo;
+mod error;
+mod geometry;
+mod hasher;
+mod info;
+mod inner;
+mod lanes;
+mod layout;
+mod locked;
+mod num;
+mod semi_sort;
+mod semi_sorted;
+mod sizing;
+mod table;
+mod words;
+
+pub use builder::FilterBuilder;
+pub use cuckoo::CuckooFilter;
+pub use error::{BytesError, FilterError};
+pub use hasher::{Xxh3, Xxh3Hasher};
+pub use info::FilterInfo;
