@@ -32,6 +32,10 @@ pub(crate) struct Geometry {
     pub(crate) fingerprint_bits: u32,
     /// Upper bits of a fingerprint that select the alternate: all, unless the table is one of a growing filter.
     pub(crate) alternate_bits: u32,
+    /// 2^`fingerprint_bits`, 2^`alternate_bits`: multiplying is cheaper than shifting by a number of bits that the
+    /// compiler does not know.
+    values: u64,
+    upper_values: u64,
 }
 
 /// A key's place in a table.
@@ -50,35 +54,82 @@ pub(crate) struct Place {
 /// The upper bits of a fingerprint, 0 being made 1, as it is in the fingerprints of so many bits.
 #[inline(always)]
 pub(crate) fn upper_bits(fingerprint: u32, bits: u32, upper: u32) -> u32 {
-    (fingerprint >> (bits - upper)).max(1)
+    not_zero(fingerprint >> (bits - upper))
+}
+
+/// 1 for 0. An addition: the compiler may make a branch of a maximum.
+#[inline(always)]
+fn not_zero(number: u32) -> u32 {
+    number + u32::from(number == 0)
+}
+
+impl Place {
+    /// What selects the stripe of the pair: the same for both of its buckets, and for most pairs of one bucket different.
+    #[inline(always)]
+    pub(crate) fn pair(&self) -> u32 {
+        pair(self.first, self.second)
+    }
+}
+
+/// [`Place::pair`] of two buckets. One is odd and the other even: the lowest bit says nothing.
+#[inline(always)]
+pub(crate) fn pair(one: u32, other: u32) -> u32 {
+    (one ^ other) >> 1
 }
 
 impl Geometry {
+    /// So many segments of so many buckets.
+    pub(crate) fn new(segments: u32, buckets: u32, fingerprint_bits: u32, alternate_bits: u32) -> Self {
+        assert!((1..=MAX_SEGMENTS).contains(&segments));
+        assert!((2..=MAX_BUCKETS).contains(&buckets) && buckets % 2 == 0);
+        assert!(2 <= alternate_bits && alternate_bits <= fingerprint_bits && fingerprint_bits <= 32);
+        Geometry {
+            segments,
+            buckets,
+            fingerprint_bits,
+            alternate_bits,
+            values: 1 << fingerprint_bits,
+            upper_values: 1 << alternate_bits,
+        }
+    }
+
+    /// The segment of a digest.
+    #[inline(always)]
+    pub(crate) fn segment(&self, digest: Digest) -> u32 {
+        scale((digest.bits() >> 32) as u32, self.segments)
+    }
+
     /// The place of a digest.
     #[inline(always)]
     pub(crate) fn place(&self, digest: Digest) -> Place {
         let bits = digest.bits();
-        let fingerprint = upper_bits(bits as u32, 32, self.fingerprint_bits);
+        // The upper bits, of the fingerprint's 32.
+        let upper = |values: u64| (((bits & 0xFFFF_FFFF) * values) >> 32) as u32;
         let first = scale((bits >> 16) as u32, self.buckets);
         Place {
-            segment: scale((bits >> 32) as u32, self.segments),
+            segment: self.segment(digest),
             first,
-            second: self.alternate(first, fingerprint),
-            fingerprint,
+            second: self.mirrored(first, not_zero(upper(self.upper_values))),
+            fingerprint: not_zero(upper(self.values)),
         }
     }
 
-    /// The other bucket of a fingerprint: its own inverse [I2]. The two make an odd sum, of an even number of buckets:
-    /// they are never the same.
+    /// The other bucket of a fingerprint: its own inverse [I2].
     #[inline(always)]
     pub(crate) fn alternate(&self, bucket: u32, fingerprint: u32) -> u32 {
-        let upper = upper_bits(fingerprint, self.fingerprint_bits, self.alternate_bits);
-        // Mixed twice (Knuth's multiplicative constant, then one of MurmurHash3's): after one multiplication the sums are
-        // nearly in arithmetic progression, paths come back to where they began, and tables of 8-bit fingerprints fill
-        // to 95%, of 6-bit ones to 92%, instead of 97%.
+        self.mirrored(bucket, upper_bits(fingerprint, self.fingerprint_bits, self.alternate_bits))
+    }
+
+    /// The two buckets make an odd sum, of an even number of buckets: they are never the same.
+    #[inline(always)]
+    fn mirrored(&self, bucket: u32, upper: u32) -> u32 {
+        // Mixed twice (Knuth's multiplicative constant, then one of MurmurHash3's): after one multiplication the sums
+        // are nearly in arithmetic progression, paths come back to where they began, and tables of 8-bit fingerprints
+        // fill to 95%, of 6-bit ones to 92%, instead of 97%.
         let mixed = upper.wrapping_mul(0x9E37_79B1);
         let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
-        let sum = 2 * scale(mixed, self.buckets / 2) + 1;
+        // Of an even number of buckets: the odd number is below it, too.
+        let sum = scale(mixed, self.buckets) | 1;
         mirror(bucket, sum, self.buckets)
     }
 
@@ -93,7 +144,7 @@ mod tests {
     use super::*;
 
     fn geometry(segments: u32, buckets: u32, bits: u32) -> Geometry {
-        Geometry { segments, buckets, fingerprint_bits: bits, alternate_bits: bits }
+        Geometry::new(segments, buckets, bits, bits)
     }
 
     #[test]
@@ -128,11 +179,7 @@ mod tests {
     fn geometries_nest() {
         let small = geometry(3, 1000, 9);
         for doublings in 0..5 {
-            let large = Geometry {
-                segments: small.segments << doublings,
-                fingerprint_bits: 9 + 2 * doublings,
-                ..small
-            };
+            let large = Geometry::new(small.segments << doublings, 1000, 9 + 2 * doublings, 9);
             for key in 0..5000 {
                 let (a, b) = (small.place(Digest::new(key)), large.place(Digest::new(key)));
                 assert_eq!((a.segment, a.first, a.second), (b.segment >> doublings, b.first, b.second));

@@ -62,6 +62,21 @@ pub struct Xxh3Hasher {
     state: u64,
 }
 
+impl Xxh3Hasher {
+    /// `write`, for bytes that are not more than 240 and whose number the compiler knows: the whole function comes down
+    /// to a few instructions. The library's `oneshot_with_seed` hides its constants from the compiler, which spares code
+    /// where lengths are not known.
+    #[inline(always)]
+    fn write_short<const N: usize>(&mut self, bytes: &[u8; N]) {
+        const { assert!(N <= 240) };
+        // So few bytes are hashed with the seed alone, whatever the secret.
+        self.state = match XxHash3_64::oneshot_with_seed_and_secret(self.state, &[], bytes) {
+            Ok(hash) => hash,
+            Err(_) => XxHash3_64::oneshot_with_seed(self.state, bytes),
+        };
+    }
+}
+
 impl Hasher for Xxh3Hasher {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
@@ -70,27 +85,27 @@ impl Hasher for Xxh3Hasher {
 
     #[inline]
     fn write_u8(&mut self, number: u8) {
-        self.write(&[number]);
+        self.write_short(&[number]);
     }
 
     #[inline]
     fn write_u16(&mut self, number: u16) {
-        self.write(&number.to_le_bytes());
+        self.write_short(&number.to_le_bytes());
     }
 
     #[inline]
     fn write_u32(&mut self, number: u32) {
-        self.write(&number.to_le_bytes());
+        self.write_short(&number.to_le_bytes());
     }
 
     #[inline]
     fn write_u64(&mut self, number: u64) {
-        self.write(&number.to_le_bytes());
+        self.write_short(&number.to_le_bytes());
     }
 
     #[inline]
     fn write_u128(&mut self, number: u128) {
-        self.write(&number.to_le_bytes());
+        self.write_short(&number.to_le_bytes());
     }
 
     #[inline]
@@ -131,5 +146,30 @@ impl Hasher for Xxh3Hasher {
     #[inline]
     fn finish(&self) -> u64 {
         self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_hash_as_their_little_endian_bytes() {
+        for seed in [0, 1, u64::MAX] {
+            for number in [0_u128, 1, 0x0102_0304_0506_0708_090A_0B0C_0D0E_0F10, u128::MAX] {
+                let hash = |write: &dyn Fn(&mut Xxh3Hasher)| {
+                    let mut hasher = Xxh3::with_seed(seed).build_hasher();
+                    write(&mut hasher);
+                    hasher.finish()
+                };
+                let bytes = |n: usize| XxHash3_64::oneshot_with_seed(seed, &number.to_le_bytes()[..n]);
+                assert_eq!(hash(&|h| h.write_u8(number as u8)), bytes(1));
+                assert_eq!(hash(&|h| h.write_u16(number as u16)), bytes(2));
+                assert_eq!(hash(&|h| h.write_u32(number as u32)), bytes(4));
+                assert_eq!(hash(&|h| h.write_u64(number as u64)), bytes(8));
+                assert_eq!(hash(&|h| h.write_u128(number)), bytes(16));
+                assert_eq!(hash(&|h| h.write_i64(number as i64)), bytes(8));
+            }
+        }
     }
 }

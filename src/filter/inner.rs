@@ -52,7 +52,7 @@ impl Inner {
 
     #[inline(always)]
     pub(crate) fn contains(&self, digest: Digest) -> bool {
-        self.layout.run(Contains { table: &self.table, place: self.place(digest) })
+        self.layout.run(Contains { table: &self.table, digest })
     }
 
     #[inline]
@@ -99,7 +99,7 @@ impl Inner {
 
 struct Contains<'a> {
     table: &'a Table,
-    place: Place,
+    digest: Digest,
 }
 
 impl Task for Contains<'_> {
@@ -107,7 +107,7 @@ impl Task for Contains<'_> {
 
     #[inline(always)]
     fn run<C: Codec>(self, codec: C) -> bool {
-        self.table.contains(codec, self.place)
+        self.table.contains(codec, self.digest)
     }
 }
 
@@ -194,13 +194,11 @@ impl Task for ContainsBatch<'_> {
     #[inline]
     fn run<C: Codec>(self, codec: C) {
         let table = &self.inner.table;
-        let mut places = [Place::default(); BATCH];
-        for (place, digest) in places.iter_mut().zip(self.digests) {
-            *place = self.inner.place(*digest);
-            table.prefetch(codec, *place);
+        for digest in self.digests {
+            table.prefetch(codec, self.inner.place(*digest));
         }
-        for (found, place) in self.found.iter_mut().zip(&places[..self.digests.len()]) {
-            *found = table.contains(codec, *place);
+        for (found, digest) in self.found.iter_mut().zip(self.digests) {
+            *found = table.contains(codec, *digest);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writing to a segment: every method needs a [`Locked`], which is the proof of [I5].
 
 use super::codec::Codec;
-use super::geometry::Place;
+use super::geometry::{Place, pair};
 use super::table::{Segment, State, Table};
 use crate::engine::{Hop, Moving, Path, QUEUE, Tags, publish_departures, search_table};
 use crate::sync::{MutexGuard, Ordering, step};
@@ -124,8 +124,8 @@ impl<'a> Locked<'a> {
                 // If the other bucket has a copy, this is as if one had moved: a reader may have passed the other before
                 // it was put there, and must not find this one gone without noticing [I4].
                 let twin = !C::TEARS && self.count(codec, place) > 1;
-                let pair = self.segment.stripe(place.first.min(place.second));
-                let _moving = twin.then(|| Moving::start(pair));
+                let stripe = self.segment.stripe(place.pair());
+                let _moving = twin.then(|| Moving::start(stripe));
                 self.change(codec, bucket, bits, less);
                 self.set_len(self.len() - 1);
                 return true;
@@ -200,8 +200,8 @@ impl<'a> Locked<'a> {
         let more = codec.with(target, fingerprint).expect("a path ends in an empty slot");
         let less = codec.without(source, fingerprint).expect("a path leads over occupied slots");
         // Where buckets tear, each change bumps its own bucket's stripe, and readers check both.
-        let pair = self.segment.stripe(from.bucket.min(to));
-        let _moving = (!C::TEARS).then(|| Moving::start(pair));
+        let stripe = self.segment.stripe(pair(from.bucket, to));
+        let _moving = (!C::TEARS).then(|| Moving::start(stripe));
         // The target before the source [I3].
         self.change(codec, to, target, more);
         step();

@@ -62,12 +62,8 @@ pub(crate) fn rate_at(format: Format, load: f64) -> f64 {
 /// The geometry of so many buckets.
 fn geometry(format: Format, buckets: u64) -> Geometry {
     let segments = buckets.div_ceil(u64::from(MAX_BUCKETS)).max(1);
-    Geometry {
-        segments: segments as u32,
-        buckets: (buckets.div_ceil(segments).next_multiple_of(2) as u32).max(2),
-        fingerprint_bits: format.fingerprint_bits,
-        alternate_bits: format.fingerprint_bits,
-    }
+    let in_each = buckets.div_ceil(segments).next_multiple_of(2).max(2);
+    Geometry::new(segments as u32, in_each as u32, format.fingerprint_bits, format.fingerprint_bits)
 }
 
 /// Whether so many keys fit.

@@ -4,7 +4,7 @@
 //! store and without waiting ([R2]..[R4]). Writes are in `locked`.
 //!
 //! ```text
-//! | segment 0's words | segment 1's words | ... | 2 spare words | stripes of segment 0 | stripes of segment 1 | ...
+//! | stripes of segment 0 | its words | stripes of segment 1 | its words | ... | 2 spare words |
 //! ```
 //!
 //! A fingerprint that is displaced is watched through the stripe of its pair, as in the maps. What was found is final:
@@ -23,6 +23,7 @@ use super::codec::Codec;
 use super::geometry::{Geometry, Place};
 use super::words::{Shared, Words};
 use crate::engine::{Block, Meter, Version, begin, prefetch, unchanged};
+use crate::hash::Digest;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
 
 /// Version counters of a table, shared out among its segments: few enough to stay in the first-level cache.
@@ -31,15 +32,20 @@ const STRIPES: u32 = 1024;
 const MIN_STRIPES: u32 = 8;
 /// Words that a reader of the last bucket may read beyond it.
 const SPARE_WORDS: usize = 2;
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
 
 /// Segments, in one allocation.
 pub(crate) struct Table {
-    words: *const AtomicU64,
-    stripes: *const AtomicU64,
-    geometry: Geometry,
-    segment_words: usize,
+    base: *const AtomicU64,
+    /// Words from one segment's stripes to the next one's.
+    stride: usize,
     /// Stripes of a segment, less one; they are a power of two.
     stripe_mask: u32,
+    /// Words before those of the buckets: the stripes, and what rounds them up to cache lines.
+    head: u32,
+    geometry: Geometry,
+    segment_words: usize,
     writes: Box<[CachePadded<Write>]>,
     block: Option<Block>,
     meter: Meter,
@@ -107,25 +113,20 @@ impl Table {
         (u64::from(geometry.buckets) * u64::from(bucket_bits)).div_ceil(64) as usize
     }
 
-    /// Words and stripes of a table; `None` if they overflow.
+    /// Memory of a table, its stride and its stripes; `None` if they overflow.
     fn memory(geometry: Geometry, bucket_bits: u32) -> Option<(Memory, usize, u32)> {
         let most = geometry.buckets.min((STRIPES / geometry.segments).max(MIN_STRIPES));
-        let stripes = 1 << most.ilog2();
-        let words = Self::segment_words(geometry, bucket_bits)
-            .checked_mul(geometry.segments as usize)?
-            .checked_add(SPARE_WORDS)?;
-        let (memory, stripes_at) = Memory::array::<AtomicU64>(words)
-            .ok()?
-            .align_to(64)
-            .ok()?
-            .extend(
-                Memory::array::<AtomicU64>(stripes as usize * geometry.segments as usize)
-                    .ok()?
-                    .align_to(64)
-                    .ok()?,
-            )
-            .ok()?;
-        Some((memory.pad_to_align(), stripes_at, stripes))
+        let stripes = 1_u32 << most.ilog2();
+        let words = Self::segment_words(geometry, bucket_bits).checked_next_multiple_of(LINE_WORDS)?;
+        let stride = words.checked_add(Self::head(stripes))?;
+        let all = stride.checked_mul(geometry.segments as usize)?.checked_add(SPARE_WORDS)?;
+        let memory = Memory::array::<AtomicU64>(all).ok()?.align_to(8 * LINE_WORDS).ok()?;
+        Some((memory, stride, stripes))
+    }
+
+    /// Words of a segment before those of its buckets.
+    fn head(stripes: u32) -> usize {
+        (stripes as usize).next_multiple_of(LINE_WORDS)
     }
 
     /// Bytes that a table would take, as far as they can be counted.
@@ -135,7 +136,7 @@ impl Table {
 
     /// An empty table; `None` if there is no memory for it.
     pub(crate) fn allocate(geometry: Geometry, bucket_bits: u32, huge_pages: bool) -> Option<Self> {
-        let (memory, stripes_at, stripes) = Self::memory(geometry, bucket_bits)?;
+        let (memory, stride, stripes) = Self::memory(geometry, bucket_bits)?;
         if !Meter::has(memory) {
             return None;
         }
@@ -144,24 +145,17 @@ impl Table {
             true => Block::allocate_slab(memory, 1, &meter)?.pop()?,
             false => Block::allocate(memory, &meter)?,
         };
-        let base = block.base().as_ptr();
-        let segment_words = Self::segment_words(geometry, bucket_bits);
-        let all_words = segment_words * geometry.segments as usize + SPARE_WORDS;
+        let base = block.base().as_ptr().cast::<AtomicU64>();
         // SAFETY: a zeroed block of this layout, ours alone.
-        let (words, stripe_words) = unsafe {
-            let (words, stripe_words) = (base.cast::<AtomicU64>(), base.add(stripes_at).cast::<AtomicU64>());
-            init_zeroed(words, all_words);
-            init_zeroed(stripe_words, stripes as usize * geometry.segments as usize);
-            (words, stripe_words)
-        };
-        let writes = (0..geometry.segments).map(|_| CachePadded::new(Write::new())).collect();
+        unsafe { init_zeroed(base, stride * geometry.segments as usize + SPARE_WORDS) };
         Some(Table {
-            words,
-            stripes: stripe_words,
-            geometry,
-            segment_words,
+            base,
+            stride,
             stripe_mask: stripes - 1,
-            writes,
+            head: Self::head(stripes) as u32,
+            geometry,
+            segment_words: Self::segment_words(geometry, bucket_bits),
+            writes: (0..geometry.segments).map(|_| CachePadded::new(Write::new())).collect(),
             block: Some(block),
             meter,
         })
@@ -177,17 +171,13 @@ impl Table {
     #[inline(always)]
     pub(crate) fn segment(&self, index: u32) -> Segment<'_> {
         debug_assert!(index < self.geometry.segments);
-        let at = index as usize * self.segment_words;
-        let spare = (self.geometry.segments as usize - index as usize) * self.segment_words + SPARE_WORDS;
         // SAFETY: the index is below the number of segments that was allocated: `scale` stays below it. The words live
         // as long as the table, which the result borrows.
         unsafe {
-            Segment {
-                words: Shared::new(self.words.add(at), spare),
-                stripes: self.stripes.add(index as usize * (self.stripe_mask as usize + 1)),
-                table: self,
-                index,
-            }
+            let stripes = self.base.add(index as usize * self.stride);
+            let len = self.stride - self.head as usize + SPARE_WORDS;
+            let words = Shared::new(stripes.add(self.head as usize), len);
+            Segment { words, stripes, table: self, index }
         }
     }
 
@@ -212,9 +202,10 @@ impl Table {
         self.writes.iter().map(|write| write.state.lock().displacements).sum()
     }
 
-    /// Whether the fingerprint of a place is in one of its buckets. Takes no lock, writes nothing, waits for nobody.
+    /// Whether a fingerprint is in one of its buckets. Takes no lock, writes nothing, waits for nobody.
     #[inline(always)]
-    pub(crate) fn contains<C: Codec>(&self, codec: C, place: Place) -> bool {
+    pub(crate) fn contains<C: Codec>(&self, codec: C, digest: Digest) -> bool {
+        let place = self.geometry.place(digest);
         let segment = self.segment(place.segment);
         let watch = segment.watch::<C>(place);
         step();
@@ -225,7 +216,36 @@ impl Table {
         if !watch.is_odd() && watch.is_unchanged() {
             return false;
         }
-        segment.contains_carefully(codec, place)
+        self.contains_carefully(codec, digest)
+    }
+
+    /// `contains`, when something moved or is just moving. Every turn of the loop but the last was made necessary by a
+    /// writer that finished something meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn contains_carefully<C: Codec>(&self, codec: C, digest: Digest) -> bool {
+        let place = self.geometry.place(digest);
+        let segment = self.segment(place.segment);
+        loop {
+            let watch = segment.watch::<C>(place);
+            step();
+            let (first, second) = segment.pass(codec, place, &watch);
+            let mut found = codec.either_has(first, second, place.fingerprint);
+            if !found && watch.is_odd() {
+                // One fingerprint is being moved, and the writer may never get to finish. Whoever has seen its source
+                // empty sees its target filled: so look once more.
+                step();
+                let (first, second) = segment.pass(codec, place, &watch);
+                found = codec.either_has(first, second, place.fingerprint);
+            }
+            if found {
+                return true;
+            }
+            if watch.is_unchanged() {
+                return false;
+            }
+            spin_loop();
+        }
     }
 
     /// How often the fingerprint of a place is in its buckets; waits for nobody. One copy may be counted twice while
@@ -284,7 +304,7 @@ impl<'a> Segment<'a> {
         &self.table.writes[self.index as usize]
     }
 
-    /// The stripe of a number: of a pair, its smaller bucket; where buckets tear, of a bucket.
+    /// The stripe of a number: of [`Place::pair`], or, where buckets tear, of a bucket.
     #[inline(always)]
     pub(crate) fn stripe(&self, number: u32) -> &'a AtomicU64 {
         let stripe = number & self.table.stripe_mask;
@@ -302,7 +322,7 @@ impl<'a> Segment<'a> {
         if C::TEARS {
             return Watch { first: watch(place.first), second: Some(watch(place.second)) };
         }
-        Watch { first: watch(place.first.min(place.second)), second: None }
+        Watch { first: watch(place.pair()), second: None }
     }
 
     /// [R3]: reads both buckets once.
@@ -337,33 +357,6 @@ impl<'a> Segment<'a> {
         write.undo_bucket.store(number, Ordering::Relaxed);
         for (undo, word) in write.undo_words.iter().zip(words) {
             undo.store(word, Ordering::Relaxed);
-        }
-    }
-
-    /// `contains`, when something moved or is just moving. Every turn of the loop but the last was made necessary by a
-    /// writer that finished something meanwhile.
-    #[cold]
-    #[inline(never)]
-    fn contains_carefully<C: Codec>(&self, codec: C, place: Place) -> bool {
-        loop {
-            let watch = self.watch::<C>(place);
-            step();
-            let (first, second) = self.pass(codec, place, &watch);
-            let mut found = codec.either_has(first, second, place.fingerprint);
-            if !found && watch.is_odd() {
-                // One fingerprint is being moved, and the writer may never get to finish. Whoever has seen its source
-                // empty sees its target filled: so look once more.
-                step();
-                let (first, second) = self.pass(codec, place, &watch);
-                found = codec.either_has(first, second, place.fingerprint);
-            }
-            if found {
-                return true;
-            }
-            if watch.is_unchanged() {
-                return false;
-            }
-            spin_loop();
         }
     }
 

@@ -16,6 +16,7 @@ pub(crate) trait Words: Copy {
 pub(crate) struct Shared {
     base: *const AtomicU64,
     /// How many words may be read.
+    #[cfg(debug_assertions)]
     len: usize,
 }
 
@@ -25,7 +26,12 @@ impl Shared {
     /// `base` points to `len` words that live as long as the result or a copy of it is used.
     #[inline(always)]
     pub(crate) unsafe fn new(base: *const AtomicU64, len: usize) -> Self {
-        Shared { base, len }
+        let _ = len;
+        Shared {
+            base,
+            #[cfg(debug_assertions)]
+            len,
+        }
     }
 
     /// The address of a bit's word, to be prefetched.
@@ -36,7 +42,8 @@ impl Shared {
 
     #[inline(always)]
     fn at(self, index: usize) -> &'static AtomicU64 {
-        debug_assert!(index < self.len);
+        #[cfg(debug_assertions)]
+        assert!(index < self.len);
         // SAFETY: below `len`: buckets are below the number that the words were allocated for, with two words to spare.
         // The reference does not leave this file.
         unsafe { &*self.base.add(index) }
