@@ -48,7 +48,10 @@ mod reclaim;
 mod sync;
 
 pub use engine::{CapacityError, Stats};
-pub use filter::{BytesError, CuckooFilter, FilterBuilder, FilterError, FilterInfo, Xxh3, Xxh3Hasher};
+pub use filter::{
+    BytesError, ChunkLoader, Chunks, CuckooFilter, FilterBuilder, FilterError, FilterHasher, FilterInfo,
+    FilterView, Xxh3, Xxh3Hasher,
+};
 pub use full::Full;
 pub use map::{
     Builder, Compute, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,

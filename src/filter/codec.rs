@@ -50,5 +50,5 @@ pub(crate) trait Codec: Copy {
     fn to_words(self, bits: Self::Bits) -> [u64; 2];
 
     /// The reverse of `to_words`.
-    fn from_words(self, words: [u64; 2]) -> Self::Bits;
+    fn of_words(self, words: [u64; 2]) -> Self::Bits;
 }

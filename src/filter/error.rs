@@ -90,10 +90,10 @@ pub enum BytesError {
         /// Which segment.
         segment: u32,
     },
-    /// A chunk that does not come next.
-    Order {
+    /// Chunks are missing.
+    Incomplete {
         /// The chunk that comes next.
-        expected: u32,
+        next: u32,
     },
 }
 
@@ -124,7 +124,7 @@ impl fmt::Display for BytesError {
             BytesError::Content { segment } => {
                 write!(f, "the content of segment {segment} contradicts itself")
             }
-            BytesError::Order { expected } => write!(f, "a chunk out of order: number {expected} comes next"),
+            BytesError::Incomplete { next } => write!(f, "chunks are missing, from number {next} on"),
         }
     }
 }

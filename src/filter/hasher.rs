@@ -40,6 +40,63 @@ impl Xxh3 {
     }
 }
 
+/// A hash function whose filters can be kept as bytes: what the bytes say of it is enough to make it again.
+///
+/// ```
+/// # use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+/// use koel::FilterHasher;
+///
+/// #[derive(Clone, Default)]
+/// struct Sip(BuildHasherDefault<DefaultHasher>);
+///
+/// impl BuildHasher for Sip {
+///     type Hasher = DefaultHasher;
+///     fn build_hasher(&self) -> DefaultHasher {
+///         self.0.build_hasher()
+///     }
+/// }
+///
+/// impl FilterHasher for Sip {
+///     const ID: u32 = 0x0001_0001;
+///     fn seed(&self) -> u64 {
+///         0
+///     }
+///     fn from_seed(_: u64) -> Self {
+///         Sip::default()
+///     }
+/// }
+///
+/// let filter = koel::CuckooFilter::builder().capacity(100).hasher(Sip::default()).build()?;
+/// filter.insert("ada").unwrap();
+/// let copy = koel::CuckooFilter::<Sip>::from_bytes(&filter.to_bytes())?;
+/// assert!(copy.contains("ada"));
+/// // Not with another hash function.
+/// assert!(<koel::CuckooFilter>::from_bytes(&filter.to_bytes()).is_err());
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+pub trait FilterHasher: BuildHasher {
+    /// Names the hash function. Numbers below 0x1_0000 are for this library: 1 is [`Xxh3`].
+    const ID: u32;
+
+    /// The seed that it was made with; 0 if there is none.
+    fn seed(&self) -> u64;
+
+    /// The hash function with this seed.
+    fn from_seed(seed: u64) -> Self;
+}
+
+impl FilterHasher for Xxh3 {
+    const ID: u32 = 1;
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn from_seed(seed: u64) -> Self {
+        Xxh3 { seed }
+    }
+}
+
 impl Default for Xxh3 {
     /// With a seed that is different each time.
     fn default() -> Self {

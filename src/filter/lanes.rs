@@ -209,7 +209,7 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
         [wide as u64, (wide >> 64) as u64]
     }
 
-    fn from_words(self, [low, high]: [u64; 2]) -> N {
+    fn of_words(self, [low, high]: [u64; 2]) -> N {
         N::narrow(u128::from(low) | u128::from(high) << 64)
     }
 }
@@ -293,7 +293,7 @@ impl Codec for Halves {
         unreachable!("lanes do not tear")
     }
 
-    fn from_words(self, _: [u64; 2]) -> [u128; 2] {
+    fn of_words(self, _: [u64; 2]) -> [u128; 2] {
         unreachable!("lanes do not tear")
     }
 }

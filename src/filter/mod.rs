@@ -5,8 +5,11 @@
 //!
 //! | file | duty |
 //! | --- | --- |
+//! | `serde` | serialization |
+//! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
 //! | `cuckoo`, `info` | the filter; what it says of itself |
 //! | `builder` | its options |
+//! | `format` | the bytes |
 //! | `inner` | the filter without its hash function; batches |
 //! | `sizing` | from what is asked for to layout and size |
 //! | `locked` | all writes to a segment |
@@ -23,9 +26,11 @@
 //! | `error` | errors |
 
 mod builder;
+mod bytes;
 mod codec;
 mod cuckoo;
 mod error;
+mod format;
 mod geometry;
 mod hasher;
 mod info;
@@ -36,12 +41,18 @@ mod locked;
 mod num;
 mod semi_sort;
 mod semi_sorted;
+#[cfg(feature = "serde")]
+mod serde;
 mod sizing;
 mod table;
+mod union;
+mod view;
 mod words;
 
 pub use builder::FilterBuilder;
+pub use bytes::{ChunkLoader, Chunks};
 pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};
-pub use hasher::{Xxh3, Xxh3Hasher};
+pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
 pub use info::FilterInfo;
+pub use view::FilterView;

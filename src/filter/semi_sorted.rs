@@ -45,8 +45,8 @@ impl<N: Num, const TEARS: bool> SemiSorted<N, TEARS> {
     #[inline(always)]
     fn lanes_of(self, bits: N, highs: N, fingerprint: u32) -> u32 {
         const LOW: u32 = 0x7777;
-        let differ = u32::from(decode(bits.low())) ^ (fingerprint & 15) * 0x1111;
-        let nibbles = !((differ & LOW) + LOW | differ) & 0x8888;
+        let differ = u32::from(decode(bits.low())) ^ ((fingerprint & 15) * 0x1111);
+        let nibbles = !(((differ & LOW) + LOW) | differ) & 0x8888;
         let lane =
             |i: u32| (highs >> (i * self.high_bits + self.high_bits - 1)).low() & nibbles >> (4 * i + 3) & 1;
         lane(0) | lane(1) << 1 | lane(2) << 2 | lane(3) << 3
@@ -166,7 +166,7 @@ impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
         [wide as u64, (wide >> 64) as u64]
     }
 
-    fn from_words(self, [low, high]: [u64; 2]) -> N {
+    fn of_words(self, [low, high]: [u64; 2]) -> N {
         N::narrow(u128::from(low) | u128::from(high) << 64)
     }
 }

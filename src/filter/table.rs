@@ -347,7 +347,7 @@ impl<'a> Segment<'a> {
             return None;
         }
         let [low, high] = &write.undo_words;
-        Some(codec.from_words([low.load(Ordering::Relaxed), high.load(Ordering::Relaxed)]))
+        Some(codec.of_words([low.load(Ordering::Relaxed), high.load(Ordering::Relaxed)]))
     }
 
     /// Leaves the old content of a bucket for readers; `None` to take it back. The lock's holder only [I5].
