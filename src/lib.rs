@@ -50,7 +50,7 @@ mod sync;
 pub use engine::{CapacityError, Stats};
 pub use filter::{
     BytesError, ChunkLoader, Chunks, CuckooFilter, FilterBuilder, FilterError, FilterHasher, FilterInfo,
-    FilterView, Xxh3, Xxh3Hasher,
+    FilterView, ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo, Xxh3, Xxh3Hasher,
 };
 pub use full::Full;
 pub use map::{

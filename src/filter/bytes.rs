@@ -11,12 +11,26 @@ use super::hasher::{FilterHasher, Xxh3};
 use super::inner::Inner;
 use super::locked::Locked;
 
-impl<S: FilterHasher> CuckooFilter<S> {
-    fn header(&self) -> ([u8; HEADER_LEN], Header) {
-        let bytes = Header::bytes(self.inner.shape(), &self.hasher);
-        (bytes, Header::parse(&bytes).expect("a filter's own header"))
-    }
+/// The chunks of a filter's bytes.
+pub(crate) fn filter_bytes<'a, S: FilterHasher>(inner: &'a Inner, hasher: &S) -> Chunks<'a, S> {
+    let bytes = Header::bytes(inner.shape(), hasher);
+    let header = Header::parse(&bytes).expect("a filter's own header");
+    Chunks { inner, bytes, header, next: 0, hasher: PhantomData }
+}
 
+/// Reads a filter, and not a byte more.
+pub(crate) fn read_inner<S: FilterHasher>(reader: &mut impl Read) -> Result<(Inner, S), FilterError> {
+    let mut loader = ChunkLoader::<S>::new();
+    let mut chunk = Vec::new();
+    while let Some(len) = loader.next_len() {
+        chunk.clear();
+        reader.by_ref().take(len as u64).read_to_end(&mut chunk)?;
+        loader.load(&chunk)?;
+    }
+    loader.finish().map(|filter| (filter.inner, filter.hasher))
+}
+
+impl<S: FilterHasher> CuckooFilter<S> {
     /// The filter as bytes; [`CuckooFilter::from_bytes`] makes a filter of them again.
     ///
     /// The format is the same on every platform, and later versions of this library will read it:
@@ -33,9 +47,9 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let (_, header) = self.header();
-        let mut bytes = Vec::with_capacity(header.filter_len() as usize);
-        self.chunks().for_each(|chunk| bytes.extend_from_slice(&chunk));
+        let chunks = self.chunks();
+        let mut bytes = Vec::with_capacity(chunks.header.filter_len() as usize);
+        chunks.for_each(|chunk| bytes.extend_from_slice(&chunk));
         bytes
     }
 
@@ -76,14 +90,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     ///
     /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is asked for as bytes arrive.
     pub fn read_from(mut reader: impl Read) -> Result<Self, FilterError> {
-        let mut loader = ChunkLoader::new();
-        let mut chunk = Vec::new();
-        while let Some(len) = loader.next_len() {
-            chunk.clear();
-            reader.by_ref().take(len as u64).read_to_end(&mut chunk)?;
-            loader.load(&chunk)?;
-        }
-        loader.finish()
+        read_inner(&mut reader).map(|(inner, hasher)| CuckooFilter { inner, hasher })
     }
 
     /// The filter in chunks of at most some megabytes, for a transfer that may have to be resumed; a [`ChunkLoader`]
@@ -96,17 +103,17 @@ impl<S: FilterHasher> CuckooFilter<S> {
 
     /// The chunks from number `next` on: what [`ChunkLoader::next`] says it is missing.
     pub fn chunks_from(&self, next: u32) -> Chunks<'_, S> {
-        let (bytes, header) = self.header();
-        Chunks { filter: self, bytes, header, next }
+        Chunks { next, ..filter_bytes(&self.inner, &self.hasher) }
     }
 }
 
 /// An iterator over the chunks of a filter: see [`CuckooFilter::chunks`].
 pub struct Chunks<'a, S = Xxh3> {
-    filter: &'a CuckooFilter<S>,
+    inner: &'a Inner,
     bytes: [u8; HEADER_LEN],
     header: Header,
     next: u32,
+    hasher: PhantomData<fn() -> S>,
 }
 
 impl<S> Iterator for Chunks<'_, S> {
@@ -119,7 +126,7 @@ impl<S> Iterator for Chunks<'_, S> {
         self.next += 1;
         let Some(segment) = self.next.checked_sub(2) else { return Some(self.bytes.to_vec()) };
         let mut chunk = Vec::new();
-        let locked = Locked::lock(&self.filter.inner.table, segment);
+        let locked = Locked::lock(&self.inner.table, segment);
         self.header.write_segment(segment, locked.len() as u64, locked.segment().all_words(), &mut chunk);
         Some(chunk)
     }
@@ -161,7 +168,7 @@ pub struct ChunkLoader<S = Xxh3> {
     header: Option<(Header, S)>,
     /// Checked bytes.
     segments: Vec<Vec<u8>>,
-    hasher: PhantomData<S>,
+    hasher: PhantomData<fn() -> S>,
 }
 
 impl<S> Default for ChunkLoader<S> {

@@ -99,6 +99,20 @@ impl<'a> Locked<'a> {
     /// and nothing has changed.
     #[inline]
     pub(crate) fn insert<C: Codec>(&mut self, codec: C, place: Place) -> bool {
+        if self.insert_directly(codec, place) {
+            return true;
+        }
+        let Some(bucket) = self.make_room(codec, place) else { return false };
+        let bits = self.load(codec, bucket);
+        let more = codec.with(bits, place.fingerprint).expect("room was made");
+        self.change(codec, bucket, bits, more);
+        self.set_len(self.len() + 1);
+        true
+    }
+
+    /// Puts a fingerprint into one of its buckets, if one has an empty slot [W3].
+    #[inline]
+    pub(crate) fn insert_directly<C: Codec>(&mut self, codec: C, place: Place) -> bool {
         for bucket in [place.first, place.second] {
             let bits = self.load(codec, bucket);
             if let Some(more) = codec.with(bits, place.fingerprint) {
@@ -107,12 +121,7 @@ impl<'a> Locked<'a> {
                 return true;
             }
         }
-        let Some(bucket) = self.make_room(codec, place) else { return false };
-        let bits = self.load(codec, bucket);
-        let more = codec.with(bits, place.fingerprint).expect("room was made");
-        self.change(codec, bucket, bits, more);
-        self.set_len(self.len() + 1);
-        true
+        false
     }
 
     /// Takes one copy of a place's fingerprint away. False: there is none.

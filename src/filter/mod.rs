@@ -6,6 +6,7 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `serde` | serialization |
+//! | `scalable` | the growing filter: tables in a chain |
 //! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
 //! | `cuckoo`, `info` | the filter; what it says of itself |
 //! | `builder` | its options |
@@ -39,6 +40,7 @@ mod lanes;
 mod layout;
 mod locked;
 mod num;
+mod scalable;
 mod semi_sort;
 mod semi_sorted;
 #[cfg(feature = "serde")]
@@ -55,4 +57,5 @@ pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};
 pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
 pub use info::FilterInfo;
+pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo};
 pub use view::FilterView;

@@ -9,12 +9,13 @@ use serde::ser::{Serialize, Serializer};
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::hasher::FilterHasher;
+use super::scalable::ScalableCuckooFilter;
 
 /// Room that a hint in foreign data may make us allocate; more comes with the bytes themselves.
 const CAUTIOUS: usize = 1 << 12;
 
 /// What is serialized as its own bytes.
-pub(crate) trait FromBytes: Sized {
+trait FromBytes: Sized {
     /// From what it was made into.
     fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError>;
 }
@@ -37,8 +38,26 @@ impl<'de, S: FilterHasher> Deserialize<'de> for CuckooFilter<S> {
     }
 }
 
+impl<S: FilterHasher> FromBytes for ScalableCuckooFilter<S> {
+    fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError> {
+        Self::from_bytes(bytes)
+    }
+}
+
+impl<S: FilterHasher> Serialize for ScalableCuckooFilter<S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        serializer.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl<'de, S: FilterHasher> Deserialize<'de> for ScalableCuckooFilter<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_byte_buf(Foreign(PhantomData))
+    }
+}
+
 /// Reads bytes, or a sequence of numbers.
-pub(crate) struct Foreign<T>(pub(crate) PhantomData<T>);
+struct Foreign<T>(PhantomData<T>);
 
 impl<'de, T: FromBytes> Visitor<'de> for Foreign<T> {
     type Value = T;

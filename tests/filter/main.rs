@@ -7,6 +7,7 @@ mod bytes;
 mod capacity;
 mod hostile;
 mod laws;
+mod scalable;
 mod stress;
 
 use koel::{CuckooFilter, FilterBuilder};
