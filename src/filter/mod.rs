@@ -59,3 +59,11 @@ pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
 pub use info::FilterInfo;
 pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo};
 pub use view::FilterView;
+
+/// For the models: see `crate::model`.
+#[cfg(loom)]
+pub(crate) fn model_place(hash: u64, buckets: u32, fingerprint_bits: u32) -> (u32, u32, u32) {
+    let geometry = geometry::Geometry::new(1, buckets, fingerprint_bits, fingerprint_bits);
+    let place = geometry.place(crate::hash::Digest::new(hash));
+    (place.first, place.second, place.fingerprint)
+}
