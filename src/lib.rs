@@ -33,7 +33,7 @@
 //! # Features
 //!
 //! * `serde`: `Serialize` and `Deserialize` for maps and filters.
-//! * `rayon`: `par_iter`, `FromParallelIterator`, `ParallelExtend`.
+//! * `rayon`: `par_iter`, `FromParallelIterator`, `ParallelExtend`; filters built on all threads.
 //!
 //! # Design
 //!

@@ -95,6 +95,37 @@ impl Inner {
         let layout = self.layout;
         layout.run(Fill { inner: self, digests })
     }
+
+    /// Fills one segment with digests of it, up to the first that has no room; how many had.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn fill_segment(&self, segment: u32, digests: impl Iterator<Item = Digest>) -> usize {
+        self.layout.run(FillSegment { table: &self.table, segment, digests })
+    }
+}
+
+#[cfg(feature = "rayon")]
+struct FillSegment<'a, I> {
+    table: &'a Table,
+    segment: u32,
+    digests: I,
+}
+
+#[cfg(feature = "rayon")]
+impl<I: Iterator<Item = Digest>> Task for FillSegment<'_, I> {
+    type Output = usize;
+
+    fn run<C: Codec>(self, codec: C) -> usize {
+        let mut locked = Locked::lock(self.table, self.segment);
+        let mut inserted = 0;
+        for digest in self.digests {
+            // A segment is small enough for the second-level cache: there is nothing to wait for.
+            if !locked.insert(codec, self.table.geometry().place(digest)) {
+                break;
+            }
+            inserted += 1;
+        }
+        inserted
+    }
 }
 
 struct Contains<'a> {

@@ -5,7 +5,7 @@
 //!
 //! | file | duty |
 //! | --- | --- |
-//! | `serde` | serialization |
+//! | `serde`, `rayon` | serialization; building on all threads |
 //! | `scalable` | the growing filter: tables in a chain |
 //! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
 //! | `cuckoo`, `info` | the filter; what it says of itself |
@@ -40,6 +40,8 @@ mod lanes;
 mod layout;
 mod locked;
 mod num;
+#[cfg(feature = "rayon")]
+mod rayon;
 mod scalable;
 mod semi_sort;
 mod semi_sorted;

@@ -62,3 +62,16 @@ fn filters_of_keys_are_built_for_their_number() {
     assert!(CuckooFilter::from_keys(0..0, 0.001).is_err());
     assert!(CuckooFilter::from_keys([1; 100], 0.001).is_err(), "a hundred copies");
 }
+
+#[cfg(feature = "rayon")]
+#[test]
+fn filters_are_built_on_all_threads() {
+    for n in [1_u64, 1000, 1_000_000] {
+        let builder = || CuckooFilter::builder().false_positive_rate(0.001).seed(1);
+        let (filter, other) = (builder().par_from_keys(0..n).unwrap(), builder().from_keys(0..n).unwrap());
+        assert_eq!((filter.len(), filter.capacity()), (other.len(), other.capacity()));
+        assert!((0..n).all(|key| filter.contains(&key)));
+    }
+    assert!(CuckooFilter::builder().par_from_keys(vec![1; 100]).is_err(), "a hundred copies");
+    assert!(CuckooFilter::builder().par_from_keys(0..0).is_err());
+}
