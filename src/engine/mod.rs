@@ -51,4 +51,4 @@ pub(crate) use prefetch::prefetch;
 pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};
 pub use stats::Stats;
-pub(crate) use stripes::{Moving, Version, begin, publish_departures, unchanged};
+pub(crate) use stripes::{Moving, Version, begin, publish_departures, settled, unchanged};

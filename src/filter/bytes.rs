@@ -18,7 +18,16 @@ pub(crate) fn filter_bytes<'a, S: FilterHasher>(inner: &'a Inner, hasher: &S) ->
     Chunks { inner, bytes, header, next: 0, hasher: PhantomData }
 }
 
-/// Reads a filter, and not a byte more.
+/// A filter of what is one: a table of a growing filter is not.
+fn whole<S>(inner: Inner, hasher: S) -> Result<CuckooFilter<S>, FilterError> {
+    let geometry = inner.table.geometry();
+    if geometry.alternate_bits != geometry.fingerprint_bits {
+        return Err(BytesError::Layout.into());
+    }
+    Ok(CuckooFilter { inner, hasher })
+}
+
+/// Reads a filter, or a table of a growing one, and not a byte more.
 pub(crate) fn read_inner<S: FilterHasher>(reader: &mut impl Read) -> Result<(Inner, S), FilterError> {
     let mut loader = ChunkLoader::<S>::new();
     let mut chunk = Vec::new();
@@ -27,7 +36,7 @@ pub(crate) fn read_inner<S: FilterHasher>(reader: &mut impl Read) -> Result<(Inn
         reader.by_ref().take(len as u64).read_to_end(&mut chunk)?;
         loader.load(&chunk)?;
     }
-    loader.finish().map(|filter| (filter.inner, filter.hasher))
+    loader.inner()
 }
 
 impl<S: FilterHasher> CuckooFilter<S> {
@@ -72,7 +81,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
             let bytes = header.read_segment(segment, bytes)?;
             Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
         }
-        Ok(CuckooFilter { inner, hasher })
+        whole(inner, hasher)
     }
 
     /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time.
@@ -90,7 +99,8 @@ impl<S: FilterHasher> CuckooFilter<S> {
     ///
     /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is asked for as bytes arrive.
     pub fn read_from(mut reader: impl Read) -> Result<Self, FilterError> {
-        read_inner(&mut reader).map(|(inner, hasher)| CuckooFilter { inner, hasher })
+        let (inner, hasher) = read_inner(&mut reader)?;
+        whole(inner, hasher)
     }
 
     /// The filter in chunks of at most some megabytes, for a transfer that may have to be resumed; a [`ChunkLoader`]
@@ -231,6 +241,12 @@ impl<S: FilterHasher> ChunkLoader<S> {
     ///
     /// [`FilterError::Bytes`] if chunks are missing, [`FilterError::OutOfMemory`].
     pub fn finish(self) -> Result<CuckooFilter<S>, FilterError> {
+        let (inner, hasher) = self.inner()?;
+        whole(inner, hasher)
+    }
+
+    /// The filter or the table of a growing one.
+    fn inner(self) -> Result<(Inner, S), FilterError> {
         let missing = BytesError::Incomplete { next: self.next() };
         let Some((header, hasher)) = self.header else { return Err(missing.into()) };
         if self.segments.len() < header.segments() as usize {
@@ -241,7 +257,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
             let bytes = SegmentBytes::of_checked(&bytes);
             Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
         }
-        Ok(CuckooFilter { inner, hasher })
+        Ok((inner, hasher))
     }
 }
 

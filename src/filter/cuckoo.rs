@@ -198,7 +198,7 @@ impl<S> CuckooFilter<S> {
     /// [`CuckooFilter::contains`] of a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.inner.contains(Digest::new(hash))
+        self.inner.contains_whole(Digest::new(hash))
     }
 
     /// [`CuckooFilter::remove`] of a key whose hash you have.

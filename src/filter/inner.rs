@@ -52,7 +52,14 @@ impl Inner {
 
     #[inline(always)]
     pub(crate) fn contains(&self, digest: Digest) -> bool {
-        self.layout.run(Contains { table: &self.table, digest })
+        self.layout.run(Contains { table: &self.table, digest, place: self.place(digest) })
+    }
+
+    /// `contains`, in a table whose alternates are selected by whole fingerprints.
+    #[inline(always)]
+    pub(crate) fn contains_whole(&self, digest: Digest) -> bool {
+        let place = self.table.geometry().whole_place(digest);
+        self.layout.run(Contains { table: &self.table, digest, place })
     }
 
     #[inline]
@@ -79,7 +86,7 @@ impl Inner {
         self.layout.run(Clear(&self.table));
     }
 
-    /// Looks up to `BATCH` digests up.
+    /// Looks up to `BATCH` digests up, in a table as `contains_whole` asks for.
     #[inline]
     pub(crate) fn contains_batch(&self, digests: &[Digest], found: &mut [bool]) {
         self.layout.run(ContainsBatch { inner: self, digests, found });
@@ -131,6 +138,7 @@ impl<I: Iterator<Item = Digest>> Task for FillSegment<'_, I> {
 struct Contains<'a> {
     table: &'a Table,
     digest: Digest,
+    place: Place,
 }
 
 impl Task for Contains<'_> {
@@ -138,7 +146,7 @@ impl Task for Contains<'_> {
 
     #[inline(always)]
     fn run<C: Codec>(self, codec: C) -> bool {
-        self.table.contains(codec, self.digest)
+        self.table.contains(codec, self.digest, self.place)
     }
 }
 
@@ -225,11 +233,13 @@ impl Task for ContainsBatch<'_> {
     #[inline]
     fn run<C: Codec>(self, codec: C) {
         let table = &self.inner.table;
-        for digest in self.digests {
-            table.prefetch(codec, self.inner.place(*digest));
+        let mut places = [Place::default(); BATCH];
+        for (place, digest) in places.iter_mut().zip(self.digests) {
+            *place = table.geometry().whole_place(*digest);
+            table.prefetch(codec, *place);
         }
-        for (found, digest) in self.found.iter_mut().zip(self.digests) {
-            *found = table.contains(codec, *digest);
+        for ((found, digest), place) in self.found.iter_mut().zip(self.digests).zip(&places) {
+            *found = table.contains(codec, *digest, *place);
         }
     }
 }

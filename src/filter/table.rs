@@ -22,7 +22,7 @@ use crossbeam_utils::CachePadded;
 use super::codec::Codec;
 use super::geometry::{Geometry, Place};
 use super::words::{Shared, Words};
-use crate::engine::{Block, Meter, Version, begin, prefetch, unchanged};
+use crate::engine::{Block, Meter, Version, begin, prefetch, settled, unchanged};
 use crate::hash::Digest;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
 
@@ -97,6 +97,13 @@ impl Watch<'_> {
     #[inline(always)]
     fn is_odd(&self) -> bool {
         self.first.1.is_odd() || self.second.is_some_and(|(_, version)| version.is_odd())
+    }
+
+    /// [R4], on the common path: unchanged, and even.
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        settled(self.first.0, self.first.1)
+            && self.second.is_none_or(|(stripe, version)| settled(stripe, version))
     }
 
     /// [R4].
@@ -202,10 +209,10 @@ impl Table {
         self.writes.iter().map(|write| write.state.lock().displacements).sum()
     }
 
-    /// Whether a fingerprint is in one of its buckets. Takes no lock, writes nothing, waits for nobody.
+    /// Whether a digest's fingerprint is in one of its buckets. Takes no lock, writes nothing, waits for nobody. `place` is the
+    /// digest's.
     #[inline(always)]
-    pub(crate) fn contains<C: Codec>(&self, codec: C, digest: Digest) -> bool {
-        let place = self.geometry.place(digest);
+    pub(crate) fn contains<C: Codec>(&self, codec: C, digest: Digest, place: Place) -> bool {
         let segment = self.segment(place.segment);
         let watch = segment.watch::<C>(place);
         step();
@@ -213,7 +220,7 @@ impl Table {
         if codec.either_has(first, second, place.fingerprint) {
             return true;
         }
-        if !watch.is_odd() && watch.is_unchanged() {
+        if watch.is_settled() {
             return false;
         }
         self.contains_carefully(codec, digest)

@@ -46,6 +46,9 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         if expected != found {
             return Err(BytesError::Length { expected, found }.into());
         }
+        if header.shape.geometry.alternate_bits != header.shape.geometry.fingerprint_bits {
+            return Err(BytesError::Layout.into());
+        }
         let hasher = header.hasher()?;
         let segments = &bytes[HEADER_LEN..];
         let mut len = 0;
