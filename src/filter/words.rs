@@ -50,29 +50,33 @@ impl Shared {
     }
 
     /// Writes the low `bits` bits of `value` at `bit`, a word at a time. The lock's holder only [I5].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn store(self, bit: u64, bits: u32, value: u128) {
-        let (mut index, mut shift) = ((bit >> 6) as usize, (bit & 63) as u32);
-        let (mut value, mut left) = (value, bits);
-        loop {
-            let part = left.min(64 - shift);
-            let mask = (u64::MAX >> (64 - part)) << shift;
-            let word = self.at(index);
-            // Relaxed: only the lock's holder stores.
-            let old = word.load(Ordering::Relaxed);
-            let new = old & !mask | ((value as u64) << shift) & mask;
-            if new != old {
-                // Release: pairs with the Acquire of `word`. Who sees a source cleared sees the target filled [I3], and
-                // the same word may say both that a lane was filled and that another one was cleared before.
-                word.store(new, Ordering::Release);
-                step();
-            }
-            left -= part;
-            if left == 0 {
-                return;
-            }
-            value >>= part;
-            (index, shift) = (index + 1, 0);
+        let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+        if shift + bits <= 64 {
+            return self.store_in(index, shift, bits, value as u64);
+        }
+        let first = 64 - shift;
+        self.store_in(index, shift, first, value as u64);
+        self.store_in(index + 1, 0, (bits - first).min(64), (value >> first) as u64);
+        if bits - first > 64 {
+            self.store_in(index + 2, 0, bits - first - 64, (value >> first >> 64) as u64);
+        }
+    }
+
+    /// Writes the low `bits` bits of `value`, 1 to 64, into a word.
+    #[inline(always)]
+    fn store_in(self, index: usize, shift: u32, bits: u32, value: u64) {
+        let mask = (u64::MAX >> (64 - bits)) << shift;
+        let word = self.at(index);
+        // Relaxed: only the lock's holder stores.
+        let old = word.load(Ordering::Relaxed);
+        let new = old & !mask | (value << shift) & mask;
+        if new != old {
+            // Release: pairs with the Acquire of `word`. Who sees a source cleared sees the target filled [I3], and the
+            // same word may say both that a lane was filled and that another one was cleared before.
+            word.store(new, Ordering::Release);
+            step();
         }
     }
 
