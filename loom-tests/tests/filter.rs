@@ -10,14 +10,14 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use loom_tests::model_with_preemptions;
 
-/// Buckets of the filters below, of which the models use 0 to 3. Of two that make a pair, one is odd.
+/// Buckets of the filters below, of which the models use 0, 2, 3 and 5. Of two that make a pair, one is odd.
 const BUCKETS: u32 = 8;
 
 /// Fingerprint bits, and whether buckets are semi-sorted.
 type Layout = (u32, bool);
 
-/// 32 bits a bucket, two in a word.
-const ONE_WORD: Layout = (8, false);
+/// 64 bits a bucket: buckets 0 and 5 are in different words, here and below.
+const ONE_WORD: Layout = (16, false);
 /// 48 bits: one bucket in three is in two words.
 const TWO_WORDS: Layout = (12, false);
 /// 48 bits in which every change changes all.
@@ -74,15 +74,15 @@ struct Scene {
 
 impl Scene {
     fn new(filter: &CuckooFilter, layout: Layout, forward: bool) -> Self {
-        // The victim goes from 0 to 1, its first or its second bucket. All else in 0 and 3 goes to and fro between full ones.
-        let pair = if forward { (0, 1) } else { (1, 0) };
+        // The victim goes from 0 to 5, its first or its second bucket. All else in 0 and 3 goes to and fro between full ones.
+        let pair = if forward { (0, 5) } else { (5, 0) };
         let victim = hashes(1, 0, pair, layout, &[])[0];
         let fingerprint = filter_place(victim, BUCKETS, layout.0).2;
         let absent = hashes(1, 1 << 20, pair, layout, &[fingerprint])[0];
         if forward {
             filter.insert_hash(victim).unwrap();
         } else {
-            let fillers = hashes(4, 1 << 21, (1, 2), layout, &[fingerprint]);
+            let fillers = hashes(4, 1 << 21, (5, 2), layout, &[fingerprint]);
             fillers.iter().for_each(|hash| filter.insert_hash(*hash).unwrap());
             filter.insert_hash(victim).unwrap();
             fillers.iter().for_each(|hash| assert!(filter.remove_hash(*hash)));
@@ -135,9 +135,13 @@ fn reader_never_misses_a_displaced_key_in_a_bucket_that_tears() {
 #[test]
 fn reader_never_misses_a_neighbour_in_a_bucket_that_tears() {
     let (bytes, (held, other)) = prepared(TEARING, |filter| {
-        let held = hashes(2, 0, (1, 0), TEARING, &[]);
-        held.iter().for_each(|hash| filter.insert_hash(*hash).unwrap());
-        (held[0], hashes(1, 1 << 20, (1, 2), TEARING, &[])[0])
+        // The newcomer's nibble comes first: all others move up.
+        let low = |hash: &&u64, nibble| filter_place(**hash, BUCKETS, TEARING.0).2 & 15 == nibble;
+        let (held, others) =
+            (hashes(200, 0, (5, 0), TEARING, &[]), hashes(200, 1 << 20, (5, 2), TEARING, &[]));
+        let held = *held.iter().find(|hash| low(hash, 15)).unwrap();
+        filter.insert_hash(held).unwrap();
+        (held, *others.iter().find(|hash| low(hash, 1)).unwrap())
     });
     model_with_preemptions(2, move || {
         let filter = load(&bytes);
@@ -154,13 +158,13 @@ fn reader_never_misses_a_neighbour_in_a_bucket_that_tears() {
 /// goes from the other, where the first key's fingerprint was.
 fn twin_is_never_missed(layout: Layout, preemptions: usize) {
     let (bytes, (key, twin)) = prepared(layout, move |filter| {
-        let key = hashes(1, 0, (1, 0), layout, &[])[0];
+        let key = hashes(1, 0, (5, 0), layout, &[])[0];
         let fingerprint = filter_place(key, BUCKETS, layout.0).2;
-        let equal = |hash: &u64| filter_place(*hash, BUCKETS, layout.0) == (0, 1, fingerprint);
+        let equal = |hash: &u64| filter_place(*hash, BUCKETS, layout.0) == (0, 5, fingerprint);
         let twin = (0..).map(|i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).find(equal).unwrap();
-        // The key goes to 0, for 1 is full; then 0 is full, and 1 is not.
+        // The key goes to 0, for 5 is full; then 0 is full, and 5 is not.
         let zero = hashes(3, 1 << 20, (0, 3), layout, &[fingerprint]);
-        let one = hashes(4, 1 << 21, (1, 2), layout, &[fingerprint]);
+        let one = hashes(4, 1 << 21, (5, 2), layout, &[fingerprint]);
         zero.iter().chain(&one).for_each(|hash| filter.insert_hash(*hash).unwrap());
         filter.insert_hash(key).unwrap();
         assert!(filter.remove_hash(one[0]));
