@@ -135,13 +135,13 @@ fn reader_never_misses_a_displaced_key_in_a_bucket_that_tears() {
 #[test]
 fn reader_never_misses_a_neighbour_in_a_bucket_that_tears() {
     let (bytes, (held, other)) = prepared(TEARING, |filter| {
-        // The newcomer's nibble comes first: all others move up.
+        // The newcomer's nibble comes last: the others move down.
         let low = |hash: &&u64, nibble| filter_place(**hash, BUCKETS, TEARING.0).2 & 15 == nibble;
         let (held, others) =
             (hashes(200, 0, (5, 0), TEARING, &[]), hashes(200, 1 << 20, (5, 2), TEARING, &[]));
-        let held = *held.iter().find(|hash| low(hash, 15)).unwrap();
+        let held = *held.iter().find(|hash| low(hash, 1)).unwrap();
         filter.insert_hash(held).unwrap();
-        (held, *others.iter().find(|hash| low(hash, 1)).unwrap())
+        (held, *others.iter().find(|hash| low(hash, 15)).unwrap())
     });
     model_with_preemptions(2, move || {
         let filter = load(&bytes);
