@@ -16,9 +16,16 @@ impl Digest {
     /// leave bits unmixed, even the identity on integers, fill the table evenly.
     #[inline]
     pub(crate) fn new(hash: u64) -> Self {
+        // Part of the format of filters that are kept as bytes: `version_1_is_what_it_was` tests it.
         // The constant is pi's fraction made odd: any odd, irregular 64-bit number will do.
         let wide = u128::from(hash) * 0x243F_6A88_85A3_08D3_u128;
         Digest((wide as u64) ^ ((wide >> 64) as u64))
+    }
+
+    /// All of it.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
     }
 
     /// The half that selects the segment; segments cover ranges of it.
@@ -55,9 +62,15 @@ pub(crate) fn scale(fraction: u32, n: u32) -> u32 {
 #[inline]
 pub(crate) fn alternate(bucket: u32, tag: u8, buckets: u32) -> u32 {
     // Spread the tags over the whole 32-bit range (Knuth's multiplicative constant).
-    let sum = scale(u32::from(tag).wrapping_mul(0x9E37_79B1), buckets);
-    let (other, below_zero) = sum.overflowing_sub(bucket);
-    if below_zero { other.wrapping_add(buckets) } else { other }
+    mirror(bucket, scale(u32::from(tag).wrapping_mul(0x9E37_79B1), buckets), buckets)
+}
+
+/// The bucket that makes `sum` with `bucket`, modulo the number of buckets: its own inverse [I2]. All are below 2^31.
+#[inline]
+pub(crate) fn mirror(bucket: u32, sum: u32, buckets: u32) -> u32 {
+    // Without a condition, which the compiler may make a branch: taken or not at random.
+    let other = (sum as i32).wrapping_sub(bucket as i32);
+    other.wrapping_add(other >> 31 & buckets as i32) as u32
 }
 
 /// A key's two buckets and tag in a table of a given size.

@@ -2,8 +2,9 @@
 //!
 //! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
 //! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.
+//! * [`CuckooFilter`], [`ScalableCuckooFilter`]: sets of fingerprints; "surely absent" or "probably present".
 //!
-//! Both are MemC3 tables (Fan, Andersen and Kaminsky, NSDI 2013): 4-way set-associative cuckoo hashing with 1-byte
+//! All are MemC3 tables (Fan, Andersen and Kaminsky, NSDI 2013): 4-way set-associative cuckoo hashing with 1-byte
 //! tags and striped version counters, to which koel adds segments with a writer lock each, growth, safe reclamation,
 //! and readers that no suspended writer can stop.
 //!
@@ -31,8 +32,8 @@
 //!
 //! # Features
 //!
-//! * `serde`: `Serialize` and `Deserialize` for both maps.
-//! * `rayon`: `par_iter`, `FromParallelIterator`, `ParallelExtend`.
+//! * `serde`: `Serialize` and `Deserialize` for maps and filters.
+//! * `rayon`: `par_iter`, `FromParallelIterator`, `ParallelExtend`; filters built on all threads.
 //!
 //! # Design
 //!
@@ -40,14 +41,21 @@
 //! operation with its partner, and the models that check them.
 
 mod engine;
+mod filter;
+mod full;
 mod hash;
 mod map;
 mod reclaim;
 mod sync;
 
 pub use engine::{CapacityError, Stats};
+pub use filter::{
+    BytesError, ChunkLoader, Chunks, CuckooFilter, FilterBuilder, FilterError, FilterHasher, FilterInfo,
+    FilterView, ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo, Xxh3, Xxh3Hasher,
+};
+pub use full::Full;
 pub use map::{
-    Builder, Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
+    Builder, Compute, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
     InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, Occupied, Operation, Pinned, PinnedOwned,
     Values,
 };
@@ -68,6 +76,11 @@ pub mod model {
     pub fn place(hash: u64, buckets: u32) -> (u32, u32, u8) {
         let place = crate::hash::Place::new(crate::hash::Digest::new(hash), buckets);
         (place.first, place.second, place.tag)
+    }
+
+    /// First bucket, second bucket and fingerprint of a hash in a filter of one segment of `buckets`.
+    pub fn filter_place(hash: u64, buckets: u32, fingerprint_bits: u32) -> (u32, u32, u32) {
+        crate::filter::model_place(hash, buckets, fingerprint_bits)
     }
 
     /// The half of a hash that selects the segment.

@@ -10,11 +10,53 @@ use super::buckets::{Buckets, SLOTS, free_lane, tag_at};
 use super::payload::Payload;
 use crate::hash::{Place, alternate};
 
+/// A table of buckets, as the search sees it. The maps' [`Buckets`] and the filters' tables are such.
+pub(crate) trait Tags {
+    /// The tags of a bucket.
+    type Bucket: Copy;
+
+    /// Slots in a bucket.
+    fn slots(&self) -> u32;
+
+    /// The tags of a bucket.
+    fn load(&self, bucket: u32) -> Self::Bucket;
+
+    /// The first empty lane.
+    fn free_lane(&self, tags: Self::Bucket) -> Option<u32>;
+
+    /// The other bucket of the item at `lane` of `bucket`, whose tags are `tags`.
+    fn alternate(&self, bucket: u32, tags: Self::Bucket, lane: u32) -> u32;
+}
+
+impl<P: Payload> Tags for Buckets<P> {
+    type Bucket = u32;
+
+    #[inline(always)]
+    fn slots(&self) -> u32 {
+        SLOTS
+    }
+
+    #[inline(always)]
+    fn load(&self, bucket: u32) -> u32 {
+        self.tags(bucket)
+    }
+
+    #[inline(always)]
+    fn free_lane(&self, tags: u32) -> Option<u32> {
+        free_lane(tags)
+    }
+
+    #[inline(always)]
+    fn alternate(&self, bucket: u32, tags: u32, lane: u32) -> u32 {
+        alternate(bucket, tag_at(tags, lane), self.len())
+    }
+}
+
 /// The longest path, in displacements: 2 * 4^5 buckets can be reached by it, enough for 95% load.
 pub(crate) const MAX_HOPS: usize = 5;
 
 /// Buckets that are expanded: the two roots and four children each, but for the last level: 2 * (4^5 - 1) / 3.
-const QUEUE: usize = 682;
+pub(crate) const QUEUE: usize = 682;
 const _: () = assert!(QUEUE == 2 * ((SLOTS as usize).pow(MAX_HOPS as u32) - 1) / 3);
 
 /// One displacement: the item at `bucket`, `lane` goes to the bucket of the next hop, or to the hole.
@@ -24,14 +66,14 @@ pub(crate) struct Hop {
     pub(crate) lane: u32,
 }
 
-/// A chain of displacements that ends in an empty slot.
+/// A chain of fewer than `N` displacements that ends in an empty slot.
 #[derive(Debug)]
-pub(crate) struct Path {
-    hops: [Hop; MAX_HOPS + 1],
+pub(crate) struct Path<const N: usize = { MAX_HOPS + 1 }> {
+    hops: [Hop; N],
     len: usize,
 }
 
-impl Path {
+impl<const N: usize> Path<N> {
     /// The slots to be moved, in order, and last the empty one.
     pub(crate) fn hops(&self) -> &[Hop] {
         &self.hops[..self.len]
@@ -53,31 +95,39 @@ struct Node {
 /// Finds a shortest path from either bucket of `place` to an empty slot; both are full. Looks at `budget` buckets
 /// at the most: `None` says that there is no such path, or that it is not worth its price.
 pub(crate) fn search<P: Payload>(buckets: &Buckets<P>, place: Place, budget: usize) -> Option<Path> {
+    search_table(buckets, [place.first, place.second], budget)
+}
+
+/// [`search`] in any table, for paths of fewer than `N` displacements.
+#[inline]
+pub(crate) fn search_table<T: Tags, const N: usize>(
+    table: &T,
+    roots: [u32; 2],
+    budget: usize,
+) -> Option<Path<N>> {
     // Left uninitialized: 5 KiB that a short search never touches.
-    // Two roots and at most four children each, down to depth MAX_HOPS - 1: it never fills beyond its length.
     let mut queue = [const { MaybeUninit::<Node>::uninit() }; QUEUE];
-    queue[0].write(Node { bucket: place.first, parent: 0, lane: 0, depth: 0 });
-    queue[1].write(Node { bucket: place.second, parent: 1, lane: 0, depth: 0 });
+    queue[0].write(Node { bucket: roots[0], parent: 0, lane: 0, depth: 0 });
+    queue[1].write(Node { bucket: roots[1], parent: 1, lane: 0, depth: 0 });
     let mut tail = 2;
     let mut head = 0;
     while head < tail.min(budget) {
         // SAFETY: head < tail, and all below tail were written.
         let node = unsafe { queue[head].assume_init() };
-        let tags = buckets.tags(node.bucket);
-        for lane in 0..SLOTS {
-            let child = alternate(node.bucket, tag_at(tags, lane), buckets.len());
+        let tags = table.load(node.bucket);
+        for lane in 0..table.slots() {
+            let child = table.alternate(node.bucket, tags, lane);
             if child == node.bucket {
                 continue;
             }
-            if let Some(hole) = free_lane(buckets.tags(child)) {
+            if let Some(hole) = table.free_lane(table.load(child)) {
                 let hole = Hop { bucket: child, lane: hole };
                 return Some(trace_back(&queue[..tail], head, Hop { bucket: node.bucket, lane }, hole));
             }
-            // A bucket that is reached by MAX_HOPS displacements was worth a look, but leads no further.
-            if usize::from(node.depth) + 1 < MAX_HOPS {
+            // A bucket that is reached by the last displacement was worth a look, but leads no further.
+            if usize::from(node.depth) + 2 < N && tail < QUEUE {
                 let (parent, lane, depth) = (head as u16, lane as u8, node.depth + 1);
                 queue[tail].write(Node { bucket: child, parent, lane, depth });
-                buckets.prefetch_tags(child);
                 tail += 1;
             }
         }
@@ -87,8 +137,8 @@ pub(crate) fn search<P: Payload>(buckets: &Buckets<P>, place: Place, budget: usi
 }
 
 /// Collects the way from a root to `queue[at]`, the last item to move, and the hole.
-fn trace_back(queue: &[MaybeUninit<Node>], mut at: usize, last: Hop, hole: Hop) -> Path {
-    let mut reversed = [hole; MAX_HOPS + 1];
+fn trace_back<const N: usize>(queue: &[MaybeUninit<Node>], mut at: usize, last: Hop, hole: Hop) -> Path<N> {
+    let mut reversed = [hole; N];
     reversed[1] = last;
     let mut len = 2;
     loop {

@@ -39,6 +39,15 @@ pub(crate) fn unchanged(stripe: &AtomicU64, version: Version) -> bool {
     stripe.load(Ordering::Relaxed) == version.0
 }
 
+/// [R4]: whether the version is still the one that was read before, and even. One comparison.
+#[inline(always)]
+pub(crate) fn settled(stripe: &AtomicU64, version: Version) -> bool {
+    // Acquire fence: as in `unchanged`.
+    fence(Ordering::Acquire);
+    // An odd version less one was current before it, and never will be again.
+    stripe.load(Ordering::Relaxed) == version.0 & !1
+}
+
 /// Makes readers of a stripe read again: an item has left a slot that others will reuse.
 ///
 /// A reader that matched the departed item's tag may still read the slot's words. Whatever has this tag in this

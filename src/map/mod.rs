@@ -29,10 +29,11 @@ mod serde;
 mod slab;
 mod table;
 
+pub(crate) use crate::full::Full;
 pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};
 pub use hash_map::HashMap;
 pub use inline_iter::{InlineDrain, InlineIter, InlineKeys, InlineValues};
 pub use inline_map::InlineMap;
 pub use iter::{Drain, IntoIter, Iter, Keys, Values};
-pub use outcome::{Compute, Full, Occupied, Operation};
+pub use outcome::{Compute, Occupied, Operation};
 pub use pinned::{Pinned, PinnedOwned};

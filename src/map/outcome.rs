@@ -3,33 +3,6 @@
 use core::error::Error;
 use core::fmt;
 
-/// A map of fixed capacity had no room for a new key: here are key and value back, and the map is as it was.
-///
-/// From `checked_insert`; see [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written
-/// to by several threads may say so a few entries early: what they insert and remove while the entries are counted may
-/// count twice.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Full<K, V> {
-    /// The key that was not inserted.
-    pub key: K,
-    /// The value that was not inserted.
-    pub value: V,
-}
-
-impl<K, V> fmt::Debug for Full<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Full").finish_non_exhaustive()
-    }
-}
-
-impl<K, V> fmt::Display for Full<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the map has a fixed capacity and is full; key and value are handed back")
-    }
-}
-
-impl<K, V> Error for Full<K, V> {}
-
 /// `try_insert` found the key: here is its value, and the one that was not inserted.
 ///
 /// `C` is `&V` for a [`HashMap`](crate::HashMap) and `V` for an [`InlineMap`](crate::InlineMap).

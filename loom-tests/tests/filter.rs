@@ -1,0 +1,241 @@
+//! The filter: look-ups against displacement, removal of a copy, and moves between tables, in buckets of one word, of two
+//! that share words with others, and semi-sorted ones that tear [R2]..[R4], [W5].
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use koel::model::filter_place;
+use koel::{CuckooFilter, FilterBuilder};
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use loom_tests::model_with_preemptions;
+
+/// Buckets of the filters below, of which the models use 0, 2, 3 and 5. Of two that make a pair, one is odd.
+const BUCKETS: u32 = 8;
+
+/// Fingerprint bits, and whether buckets are semi-sorted.
+type Layout = (u32, bool);
+
+/// 64 bits a bucket: buckets 0 and 5 are in different words, here and below.
+const ONE_WORD: Layout = (16, false);
+/// 48 bits: one bucket in three is in two words.
+const TWO_WORDS: Layout = (12, false);
+/// 48 bits in which every change changes all.
+const TEARING: Layout = (13, true);
+
+fn filter((bits, semi_sorted): Layout) -> CuckooFilter {
+    let builder: FilterBuilder = CuckooFilter::builder();
+    let builder = builder.capacity(9).fingerprint_bits(bits).bucket_slots(4).semi_sorted(semi_sorted).seed(1);
+    let filter = builder.build().unwrap();
+    assert_eq!(filter.capacity(), 4 * BUCKETS as usize, "{}", filter.info());
+    filter
+}
+
+/// The first `n` hashes from `from` on with these buckets, and fingerprints that differ from one another and from `not`.
+fn hashes(n: usize, from: u64, (first, second): (u32, u32), layout: Layout, not: &[u32]) -> Vec<u64> {
+    let mut seen = not.to_vec();
+    let fits = |&hash: &u64| {
+        let (a, b, fingerprint) = filter_place(hash, BUCKETS, layout.0);
+        let new = (a, b) == (first, second) && !seen.contains(&fingerprint);
+        if new {
+            seen.push(fingerprint);
+        }
+        new
+    };
+    (from..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).filter(fits).take(n).collect()
+}
+
+/// Bytes of the filter that `fill` fills: so that a model's every execution begins with a few stores.
+fn prepared<T: Send + 'static>(
+    layout: Layout,
+    fill: impl Fn(&CuckooFilter) -> T + Send + Sync + 'static,
+) -> (Vec<u8>, T) {
+    let made = Arc::new(std::sync::Mutex::new(None));
+    let inside = Arc::clone(&made);
+    loom::model(move || {
+        let filter = filter(layout);
+        let result = fill(&filter);
+        *inside.lock().unwrap() = Some((filter.to_bytes(), result));
+    });
+    made.lock().unwrap().take().unwrap()
+}
+
+fn load(bytes: &[u8]) -> Arc<CuckooFilter> {
+    Arc::new(CuckooFilter::from_bytes(bytes).unwrap())
+}
+
+/// Inserting `newcomer` moves `victim` from its bucket `from` to `to`.
+#[derive(Clone, Copy)]
+struct Scene {
+    victim: u64,
+    newcomer: u64,
+    absent: u64,
+}
+
+impl Scene {
+    fn new(filter: &CuckooFilter, layout: Layout, forward: bool) -> Self {
+        // The victim goes from 0 to 5, its first or its second bucket. All else in 0 and 3 goes to and fro between full ones.
+        let pair = if forward { (0, 5) } else { (5, 0) };
+        let victim = hashes(1, 0, pair, layout, &[])[0];
+        let fingerprint = filter_place(victim, BUCKETS, layout.0).2;
+        let absent = hashes(1, 1 << 20, pair, layout, &[fingerprint])[0];
+        if forward {
+            filter.insert_hash(victim).unwrap();
+        } else {
+            let fillers = hashes(4, 1 << 21, (5, 2), layout, &[fingerprint]);
+            fillers.iter().for_each(|hash| filter.insert_hash(*hash).unwrap());
+            filter.insert_hash(victim).unwrap();
+            fillers.iter().for_each(|hash| assert!(filter.remove_hash(*hash)));
+        }
+        // 0 and 3 are full, of fingerprints that belong to both, but for the victim.
+        let (a, b) = (hashes(3, 1 << 22, (0, 3), layout, &[]), hashes(4, 1 << 23, (3, 0), layout, &[]));
+        a.iter().chain(&b).for_each(|hash| filter.insert_hash(*hash).unwrap());
+        let newcomer = hashes(1, 1 << 24, (0, 3), layout, &[])[0];
+        Scene { victim, newcomer, absent }
+    }
+}
+
+fn displaced_key_is_never_missed(layout: Layout, forward: bool, preemptions: usize) {
+    let (bytes, scene) = prepared(layout, move |filter| Scene::new(filter, layout, forward));
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    // Buckets that tear take some fifty steps for a displacement: not all of their executions are tried.
+    builder.max_duration = Some(std::time::Duration::from_secs(20));
+    builder.check(move || {
+        let filter = load(&bytes);
+        let reader = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || assert!(filter.contains_hash(scene.victim)))
+        };
+        filter.insert_hash(scene.newcomer).unwrap();
+        assert_eq!(filter.info().displacements, 1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn reader_never_misses_a_displaced_key_in_one_word() {
+    displaced_key_is_never_missed(ONE_WORD, true, 2);
+    displaced_key_is_never_missed(ONE_WORD, false, 2);
+}
+
+#[test]
+fn reader_never_misses_a_displaced_key_in_two_words() {
+    displaced_key_is_never_missed(TWO_WORDS, true, 2);
+    displaced_key_is_never_missed(TWO_WORDS, false, 2);
+}
+
+#[test]
+fn reader_never_misses_a_displaced_key_in_a_bucket_that_tears() {
+    displaced_key_is_never_missed(TEARING, true, 1);
+    displaced_key_is_never_missed(TEARING, false, 1);
+}
+
+/// The victim itself does not move, but what is beside it does.
+#[test]
+fn reader_never_misses_a_neighbour_in_a_bucket_that_tears() {
+    let (bytes, (held, other)) = prepared(TEARING, |filter| {
+        // The newcomer's nibble comes last: the others move down.
+        let low = |hash: &&u64, nibble| filter_place(**hash, BUCKETS, TEARING.0).2 & 15 == nibble;
+        let (held, others) =
+            (hashes(200, 0, (5, 0), TEARING, &[]), hashes(200, 1 << 20, (5, 2), TEARING, &[]));
+        let held = *held.iter().find(|hash| low(hash, 1)).unwrap();
+        filter.insert_hash(held).unwrap();
+        (held, *others.iter().find(|hash| low(hash, 15)).unwrap())
+    });
+    model_with_preemptions(2, move || {
+        let filter = load(&bytes);
+        let reader = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || assert!(filter.contains_hash(held)))
+        };
+        filter.insert_hash(other).unwrap();
+        reader.join().unwrap();
+    });
+}
+
+/// A second key has the same fingerprint and pair, with first and second bucket exchanged: it comes to the one bucket, and
+/// goes from the other, where the first key's fingerprint was.
+fn twin_is_never_missed(layout: Layout, preemptions: usize) {
+    let (bytes, (key, twin)) = prepared(layout, move |filter| {
+        let key = hashes(1, 0, (5, 0), layout, &[])[0];
+        let fingerprint = filter_place(key, BUCKETS, layout.0).2;
+        let equal = |hash: &u64| filter_place(*hash, BUCKETS, layout.0) == (0, 5, fingerprint);
+        let twin = (0..).map(|i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).find(equal).unwrap();
+        // The key goes to 0, for 5 is full; then 0 is full, and 5 is not.
+        let zero = hashes(3, 1 << 20, (0, 3), layout, &[fingerprint]);
+        let one = hashes(4, 1 << 21, (5, 2), layout, &[fingerprint]);
+        zero.iter().chain(&one).for_each(|hash| filter.insert_hash(*hash).unwrap());
+        filter.insert_hash(key).unwrap();
+        assert!(filter.remove_hash(one[0]));
+        (key, twin)
+    });
+    model_with_preemptions(preemptions, move || {
+        let filter = load(&bytes);
+        let reader = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || assert!(filter.contains_hash(key)))
+        };
+        filter.insert_hash(twin).unwrap();
+        assert!(filter.remove_hash(twin));
+        assert_eq!(filter.count_hash(key), 1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn reader_never_misses_a_key_whose_twin_comes_and_goes() {
+    twin_is_never_missed(ONE_WORD, 2);
+    twin_is_never_missed(TWO_WORDS, 1);
+    twin_is_never_missed(TEARING, 1);
+}
+
+/// Runs an insert that displaces, stopped at its `seam`-th seam until the reader is done. Whether it has so many.
+fn read_against_stopped_insert(layout: Layout, forward: bool, seam: usize) -> bool {
+    let reached = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let outside = Arc::clone(&reached);
+    let (bytes, scene) = prepared(layout, move |filter| Scene::new(filter, layout, forward));
+    model_with_preemptions(1, move || {
+        let filter = load(&bytes);
+        let done = Arc::new(AtomicBool::new(false));
+        let writer = {
+            let (filter, done, reached) = (Arc::clone(&filter), Arc::clone(&done), Arc::clone(&reached));
+            thread::spawn(move || {
+                koel::model::stall::after(seam, move || {
+                    reached.store(true, std::sync::atomic::Ordering::Relaxed);
+                    while !done.load(Ordering::Acquire) {
+                        thread::yield_now();
+                    }
+                });
+                filter.insert_hash(scene.newcomer).unwrap();
+            })
+        };
+        assert!(filter.contains_hash(scene.victim));
+        assert!(!filter.contains_hash(scene.absent));
+        done.store(true, Ordering::Release);
+        writer.join().unwrap();
+    });
+    outside.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+fn reader_needs_no_end_of_a_displacement(layout: Layout) {
+    for forward in [true, false] {
+        let seams = (0..).take_while(|seam| read_against_stopped_insert(layout, forward, *seam)).count();
+        assert!(seams >= 4, "only {seams} seams: the insert was not stopped where it matters");
+    }
+}
+
+#[test]
+fn reader_needs_no_end_of_a_displacement_in_one_word() {
+    reader_needs_no_end_of_a_displacement(ONE_WORD);
+}
+
+#[test]
+fn reader_needs_no_end_of_a_displacement_in_two_words() {
+    reader_needs_no_end_of_a_displacement(TWO_WORDS);
+}
+
+#[test]
+fn reader_needs_no_end_of_a_displacement_in_a_bucket_that_tears() {
+    reader_needs_no_end_of_a_displacement(TEARING);
+}

@@ -1,0 +1,113 @@
+//! The options of a filter.
+
+use super::cuckoo::CuckooFilter;
+use super::error::FilterError;
+use super::hasher::Xxh3;
+use super::sizing::Options;
+
+/// The options of a [`CuckooFilter`], from [`CuckooFilter::builder`].
+///
+/// A capacity, and either a false-positive rate or a width of fingerprints. What is not said is chosen for the least
+/// memory.
+///
+/// ```
+/// use koel::CuckooFilter;
+///
+/// // A rate: the layout is chosen. `info()` says which.
+/// let filter = CuckooFilter::builder().capacity(1_000_000).false_positive_rate(0.001).build()?;
+/// let info = filter.info();
+/// assert!(info.false_positive_rate_when_full <= 0.001);
+/// assert!(info.semi_sorted && info.bucket_slots == 4);
+///
+/// // A layout.
+/// let filter = CuckooFilter::builder().capacity(1_000_000).fingerprint_bits(12).bucket_slots(4).build()?;
+/// assert_eq!(filter.info().fingerprint_bits, 12);
+///
+/// // What cannot be is an error that says what can be.
+/// let error = CuckooFilter::builder().capacity(1000).false_positive_rate(1.5).build().unwrap_err();
+/// assert!(error.to_string().contains("above 0 and below 1"));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct FilterBuilder<S = Xxh3> {
+    pub(super) options: Options,
+    pub(super) hasher: S,
+}
+
+impl Default for FilterBuilder {
+    fn default() -> Self {
+        FilterBuilder { options: Options::default(), hasher: Xxh3::default() }
+    }
+}
+
+impl FilterBuilder<Xxh3> {
+    /// The seed of the hash function; a different one each time, if it is not given.
+    ///
+    /// Filters can be united only if their seeds are equal.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.hasher = Xxh3::with_seed(seed);
+        self
+    }
+}
+
+impl<S> FilterBuilder<S> {
+    /// Room for `keys` different keys, whichever they are: 1 or more. There is no default.
+    ///
+    /// All fit (one random set of keys in a million may not). From 100,000 on, buckets of four take at most
+    /// 1 / 0.94 slots for a key; the number of slots is not rounded to a power of two. The fewer bits a fingerprint
+    /// has and the fewer slots a bucket, the more room is needed: with 8 bits and buckets of one, from some thousands of
+    /// keys on, there is no filter in which they fit for sure.
+    pub fn capacity(mut self, keys: usize) -> Self {
+        self.options.capacity = keys;
+        self
+    }
+
+    /// How often a look-up of an absent key may say that it is present, when there are as many keys as the capacity:
+    /// above 0 and below 1. 0.01 unless this or a width is given.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.options.rate = Some(rate);
+        self
+    }
+
+    /// Bits of a fingerprint: 2 to 32, in semi-sorted buckets 5 to 32. Without a rate, buckets of four that are not
+    /// semi-sorted are taken, unless something else is asked for.
+    pub fn fingerprint_bits(mut self, bits: u32) -> Self {
+        self.options.fingerprint_bits = Some(bits);
+        self
+    }
+
+    /// Slots in a bucket: 1, 2, 4 or 8.
+    pub fn bucket_slots(mut self, slots: u32) -> Self {
+        self.options.bucket_slots = Some(slots);
+        self
+    }
+
+    /// Whether buckets of four are semi-sorted, which saves one bit for each fingerprint and makes look-ups slower.
+    pub fn semi_sorted(mut self, yes: bool) -> Self {
+        self.options.semi_sorted = Some(yes);
+        self
+    }
+
+    /// The hash function.
+    pub fn hasher<S2>(self, hasher: S2) -> FilterBuilder<S2> {
+        FilterBuilder { options: self.options, hasher }
+    }
+
+    /// Whether to ask the system for huge pages: fewer TLB misses in filters of many megabytes. Off by default;
+    /// advice only, and only on Linux.
+    pub fn huge_pages(mut self, yes: bool) -> Self {
+        self.options.huge_pages = yes;
+        self
+    }
+
+    /// Builds the filter.
+    ///
+    /// # Errors
+    ///
+    /// If a value is out of its range, which the error names; if there is no such filter; if there is no memory for it.
+    pub fn build(self) -> Result<CuckooFilter<S>, FilterError> {
+        let shape = self.options.shape()?;
+        CuckooFilter::with_shape(shape, self.hasher, self.options.huge_pages)
+    }
+}

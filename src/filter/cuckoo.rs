@@ -1,0 +1,415 @@
+//! [`CuckooFilter`]: of fixed capacity.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash, Hasher};
+
+use super::builder::FilterBuilder;
+use super::error::FilterError;
+use super::hasher::Xxh3;
+use super::info::FilterInfo;
+use super::inner::{BATCH, Inner};
+use super::sizing::Shape;
+use crate::full::Full;
+use crate::hash::Digest;
+
+/// A set of fingerprints of keys: a look-up says "surely absent" or "probably present". Keys can be removed again.
+///
+/// Cuckoo filters (Fan, Andersen, Kaminsky and Mitzenmacher, CoNEXT 2014) take less memory than Bloom filters from
+/// a false-positive rate of about 3% downward, and look two cache lines up, hit or miss. This one is concurrent: every
+/// method takes `&self`; look-ups take no lock, write nothing and never wait, and a key that is present is never
+/// reported absent, also while others are inserted and the filter moves fingerprints about. Writers take the lock of
+/// one segment.
+///
+/// ```
+/// use koel::CuckooFilter;
+///
+/// let filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
+/// filter.insert("ada").unwrap();
+/// assert!(filter.contains("ada"));
+/// assert!(filter.remove("ada"));
+/// assert!(!filter.contains("ada"));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+///
+/// # Keys
+///
+/// A key is anything that is [`Hash`]; or bytes, by the `_bytes` forms; or a 64-bit hash, by the `_hash` forms. With the
+/// default [`Xxh3`], bytes have the same hash on every platform and in every version, for ever. So have `Hash` keys as
+/// far as their `Hash` makes the same writes: integers do; `str`, slices and derived types do as far as Rust keeps
+/// how it hashes them, which it does not promise. Filters that are kept for long, or sent, should be asked by bytes. The
+/// three forms of one key are different keys, unless you make them equal by [`CuckooFilter::hash`].
+///
+/// # Duplicates
+///
+/// A key that is inserted twice is there twice, and must be removed twice. Two buckets hold `2 * bucket_slots` copies; one
+/// more is [`Full`]. Where a key may come more than once and is never removed, take
+/// [`insert_unique`](CuckooFilter::insert_unique).
+///
+/// # Removing
+///
+/// Remove only what was inserted. A key that never was may have the fingerprint and the buckets of another key, and
+/// removing it would remove the other.
+///
+/// # When to pick something else
+///
+/// Keys that never change, all known beforehand: a xor or binary fuse filter is smaller. A rate above 3%, without removals:
+/// a Bloom filter. Unknown numbers of keys: [`ScalableCuckooFilter`](crate::ScalableCuckooFilter). Keys and answers that must
+/// be exact: [`HashMap`](crate::HashMap).
+pub struct CuckooFilter<S = Xxh3> {
+    pub(super) inner: Inner,
+    pub(super) hasher: S,
+}
+
+impl CuckooFilter {
+    /// A builder.
+    pub fn builder() -> FilterBuilder {
+        FilterBuilder::default()
+    }
+
+    /// A filter in which any `keys` different keys fit, at this false-positive rate.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterBuilder::build`].
+    pub fn new(keys: usize, false_positive_rate: f64) -> Result<Self, FilterError> {
+        Self::builder().capacity(keys).false_positive_rate(false_positive_rate).build()
+    }
+
+    /// A filter of these keys, made for their number at this false-positive rate.
+    ///
+    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur
+    /// more than once are inserted as often.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
+    /// assert!(filter.contains("ada") && filter.contains("grace"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FilterError::Rate`]; [`FilterError::Capacity`] for no keys; [`FilterError::Full`] if a key occurs too often.
+    pub fn from_keys<Q: Hash>(
+        keys: impl IntoIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).from_keys(keys)
+    }
+}
+
+impl<S> CuckooFilter<S> {
+    pub(super) fn with_shape(shape: Shape, hasher: S, huge_pages: bool) -> Result<Self, FilterError> {
+        Ok(CuckooFilter { inner: Inner::new(shape, huge_pages)?, hasher })
+    }
+
+    /// How many keys there are: inserted and not removed. Exact while nobody writes. Looks at every segment.
+    pub fn len(&self) -> usize {
+        self.inner.table.len()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many slots there are. [`FilterInfo::capacity_keys`] is the number of keys that fit for sure.
+    pub fn capacity(&self) -> usize {
+        self.inner.slots()
+    }
+
+    /// Keys by slots, 0 to 1.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.capacity() as f64
+    }
+
+    /// Bytes that the filter has from the allocator.
+    pub fn memory_usage(&self) -> usize {
+        self.inner.table.memory_usage()
+    }
+
+    /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1
+    /// (Fan et al., section 5.1).
+    pub fn false_positive_rate(&self) -> f64 {
+        self.inner.rate()
+    }
+
+    /// How often look-ups of random hashes did say so, of `probes`: 0 to 1. Changes nothing.
+    pub fn measure_false_positive_rate(&self, probes: usize) -> f64 {
+        // A sequence without repetition, mixed by SplitMix64's finalizer.
+        let probe = |i: usize| {
+            let mut z = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x6B6F_656C;
+            z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+            self.contains_hash(z ^ z >> 31)
+        };
+        let found = (0..probes).filter(|i| probe(*i)).count();
+        found as f64 / probes.max(1) as f64
+    }
+
+    /// What the filter is made of and how full it is. Locks each segment for a moment.
+    pub fn info(&self) -> FilterInfo {
+        let shape = self.inner.shape();
+        FilterInfo {
+            capacity_keys: shape.capacity,
+            slots: self.capacity(),
+            len: self.len(),
+            fingerprint_bits: shape.format.fingerprint_bits,
+            bucket_slots: shape.format.bucket_slots,
+            semi_sorted: shape.format.semi_sorted,
+            segments: shape.geometry.segments as usize,
+            segment_buckets: shape.geometry.buckets as usize,
+            memory_usage: self.memory_usage(),
+            false_positive_rate: self.false_positive_rate(),
+            false_positive_rate_when_full: shape.rate_when_full(),
+            displacements: self.inner.table.displacements(),
+        }
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Removes all keys, a segment at a time.
+    pub fn clear(&self) {
+        self.inner.clear();
+    }
+
+    /// [`CuckooFilter::insert`] of a key whose hash you have. All 64 bits should be well mixed.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::insert`].
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+        self.inner.insert(Digest::new(hash))
+    }
+
+    /// [`CuckooFilter::insert_unique`] of a key whose hash you have.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::insert`].
+    #[inline]
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+        self.inner.insert_unique(Digest::new(hash))
+    }
+
+    /// [`CuckooFilter::contains`] of a key whose hash you have.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.inner.contains_whole(Digest::new(hash))
+    }
+
+    /// [`CuckooFilter::remove`] of a key whose hash you have.
+    #[inline]
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        self.inner.remove(Digest::new(hash))
+    }
+
+    /// [`CuckooFilter::count`] of a key whose hash you have.
+    pub fn count_hash(&self, hash: u64) -> usize {
+        self.inner.count(Digest::new(hash))
+    }
+
+    /// [`CuckooFilter::contains_many`] of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[inline]
+    pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
+        for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+            self.inner.contains_batch(&digests(hashes, |hash| Digest::new(*hash))[..hashes.len()], found);
+        }
+    }
+
+    /// [`CuckooFilter::insert_many`] of keys whose hashes you have.
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many_hash(&self, hashes: &[u64]) -> usize {
+        self.insert_batches(hashes, |hash| Digest::new(*hash))
+    }
+
+    fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
+        let mut inserted = 0;
+        for items in items.chunks(BATCH) {
+            let done = self.inner.insert_batch(&digests(items, &digest)[..items.len()]);
+            inserted += done;
+            if done < items.len() {
+                break;
+            }
+        }
+        inserted
+    }
+}
+
+/// The digests of up to `BATCH` items.
+#[inline(always)]
+fn digests<T>(items: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {
+    let mut digests = [Digest::ZERO; BATCH];
+    for (to, item) in digests.iter_mut().zip(items) {
+        *to = digest(item);
+    }
+    digests
+}
+
+impl<S: BuildHasher> CuckooFilter<S> {
+    /// The hash of a key, for the `_hash` forms.
+    #[inline]
+    pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The hash of bytes, for the `_hash` forms: that of a single `write`.
+    #[inline]
+    pub fn hash_bytes(&self, key: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        hasher.finish()
+    }
+
+    /// Inserts a key; once more, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there is no way to make room for it, or if the key is there as often as its two buckets have slots.
+    /// Nothing was changed.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::builder().capacity(100).fingerprint_bits(16).build()?;
+    /// for copy in 1..=8 {
+    ///     filter.insert(&7).unwrap();
+    ///     assert_eq!(filter.count(&7), copy);
+    /// }
+    /// assert!(filter.insert(&7).is_err());
+    /// assert_eq!(filter.len(), 8);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[inline]
+    pub fn insert<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(), Full> {
+        self.insert_hash(self.hash(key))
+    }
+
+    /// Inserts a key unless it is there, or seems to be. Whether it was inserted.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::insert`].
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::new(100, 1e-6)?;
+    /// assert_eq!(filter.insert_unique("ada"), Ok(true));
+    /// assert_eq!(filter.insert_unique("ada"), Ok(false));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[inline]
+    pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {
+        self.insert_unique_hash(self.hash(key))
+    }
+
+    /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
+    #[inline]
+    pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
+        self.contains_hash(self.hash(key))
+    }
+
+    /// Removes one copy of a key. False: it was not there.
+    ///
+    /// Only for keys that were inserted: the fingerprint of another key may be the one that is removed, if both have the
+    /// same, and the other key is missed then unless this one was inserted.
+    #[inline]
+    pub fn remove<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
+        self.remove_hash(self.hash(key))
+    }
+
+    /// How often a key was inserted and not removed. Too many, if other keys have its fingerprint and buckets; a copy
+    /// that is just being moved may count twice. Never waits.
+    pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
+        self.count_hash(self.hash(key))
+    }
+
+    /// Inserts the bytes of a key. See [the type](CuckooFilter#keys).
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::insert`].
+    #[inline]
+    pub fn insert_bytes(&self, key: &[u8]) -> Result<(), Full> {
+        self.insert_hash(self.hash_bytes(key))
+    }
+
+    /// Whether the bytes of a key are there.
+    #[inline]
+    pub fn contains_bytes(&self, key: &[u8]) -> bool {
+        self.contains_hash(self.hash_bytes(key))
+    }
+
+    /// Removes one copy of the bytes of a key.
+    #[inline]
+    pub fn remove_bytes(&self, key: &[u8]) -> bool {
+        self.remove_hash(self.hash_bytes(key))
+    }
+
+    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys([1, 2], 1e-6)?;
+    /// let mut found = [false; 3];
+    /// filter.contains_many(&[1, 2, 3], &mut found);
+    /// assert_eq!(found, [true, true, false]);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[inline]
+    pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
+        for (keys, found) in keys.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+            let digests = digests(keys, |key| Digest::new(self.hash(key)));
+            self.inner.contains_batch(&digests[..keys.len()], found);
+        }
+    }
+
+    /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
+    /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
+        self.insert_batches(keys, |key| Digest::new(self.hash(key)))
+    }
+}
+
+impl<S: BuildHasher> FilterBuilder<S> {
+    /// Builds a filter of these keys; see [`CuckooFilter::from_keys`]. Its capacity is their number, or more if it
+    /// was asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterBuilder::build`]; and [`FilterError::Full`] if a key occurs more often than two buckets have slots.
+    pub fn from_keys<Q: Hash>(
+        mut self,
+        keys: impl IntoIterator<Item = Q>,
+    ) -> Result<CuckooFilter<S>, FilterError> {
+        let hashes: Vec<u64> = keys.into_iter().map(|key| self.hasher.hash_one(&key)).collect();
+        self.options.capacity = self.options.capacity.max(hashes.len());
+        let mut filter = self.build()?;
+        let inserted = filter.inner.fill(hashes.iter().map(|hash| Digest::new(*hash)));
+        if inserted < hashes.len() {
+            return Err(FilterError::Full { inserted });
+        }
+        Ok(filter)
+    }
+}
+
+impl<S> fmt::Debug for CuckooFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shape = self.inner.shape();
+        f.debug_struct("CuckooFilter")
+            .field("format", &shape.format)
+            .field("geometry", &shape.geometry)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,182 @@
+//! What can be wrong with a request for a filter, or with the bytes of one.
+
+use core::error::Error;
+use core::fmt;
+
+/// Why there is no such filter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// The false-positive rate must be above 0 and below 1.
+    Rate {
+        /// What was asked for.
+        requested: f64,
+    },
+    /// Capacity and rate are in their ranges, but no layout gives that rate: not even fingerprints of 32 bits.
+    RateTooLow {
+        /// What was asked for.
+        requested: f64,
+        /// What can be had.
+        limit: f64,
+    },
+    /// The capacity must be 1 at the least, and there is a most: the fewer bits a fingerprint has and the fewer slots
+    /// a bucket, the fewer keys fit for sure.
+    Capacity {
+        /// What was asked for, in keys.
+        requested: usize,
+        /// The most that can be asked for in this layout, in keys.
+        limit: usize,
+    },
+    /// Fingerprints have 2 to 32 bits, in semi-sorted buckets 5 to 32.
+    FingerprintBits {
+        /// What was asked for.
+        requested: u32,
+        /// The fewest that will do.
+        least: u32,
+    },
+    /// Buckets have 1, 2, 4 or 8 slots, semi-sorted ones 4.
+    BucketSlots {
+        /// What was asked for.
+        requested: u32,
+        /// Semi-sorted buckets were asked for as well.
+        semi_sorted: bool,
+    },
+    /// The allocator has no memory for it.
+    OutOfMemory {
+        /// What was asked for.
+        bytes: usize,
+    },
+    /// There was no room for all keys: some occur more often than two buckets have slots.
+    Full {
+        /// How many keys, from the first, had room.
+        inserted: usize,
+    },
+    /// Two filters differ in size, layout or hash function.
+    Mismatch,
+    /// The bytes are not a filter's; says what is wrong.
+    Bytes(BytesError),
+    /// Reading or writing failed.
+    Io(std::io::Error),
+}
+
+/// What is wrong with bytes that should be a filter's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BytesError {
+    /// They end early, or go on after the end.
+    Length {
+        /// How many there should be, as far as is known.
+        expected: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// They do not begin as a filter does.
+    Magic,
+    /// A version that this library does not know.
+    Version(u32),
+    /// The header's checksum is wrong.
+    Header,
+    /// The header's checksum is right, but it describes no filter of this library.
+    Layout,
+    /// The filter was made with another hash function, or with another seed of it.
+    Hasher,
+    /// The checksum of a segment is wrong.
+    Checksum {
+        /// Which segment.
+        segment: u32,
+    },
+    /// The checksum of a segment is right, but its content is none.
+    Content {
+        /// Which segment.
+        segment: u32,
+    },
+    /// Chunks are missing.
+    Incomplete {
+        /// The chunk that comes next.
+        next: u32,
+    },
+}
+
+impl From<BytesError> for FilterError {
+    fn from(error: BytesError) -> Self {
+        FilterError::Bytes(error)
+    }
+}
+
+impl From<std::io::Error> for FilterError {
+    fn from(error: std::io::Error) -> Self {
+        FilterError::Io(error)
+    }
+}
+
+impl fmt::Display for BytesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BytesError::Length { expected, found } => {
+                write!(f, "{found} bytes where {expected} are expected")
+            }
+            BytesError::Magic => f.write_str("not a koel filter"),
+            BytesError::Version(version) => write!(f, "version {version} of the format; 1 is known"),
+            BytesError::Header => f.write_str("a damaged header"),
+            BytesError::Layout => f.write_str("a header that describes no filter"),
+            BytesError::Hasher => f.write_str("made with another hash function or another seed"),
+            BytesError::Checksum { segment } => write!(f, "segment {segment} is damaged"),
+            BytesError::Content { segment } => {
+                write!(f, "the content of segment {segment} contradicts itself")
+            }
+            BytesError::Incomplete { next } => write!(f, "chunks are missing, from number {next} on"),
+        }
+    }
+}
+
+impl Error for BytesError {}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterError::Rate { requested } => {
+                write!(
+                    f,
+                    "a false-positive rate of {requested} was asked for; above 0 and below 1 is possible"
+                )
+            }
+            FilterError::RateTooLow { requested, limit } => {
+                write!(
+                    f,
+                    "a false-positive rate of {requested:e} was asked for; {limit:e} and more is possible"
+                )
+            }
+            FilterError::Capacity { requested, limit } => {
+                write!(f, "a capacity of {requested} keys was asked for; 1 to {limit} are possible")
+            }
+            FilterError::FingerprintBits { requested, least } => {
+                write!(f, "fingerprints of {requested} bits were asked for; {least} to 32 are possible")
+            }
+            FilterError::BucketSlots { requested, semi_sorted: false } => {
+                write!(f, "buckets of {requested} slots were asked for; 1, 2, 4 or 8 are possible")
+            }
+            FilterError::BucketSlots { requested, semi_sorted: true } => {
+                write!(f, "semi-sorted buckets of {requested} slots were asked for; only 4 are possible")
+            }
+            FilterError::OutOfMemory { bytes } => write!(f, "no memory for a filter of {bytes} bytes"),
+            FilterError::Full { inserted } => {
+                write!(f, "no room after {inserted} keys: some occur more often than two buckets have slots")
+            }
+            FilterError::Mismatch => f.write_str(
+                "the filters differ in size, layout, hash function or seed: only equal ones can be united",
+            ),
+            FilterError::Bytes(error) => write!(f, "not the bytes of a filter: {error}"),
+            FilterError::Io(error) => write!(f, "reading or writing a filter: {error}"),
+        }
+    }
+}
+
+impl Error for FilterError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            FilterError::Io(error) => Some(error),
+            FilterError::Bytes(error) => Some(error),
+            _ => None,
+        }
+    }
+}

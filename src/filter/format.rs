@@ -1,0 +1,255 @@
+//! The bytes of a filter, version 1. All numbers are little-endian.
+//!
+//! | offset | bytes | what |
+//! | --- | --- | --- |
+//! | 0 | 8 | `koelcf` and CR LF: damaged by transfers that change text |
+//! | 8 | 4 | version: 1 |
+//! | 12 | 1 | bits of a fingerprint, 2..=32 |
+//! | 13 | 1 | slots in a bucket: 1, 2, 4, 8 |
+//! | 14 | 1 | 1 if semi-sorted, else 0 |
+//! | 15 | 1 | upper bits of a fingerprint that select the alternate |
+//! | 16 | 4 | segments, 1..=2^16 |
+//! | 20 | 4 | buckets in a segment: even, 2..=2^16 |
+//! | 24 | 4 | hash id: [`FilterHasher::ID`] |
+//! | 28 | 4 | 0 |
+//! | 32 | 8 | seed |
+//! | 40 | 8 | hash of the bytes `koel` |
+//! | 48 | 8 | capacity, in keys |
+//! | 56 | 8 | XXH3-64 of bytes 0..56 |
+//!
+//! Then the segments, `16 + 8 * words` bytes each, where `words = ceil(buckets * bits of a bucket / 64)`:
+//!
+//! | offset | bytes | what |
+//! | --- | --- | --- |
+//! | 0 | 8 | fingerprints in the segment |
+//! | 8 | 8 * words | its words; bucket `i` begins at bit `i * bits of a bucket`; what is left of the last word is 0 |
+//! | 8 + 8 * words | 8 | XXH3-64 of all before, seeded with the header's checksum plus the segment's number |
+//!
+//! A segment is written under its lock, one after the other. So a filter can be dumped while it is written to: each key
+//! that nobody touches meanwhile is in the dump if and only if it is in the filter.
+
+use core::hash::{BuildHasher, Hasher};
+
+use twox_hash::XxHash3_64;
+
+use super::codec::Codec;
+use super::error::BytesError;
+use super::geometry::{Geometry, MAX_BUCKETS, MAX_SEGMENTS};
+use super::hasher::FilterHasher;
+use super::layout::{Format, Layout, Task};
+use super::sizing::Shape;
+use super::table::Table;
+use super::words::{Bytes, Words};
+
+const MAGIC: [u8; 8] = *b"koelcf\r\n";
+const VERSION: u32 = 1;
+/// Bytes of a header.
+pub(crate) const HEADER_LEN: usize = 64;
+/// Bytes of a segment beside its words.
+const FRAME: usize = 16;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) shape: Shape,
+    hash_id: u32,
+    seed: u64,
+    hash_check: u64,
+    /// Of the header's bytes.
+    checksum: u64,
+}
+
+/// The hash of some bytes, by which a hash function is known again.
+fn hash_check<S: BuildHasher>(hasher: &S) -> u64 {
+    let mut state = hasher.build_hasher();
+    state.write(b"koel");
+    state.finish()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("within a header"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("within a header or a segment"))
+}
+
+impl Header {
+    /// The header of a filter, as bytes.
+    pub(crate) fn bytes<S: FilterHasher>(shape: Shape, hasher: &S) -> [u8; HEADER_LEN] {
+        let (format, geometry) = (shape.format, shape.geometry);
+        let mut bytes = [0; HEADER_LEN];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12] = format.fingerprint_bits as u8;
+        bytes[13] = format.bucket_slots as u8;
+        bytes[14] = u8::from(format.semi_sorted);
+        bytes[15] = geometry.alternate_bits as u8;
+        bytes[16..20].copy_from_slice(&geometry.segments.to_le_bytes());
+        bytes[20..24].copy_from_slice(&geometry.buckets.to_le_bytes());
+        bytes[24..28].copy_from_slice(&S::ID.to_le_bytes());
+        bytes[32..40].copy_from_slice(&hasher.seed().to_le_bytes());
+        bytes[40..48].copy_from_slice(&hash_check(hasher).to_le_bytes());
+        bytes[48..56].copy_from_slice(&(shape.capacity as u64).to_le_bytes());
+        let checksum = XxHash3_64::oneshot(&bytes[..56]);
+        bytes[56..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header. Everything it says is in its range.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BytesError> {
+        let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(BytesError::Length { expected: HEADER_LEN as u64, found: bytes.len() as u64 });
+        };
+        if bytes[..8] != MAGIC {
+            return Err(BytesError::Magic);
+        }
+        if u32_at(bytes, 8) != VERSION {
+            return Err(BytesError::Version(u32_at(bytes, 8)));
+        }
+        let checksum = u64_at(bytes, 56);
+        if XxHash3_64::oneshot(&bytes[..56]) != checksum {
+            return Err(BytesError::Header);
+        }
+        let format = Format {
+            fingerprint_bits: u32::from(bytes[12]),
+            bucket_slots: u32::from(bytes[13]),
+            semi_sorted: bytes[14] == 1,
+        };
+        let (segments, buckets, upper) = (u32_at(bytes, 16), u32_at(bytes, 20), u32::from(bytes[15]));
+        let valid = format.is_valid()
+            && bytes[14] <= 1
+            && (2..=format.fingerprint_bits).contains(&upper)
+            && (1..=MAX_SEGMENTS).contains(&segments)
+            && (2..=MAX_BUCKETS).contains(&buckets)
+            && buckets % 2 == 0
+            && u32_at(bytes, 28) == 0;
+        if !valid {
+            return Err(BytesError::Layout);
+        }
+        let geometry = Geometry::new(segments, buckets, format.fingerprint_bits, upper);
+        let capacity = usize::try_from(u64_at(bytes, 48)).map_err(|_| BytesError::Layout)?;
+        let shape = Shape { format, geometry, capacity };
+        if capacity == 0 || capacity as u64 > shape.slots() || usize::try_from(shape.slots()).is_err() {
+            return Err(BytesError::Layout);
+        }
+        let header = Header {
+            shape,
+            hash_id: u32_at(bytes, 24),
+            seed: u64_at(bytes, 32),
+            hash_check: u64_at(bytes, 40),
+            checksum,
+        };
+        Ok(header)
+    }
+
+    /// The hash function, if it is `S`.
+    pub(crate) fn hasher<S: FilterHasher>(&self) -> Result<S, BytesError> {
+        if self.hash_id != S::ID {
+            return Err(BytesError::Hasher);
+        }
+        let hasher = S::from_seed(self.seed);
+        if hash_check(&hasher) == self.hash_check { Ok(hasher) } else { Err(BytesError::Hasher) }
+    }
+
+    /// Segments.
+    pub(crate) fn segments(&self) -> u32 {
+        self.shape.geometry.segments
+    }
+
+    /// Bytes of a segment.
+    pub(crate) fn segment_len(&self) -> usize {
+        FRAME + 8 * Table::segment_words(self.shape.geometry, self.shape.format.bucket_bits())
+    }
+
+    /// Bytes of a filter.
+    pub(crate) fn filter_len(&self) -> u64 {
+        HEADER_LEN as u64 + u64::from(self.segments()) * self.segment_len() as u64
+    }
+
+    fn segment_checksum(&self, segment: u32, bytes: &[u8]) -> u64 {
+        XxHash3_64::oneshot_with_seed(self.checksum.wrapping_add(u64::from(segment)), bytes)
+    }
+
+    /// Appends a segment's bytes to `out`.
+    pub(crate) fn write_segment(
+        &self,
+        segment: u32,
+        len: u64,
+        words: impl Iterator<Item = u64>,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        out.reserve(self.segment_len());
+        out.extend_from_slice(&len.to_le_bytes());
+        words.for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+        let checksum = self.segment_checksum(segment, &out[start..]);
+        out.extend_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Checks all of a segment's bytes.
+    pub(crate) fn read_segment<'a>(
+        &self,
+        segment: u32,
+        bytes: &'a [u8],
+    ) -> Result<SegmentBytes<'a>, BytesError> {
+        let (expected, found) = (self.segment_len(), bytes.len());
+        if expected != found {
+            return Err(BytesError::Length { expected: expected as u64, found: found as u64 });
+        }
+        let (content, checksum) = bytes.split_at(found - 8);
+        if self.segment_checksum(segment, content) != u64_at(checksum, 0) {
+            return Err(BytesError::Checksum { segment });
+        }
+        let (len, words) = (u64_at(content, 0), Bytes(&content[8..]));
+        let layout = Layout::new(self.shape.format);
+        if layout.run(Occupied { words, buckets: self.shape.geometry.buckets }) != Some(len) {
+            return Err(BytesError::Content { segment });
+        }
+        Ok(SegmentBytes { len: len as usize, words })
+    }
+}
+
+/// A segment as bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentBytes<'a> {
+    /// Fingerprints.
+    pub(crate) len: usize,
+    pub(crate) words: Bytes<'a>,
+}
+
+impl<'a> SegmentBytes<'a> {
+    /// The segment in bytes that have been checked.
+    pub(crate) fn of_checked(bytes: &'a [u8]) -> Self {
+        SegmentBytes { len: u64_at(bytes, 0) as usize, words: Bytes(&bytes[8..bytes.len() - 8]) }
+    }
+
+    /// Its words.
+    pub(crate) fn all_words(self) -> impl Iterator<Item = u64> + 'a {
+        (0..self.words.0.len() / 8).map(move |index| self.words.word(index))
+    }
+}
+
+/// Counts the occupied slots of a segment; `None` if a bucket's bits mean nothing, or there is something beyond the last.
+struct Occupied<'a> {
+    words: Bytes<'a>,
+    buckets: u32,
+}
+
+impl Task for Occupied<'_> {
+    type Output = Option<u64>;
+
+    fn run<C: Codec>(self, codec: C) -> Option<u64> {
+        let mut occupied = 0;
+        for bucket in 0..self.buckets {
+            let bits = codec.load(self.words, bucket);
+            if !codec.is_valid(bits) {
+                return None;
+            }
+            occupied += u64::from(codec.slots() - codec.count(bits, 0));
+        }
+        let end = u64::from(self.buckets) * u64::from(codec.bucket_bits());
+        let rest = if end % 64 == 0 { 0 } else { self.words.word((end / 64) as usize) >> (end % 64) };
+        (rest == 0).then_some(occupied)
+    }
+}

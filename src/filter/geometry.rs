@@ -1,0 +1,217 @@
+//! Where a key belongs: segment, bucket, fingerprint, alternate bucket. Pure functions.
+//!
+//! Three parts of one 64-bit digest, which do not overlap as long as there are at most 2^16 segments of at most 2^16
+//! buckets:
+//!
+//! ```text
+//!  63            48 47            32 31                              0
+//! +----------------+----------------+---------------------------------+
+//! |    segment     |     bucket     |           fingerprint           |
+//! +----------------+----------------+---------------------------------+
+//! ```
+//!
+//! All three are taken from the top of their part, so that geometries nest: of two tables with equally many buckets in
+//! a segment, one of which has `2^k` times the segments and wider fingerprints, the segment and fingerprint in the
+//! smaller follow from those in the larger. A growing filter moves fingerprints from table to table by it.
+
+use crate::hash::{Digest, mirror, scale};
+
+/// Most segments.
+pub(crate) const MAX_SEGMENTS: u32 = 1 << 16;
+/// Most buckets in a segment.
+pub(crate) const MAX_BUCKETS: u32 = 1 << 16;
+
+/// How the slots of a table are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// Segments, 1..=2^16.
+    pub(crate) segments: u32,
+    /// Buckets in each, 2..=2^16: even, so that no bucket is its own alternate.
+    pub(crate) buckets: u32,
+    /// Bits of a fingerprint, 2..=32.
+    pub(crate) fingerprint_bits: u32,
+    /// Upper bits of a fingerprint that select the alternate: all, unless the table is one of a growing filter.
+    pub(crate) alternate_bits: u32,
+    /// 2^`fingerprint_bits`, 2^`alternate_bits`: multiplying is cheaper than shifting by a number of bits that the
+    /// compiler does not know.
+    values: u64,
+    upper_values: u64,
+}
+
+/// A key's place in a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its segment.
+    pub(crate) segment: u32,
+    /// The bucket that its hash selects.
+    pub(crate) first: u32,
+    /// That bucket's alternate.
+    pub(crate) second: u32,
+    /// Not 0.
+    pub(crate) fingerprint: u32,
+}
+
+/// The upper bits of a fingerprint, 0 being made 1, as it is in the fingerprints of so many bits.
+#[inline(always)]
+pub(crate) fn upper_bits(fingerprint: u32, bits: u32, upper: u32) -> u32 {
+    not_zero(fingerprint >> (bits - upper))
+}
+
+/// The upper bits of a digest's last 32: as many as `values` is a power of two.
+#[inline(always)]
+fn upper_part(digest: Digest, values: u64) -> u32 {
+    (((digest.bits() & 0xFFFF_FFFF) * values) >> 32) as u32
+}
+
+/// 1 for 0. An addition: the compiler may make a branch of a maximum.
+#[inline(always)]
+fn not_zero(number: u32) -> u32 {
+    number + u32::from(number == 0)
+}
+
+impl Place {
+    /// What selects the stripe of the pair: the same for both of its buckets, and for most pairs of one bucket different.
+    #[inline(always)]
+    pub(crate) fn pair(&self) -> u32 {
+        pair(self.first, self.second)
+    }
+}
+
+/// [`Place::pair`] of two buckets. One is odd and the other even: the lowest bit says nothing.
+#[inline(always)]
+pub(crate) fn pair(one: u32, other: u32) -> u32 {
+    (one ^ other) >> 1
+}
+
+impl Geometry {
+    /// So many segments of so many buckets.
+    pub(crate) fn new(segments: u32, buckets: u32, fingerprint_bits: u32, alternate_bits: u32) -> Self {
+        assert!((1..=MAX_SEGMENTS).contains(&segments));
+        assert!((2..=MAX_BUCKETS).contains(&buckets) && buckets % 2 == 0);
+        assert!(2 <= alternate_bits && alternate_bits <= fingerprint_bits && fingerprint_bits <= 32);
+        Geometry {
+            segments,
+            buckets,
+            fingerprint_bits,
+            alternate_bits,
+            values: 1 << fingerprint_bits,
+            upper_values: 1 << alternate_bits,
+        }
+    }
+
+    /// The segment of a digest.
+    #[inline(always)]
+    pub(crate) fn segment(&self, digest: Digest) -> u32 {
+        scale((digest.bits() >> 32) as u32, self.segments)
+    }
+
+    /// The place of a digest.
+    #[inline(always)]
+    pub(crate) fn place(&self, digest: Digest) -> Place {
+        self.place_by(digest, not_zero(upper_part(digest, self.upper_values)))
+    }
+
+    /// The place of a digest in a table whose alternates are selected by whole fingerprints: a few instructions less.
+    #[inline(always)]
+    pub(crate) fn whole_place(&self, digest: Digest) -> Place {
+        debug_assert_eq!(self.alternate_bits, self.fingerprint_bits);
+        self.place_by(digest, not_zero(upper_part(digest, self.values)))
+    }
+
+    #[inline(always)]
+    fn place_by(&self, digest: Digest, upper: u32) -> Place {
+        let first = scale((digest.bits() >> 16) as u32, self.buckets);
+        Place {
+            segment: self.segment(digest),
+            first,
+            second: self.mirrored(first, upper),
+            fingerprint: not_zero(upper_part(digest, self.values)),
+        }
+    }
+
+    /// The other bucket of a fingerprint: its own inverse [I2].
+    #[inline(always)]
+    pub(crate) fn alternate(&self, bucket: u32, fingerprint: u32) -> u32 {
+        self.mirrored(bucket, upper_bits(fingerprint, self.fingerprint_bits, self.alternate_bits))
+    }
+
+    /// The two buckets make an odd sum, of an even number of buckets: they are never the same.
+    #[inline(always)]
+    fn mirrored(&self, bucket: u32, upper: u32) -> u32 {
+        // Mixed twice (Knuth's multiplicative constant, then one of MurmurHash3's): after one multiplication the sums
+        // are nearly in arithmetic progression, paths come back to where they began, and tables of 8-bit fingerprints
+        // fill to 95%, of 6-bit ones to 92%, instead of 97%.
+        let mixed = upper.wrapping_mul(0x9E37_79B1);
+        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
+        // Of an even number of buckets: the odd number is below it, too.
+        let sum = scale(mixed, self.buckets) | 1;
+        mirror(bucket, sum, self.buckets)
+    }
+
+    /// All buckets.
+    pub(crate) fn all_buckets(&self) -> u64 {
+        u64::from(self.segments) * u64::from(self.buckets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(segments: u32, buckets: u32, bits: u32) -> Geometry {
+        Geometry::new(segments, buckets, bits, bits)
+    }
+
+    #[test]
+    fn alternate_is_its_own_inverse_and_another_bucket() {
+        for buckets in [2, 4, 6, 100, 1000, 65_534, 65_536] {
+            for bits in [2, 3, 8, 13, 32] {
+                let geometry = geometry(1, buckets, bits);
+                for key in 0..2000 {
+                    let place = geometry.place(Digest::new(key));
+                    assert!(place.first < buckets && place.second < buckets && place.first != place.second);
+                    assert_eq!(geometry.alternate(place.second, place.fingerprint), place.first);
+                    assert!(place.fingerprint != 0 && u64::from(place.fingerprint) < 1 << bits);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_reach_beyond_two_to_the_32_slots() {
+        let geometry = geometry(MAX_SEGMENTS, MAX_BUCKETS, 32);
+        assert_eq!(geometry.all_buckets(), 1 << 32);
+        let mut quarters = [0; 4];
+        for key in 0..40_000 {
+            let place = geometry.place(Digest::new(key));
+            let bucket = u64::from(place.segment) * u64::from(geometry.buckets) + u64::from(place.first);
+            quarters[(bucket >> 30) as usize] += 1;
+        }
+        assert!(quarters.iter().all(|&n| (9_000..11_000).contains(&n)), "{quarters:?}");
+    }
+
+    #[test]
+    fn geometries_nest() {
+        let small = geometry(3, 1000, 9);
+        for doublings in 0..5 {
+            let large = Geometry::new(small.segments << doublings, 1000, 9 + 2 * doublings, 9);
+            for key in 0..5000 {
+                let (a, b) = (small.place(Digest::new(key)), large.place(Digest::new(key)));
+                assert_eq!(small.whole_place(Digest::new(key)), a);
+                assert_eq!((a.segment, a.first, a.second), (b.segment >> doublings, b.first, b.second));
+                assert_eq!(upper_bits(b.fingerprint, large.fingerprint_bits, 9), a.fingerprint);
+            }
+        }
+    }
+
+    #[test]
+    fn digests_fill_segments_and_buckets_evenly() {
+        let geometry = geometry(10, 100, 8);
+        let mut seen = vec![0; 1000];
+        for key in 0..1_000_000 {
+            let place = geometry.place(Digest::new(key));
+            seen[place.segment as usize * 100 + place.first as usize] += 1;
+        }
+        assert!(seen.iter().all(|&n| (800..1200).contains(&n)), "{seen:?}");
+    }
+}

@@ -1,0 +1,232 @@
+//! [`Xxh3`]: the default hash function of filters, the same on every platform and in every version.
+
+use core::hash::{BuildHasher, Hasher};
+
+use twox_hash::XxHash3_64;
+
+/// XXH3 with a 64-bit seed: the default hash function of filters.
+///
+/// One `write` of bytes gives what the reference implementation's `XXH3_64bits_withSeed` gives. The writes of a key
+/// that makes several are chained: each one's hash is the next one's seed. Integers are written as little-endian bytes,
+/// `usize` and `isize` as 64 bits.
+///
+/// ```
+/// use std::hash::{BuildHasher, Hasher};
+///
+/// let xxh3 = koel::Xxh3::with_seed(0);
+/// let mut hasher = xxh3.build_hasher();
+/// hasher.write(b"");
+/// assert_eq!(hasher.finish(), 0x2d06_8005_38d3_94c2);
+/// ```
+///
+/// The seed is no secret key: XXH3 is not made to withstand an attacker who can see answers. Give a filter a keyed
+/// [`BuildHasher`] of yours if its keys come from enemies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Xxh3 {
+    seed: u64,
+}
+
+impl Xxh3 {
+    /// With a seed.
+    #[must_use]
+    pub const fn with_seed(seed: u64) -> Self {
+        Xxh3 { seed }
+    }
+
+    /// The seed.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// A hash function whose filters can be kept as bytes: what the bytes say of it is enough to make it again.
+///
+/// ```
+/// # use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+/// use koel::FilterHasher;
+///
+/// #[derive(Clone, Default)]
+/// struct Sip(BuildHasherDefault<DefaultHasher>);
+///
+/// impl BuildHasher for Sip {
+///     type Hasher = DefaultHasher;
+///     fn build_hasher(&self) -> DefaultHasher {
+///         self.0.build_hasher()
+///     }
+/// }
+///
+/// impl FilterHasher for Sip {
+///     const ID: u32 = 0x0001_0001;
+///     fn seed(&self) -> u64 {
+///         0
+///     }
+///     fn from_seed(_: u64) -> Self {
+///         Sip::default()
+///     }
+/// }
+///
+/// let filter = koel::CuckooFilter::builder().capacity(100).hasher(Sip::default()).build()?;
+/// filter.insert("ada").unwrap();
+/// let copy = koel::CuckooFilter::<Sip>::from_bytes(&filter.to_bytes())?;
+/// assert!(copy.contains("ada"));
+/// // Not with another hash function.
+/// assert!(<koel::CuckooFilter>::from_bytes(&filter.to_bytes()).is_err());
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+pub trait FilterHasher: BuildHasher {
+    /// Names the hash function. Numbers below 0x1_0000 are for this library: 1 is [`Xxh3`].
+    const ID: u32;
+
+    /// The seed that it was made with; 0 if there is none.
+    fn seed(&self) -> u64;
+
+    /// The hash function with this seed.
+    fn from_seed(seed: u64) -> Self;
+}
+
+impl FilterHasher for Xxh3 {
+    const ID: u32 = 1;
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn from_seed(seed: u64) -> Self {
+        Xxh3 { seed }
+    }
+}
+
+impl Default for Xxh3 {
+    /// With a seed that is different each time.
+    fn default() -> Self {
+        Xxh3 { seed: std::hash::RandomState::new().build_hasher().finish() }
+    }
+}
+
+impl BuildHasher for Xxh3 {
+    type Hasher = Xxh3Hasher;
+
+    #[inline]
+    fn build_hasher(&self) -> Xxh3Hasher {
+        Xxh3Hasher { state: self.seed }
+    }
+}
+
+/// The [`Hasher`] of [`Xxh3`].
+#[derive(Clone, Debug)]
+pub struct Xxh3Hasher {
+    state: u64,
+}
+
+impl Xxh3Hasher {
+    /// `write`, for bytes that are not more than 240 and whose number the compiler knows: the whole function comes down
+    /// to a few instructions. The library's `oneshot_with_seed` hides its constants from the compiler, which spares code
+    /// where lengths are not known.
+    #[inline(always)]
+    fn write_short<const N: usize>(&mut self, bytes: &[u8; N]) {
+        const { assert!(N <= 240) };
+        // So few bytes are hashed with the seed alone, whatever the secret.
+        self.state = match XxHash3_64::oneshot_with_seed_and_secret(self.state, &[], bytes) {
+            Ok(hash) => hash,
+            Err(_) => XxHash3_64::oneshot_with_seed(self.state, bytes),
+        };
+    }
+}
+
+impl Hasher for Xxh3Hasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.state = XxHash3_64::oneshot_with_seed(self.state, bytes);
+    }
+
+    #[inline]
+    fn write_u8(&mut self, number: u8) {
+        self.write_short(&[number]);
+    }
+
+    #[inline]
+    fn write_u16(&mut self, number: u16) {
+        self.write_short(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.write_short(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.write_short(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_u128(&mut self, number: u128) {
+        self.write_short(&number.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    #[inline]
+    fn write_i8(&mut self, number: i8) {
+        self.write_u8(number as u8);
+    }
+
+    #[inline]
+    fn write_i16(&mut self, number: i16) {
+        self.write_u16(number as u16);
+    }
+
+    #[inline]
+    fn write_i32(&mut self, number: i32) {
+        self.write_u32(number as u32);
+    }
+
+    #[inline]
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number as u64);
+    }
+
+    #[inline]
+    fn write_i128(&mut self, number: i128) {
+        self.write_u128(number as u128);
+    }
+
+    #[inline]
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as i64 as u64);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_hash_as_their_little_endian_bytes() {
+        for seed in [0, 1, u64::MAX] {
+            for number in [0_u128, 1, 0x0102_0304_0506_0708_090A_0B0C_0D0E_0F10, u128::MAX] {
+                let hash = |write: &dyn Fn(&mut Xxh3Hasher)| {
+                    let mut hasher = Xxh3::with_seed(seed).build_hasher();
+                    write(&mut hasher);
+                    hasher.finish()
+                };
+                let bytes = |n: usize| XxHash3_64::oneshot_with_seed(seed, &number.to_le_bytes()[..n]);
+                assert_eq!(hash(&|h| h.write_u8(number as u8)), bytes(1));
+                assert_eq!(hash(&|h| h.write_u16(number as u16)), bytes(2));
+                assert_eq!(hash(&|h| h.write_u32(number as u32)), bytes(4));
+                assert_eq!(hash(&|h| h.write_u64(number as u64)), bytes(8));
+                assert_eq!(hash(&|h| h.write_u128(number)), bytes(16));
+                assert_eq!(hash(&|h| h.write_i64(number as i64)), bytes(8));
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What a filter is without its hash function: a table and its layout, for digests.
+
+use super::codec::Codec;
+use super::error::FilterError;
+use super::geometry::Place;
+use super::layout::{Layout, Task};
+use super::locked::Locked;
+use super::sizing::{Shape, rate_at};
+use super::table::Table;
+use crate::full::Full;
+use crate::hash::Digest;
+
+/// Digests that are looked up at once.
+pub(crate) const BATCH: usize = 32;
+
+/// A table and its layout.
+pub(crate) struct Inner {
+    pub(crate) table: Table,
+    pub(crate) layout: Layout,
+    /// Keys that fit for sure.
+    pub(crate) capacity: usize,
+}
+
+impl Inner {
+    /// An empty one.
+    pub(crate) fn new(shape: Shape, huge_pages: bool) -> Result<Self, FilterError> {
+        let bits = shape.format.bucket_bits();
+        let table = Table::allocate(shape.geometry, bits, huge_pages)
+            .ok_or(FilterError::OutOfMemory { bytes: Table::bytes(shape.geometry, bits) })?;
+        Ok(Inner { table, layout: Layout::new(shape.format), capacity: shape.capacity })
+    }
+
+    /// Its shape.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { format: self.layout.format, geometry: *self.table.geometry(), capacity: self.capacity }
+    }
+
+    /// Slots.
+    pub(crate) fn slots(&self) -> usize {
+        self.shape().slots() as usize
+    }
+
+    /// The expected false-positive rate now.
+    pub(crate) fn rate(&self) -> f64 {
+        rate_at(self.layout.format, self.table.len() as f64 / self.slots() as f64)
+    }
+
+    #[inline(always)]
+    pub(crate) fn place(&self, digest: Digest) -> Place {
+        self.table.geometry().place(digest)
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains(&self, digest: Digest) -> bool {
+        self.layout.run(Contains { table: &self.table, digest, place: self.place(digest) })
+    }
+
+    /// `contains`, in a table whose alternates are selected by whole fingerprints.
+    #[inline(always)]
+    pub(crate) fn contains_whole(&self, digest: Digest) -> bool {
+        let place = self.table.geometry().whole_place(digest);
+        self.layout.run(Contains { table: &self.table, digest, place })
+    }
+
+    #[inline]
+    pub(crate) fn insert(&self, digest: Digest) -> Result<(), Full> {
+        let done = self.layout.run(Insert { table: &self.table, place: self.place(digest) });
+        if done { Ok(()) } else { Err(Full::NOTHING) }
+    }
+
+    #[inline]
+    pub(crate) fn insert_unique(&self, digest: Digest) -> Result<bool, Full> {
+        self.layout.run(InsertUnique { table: &self.table, place: self.place(digest) })
+    }
+
+    #[inline]
+    pub(crate) fn remove(&self, digest: Digest) -> bool {
+        self.layout.run(Remove { table: &self.table, place: self.place(digest) })
+    }
+
+    pub(crate) fn count(&self, digest: Digest) -> usize {
+        self.layout.run(Count { table: &self.table, place: self.place(digest) }) as usize
+    }
+
+    pub(crate) fn clear(&self) {
+        self.layout.run(Clear(&self.table));
+    }
+
+    /// Looks up to `BATCH` digests up, in a table as `contains_whole` asks for.
+    #[inline]
+    pub(crate) fn contains_batch(&self, digests: &[Digest], found: &mut [bool]) {
+        self.layout.run(ContainsBatch { inner: self, digests, found });
+    }
+
+    /// Inserts up to `BATCH` digests, in order, up to the first that has no room; how many had.
+    pub(crate) fn insert_batch(&self, digests: &[Digest]) -> usize {
+        self.layout.run(InsertBatch { inner: self, digests })
+    }
+
+    /// Fills a table that nobody else uses: inserts digests, in order, up to the first that has no room; how many had.
+    pub(crate) fn fill(&mut self, digests: impl Iterator<Item = Digest>) -> usize {
+        let layout = self.layout;
+        layout.run(Fill { inner: self, digests })
+    }
+
+    /// Fills one segment with digests of it, up to the first that has no room; how many had.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn fill_segment(&self, segment: u32, digests: impl Iterator<Item = Digest>) -> usize {
+        self.layout.run(FillSegment { table: &self.table, segment, digests })
+    }
+}
+
+#[cfg(feature = "rayon")]
+struct FillSegment<'a, I> {
+    table: &'a Table,
+    segment: u32,
+    digests: I,
+}
+
+#[cfg(feature = "rayon")]
+impl<I: Iterator<Item = Digest>> Task for FillSegment<'_, I> {
+    type Output = usize;
+
+    fn run<C: Codec>(self, codec: C) -> usize {
+        let mut locked = Locked::lock(self.table, self.segment);
+        let mut inserted = 0;
+        for digest in self.digests {
+            // A segment is small enough for the second-level cache: there is nothing to wait for.
+            if !locked.insert(codec, self.table.geometry().place(digest)) {
+                break;
+            }
+            inserted += 1;
+        }
+        inserted
+    }
+}
+
+struct Contains<'a> {
+    table: &'a Table,
+    digest: Digest,
+    place: Place,
+}
+
+impl Task for Contains<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<C: Codec>(self, codec: C) -> bool {
+        self.table.contains(codec, self.digest, self.place)
+    }
+}
+
+struct Insert<'a> {
+    table: &'a Table,
+    place: Place,
+}
+
+impl Task for Insert<'_> {
+    type Output = bool;
+
+    #[inline]
+    fn run<C: Codec>(self, codec: C) -> bool {
+        Locked::lock(self.table, self.place.segment).insert(codec, self.place)
+    }
+}
+
+struct InsertUnique<'a> {
+    table: &'a Table,
+    place: Place,
+}
+
+impl Task for InsertUnique<'_> {
+    type Output = Result<bool, Full>;
+
+    fn run<C: Codec>(self, codec: C) -> Result<bool, Full> {
+        let mut locked = Locked::lock(self.table, self.place.segment);
+        if locked.contains(codec, self.place) {
+            return Ok(false);
+        }
+        if locked.insert(codec, self.place) { Ok(true) } else { Err(Full::NOTHING) }
+    }
+}
+
+struct Remove<'a> {
+    table: &'a Table,
+    place: Place,
+}
+
+impl Task for Remove<'_> {
+    type Output = bool;
+
+    #[inline]
+    fn run<C: Codec>(self, codec: C) -> bool {
+        Locked::lock(self.table, self.place.segment).remove(codec, self.place)
+    }
+}
+
+struct Count<'a> {
+    table: &'a Table,
+    place: Place,
+}
+
+impl Task for Count<'_> {
+    type Output = u32;
+
+    fn run<C: Codec>(self, codec: C) -> u32 {
+        self.table.count(codec, self.place)
+    }
+}
+
+struct Clear<'a>(&'a Table);
+
+impl Task for Clear<'_> {
+    type Output = ();
+
+    fn run<C: Codec>(self, codec: C) {
+        for segment in self.0.segments() {
+            Locked::lock(self.0, segment.index).clear(codec);
+        }
+    }
+}
+
+struct ContainsBatch<'a> {
+    inner: &'a Inner,
+    digests: &'a [Digest],
+    found: &'a mut [bool],
+}
+
+impl Task for ContainsBatch<'_> {
+    type Output = ();
+
+    /// All waits for memory overlap: every bucket is asked for before the first is looked at.
+    #[inline]
+    fn run<C: Codec>(self, codec: C) {
+        let table = &self.inner.table;
+        let mut places = [Place::default(); BATCH];
+        for (place, digest) in places.iter_mut().zip(self.digests) {
+            *place = table.geometry().whole_place(*digest);
+            table.prefetch(codec, *place);
+        }
+        for ((found, digest), place) in self.found.iter_mut().zip(self.digests).zip(&places) {
+            *found = table.contains(codec, *digest, *place);
+        }
+    }
+}
+
+struct InsertBatch<'a> {
+    inner: &'a Inner,
+    digests: &'a [Digest],
+}
+
+impl Task for InsertBatch<'_> {
+    type Output = usize;
+
+    fn run<C: Codec>(self, codec: C) -> usize {
+        let table = &self.inner.table;
+        let mut places = [Place::default(); BATCH];
+        for (place, digest) in places.iter_mut().zip(self.digests) {
+            *place = self.inner.place(*digest);
+            table.prefetch(codec, *place);
+        }
+        let places = &places[..self.digests.len()];
+        let full = |place: &Place| !Locked::lock(table, place.segment).insert(codec, *place);
+        places.iter().position(full).unwrap_or(places.len())
+    }
+}
+
+struct Fill<'a, I> {
+    inner: &'a mut Inner,
+    digests: I,
+}
+
+impl<I: Iterator<Item = Digest>> Task for Fill<'_, I> {
+    type Output = usize;
+
+    /// The table's only user takes all its locks once. Buckets are asked for `BATCH` keys ahead.
+    fn run<C: Codec>(self, codec: C) -> usize {
+        let table = &self.inner.table;
+        let mut segments: Vec<Locked<'_>> =
+            table.segments().map(|segment| Locked::lock(table, segment.index)).collect();
+        let mut digests = self.digests;
+        let mut inserted = 0;
+        loop {
+            let mut places = [Place::default(); BATCH];
+            let mut len = 0;
+            for (place, digest) in places.iter_mut().zip(digests.by_ref().take(BATCH)) {
+                *place = table.geometry().place(digest);
+                table.prefetch(codec, *place);
+                len += 1;
+            }
+            for place in &places[..len] {
+                if !segments[place.segment as usize].insert(codec, *place) {
+                    return inserted;
+                }
+                inserted += 1;
+            }
+            if len < BATCH {
+                return inserted;
+            }
+        }
+    }
+}

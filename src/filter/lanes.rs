@@ -1,0 +1,299 @@
+//! Fingerprints side by side, each in a lane of its own: all lanes of a bucket are compared at once.
+
+use super::codec::Codec;
+use super::num::Num;
+use super::words::{Shared, Words};
+
+/// How wide and how many the lanes are: known to the compiler ([`Static`]) or not ([`Dynamic`]).
+pub(crate) trait Widths<N: Num>: Copy {
+    /// Bits of a lane, 2..=32.
+    fn lane_bits(self) -> u32;
+
+    /// Lanes in a bucket.
+    fn lanes(self) -> u32;
+
+    /// The lowest bit of every lane.
+    fn ones(self) -> N;
+}
+
+/// Widths that the compiler knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Static<const BITS: u32, const LANES: u32>;
+
+impl<const BITS: u32, const LANES: u32> Static<BITS, LANES> {
+    const ONES: u64 = {
+        assert!(BITS >= 2 && BITS * LANES <= 64);
+        let (mut ones, mut lane) = (0, 0);
+        while lane < LANES {
+            ones |= 1 << (lane * BITS);
+            lane += 1;
+        }
+        ones
+    };
+}
+
+impl<const BITS: u32, const LANES: u32> Widths<u64> for Static<BITS, LANES> {
+    #[inline(always)]
+    fn lane_bits(self) -> u32 {
+        BITS
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> u32 {
+        LANES
+    }
+
+    #[inline(always)]
+    fn ones(self) -> u64 {
+        Self::ONES
+    }
+}
+
+/// Any widths.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dynamic<N> {
+    bits: u32,
+    lanes: u32,
+    ones: N,
+}
+
+impl<N: Num> Dynamic<N> {
+    /// So many lanes of so many bits; together they fit `N`.
+    pub(crate) fn new(bits: u32, lanes: u32) -> Self {
+        assert!(bits >= 2 && bits * lanes <= N::WIDTH);
+        let ones = (0..lanes).fold(N::ZERO, |ones, lane| ones | N::of(1) << (lane * bits));
+        Dynamic { bits, lanes, ones }
+    }
+}
+
+impl<N: Num> Widths<N> for Dynamic<N> {
+    #[inline(always)]
+    fn lane_bits(self) -> u32 {
+        self.bits
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> u32 {
+        self.lanes
+    }
+
+    #[inline(always)]
+    fn ones(self) -> N {
+        self.ones
+    }
+}
+
+/// A bucket of at most 64 or 128 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes<W, N> {
+    widths: W,
+    number: core::marker::PhantomData<N>,
+}
+
+impl<W: Widths<N>, N: Num> Lanes<W, N> {
+    /// Buckets of these widths.
+    pub(crate) fn new(widths: W) -> Self {
+        Lanes { widths, number: core::marker::PhantomData }
+    }
+
+    #[inline(always)]
+    fn lane_mask(self) -> N {
+        N::of(u32::MAX >> (32 - self.widths.lane_bits()))
+    }
+
+    /// The highest bit of every lane.
+    #[inline(always)]
+    fn tops(self) -> N {
+        self.widths.ones() << (self.widths.lane_bits() - 1)
+    }
+
+    /// The fingerprint in every lane.
+    #[inline(always)]
+    fn spread(self, fingerprint: u32) -> N {
+        self.widths.ones().times(fingerprint)
+    }
+
+    /// The highest bit of each lane that is equal to the fingerprint: exactly.
+    #[inline(always)]
+    fn equal(self, bits: N, fingerprint: u32) -> N {
+        let low = self.tops().minus(self.widths.ones());
+        let differ = bits ^ self.spread(fingerprint);
+        // A lane's highest bit becomes 1 unless the whole lane is 0; no carry leaves a lane.
+        !((differ & low).plus(low) | differ) & self.tops()
+    }
+
+    #[inline(always)]
+    fn bit_of(self, mask: N) -> u32 {
+        mask.zeros_below() + 1 - self.widths.lane_bits()
+    }
+
+    /// At any bit: for a part of a larger bucket.
+    #[inline(always)]
+    fn load_at(self, words: impl Words, bit: u64) -> N {
+        if N::WIDTH == 64 && 64 % self.bucket_bits() == 0 {
+            // Never beyond one word.
+            return N::narrow(u128::from(words.word((bit >> 6) as usize) >> (bit & 63)));
+        }
+        N::load(words, bit)
+    }
+}
+
+impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
+    type Bits = N;
+    const TEARS: bool = false;
+
+    #[inline(always)]
+    fn slots(self) -> u32 {
+        self.widths.lanes()
+    }
+
+    #[inline(always)]
+    fn bucket_bits(self) -> u32 {
+        self.widths.lane_bits() * self.widths.lanes()
+    }
+
+    #[inline(always)]
+    fn load(self, words: impl Words, bucket: u32) -> N {
+        self.load_at(words, u64::from(bucket) * u64::from(self.bucket_bits()))
+    }
+
+    #[inline]
+    fn store(self, words: Shared, bucket: u32, bits: N) {
+        let bit = u64::from(bucket) * u64::from(self.bucket_bits());
+        words.store(bit, self.bucket_bits(), bits.wide());
+    }
+
+    #[inline(always)]
+    fn either_has(self, first: N, second: N, fingerprint: u32) -> bool {
+        let (ones, pattern) = (self.widths.ones(), self.spread(fingerprint));
+        let (first, second) = (first ^ pattern, second ^ pattern);
+        // Some lane is 0 if and only if some lane's highest bit comes out as 1 (the lowest such lane is exact). What
+        // is above the lanes borrows from nothing below.
+        (first.minus(ones) & !first | second.minus(ones) & !second) & self.tops() != N::ZERO
+    }
+
+    #[inline]
+    fn count(self, bits: N, fingerprint: u32) -> u32 {
+        self.equal(bits, fingerprint).ones()
+    }
+
+    #[inline]
+    fn get(self, bits: N, lane: u32) -> u32 {
+        (bits >> (lane * self.widths.lane_bits()) & self.lane_mask()).low()
+    }
+
+    #[inline]
+    fn free_lane(self, bits: N) -> Option<u32> {
+        let empty = self.equal(bits, 0);
+        (empty != N::ZERO).then(|| empty.zeros_below() / self.widths.lane_bits())
+    }
+
+    #[inline]
+    fn with(self, bits: N, fingerprint: u32) -> Option<N> {
+        let empty = self.equal(bits, 0);
+        (empty != N::ZERO).then(|| bits | N::of(fingerprint) << self.bit_of(empty))
+    }
+
+    #[inline]
+    fn without(self, bits: N, fingerprint: u32) -> Option<N> {
+        let found = self.equal(bits, fingerprint);
+        (found != N::ZERO).then(|| bits & !(self.lane_mask() << self.bit_of(found)))
+    }
+
+    fn is_valid(self, _: N) -> bool {
+        true
+    }
+
+    fn to_words(self, bits: N) -> [u64; 2] {
+        let wide = bits.wide();
+        [wide as u64, (wide >> 64) as u64]
+    }
+
+    fn of_words(self, [low, high]: [u64; 2]) -> N {
+        N::narrow(u128::from(low) | u128::from(high) << 64)
+    }
+}
+
+/// A bucket of eight lanes of more than 16 bits: two halves of four.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Halves(Lanes<Dynamic<u128>, u128>);
+
+impl Halves {
+    /// Eight lanes of `bits`.
+    pub(crate) fn new(bits: u32) -> Self {
+        Halves(Lanes::new(Dynamic::new(bits, 4)))
+    }
+}
+
+impl Codec for Halves {
+    type Bits = [u128; 2];
+    const TEARS: bool = false;
+
+    #[inline(always)]
+    fn slots(self) -> u32 {
+        8
+    }
+
+    #[inline(always)]
+    fn bucket_bits(self) -> u32 {
+        2 * self.0.bucket_bits()
+    }
+
+    #[inline(always)]
+    fn load(self, words: impl Words, bucket: u32) -> [u128; 2] {
+        let half = u64::from(self.0.bucket_bits());
+        let bit = u64::from(bucket) * 2 * half;
+        [self.0.load_at(words, bit), self.0.load_at(words, bit + half)]
+    }
+
+    fn store(self, words: Shared, bucket: u32, bits: [u128; 2]) {
+        let half = self.0.bucket_bits();
+        let bit = u64::from(bucket) * 2 * u64::from(half);
+        words.store(bit, half, bits[0]);
+        words.store(bit + u64::from(half), half, bits[1]);
+    }
+
+    #[inline(always)]
+    fn either_has(self, first: [u128; 2], second: [u128; 2], fingerprint: u32) -> bool {
+        self.0.either_has(first[0], first[1], fingerprint)
+            || self.0.either_has(second[0], second[1], fingerprint)
+    }
+
+    fn count(self, bits: [u128; 2], fingerprint: u32) -> u32 {
+        self.0.count(bits[0], fingerprint) + self.0.count(bits[1], fingerprint)
+    }
+
+    fn get(self, bits: [u128; 2], lane: u32) -> u32 {
+        self.0.get(bits[lane as usize / 4], lane % 4)
+    }
+
+    fn free_lane(self, [low, high]: [u128; 2]) -> Option<u32> {
+        self.0.free_lane(low).or_else(|| self.0.free_lane(high).map(|lane| lane + 4))
+    }
+
+    fn with(self, [low, high]: [u128; 2], fingerprint: u32) -> Option<[u128; 2]> {
+        match self.0.with(low, fingerprint) {
+            Some(low) => Some([low, high]),
+            None => self.0.with(high, fingerprint).map(|high| [low, high]),
+        }
+    }
+
+    fn without(self, [low, high]: [u128; 2], fingerprint: u32) -> Option<[u128; 2]> {
+        match self.0.without(low, fingerprint) {
+            Some(low) => Some([low, high]),
+            None => self.0.without(high, fingerprint).map(|high| [low, high]),
+        }
+    }
+
+    fn is_valid(self, _: [u128; 2]) -> bool {
+        true
+    }
+
+    fn to_words(self, _: [u128; 2]) -> [u64; 2] {
+        unreachable!("lanes do not tear")
+    }
+
+    fn of_words(self, _: [u64; 2]) -> [u128; 2] {
+        unreachable!("lanes do not tear")
+    }
+}

@@ -1,0 +1,196 @@
+//! Which layout a filter has, and the one place where it is chosen at run time: [`Layout::run`].
+//!
+//! A [`Task`] is written once, over any [`Codec`]; `run` compiles it for every class of layouts and jumps to the right
+//! one. Four layouts that are asked for most have classes of their own, in which the compiler knows all widths.
+
+use super::codec::Codec;
+use super::lanes::{Dynamic, Halves, Lanes, Static};
+use super::semi_sorted::SemiSorted;
+
+/// Something to be done, in whatever layout.
+pub(crate) trait Task {
+    /// Its result.
+    type Output;
+
+    /// Does it.
+    fn run<C: Codec>(self, codec: C) -> Self::Output;
+}
+
+/// Widths of fingerprints.
+pub(crate) const FINGERPRINT_BITS: core::ops::RangeInclusive<u32> = 2..=32;
+/// Widths of fingerprints in semi-sorted buckets.
+pub(crate) const SEMI_SORTED_BITS: core::ops::RangeInclusive<u32> = 5..=32;
+/// Sizes of buckets.
+pub(crate) const BUCKET_SLOTS: [u32; 4] = [1, 2, 4, 8];
+
+/// How a bucket is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    /// Bits of a fingerprint.
+    pub(crate) fingerprint_bits: u32,
+    /// Slots in a bucket.
+    pub(crate) bucket_slots: u32,
+    /// The low nibbles are sorted and coded.
+    pub(crate) semi_sorted: bool,
+}
+
+impl Format {
+    /// Bits of a bucket.
+    pub(crate) fn bucket_bits(self) -> u32 {
+        self.fingerprint_bits * self.bucket_slots - if self.semi_sorted { 4 } else { 0 }
+    }
+
+    /// Whether there is such a layout.
+    pub(crate) fn is_valid(self) -> bool {
+        FINGERPRINT_BITS.contains(&self.fingerprint_bits)
+            && BUCKET_SLOTS.contains(&self.bucket_slots)
+            && (!self.semi_sorted
+                || self.bucket_slots == 4 && SEMI_SORTED_BITS.contains(&self.fingerprint_bits))
+    }
+}
+
+/// A format, with what reading and writing it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) format: Format,
+    class: Class,
+}
+
+/// A class of layouts: each has machine code of its own.
+#[derive(Clone, Copy, Debug)]
+enum Class {
+    Four8,
+    Four12,
+    Four16,
+    Eight8,
+    Narrow(Lanes<Dynamic<u64>, u64>),
+    Wide(Lanes<Dynamic<u128>, u128>),
+    Widest(Halves),
+    SortedWord(SemiSorted<u64, false>),
+    SortedNarrow(SemiSorted<u64, true>),
+    SortedWide(SemiSorted<u128, true>),
+}
+
+impl Layout {
+    /// The layout of a valid format.
+    pub(crate) fn new(format: Format) -> Self {
+        assert!(format.is_valid());
+        let (bits, slots) = (format.fingerprint_bits, format.bucket_slots);
+        let class = match (format.semi_sorted, bits, slots) {
+            (true, ..) if 64 % format.bucket_bits() == 0 => Class::SortedWord(SemiSorted::new(bits)),
+            (true, ..=17, _) => Class::SortedNarrow(SemiSorted::new(bits)),
+            (true, ..) => Class::SortedWide(SemiSorted::new(bits)),
+            (false, 8, 4) => Class::Four8,
+            (false, 12, 4) => Class::Four12,
+            (false, 16, 4) => Class::Four16,
+            (false, 8, 8) => Class::Eight8,
+            (false, ..) if format.bucket_bits() <= 64 => Class::Narrow(Lanes::new(Dynamic::new(bits, slots))),
+            (false, ..) if format.bucket_bits() <= 128 => Class::Wide(Lanes::new(Dynamic::new(bits, slots))),
+            (false, ..) => Class::Widest(Halves::new(bits)),
+        };
+        Layout { format, class }
+    }
+
+    /// Does something in this layout.
+    #[inline(always)]
+    pub(crate) fn run<T: Task>(&self, task: T) -> T::Output {
+        match self.class {
+            Class::Four8 => task.run(Lanes::new(Static::<8, 4>)),
+            Class::Four12 => task.run(Lanes::new(Static::<12, 4>)),
+            Class::Four16 => task.run(Lanes::new(Static::<16, 4>)),
+            Class::Eight8 => task.run(Lanes::new(Static::<8, 8>)),
+            Class::Narrow(codec) => task.run(codec),
+            Class::Wide(codec) => task.run(codec),
+            Class::Widest(codec) => task.run(codec),
+            Class::SortedWord(codec) => task.run(codec),
+            Class::SortedNarrow(codec) => task.run(codec),
+            Class::SortedWide(codec) => task.run(codec),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::words::Shared;
+    use super::*;
+    use crate::sync::AtomicU64;
+
+    /// Every format there is.
+    pub(crate) fn formats() -> impl Iterator<Item = Format> {
+        let all = |semi_sorted| {
+            FINGERPRINT_BITS.flat_map(move |fingerprint_bits| {
+                BUCKET_SLOTS.map(|bucket_slots| Format { fingerprint_bits, bucket_slots, semi_sorted })
+            })
+        };
+        all(false).chain(all(true)).filter(|format| format.is_valid())
+    }
+
+    /// Fills and empties three buckets that share words, against vectors.
+    struct Oracle(u32);
+
+    impl Task for Oracle {
+        type Output = ();
+
+        fn run<C: Codec>(self, codec: C) {
+            let memory: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+            // SAFETY: 64 words, which outlive it.
+            let words = unsafe { Shared::new(memory.as_ptr(), memory.len()) };
+            let mut oracle = vec![Vec::<u32>::new(); 5];
+            let mut state = 7_u64;
+            let mut random = |below: u32| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((state >> 33) % u64::from(below)) as u32
+            };
+            let most = if self.0 < 4 { (1 << self.0) - 1 } else { 12.min(u32::MAX >> (32 - self.0)) };
+            for _ in 0..400 {
+                let bucket = random(5);
+                let fingerprint = (1 + random(most)).wrapping_mul(0x1101) & (u32::MAX >> (32 - self.0));
+                let fingerprint = fingerprint.max(1);
+                let bits = codec.load(words, bucket);
+                let mine = &mut oracle[bucket as usize];
+                if random(2) == 0 {
+                    let more = codec.with(bits, fingerprint);
+                    assert_eq!(more.is_some(), mine.len() < codec.slots() as usize);
+                    if let Some(bits) = more {
+                        mine.push(fingerprint);
+                        codec.store(words, bucket, bits);
+                    }
+                } else {
+                    let at = mine.iter().position(|other| *other == fingerprint);
+                    let less = codec.without(bits, fingerprint);
+                    assert_eq!(less.is_some(), at.is_some());
+                    if let (Some(bits), Some(at)) = (less, at) {
+                        mine.swap_remove(at);
+                        codec.store(words, bucket, bits);
+                    }
+                }
+                for (bucket, mine) in (0..).zip(&oracle) {
+                    let bits = codec.load(words, bucket);
+                    let mut all: Vec<u32> =
+                        (0..codec.slots()).map(|lane| codec.get(bits, lane)).filter(|f| *f != 0).collect();
+                    all.sort_unstable();
+                    let mut mine = mine.clone();
+                    mine.sort_unstable();
+                    assert_eq!(all, mine);
+                    let copies = mine.iter().filter(|f| **f == fingerprint).count();
+                    assert_eq!(codec.count(bits, fingerprint) as usize, copies);
+                    let none = codec.load(words, 5);
+                    assert_eq!(codec.either_has(bits, none, fingerprint), copies > 0);
+                    assert_eq!(codec.either_has(none, bits, fingerprint), copies > 0);
+                    assert_eq!(codec.count(bits, 0) as usize, codec.slots() as usize - mine.len());
+                    assert_eq!(codec.free_lane(bits).is_some(), mine.len() < codec.slots() as usize);
+                    assert!(codec.is_valid(bits));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_layout_holds_what_is_put_into_it_and_nothing_else() {
+        assert_eq!(formats().count(), 31 * 4 + 28);
+        for format in formats() {
+            let layout = Layout::new(format);
+            layout.run(Oracle(format.fingerprint_bits));
+        }
+    }
+}

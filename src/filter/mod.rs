@@ -1,0 +1,71 @@
+//! The cuckoo filter: the maps' table without payloads, of fixed size, with tags of any width.
+//!
+//! Nothing of the table's logic is here a second time: paths are searched by `engine::path`, versions kept by
+//! `engine::stripes`, memory by `engine::memory`. Imports point downward in this list.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `serde`, `rayon` | serialization; building on all threads |
+//! | `scalable` | the growing filter: tables in a chain |
+//! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
+//! | `cuckoo`, `info` | the filter; what it says of itself |
+//! | `builder` | its options |
+//! | `format` | the bytes |
+//! | `inner` | the filter without its hash function; batches |
+//! | `sizing` | from what is asked for to layout and size |
+//! | `locked` | all writes to a segment |
+//! | `table` | segments in one allocation; how to read them |
+//! | `layout` | the layouts, chosen at run time |
+//! | `semi_sorted` | buckets with sorted low nibbles |
+//! | `lanes` | buckets of equal lanes |
+//! | `semi_sort` | the code of four nibbles |
+//! | `codec` | what every layout can do |
+//! | `num` | integers as registers of lanes |
+//! | `words` | bits in atomic words or in bytes |
+//! | `geometry` | digest to place |
+//! | `hasher` | the default hash function |
+//! | `error` | errors |
+
+mod builder;
+mod bytes;
+mod codec;
+mod cuckoo;
+mod error;
+mod format;
+mod geometry;
+mod hasher;
+mod info;
+mod inner;
+mod lanes;
+mod layout;
+mod locked;
+mod num;
+#[cfg(feature = "rayon")]
+mod rayon;
+mod scalable;
+mod semi_sort;
+mod semi_sorted;
+#[cfg(feature = "serde")]
+mod serde;
+mod sizing;
+mod table;
+mod union;
+mod view;
+mod words;
+
+pub use builder::FilterBuilder;
+pub use bytes::{ChunkLoader, Chunks};
+pub use cuckoo::CuckooFilter;
+pub use error::{BytesError, FilterError};
+pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
+pub use info::FilterInfo;
+pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo};
+pub use view::FilterView;
+
+/// For the models: see `crate::model`.
+#[cfg(loom)]
+pub(crate) fn model_place(hash: u64, buckets: u32, fingerprint_bits: u32) -> (u32, u32, u32) {
+    let geometry = geometry::Geometry::new(1, buckets, fingerprint_bits, fingerprint_bits);
+    let place = geometry.place(crate::hash::Digest::new(hash));
+    (place.first, place.second, place.fingerprint)
+}

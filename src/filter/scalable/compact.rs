@@ -1,0 +1,123 @@
+//! Emptying tables into older ones while readers look on.
+
+use std::sync::Arc;
+
+use super::super::codec::Codec;
+use super::super::geometry::{Place, upper_bits};
+use super::super::layout::Task;
+use super::super::locked::Locked;
+use super::super::table::Table;
+use super::chain::Level;
+use super::filter::ScalableCuckooFilter;
+
+/// Older tables are filled so far: what is moved there should find its place without long searches.
+const LOAD: f64 = 0.94;
+
+impl<S> ScalableCuckooFilter<S> {
+    /// Moves fingerprints from newer tables to free slots in older ones, and gives back the tables that become empty. How
+    /// many tables were given back.
+    ///
+    /// Worth a call after many removals. Look-ups go on, and miss nothing; inserts and removals go on, and wait for a
+    /// segment that is being emptied, some milliseconds at the most. A table is left alone if the older ones
+    /// have no room for what it holds. The false-positive rate stays within what was asked for.
+    pub fn compact(&self) -> usize {
+        let _moving = self.moving.lock();
+        let mut given_back = 0;
+        // Newest first: a table that is emptied later cannot get anything back.
+        let levels = self.chain.pin().levels.clone();
+        for (age, source) in levels.iter().enumerate() {
+            let older = &levels[age + 1..];
+            let room: f64 = older.iter().map(|level| room(level)).sum();
+            if older.is_empty() || source.inner.table.len() as f64 > room {
+                continue;
+            }
+            if empty_into(source, older) {
+                let restructuring = self.chain.lock();
+                let mut left = self.chain.pin().levels.clone();
+                left.retain(|level| !Arc::ptr_eq(level, source));
+                restructuring.replace(left);
+                given_back += 1;
+            }
+        }
+        given_back
+    }
+}
+
+/// Slots that may still be filled.
+fn room(level: &Level) -> f64 {
+    level.inner.slots() as f64 * LOAD - level.inner.table.len() as f64
+}
+
+/// Empties a table into older ones. False: they had no room for all.
+fn empty_into(source: &Level, older: &[Arc<Level>]) -> bool {
+    let table = &source.inner.table;
+    for segment in table.segments() {
+        // Whoever holds the lock from now on does not insert: the segment stays empty.
+        Locked::lock(table, segment.index).state().closed = true;
+    }
+    let done = table
+        .segments()
+        .all(|segment| source.inner.layout.run(EmptySegment { source, older, segment: segment.index }));
+    if !done {
+        for segment in table.segments() {
+            Locked::lock(table, segment.index).state().closed = false;
+        }
+    }
+    done
+}
+
+/// Empties one segment. False: not all found room.
+struct EmptySegment<'a> {
+    source: &'a Level,
+    older: &'a [Arc<Level>],
+    segment: u32,
+}
+
+impl Task for EmptySegment<'_> {
+    type Output = bool;
+
+    fn run<C: Codec>(self, codec: C) -> bool {
+        let table = &self.source.inner.table;
+        let geometry = *table.geometry();
+        // A lock of this table, then one of an older table: nobody takes two in another order, or two of one table.
+        let mut locked = Locked::lock(table, self.segment);
+        let mut all = Vec::with_capacity(locked.len());
+        locked.for_each(codec, |bucket, fingerprint| all.push((bucket, fingerprint)));
+        for (first, fingerprint) in all {
+            let second = geometry.alternate(first, fingerprint);
+            let place = Place { segment: self.segment, first, second, fingerprint };
+            // There before it is gone here [I3].
+            if !self.older.iter().any(|target| put_into(target, self.source, place)) {
+                return false;
+            }
+            let removed = locked.remove(codec, place);
+            debug_assert!(removed, "the lock is held");
+        }
+        true
+    }
+}
+
+/// Puts a fingerprint of a newer table into an older one, if that has room.
+fn put_into(target: &Level, source: &Level, place: Place) -> bool {
+    if room(target) < 1.0 {
+        return false;
+    }
+    let (geometry, newer) = (target.inner.table.geometry(), source.inner.table.geometry());
+    let fingerprint = upper_bits(place.fingerprint, newer.fingerprint_bits, geometry.fingerprint_bits);
+    let narrowed = Place { segment: place.segment >> (source.index - target.index), fingerprint, ..place };
+    debug_assert_eq!(geometry.alternate(place.first, fingerprint), place.second, "the pair stays");
+    target.inner.layout.run(Insert { table: &target.inner.table, place: narrowed })
+}
+
+struct Insert<'a> {
+    table: &'a Table,
+    place: Place,
+}
+
+impl Task for Insert<'_> {
+    type Output = bool;
+
+    fn run<C: Codec>(self, codec: C) -> bool {
+        Locked::lock(self.table, self.place.segment).insert(codec, self.place)
+    }
+}

@@ -1,0 +1,387 @@
+//! [`ScalableCuckooFilter`]: grows.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::super::codec::Codec;
+use super::super::error::FilterError;
+use super::super::geometry::Place;
+use super::super::hasher::Xxh3;
+use super::super::inner::Inner;
+use super::super::layout::Task;
+use super::super::locked::Locked;
+use super::super::table::Table;
+use super::builder::ScalableFilterBuilder;
+use super::chain::{Chain, Level, Plan};
+use crate::full::Full;
+use crate::hash::Digest;
+use crate::sync::Mutex;
+
+/// A [`CuckooFilter`](crate::CuckooFilter) that grows: tables are added as they are needed, and the false-positive rate of
+/// all together stays within what was asked for.
+///
+/// Every method takes `&self`. Look-ups take no lock and never wait, also while the filter grows or is
+/// [compacted](ScalableCuckooFilter::compact); a key that is present is never reported absent.
+///
+/// ```
+/// use koel::ScalableCuckooFilter;
+///
+/// let filter = ScalableCuckooFilter::new(0.001)?;
+/// for key in 0..100_000 {
+///     filter.insert(&key).unwrap();
+/// }
+/// assert!((0..100_000).all(|key| filter.contains(&key)));
+/// assert!(filter.false_positive_rate() <= 0.001);
+///
+/// // Most are removed, and the tables emptied into fewer.
+/// (5_000..100_000).for_each(|key| assert!(filter.remove(&key)));
+/// let before = filter.memory_usage();
+/// filter.compact();
+/// assert!(filter.memory_usage() < before && (0..5_000).all(|key| filter.contains(&key)));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+///
+/// # Cost
+///
+/// A look-up looks at every table: the more often the filter had to double, the slower. Begin with the right
+/// [capacity](ScalableFilterBuilder::capacity). Fingerprints are one bit wider in each further table, and the first has as
+/// much of a bit more than a [`CuckooFilter`](crate::CuckooFilter) of the same rate.
+///
+/// # Keys, duplicates, removing
+///
+/// As in a [`CuckooFilter`](crate::CuckooFilter#keys); a key may be there
+/// [`max_duplicates`](ScalableFilterBuilder::max_duplicates) times. Threads that insert one key at the same moment may
+/// each put one copy more.
+pub struct ScalableCuckooFilter<S = Xxh3> {
+    pub(super) plan: Plan,
+    pub(super) chain: Chain,
+    pub(super) max_duplicates: usize,
+    /// Held by who moves fingerprints between tables, or must not see them move.
+    pub(super) moving: Mutex<()>,
+    pub(super) hasher: S,
+}
+
+impl ScalableCuckooFilter {
+    /// A filter of this false-positive rate.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is not above 0 and below 1, or lower than can be.
+    pub fn new(false_positive_rate: f64) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).build()
+    }
+
+    /// A builder.
+    pub fn builder() -> ScalableFilterBuilder {
+        ScalableFilterBuilder::default()
+    }
+}
+
+impl<S> ScalableCuckooFilter<S> {
+    pub(super) fn with_chain(plan: Plan, chain: Chain, max_duplicates: usize, hasher: S) -> Self {
+        ScalableCuckooFilter { plan, chain, max_duplicates, moving: Mutex::new(()), hasher }
+    }
+
+    /// How many keys there are: inserted and not removed. Exact while nobody writes.
+    pub fn len(&self) -> usize {
+        self.chain.pin().levels.iter().map(|level| level.inner.table.len()).sum()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many slots there are now.
+    pub fn capacity(&self) -> usize {
+        self.chain.pin().levels.iter().map(|level| level.inner.slots()).sum()
+    }
+
+    /// Keys by slots, 0 to 1.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.capacity() as f64
+    }
+
+    /// Bytes that the filter's tables have from the allocator. A table that was emptied is given back when no look-up is
+    /// left that may see it.
+    pub fn memory_usage(&self) -> usize {
+        self.chain.pin().levels.iter().map(|level| level.inner.table.memory_usage()).sum()
+    }
+
+    /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1.
+    pub fn false_positive_rate(&self) -> f64 {
+        1.0 - self.chain.pin().levels.iter().map(|level| 1.0 - level.inner.rate()).product::<f64>()
+    }
+
+    /// What the filter is made of and how full it is.
+    pub fn info(&self) -> ScalableInfo {
+        let list = self.chain.pin();
+        let tables = list.levels.iter().rev().map(|level| {
+            let shape = level.inner.shape();
+            TableInfo {
+                slots: level.inner.slots(),
+                len: level.inner.table.len(),
+                fingerprint_bits: shape.format.fingerprint_bits,
+                memory_usage: level.inner.table.memory_usage(),
+                false_positive_rate: level.inner.rate(),
+            }
+        });
+        ScalableInfo { tables: tables.collect() }
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back.
+    pub fn clear(&self) {
+        // Or a fingerprint may move from a table that comes later to one that has been cleared.
+        let _moving = self.moving.lock();
+        self.chain.pin().levels.iter().for_each(|level| level.inner.clear());
+    }
+
+    /// [`ScalableCuckooFilter::insert`] of a key whose hash you have. All 64 bits should be well mixed.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableCuckooFilter::insert`].
+    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+        let digest = Digest::new(hash);
+        loop {
+            let list = self.chain.pin();
+            let copies: usize = list.levels.iter().map(|level| level.inner.count(digest)).sum();
+            if copies >= self.max_duplicates {
+                return Err(Full::NOTHING);
+            }
+            for (age, level) in list.levels.iter().enumerate() {
+                let place = level.inner.place(digest);
+                let put = Put { table: &level.inner.table, place, displace: age == 0 };
+                if level.inner.layout.run(put) {
+                    return Ok(());
+                }
+            }
+            let newest = list.levels.first().map_or(0, |level| level.index);
+            drop(list);
+            self.grow(newest)?;
+        }
+    }
+
+    /// [`ScalableCuckooFilter::insert_unique`] of a key whose hash you have.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableCuckooFilter::insert`].
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        self.insert_hash(hash).map(|()| true)
+    }
+
+    /// [`ScalableCuckooFilter::contains`] of a key whose hash you have.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let digest = Digest::new(hash);
+        self.chain.pin().levels.iter().any(|level| level.inner.contains(digest))
+    }
+
+    /// [`ScalableCuckooFilter::remove`] of a key whose hash you have.
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        let digest = Digest::new(hash);
+        self.chain.pin().levels.iter().any(|level| level.inner.remove(digest))
+    }
+
+    /// [`ScalableCuckooFilter::count`] of a key whose hash you have.
+    pub fn count_hash(&self, hash: u64) -> usize {
+        let digest = Digest::new(hash);
+        self.chain.pin().levels.iter().map(|level| level.inner.count(digest)).sum()
+    }
+
+    /// Adds a table, unless somebody else has: table `newest` was the newest.
+    fn grow(&self, newest: u32) -> Result<(), Full> {
+        let restructuring = self.chain.lock();
+        let list = self.chain.pin();
+        let current = list.levels.first().map_or(0, |level| level.index);
+        // A table that is being emptied takes nothing: another of the same size would not be newer.
+        if current != newest {
+            return Ok(());
+        }
+        let shape = self.plan.shape(newest + 1).ok_or(Full::NOTHING)?;
+        let inner = Inner::new(shape, false).map_err(|_| Full::NOTHING)?;
+        let mut levels = vec![Arc::new(Level { inner, index: newest + 1 })];
+        levels.extend(list.levels.iter().cloned());
+        restructuring.replace(levels);
+        Ok(())
+    }
+}
+
+/// Puts a fingerprint into a table that is not being emptied.
+struct Put<'a> {
+    table: &'a Table,
+    place: Place,
+    /// Displace others if it must be.
+    displace: bool,
+}
+
+impl Task for Put<'_> {
+    type Output = bool;
+
+    fn run<C: Codec>(self, codec: C) -> bool {
+        let mut locked = Locked::lock(self.table, self.place.segment);
+        if locked.state().closed {
+            return false;
+        }
+        if self.displace {
+            locked.insert(codec, self.place)
+        } else {
+            locked.insert_directly(codec, self.place)
+        }
+    }
+}
+
+impl<S: BuildHasher> ScalableCuckooFilter<S> {
+    /// The hash of a key, for the `_hash` forms.
+    #[inline]
+    pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The hash of bytes, for the `_hash` forms: that of a single `write`.
+    #[inline]
+    pub fn hash_bytes(&self, key: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        hasher.finish()
+    }
+
+    /// Inserts a key; once more, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if it is there as often as it may be; if the filter cannot grow, because fingerprints would be wider than
+    /// 32 bits or segments more than 65,536, or for lack of memory. Nothing was changed.
+    #[inline]
+    pub fn insert<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(), Full> {
+        self.insert_hash(self.hash(key))
+    }
+
+    /// Inserts a key unless it is there, or seems to be. Whether it was inserted. Threads that insert one key at
+    /// the same moment may each insert it.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableCuckooFilter::insert`].
+    #[inline]
+    pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {
+        self.insert_unique_hash(self.hash(key))
+    }
+
+    /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
+    #[inline]
+    pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
+        self.contains_hash(self.hash(key))
+    }
+
+    /// Removes one copy of a key, from the newest table that has it. False: it was not there. Only for keys that were
+    /// inserted.
+    #[inline]
+    pub fn remove<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
+        self.remove_hash(self.hash(key))
+    }
+
+    /// How often a key was inserted and not removed, in all tables.
+    pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
+        self.count_hash(self.hash(key))
+    }
+
+    /// Inserts the bytes of a key.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableCuckooFilter::insert`].
+    #[inline]
+    pub fn insert_bytes(&self, key: &[u8]) -> Result<(), Full> {
+        self.insert_hash(self.hash_bytes(key))
+    }
+
+    /// Whether the bytes of a key are there.
+    #[inline]
+    pub fn contains_bytes(&self, key: &[u8]) -> bool {
+        self.contains_hash(self.hash_bytes(key))
+    }
+
+    /// Removes one copy of the bytes of a key.
+    #[inline]
+    pub fn remove_bytes(&self, key: &[u8]) -> bool {
+        self.remove_hash(self.hash_bytes(key))
+    }
+
+    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
+        for (key, found) in keys.iter().zip(found) {
+            *found = self.contains(key);
+        }
+    }
+
+    /// Inserts many keys, in order, up to the first that has no room. How many had.
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
+        keys.iter().position(|key| self.insert(key).is_err()).unwrap_or(keys.len())
+    }
+}
+
+/// What a [`ScalableCuckooFilter`] is made of, and how full it is: from `info()`. Displays as lines of text.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ScalableInfo {
+    /// Its tables, the oldest first.
+    pub tables: Vec<TableInfo>,
+}
+
+/// One table of a [`ScalableCuckooFilter`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// Slots.
+    pub slots: usize,
+    /// Occupied slots.
+    pub len: usize,
+    /// Bits of a fingerprint.
+    pub fingerprint_bits: u32,
+    /// Bytes.
+    pub memory_usage: usize,
+    /// The expected false-positive rate now.
+    pub false_positive_rate: f64,
+}
+
+impl fmt::Display for ScalableInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "growing cuckoo filter: {} tables", self.tables.len())?;
+        for (number, table) in self.tables.iter().enumerate() {
+            let TableInfo { slots, len, fingerprint_bits, memory_usage, false_positive_rate } = table;
+            write!(
+                f,
+                "\ntable {number}: {len} keys in {slots} slots of {fingerprint_bits} bits, {memory_usage} bytes, \
+                 {false_positive_rate:.3e} false positives now"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl<S> fmt::Debug for ScalableCuckooFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScalableCuckooFilter")
+            .field("plan", &self.plan)
+            .field("tables", &self.chain.pin().levels.len())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}

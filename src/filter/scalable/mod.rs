@@ -1,0 +1,23 @@
+//! The growing filter: a chain of tables, each larger and with wider fingerprints than the one before.
+//!
+//! All tables have equally many buckets in a segment, and a fingerprint's pair depends on those of its bits that the
+//! oldest table has. So segment, buckets and fingerprint in an older table follow from those in a newer one
+//! (`geometry`), and a fingerprint can be moved to an older table without its key. Not the other way: what an older table
+//! has forgotten cannot be told from its fingerprint.
+//!
+//! Look-ups go from the newest table to the oldest, moves as well: filled there before it is cleared here [I3]. Whoever
+//! finds the source empty finds the target filled when he comes to it: no version spans two tables.
+//!
+//! Removals search the newest table first. If they meet the fingerprint of another key there, equal in all its bits, it is
+//! equal in all older tables, and the removed key's own fingerprint, in the same or an older table, stands in for it. From
+//! the oldest first, it could be one that is equal only in the few bits that the old table has; the other key would be
+//! missed.
+
+mod builder;
+mod bytes;
+mod chain;
+mod compact;
+mod filter;
+
+pub use builder::ScalableFilterBuilder;
+pub use filter::{ScalableCuckooFilter, ScalableInfo, TableInfo};

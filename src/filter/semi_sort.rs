@@ -1,0 +1,86 @@
+//! Semi-sorting: a bucket's four low nibbles, sorted, as one code of 12 bits (Fan et al., CoNEXT 2014, section 5.2).
+//!
+//! Four nibbles are 16 bits, but in sorted order there are only 3,876 of them: one bit is saved for each fingerprint.
+//! Pure functions and tables.
+
+/// Sorted quadruples of nibbles: C(16 + 3, 4).
+pub(crate) const CODES: u32 = 3876;
+
+/// Bits of a code.
+pub(crate) const CODE_BITS: u32 = 12;
+
+/// `n` over `k`.
+const fn choose(n: u32, k: u32) -> u32 {
+    let (mut result, mut i) = (1, 0);
+    while i < k {
+        if n < k {
+            return 0;
+        }
+        result = result * (n - i) / (i + 1);
+        i += 1;
+    }
+    result
+}
+
+/// What each of the four sorted nibbles adds to the code: the combinatorial number system, made strict by adding the
+/// position to each nibble.
+const RANKS: [[u16; 16]; 4] = {
+    let mut ranks = [[0; 16]; 4];
+    let mut position = 0;
+    while position < 4 {
+        let mut nibble = 0;
+        while nibble < 16 {
+            ranks[position][nibble] = choose((nibble + position) as u32, position as u32 + 1) as u16;
+            nibble += 1;
+        }
+        position += 1;
+    }
+    ranks
+};
+
+/// The nibbles of each code, the first in the lowest bits. Longer than there are codes, so that 12 bits never lead beyond.
+static NIBBLES: [u16; 1 << CODE_BITS] = {
+    let mut table = [0; 1 << CODE_BITS];
+    let mut all = 0_u32;
+    while all < 1 << 16 {
+        let (a, b, c, d) = (all & 15, all >> 4 & 15, all >> 8 & 15, all >> 12);
+        if a <= b && b <= c && c <= d {
+            table[encode(all as u16) as usize] = all as u16;
+        }
+        all += 1;
+    }
+    table
+};
+
+/// The code of four nibbles in ascending order.
+#[inline]
+pub(crate) const fn encode(nibbles: u16) -> u32 {
+    let n = nibbles as usize;
+    (RANKS[0][n & 15] + RANKS[1][n >> 4 & 15] + RANKS[2][n >> 8 & 15] + RANKS[3][n >> 12]) as u32
+}
+
+/// The nibbles of a code; of a number that is none, zeros.
+#[inline(always)]
+pub(crate) fn decode(code: u32) -> u16 {
+    NIBBLES[(code & ((1 << CODE_BITS) - 1)) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sorted_quadruple_has_a_code_of_its_own() {
+        let mut seen = vec![false; CODES as usize];
+        for all in 0..=u16::MAX {
+            let nibbles: Vec<u16> = (0..4).map(|i| all >> (4 * i) & 15).collect();
+            if nibbles.is_sorted() {
+                let code = encode(all);
+                assert!(!core::mem::replace(&mut seen[code as usize], true), "{all:x}");
+                assert_eq!(decode(code), all);
+            }
+        }
+        assert!(seen.into_iter().all(|seen| seen));
+        assert_eq!((decode(CODES), decode(4095)), (0, 0));
+    }
+}

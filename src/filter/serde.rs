@@ -1,0 +1,80 @@
+//! `Serialize` and `Deserialize`, as the bytes of `to_bytes`. Feature `serde`.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use super::cuckoo::CuckooFilter;
+use super::error::FilterError;
+use super::hasher::FilterHasher;
+use super::scalable::ScalableCuckooFilter;
+
+/// Room that a hint in foreign data may make us allocate; more comes with the bytes themselves.
+const CAUTIOUS: usize = 1 << 12;
+
+/// What is serialized as its own bytes.
+trait FromBytes: Sized {
+    /// From what it was made into.
+    fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError>;
+}
+
+impl<S: FilterHasher> FromBytes for CuckooFilter<S> {
+    fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError> {
+        Self::from_bytes(bytes)
+    }
+}
+
+impl<S: FilterHasher> Serialize for CuckooFilter<S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        serializer.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl<'de, S: FilterHasher> Deserialize<'de> for CuckooFilter<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_byte_buf(Foreign(PhantomData))
+    }
+}
+
+impl<S: FilterHasher> FromBytes for ScalableCuckooFilter<S> {
+    fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError> {
+        Self::from_bytes(bytes)
+    }
+}
+
+impl<S: FilterHasher> Serialize for ScalableCuckooFilter<S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        serializer.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl<'de, S: FilterHasher> Deserialize<'de> for ScalableCuckooFilter<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_byte_buf(Foreign(PhantomData))
+    }
+}
+
+/// Reads bytes, or a sequence of numbers.
+struct Foreign<T>(PhantomData<T>);
+
+impl<'de, T: FromBytes> Visitor<'de> for Foreign<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes of a koel filter")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
+        T::from_foreign(bytes).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<T, A::Error> {
+        let mut bytes = Vec::with_capacity(access.size_hint().unwrap_or(0).min(CAUTIOUS));
+        while let Some(byte) = access.next_element()? {
+            bytes.push(byte);
+        }
+        T::from_foreign(&bytes).map_err(A::Error::custom)
+    }
+}

@@ -1,0 +1,304 @@
+//! From what a user asks for to a layout and a geometry: the least memory in which all keys fit.
+//!
+//! Two things can keep a key out. A table as a whole fills up to a load that depends on the slots of a bucket; the fullest
+//! of its segments must stay below that. And a few keys may happen to share both their buckets, more than these have
+//! slots: seldom, unless fingerprints are short, buckets small or the table is tiny.
+
+use super::error::FilterError;
+use super::geometry::{Geometry, MAX_BUCKETS, MAX_SEGMENTS};
+use super::layout::{BUCKET_SLOTS, FINGERPRINT_BITS, Format, SEMI_SORTED_BITS};
+use super::table::Table;
+
+/// The rate if none is asked for, nor a width.
+const DEFAULT_RATE: f64 = 0.01;
+/// How probable it may be that keys share their buckets so that they do not fit.
+const MISFIT: f64 = 1e-6;
+
+/// What a builder collects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) capacity: usize,
+    pub(crate) rate: Option<f64>,
+    pub(crate) fingerprint_bits: Option<u32>,
+    pub(crate) bucket_slots: Option<u32>,
+    pub(crate) semi_sorted: Option<bool>,
+    pub(crate) huge_pages: bool,
+}
+
+/// A format in a geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) format: Format,
+    pub(crate) geometry: Geometry,
+    /// Keys that fit for sure.
+    pub(crate) capacity: usize,
+}
+
+/// How far tables of buckets of so many slots are filled: in tables of any size, and less as they get small. Measured
+/// with random keys: 44, 87, 97 and 99% without the margin that a segment with more than its share needs.
+fn load_limit(bucket_slots: u32, slots: f64) -> f64 {
+    let (most, limit, spread) = match bucket_slots {
+        1 => (0.40, 0.44, 2.0),
+        2 => (0.84, 0.88, 2.5),
+        4 => (0.9405, 0.97, 1.6),
+        _ => (0.98, 0.99, 1.6),
+    };
+    f64::min(most, limit - spread / slots.sqrt())
+}
+
+/// How probably two random keys have the same fingerprint of so many bits: one value stands for two.
+pub(crate) fn collision(bits: u32) -> f64 {
+    let values = f64::powi(2.0, bits as i32);
+    (values + 2.0) / (values * values)
+}
+
+/// The false-positive rate at a load, 0 to 1 (Fan et al., section 5.1).
+pub(crate) fn rate_at(format: Format, load: f64) -> f64 {
+    let slots = 2.0 * f64::from(format.bucket_slots) * load;
+    // 1 - (1 - collision)^slots, without losing what is small.
+    -f64::exp_m1(slots * f64::ln_1p(-collision(format.fingerprint_bits)))
+}
+
+/// The geometry of so many buckets.
+fn geometry(format: Format, buckets: u64) -> Geometry {
+    let segments = buckets.div_ceil(u64::from(MAX_BUCKETS)).max(1);
+    let in_each = buckets.div_ceil(segments).next_multiple_of(2).max(2);
+    Geometry::new(segments as u32, in_each as u32, format.fingerprint_bits, format.fingerprint_bits)
+}
+
+/// Whether so many keys fit.
+fn fits(capacity: usize, format: Format, geometry: Geometry) -> bool {
+    let keys = capacity as f64;
+    if keys <= f64::from(2 * format.bucket_slots) && geometry.all_buckets() == 2 {
+        // All have the same two buckets.
+        return true;
+    }
+    let slots = geometry.all_buckets() as f64 * f64::from(format.bucket_slots);
+    if keys > slots * load_limit(format.bucket_slots, slots) {
+        return false;
+    }
+    // More keys than two buckets have slots, all with the same two buckets: how many such groups are expected? Larger
+    // groups of buckets are overfull less often, but there are more of them: hence the factors, found by trial.
+    let same_sum = collision(format.fingerprint_bits) + 2.0 / f64::from(geometry.buckets);
+    let same_pair = 2.0 / geometry.all_buckets() as f64 * same_sum;
+    let group = f64::from(2 * format.bucket_slots + 1);
+    let factorial: f64 = (1..=2 * format.bucket_slots + 1).map(f64::from).product();
+    let factor = if format.bucket_slots == 1 { 10.0 } else { 3.0 };
+    let groups = factor * keys.powf(group) / factorial * same_pair.powf(group - 1.0);
+    groups <= MISFIT
+}
+
+/// The fewest buckets in which so many keys fit.
+fn smallest(capacity: usize, format: Format) -> Option<Geometry> {
+    let most = u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS);
+    if !fits(capacity, format, geometry(format, most)) {
+        return None;
+    }
+    let (mut too_few, mut enough) = (0, most);
+    while enough - too_few > 1 {
+        let middle = too_few + (enough - too_few) / 2;
+        match fits(capacity, format, geometry(format, middle)) {
+            true => enough = middle,
+            false => too_few = middle,
+        }
+    }
+    Some(geometry(format, enough))
+}
+
+/// The most keys that fit in a format at all.
+fn largest_capacity(format: Format) -> usize {
+    let (mut fit, mut too_many) = (1, (1_u64 << 36).min(usize::MAX as u64) as usize);
+    while too_many - fit > 1 {
+        let middle = fit + (too_many - fit) / 2;
+        match smallest(middle, format) {
+            Some(_) => fit = middle,
+            None => too_many = middle,
+        }
+    }
+    fit
+}
+
+impl Options {
+    /// The shape that is asked for, in the least memory.
+    pub(crate) fn shape(&self) -> Result<Shape, FilterError> {
+        self.check()?;
+        let width_only = self.fingerprint_bits.is_some() && self.rate.is_none();
+        let slots: &[u32] = match self.bucket_slots {
+            Some(ref slots) => core::slice::from_ref(slots),
+            None if width_only || self.semi_sorted == Some(true) => &[4],
+            // What comes first is preferred among equals: it is the faster.
+            None => &[4, 2, 8, 1],
+        };
+        let sorted: &[bool] = match self.semi_sorted {
+            Some(true) => &[true],
+            None if !width_only => &[false, true],
+            Some(false) | None => &[false],
+        };
+        let rate = self.rate.unwrap_or(if width_only { 1.0 } else { DEFAULT_RATE });
+        let mut best: Option<Shape> = None;
+        let (mut lowest_rate, mut widest) = (f64::INFINITY, None);
+        for (&bucket_slots, &semi_sorted) in
+            slots.iter().flat_map(|slots| sorted.iter().map(move |s| (slots, s)))
+        {
+            for fingerprint_bits in self.fingerprint_bits.map_or(FINGERPRINT_BITS, |bits| bits..=bits) {
+                let format = Format { fingerprint_bits, bucket_slots, semi_sorted };
+                if !format.is_valid() {
+                    continue;
+                }
+                widest = Some(format);
+                let Some(geometry) = smallest(self.capacity, format) else { continue };
+                let shape = Shape { format, geometry, capacity: self.capacity };
+                let expected = shape.rate_when_full();
+                lowest_rate = lowest_rate.min(expected);
+                if expected > rate {
+                    continue;
+                }
+                if best.is_none_or(|best| shape.bytes() < best.bytes()) {
+                    best = Some(shape);
+                }
+            }
+        }
+        best.ok_or_else(|| match widest {
+            Some(format) if lowest_rate == f64::INFINITY => {
+                FilterError::Capacity { requested: self.capacity, limit: largest_capacity(format) }
+            }
+            _ => FilterError::RateTooLow { requested: rate, limit: lowest_rate },
+        })
+    }
+
+    /// Whether each value is in its range.
+    fn check(&self) -> Result<(), FilterError> {
+        let semi_sorted = self.semi_sorted == Some(true);
+        if let Some(requested) = self.rate.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
+            return Err(FilterError::Rate { requested });
+        }
+        let widths = if semi_sorted { SEMI_SORTED_BITS } else { FINGERPRINT_BITS };
+        if let Some(requested) = self.fingerprint_bits.filter(|bits| !widths.contains(bits)) {
+            return Err(FilterError::FingerprintBits { requested, least: *widths.start() });
+        }
+        let known = |slots: &u32| if semi_sorted { *slots == 4 } else { BUCKET_SLOTS.contains(slots) };
+        if let Some(requested) = self.bucket_slots.filter(|slots| !known(slots)) {
+            return Err(FilterError::BucketSlots { requested, semi_sorted });
+        }
+        if self.capacity == 0 || self.capacity as u64 > 1 << 36 {
+            let bits = self.fingerprint_bits.unwrap_or(32);
+            let format =
+                Format { fingerprint_bits: bits, bucket_slots: self.bucket_slots.unwrap_or(4), semi_sorted };
+            return Err(FilterError::Capacity { requested: self.capacity, limit: largest_capacity(format) });
+        }
+        Ok(())
+    }
+}
+
+impl Shape {
+    /// Slots of all buckets.
+    pub(crate) fn slots(&self) -> u64 {
+        self.geometry.all_buckets() * u64::from(self.format.bucket_slots)
+    }
+
+    /// The expected false-positive rate with as many keys as the capacity.
+    pub(crate) fn rate_when_full(&self) -> f64 {
+        rate_at(self.format, self.capacity as f64 / self.slots() as f64)
+    }
+
+    /// Bytes of the table.
+    fn bytes(&self) -> usize {
+        Table::bytes(self.geometry, self.format.bucket_bits())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::formats;
+    use super::*;
+
+    fn shape(capacity: usize, rate: f64) -> Shape {
+        Options { capacity, rate: Some(rate), ..Options::default() }.shape().unwrap()
+    }
+
+    #[test]
+    fn large_tables_of_four_have_at_most_a_094th_of_slots() {
+        for bits in 6..=32 {
+            for capacity in [100_001, 123_456, 1_000_000, 7_600_000, 1 << 30] {
+                let options = Options {
+                    capacity,
+                    fingerprint_bits: Some(bits),
+                    bucket_slots: Some(4),
+                    ..Options::default()
+                };
+                let shape = options.shape().unwrap();
+                let most = capacity as f64 / 0.94;
+                assert!(
+                    bits < 8 || shape.slots() as f64 <= most,
+                    "{bits} bits, {capacity}: {}",
+                    shape.slots()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_rate_is_met_with_the_least_memory() {
+        for capacity in [1, 10, 1000, 1_000_000, 50_000_000] {
+            for rate in [0.9, 0.5, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8] {
+                let best = shape(capacity, rate);
+                assert!(best.rate_when_full() <= rate, "{capacity} {rate}: {best:?}");
+                for format in formats() {
+                    let options = Options {
+                        capacity,
+                        rate: Some(rate),
+                        fingerprint_bits: Some(format.fingerprint_bits),
+                        bucket_slots: Some(format.bucket_slots),
+                        semi_sorted: Some(format.semi_sorted),
+                        huge_pages: false,
+                    };
+                    if let Ok(other) = options.shape() {
+                        assert!(best.bytes() <= other.bytes(), "{capacity} {rate}: {best:?} {other:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slots_go_beyond_two_to_the_32() {
+        let shape = shape(1 << 33, 1e-3);
+        assert!(shape.slots() > 1 << 33 && shape.slots() as f64 <= 2_f64.powi(33) / 0.94, "{shape:?}");
+        assert!(shape.bytes() as u64 > 1 << 33);
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_with_what_is_possible() {
+        let ask = |options: Options| options.shape().unwrap_err();
+        let base = Options { capacity: 1000, ..Options::default() };
+        for rate in [0.0, -0.0, 1.0, 2.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = ask(Options { rate: Some(rate), ..base });
+            assert!(error.to_string().contains("above 0 and below 1"), "{error}");
+        }
+        for bits in [0, 1, 33, u32::MAX] {
+            let error = ask(Options { fingerprint_bits: Some(bits), ..base });
+            assert!(error.to_string().contains("2 to 32"), "{error}");
+        }
+        let error = ask(Options { fingerprint_bits: Some(4), semi_sorted: Some(true), ..base });
+        assert!(error.to_string().contains("5 to 32"), "{error}");
+        for slots in [0, 3, 5, 16] {
+            let error = ask(Options { bucket_slots: Some(slots), ..base });
+            assert!(error.to_string().contains("1, 2, 4 or 8"), "{error}");
+        }
+        let error = ask(Options { bucket_slots: Some(8), semi_sorted: Some(true), ..base });
+        assert!(error.to_string().contains("only 4"), "{error}");
+        for capacity in [0, usize::MAX] {
+            let FilterError::Capacity { limit, .. } = ask(Options { capacity, ..base }) else { panic!() };
+            assert!(Options { capacity: limit, rate: Some(0.5), ..base }.shape().is_ok(), "{limit}");
+        }
+        let few = Options { fingerprint_bits: Some(8), bucket_slots: Some(1), capacity: 1_000_000, ..base };
+        let FilterError::Capacity { limit, .. } = ask(few) else { panic!() };
+        assert!(Options { capacity: limit, ..few }.shape().is_ok());
+        assert!(Options { capacity: limit + 1, ..few }.shape().is_err());
+        let FilterError::RateTooLow { limit, .. } = ask(Options { rate: Some(1e-12), ..base }) else {
+            panic!()
+        };
+        assert!(limit < 1e-8);
+        assert!(Options { rate: Some(limit), ..base }.shape().is_ok());
+    }
+}

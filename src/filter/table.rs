@@ -1,0 +1,375 @@
+//! A filter's table: segments of equal size in one allocation, and how to read it.
+//!
+//! The maps' segments without payloads, and of fixed number. Anybody may read, at any time, without a lock, without a
+//! store and without waiting ([R2]..[R4]). Writes are in `locked`.
+//!
+//! ```text
+//! | stripes of segment 0 | its words | stripes of segment 1 | its words | ... | 2 spare words |
+//! ```
+//!
+//! A fingerprint that is displaced is watched through the stripe of its pair, as in the maps. What was found is final:
+//! there is no payload that could be torn. Where one word may be half of a bucket, a change of one lane leaves the
+//! bits of the others alone, so that a torn bucket still has all that was in it throughout.
+//!
+//! Not so in semi-sorted buckets of more than a word ([`Codec::TEARS`]). There every change of a bucket is watched:
+//! readers check a stripe for each of the two buckets; while one is odd, they take the bucket's old content from the
+//! segment's undo copy.
+
+use core::alloc::Layout as Memory;
+
+use crossbeam_utils::CachePadded;
+
+use super::codec::Codec;
+use super::geometry::{Geometry, Place};
+use super::words::{Shared, Words};
+use crate::engine::{Block, Meter, Version, begin, prefetch, settled, unchanged};
+use crate::hash::Digest;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
+
+/// Version counters of a table, shared out among its segments: few enough to stay in the first-level cache.
+const STRIPES: u32 = 1024;
+/// Fewest stripes in a segment: one cache line.
+const MIN_STRIPES: u32 = 8;
+/// Words that a reader of the last bucket may read beyond it.
+const SPARE_WORDS: usize = 2;
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
+
+/// Segments, in one allocation.
+pub(crate) struct Table {
+    base: *const AtomicU64,
+    /// Words from one segment's stripes to the next one's.
+    stride: usize,
+    /// Stripes of a segment, less one; they are a power of two.
+    stripe_mask: u32,
+    /// Words before those of the buckets: the stripes, and what rounds them up to cache lines.
+    head: u32,
+    geometry: Geometry,
+    segment_words: usize,
+    writes: Box<[CachePadded<Write>]>,
+    block: Option<Block>,
+    meter: Meter,
+}
+
+/// The lock of a segment and what only its writers touch.
+pub(crate) struct Write {
+    pub(crate) state: Mutex<State>,
+    /// Fingerprints in the segment. Stored under the lock.
+    pub(crate) len: AtomicUsize,
+    /// The content before a change, of a bucket that tears; its number plus 1, or 0.
+    undo_bucket: AtomicU64,
+    undo_words: [AtomicU64; 2],
+}
+
+/// What the lock guards beside the table.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Fingerprints moved from one of their buckets to the other.
+    pub(crate) displacements: u64,
+    /// No more inserts: the segment's table is being emptied into others.
+    pub(crate) closed: bool,
+}
+
+// SAFETY: all that is shared is atomics and mutexes; the raw pointers lead into the table's own allocation.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl core::panic::UnwindSafe for Table {}
+impl core::panic::RefUnwindSafe for Table {}
+
+/// One segment of a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Segment<'a> {
+    pub(crate) words: Shared,
+    stripes: *const AtomicU64,
+    pub(crate) table: &'a Table,
+    pub(crate) index: u32,
+}
+
+/// The stripes that a reader of two buckets checks, and their versions when it began [R2].
+struct Watch<'a> {
+    first: (&'a AtomicU64, Version),
+    second: Option<(&'a AtomicU64, Version)>,
+}
+
+impl Watch<'_> {
+    #[inline(always)]
+    fn is_odd(&self) -> bool {
+        self.first.1.is_odd() || self.second.is_some_and(|(_, version)| version.is_odd())
+    }
+
+    /// [R4], on the common path: unchanged, and even.
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        settled(self.first.0, self.first.1)
+            && self.second.is_none_or(|(stripe, version)| settled(stripe, version))
+    }
+
+    /// [R4].
+    #[inline(always)]
+    fn is_unchanged(&self) -> bool {
+        unchanged(self.first.0, self.first.1)
+            && self.second.is_none_or(|(stripe, version)| unchanged(stripe, version))
+    }
+}
+
+impl Table {
+    /// Words of a segment: whole ones, so that no two segments share any.
+    pub(crate) fn segment_words(geometry: Geometry, bucket_bits: u32) -> usize {
+        (u64::from(geometry.buckets) * u64::from(bucket_bits)).div_ceil(64) as usize
+    }
+
+    /// Memory of a table, its stride and its stripes; `None` if they overflow.
+    fn memory(geometry: Geometry, bucket_bits: u32) -> Option<(Memory, usize, u32)> {
+        let most = geometry.buckets.min((STRIPES / geometry.segments).max(MIN_STRIPES));
+        let stripes = 1_u32 << most.ilog2();
+        let words = Self::segment_words(geometry, bucket_bits).checked_next_multiple_of(LINE_WORDS)?;
+        let stride = words.checked_add(Self::head(stripes))?;
+        let all = stride.checked_mul(geometry.segments as usize)?.checked_add(SPARE_WORDS)?;
+        let memory = Memory::array::<AtomicU64>(all).ok()?.align_to(8 * LINE_WORDS).ok()?;
+        Some((memory, stride, stripes))
+    }
+
+    /// Words of a segment before those of its buckets.
+    fn head(stripes: u32) -> usize {
+        (stripes as usize).next_multiple_of(LINE_WORDS)
+    }
+
+    /// Bytes that a table would take, as far as they can be counted.
+    pub(crate) fn bytes(geometry: Geometry, bucket_bits: u32) -> usize {
+        Self::memory(geometry, bucket_bits).map_or(usize::MAX, |(memory, ..)| memory.size())
+    }
+
+    /// An empty table; `None` if there is no memory for it.
+    pub(crate) fn allocate(geometry: Geometry, bucket_bits: u32, huge_pages: bool) -> Option<Self> {
+        let (memory, stride, stripes) = Self::memory(geometry, bucket_bits)?;
+        if !Meter::has(memory) {
+            return None;
+        }
+        let meter = Meter::new();
+        let block = match huge_pages {
+            true => Block::allocate_slab(memory, 1, &meter)?.pop()?,
+            false => Block::allocate(memory, &meter)?,
+        };
+        let base = block.base().as_ptr().cast::<AtomicU64>();
+        // SAFETY: a zeroed block of this layout, ours alone.
+        unsafe { init_zeroed(base, stride * geometry.segments as usize + SPARE_WORDS) };
+        Some(Table {
+            base,
+            stride,
+            stripe_mask: stripes - 1,
+            head: Self::head(stripes) as u32,
+            geometry,
+            segment_words: Self::segment_words(geometry, bucket_bits),
+            writes: (0..geometry.segments).map(|_| CachePadded::new(Write::new())).collect(),
+            block: Some(block),
+            meter,
+        })
+    }
+
+    /// How its slots are arranged.
+    #[inline(always)]
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// A segment.
+    #[inline(always)]
+    pub(crate) fn segment(&self, index: u32) -> Segment<'_> {
+        debug_assert!(index < self.geometry.segments);
+        // SAFETY: the index is below the number of segments that was allocated: `scale` stays below it. The words live
+        // as long as the table, which the result borrows.
+        unsafe {
+            let stripes = self.base.add(index as usize * self.stride);
+            let len = self.stride - self.head as usize + SPARE_WORDS;
+            let words = Shared::new(stripes.add(self.head as usize), len);
+            Segment { words, stripes, table: self, index }
+        }
+    }
+
+    /// All segments.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        (0..self.geometry.segments).map(|index| self.segment(index))
+    }
+
+    /// Fingerprints: exact while nobody writes.
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: information.
+        self.writes.iter().map(|write| write.len.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Bytes that the table has from the allocator.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.meter.bytes() + size_of_val(&*self.writes)
+    }
+
+    /// Displacements so far.
+    pub(crate) fn displacements(&self) -> u64 {
+        self.writes.iter().map(|write| write.state.lock().displacements).sum()
+    }
+
+    /// Whether a digest's fingerprint is in one of its buckets. Takes no lock, writes nothing, waits for nobody. `place` is the
+    /// digest's.
+    #[inline(always)]
+    pub(crate) fn contains<C: Codec>(&self, codec: C, digest: Digest, place: Place) -> bool {
+        let segment = self.segment(place.segment);
+        let watch = segment.watch::<C>(place);
+        step();
+        let (first, second) = segment.pass(codec, place, &watch);
+        if codec.either_has(first, second, place.fingerprint) {
+            return true;
+        }
+        if watch.is_settled() {
+            return false;
+        }
+        self.contains_carefully(codec, digest)
+    }
+
+    /// `contains`, when something moved or is just moving. Every turn of the loop but the last was made necessary by a
+    /// writer that finished something meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn contains_carefully<C: Codec>(&self, codec: C, digest: Digest) -> bool {
+        let place = self.geometry.place(digest);
+        let segment = self.segment(place.segment);
+        loop {
+            let watch = segment.watch::<C>(place);
+            step();
+            let (first, second) = segment.pass(codec, place, &watch);
+            let mut found = codec.either_has(first, second, place.fingerprint);
+            if !found && watch.is_odd() {
+                // One fingerprint is being moved, and the writer may never get to finish. Whoever has seen its source
+                // empty sees its target filled: so look once more.
+                step();
+                let (first, second) = segment.pass(codec, place, &watch);
+                found = codec.either_has(first, second, place.fingerprint);
+            }
+            if found {
+                return true;
+            }
+            if watch.is_unchanged() {
+                return false;
+            }
+            spin_loop();
+        }
+    }
+
+    /// How often the fingerprint of a place is in its buckets; waits for nobody. One copy may be counted twice while
+    /// it is being moved.
+    pub(crate) fn count<C: Codec>(&self, codec: C, place: Place) -> u32 {
+        let segment = self.segment(place.segment);
+        let count =
+            |(first, second)| codec.count(first, place.fingerprint) + codec.count(second, place.fingerprint);
+        loop {
+            let watch = segment.watch::<C>(place);
+            let mut found = count(segment.pass(codec, place, &watch));
+            if watch.is_odd() {
+                found = count(segment.pass(codec, place, &watch));
+            }
+            if watch.is_unchanged() {
+                return found;
+            }
+            spin_loop();
+        }
+    }
+
+    /// Starts loading what a look-up of a place reads.
+    #[inline(always)]
+    pub(crate) fn prefetch<C: Codec>(&self, codec: C, place: Place) {
+        let segment = self.segment(place.segment);
+        for bucket in [place.first, place.second] {
+            prefetch(segment.words.address(u64::from(bucket) * u64::from(codec.bucket_bits())));
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            // SAFETY: from this meter, and nobody uses the table any more.
+            unsafe { block.free(&self.meter) };
+        }
+    }
+}
+
+impl Write {
+    fn new() -> Self {
+        Write {
+            state: Mutex::new(State::default()),
+            len: AtomicUsize::new(0),
+            undo_bucket: AtomicU64::new(0),
+            undo_words: [AtomicU64::new(0), AtomicU64::new(0)],
+        }
+    }
+}
+
+impl<'a> Segment<'a> {
+    /// The lock and the writers' part.
+    #[inline(always)]
+    pub(crate) fn write(&self) -> &'a Write {
+        &self.table.writes[self.index as usize]
+    }
+
+    /// The stripe of a number: of [`Place::pair`], or, where buckets tear, of a bucket.
+    #[inline(always)]
+    pub(crate) fn stripe(&self, number: u32) -> &'a AtomicU64 {
+        let stripe = number & self.table.stripe_mask;
+        // SAFETY: at most `stripe_mask`, and the segment has `stripe_mask + 1` stripes as long as the table lives.
+        unsafe { &*self.stripes.add(stripe as usize) }
+    }
+
+    /// [R2].
+    #[inline(always)]
+    fn watch<C: Codec>(&self, place: Place) -> Watch<'a> {
+        let watch = |number| {
+            let stripe = self.stripe(number);
+            (stripe, begin(stripe))
+        };
+        if C::TEARS {
+            return Watch { first: watch(place.first), second: Some(watch(place.second)) };
+        }
+        Watch { first: watch(place.pair()), second: None }
+    }
+
+    /// [R3]: reads both buckets once.
+    #[inline(always)]
+    fn pass<C: Codec>(&self, codec: C, place: Place, watch: &Watch<'_>) -> (C::Bits, C::Bits) {
+        let mut first = codec.load(self.words, place.first);
+        step();
+        let mut second = codec.load(self.words, place.second);
+        if C::TEARS && watch.is_odd() {
+            first = self.undone(codec, place.first).unwrap_or(first);
+            second = self.undone(codec, place.second).unwrap_or(second);
+        }
+        (first, second)
+    }
+
+    /// What was in a bucket before the change that is under way, if it is that bucket which is changed.
+    #[cold]
+    fn undone<C: Codec>(&self, codec: C, bucket: u32) -> Option<C::Bits> {
+        let write = self.write();
+        // Relaxed: written before the odd version, which was stored with Release and read with Acquire.
+        if write.undo_bucket.load(Ordering::Relaxed) != u64::from(bucket) + 1 {
+            return None;
+        }
+        let [low, high] = &write.undo_words;
+        Some(codec.of_words([low.load(Ordering::Relaxed), high.load(Ordering::Relaxed)]))
+    }
+
+    /// Leaves the old content of a bucket for readers; `None` to take it back. The lock's holder only [I5].
+    pub(crate) fn set_undo(&self, old: Option<(u32, [u64; 2])>) {
+        let write = self.write();
+        let (number, words) = old.map_or((0, [0; 2]), |(bucket, words)| (u64::from(bucket) + 1, words));
+        write.undo_bucket.store(number, Ordering::Relaxed);
+        for (undo, word) in write.undo_words.iter().zip(words) {
+            undo.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// The segment's words.
+    pub(crate) fn all_words(&self) -> impl Iterator<Item = u64> + use<> {
+        let (words, len) = (self.words, self.table.segment_words);
+        (0..len).map(move |index| words.word(index))
+    }
+}

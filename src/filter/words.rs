@@ -1,0 +1,130 @@
+//! Arrays of 64-bit words, read and written at any bit.
+//!
+//! A table's words are atomics that anybody may read and the segment's lock holder writes [I5]; a view's are bytes
+//! that nobody writes. Bit `i` of the array is bit `i % 64` of word `i / 64`.
+
+use crate::sync::{AtomicU64, Ordering, step};
+
+/// Words that can be read.
+pub(crate) trait Words: Copy {
+    /// The word at `index`.
+    fn word(self, index: usize) -> u64;
+}
+
+/// The words of one segment of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shared {
+    base: *const AtomicU64,
+    /// How many words may be read.
+    #[cfg(debug_assertions)]
+    len: usize,
+}
+
+impl Shared {
+    /// # Safety
+    ///
+    /// `base` points to `len` words that live as long as the result or a copy of it is used.
+    #[inline(always)]
+    pub(crate) unsafe fn new(base: *const AtomicU64, len: usize) -> Self {
+        let _ = len;
+        Shared {
+            base,
+            #[cfg(debug_assertions)]
+            len,
+        }
+    }
+
+    /// The address of a bit's word, to be prefetched.
+    #[inline(always)]
+    pub(crate) fn address(self, bit: u64) -> *const AtomicU64 {
+        self.base.wrapping_add((bit >> 6) as usize)
+    }
+
+    #[inline(always)]
+    fn at(self, index: usize) -> &'static AtomicU64 {
+        #[cfg(debug_assertions)]
+        assert!(index < self.len);
+        // SAFETY: below `len`: buckets are below the number that the words were allocated for, with two words to spare.
+        // The reference does not leave this file.
+        unsafe { &*self.base.add(index) }
+    }
+
+    /// Writes the low `bits` bits of `value` at `bit`, a word at a time. The lock's holder only [I5].
+    #[inline(always)]
+    pub(crate) fn store(self, bit: u64, bits: u32, value: u128) {
+        let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+        if shift + bits <= 64 {
+            return self.store_in(index, shift, bits, value as u64);
+        }
+        let first = 64 - shift;
+        self.store_in(index, shift, first, value as u64);
+        self.store_in(index + 1, 0, (bits - first).min(64), (value >> first) as u64);
+        if bits - first > 64 {
+            self.store_in(index + 2, 0, bits - first - 64, (value >> first >> 64) as u64);
+        }
+    }
+
+    /// Writes the low `bits` bits of `value`, 1 to 64, into a word.
+    #[inline(always)]
+    fn store_in(self, index: usize, shift: u32, bits: u32, value: u64) {
+        let mask = (u64::MAX >> (64 - bits)) << shift;
+        let word = self.at(index);
+        // Relaxed: only the lock's holder stores.
+        let old = word.load(Ordering::Relaxed);
+        let new = old & !mask | (value << shift) & mask;
+        if new != old {
+            // Release: pairs with the Acquire of `word`. Who sees a source cleared sees the target filled [I3], and the
+            // same word may say both that a lane was filled and that another one was cleared before.
+            word.store(new, Ordering::Release);
+            step();
+        }
+    }
+
+    /// Replaces a whole word. The lock's holder only [I5].
+    pub(crate) fn set_word(self, index: usize, value: u64) {
+        // Release: as in `store`.
+        self.at(index).store(value, Ordering::Release);
+    }
+}
+
+impl Words for Shared {
+    #[inline(always)]
+    fn word(self, index: usize) -> u64 {
+        // Acquire: pairs with the Release of `store`.
+        self.at(index).load(Ordering::Acquire)
+    }
+}
+
+/// Words as little-endian bytes. Beyond the end, zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
+
+impl Words for Bytes<'_> {
+    #[inline(always)]
+    fn word(self, index: usize) -> u64 {
+        let bytes = self.0.get(index * 8..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+/// 64 bits from `bit` on: of one word or two.
+#[inline(always)]
+pub(crate) fn load_64(words: impl Words, bit: u64) -> u64 {
+    let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+    let low = words.word(index);
+    step();
+    let high = words.word(index + 1);
+    low >> shift | (high << 1) << (63 - shift)
+}
+
+/// 128 bits from `bit` on: of two words or three.
+#[inline(always)]
+pub(crate) fn load_128(words: impl Words, bit: u64) -> u128 {
+    let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+    let low = words.word(index);
+    step();
+    let middle = words.word(index + 1);
+    let high = words.word(index + 2);
+    let join = |low: u64, high: u64| low >> shift | (high << 1) << (63 - shift);
+    u128::from(join(low, middle)) | u128::from(join(middle, high)) << 64
+}

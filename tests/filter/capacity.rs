@@ -1,0 +1,77 @@
+//! As many keys as were asked for do fit.
+
+use koel::CuckooFilter;
+
+use crate::common::{env_number, seed};
+
+/// Inserts `n` random keys and says what did not fit.
+fn fill(filter: &CuckooFilter, n: usize, salt: u64) {
+    let hashes: Vec<u64> = (0..n as u64).map(|key| filter.hash(&(key, salt))).collect();
+    let inserted = filter.insert_many_hash(&hashes);
+    assert_eq!(inserted, n, "{}", filter.info());
+}
+
+#[test]
+fn a_million_keys_fit_at_every_rate() {
+    let n = env_number("KOEL_FILTER_KEYS", 1_000_000);
+    for (i, rate) in [0.1, 0.03, 0.01, 0.001, 1e-4, 1e-6].into_iter().enumerate() {
+        for round in 0..3 {
+            let seed = seed() + 10 * i as u64 + round;
+            let builder = CuckooFilter::builder().capacity(n).false_positive_rate(rate).seed(seed);
+            let filter = builder.build().unwrap();
+            fill(&filter, n, round);
+            let info = filter.info();
+            assert!(info.false_positive_rate <= rate);
+            assert!(info.bucket_slots != 4 || info.slots as f64 <= n as f64 / 0.94, "{info}");
+        }
+    }
+}
+
+#[test]
+fn a_million_keys_fit_in_buckets_of_every_size() {
+    for (bits, slots) in [(16, 1), (24, 1), (8, 2), (12, 2), (6, 4), (8, 4), (12, 4), (5, 8), (8, 8), (20, 8)]
+    {
+        let builder = CuckooFilter::builder().capacity(1_000_000).fingerprint_bits(bits).bucket_slots(slots);
+        match builder.seed(seed()).build() {
+            Ok(filter) => fill(&filter, 1_000_000, 1),
+            Err(error) => assert_eq!(slots, 1, "{error}"),
+        }
+    }
+}
+
+#[test]
+fn small_filters_hold_what_they_promise() {
+    for n in (1..=64).chain([100, 150, 250, 400, 700, 1000, 2000, 5000, 10_000]) {
+        for (bits, slots) in [(4, 4), (8, 1), (8, 2), (8, 4), (8, 8), (16, 1), (16, 4), (12, 8)] {
+            for round in 0..if n < 1000 { 20 } else { 3 } {
+                let builder = CuckooFilter::builder().capacity(n).fingerprint_bits(bits).bucket_slots(slots);
+                let filter = builder.seed(seed() + round).build().unwrap();
+                fill(&filter, n, round);
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_of_keys_are_built_for_their_number() {
+    for n in [1, 10, 1000, 100_000] {
+        let filter = CuckooFilter::from_keys(0..n, 0.001).unwrap();
+        assert_eq!((filter.len(), filter.info().capacity_keys), (n, n));
+        assert!((0..n).all(|key| filter.contains(&key)));
+    }
+    assert!(CuckooFilter::from_keys(0..0, 0.001).is_err());
+    assert!(CuckooFilter::from_keys([1; 100], 0.001).is_err(), "a hundred copies");
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn filters_are_built_on_all_threads() {
+    for n in [1_u64, 1000, 1_000_000] {
+        let builder = || CuckooFilter::builder().false_positive_rate(0.001).seed(1);
+        let (filter, other) = (builder().par_from_keys(0..n).unwrap(), builder().from_keys(0..n).unwrap());
+        assert_eq!((filter.len(), filter.capacity()), (other.len(), other.capacity()));
+        assert!((0..n).all(|key| filter.contains(&key)));
+    }
+    assert!(CuckooFilter::builder().par_from_keys(vec![1; 100]).is_err(), "a hundred copies");
+    assert!(CuckooFilter::builder().par_from_keys(0..0).is_err());
+}

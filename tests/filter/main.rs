@@ -1,0 +1,24 @@
+//! The filters: every layout, sizes, bytes, and threads.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bytes;
+mod capacity;
+mod hostile;
+mod laws;
+mod scalable;
+mod stress;
+
+use koel::{CuckooFilter, FilterBuilder};
+
+/// Every layout: fingerprint bits, bucket slots, semi-sorted.
+pub(crate) fn layouts() -> impl Iterator<Item = (u32, u32, bool)> {
+    let plain = (2..=32).flat_map(|bits| [1, 2, 4, 8].map(|slots| (bits, slots, false)));
+    plain.chain((5..=32).map(|bits| (bits, 4, true)))
+}
+
+/// The options of a layout.
+pub(crate) fn builder((bits, slots, semi_sorted): (u32, u32, bool)) -> FilterBuilder {
+    CuckooFilter::builder().fingerprint_bits(bits).bucket_slots(slots).semi_sorted(semi_sorted)
+}

@@ -1,0 +1,175 @@
+//! The filter that grows.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use koel::{FilterError, ScalableCuckooFilter};
+
+use crate::common::{Rng, env_number, on_threads, seed};
+
+fn new(capacity: usize, rate: f64) -> ScalableCuckooFilter {
+    ScalableCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed()).build().unwrap()
+}
+
+#[test]
+fn a_growing_filter_knows_all_its_keys_and_keeps_its_rate() {
+    for rate in [0.1, 0.01, 0.0001] {
+        let filter = new(1000, rate);
+        let n = 200_000_u64;
+        for key in 0..n {
+            assert_eq!(filter.insert(&key), Ok(()), "{}", filter.info());
+        }
+        assert_eq!(filter.len() as u64, n);
+        assert!(filter.info().tables.len() >= 5, "{}", filter.info());
+        assert!((0..n).all(|key| filter.contains(&key)), "{}", filter.info());
+        assert!(filter.false_positive_rate() <= rate, "{}", filter.info());
+        let wrong = (n..2 * n).filter(|key| filter.contains(key)).count() as f64 / n as f64;
+        assert!(wrong <= rate * 1.1, "{wrong} of {rate}: {}", filter.info());
+        assert!(filter.load_factor() > 0.4, "{}", filter.info());
+        (0..n).for_each(|key| assert!(filter.remove(&key)));
+        assert!(filter.is_empty() && !filter.contains(&1));
+    }
+}
+
+#[test]
+fn one_key_does_not_make_a_filter_grow() {
+    let filter = ScalableCuckooFilter::builder().max_duplicates(5).build().unwrap();
+    for _ in 0..5 {
+        filter.insert("ada").unwrap();
+    }
+    assert!((0..10_000).all(|_| filter.insert("ada").is_err()));
+    assert_eq!((filter.count("ada"), filter.len(), filter.info().tables.len()), (5, 5, 1));
+    assert_eq!(filter.insert_unique("ada"), Ok(false));
+    assert_eq!(filter.insert_unique("grace"), Ok(true));
+    assert!(filter.remove("ada") && filter.insert("ada").is_ok());
+}
+
+#[test]
+fn compaction_empties_tables_and_loses_nothing() {
+    let filter = new(1000, 0.001);
+    let n = 100_000_u64;
+    (0..n).for_each(|key| filter.insert(&key).unwrap());
+    let tables = filter.info().tables.len();
+    assert_eq!(filter.compact(), 0, "no room for any");
+    // A tenth stays.
+    (0..n).filter(|key| key % 10 != 0).for_each(|key| assert!(filter.remove(&key)));
+    let memory = filter.memory_usage();
+    let given_back = filter.compact();
+    assert!(given_back > 0 && filter.info().tables.len() == tables - given_back, "{}", filter.info());
+    assert!(filter.memory_usage() < memory / 2);
+    assert_eq!(filter.len() as u64, n / 10);
+    assert!((0..n).step_by(10).all(|key| filter.contains(&key)), "{}", filter.info());
+    // It grows again, and all can be removed.
+    (n..2 * n).for_each(|key| filter.insert(&key).unwrap());
+    assert!((0..n).step_by(10).chain(n..2 * n).all(|key| filter.contains(&key)));
+    assert!(filter.false_positive_rate() <= 0.001);
+    (0..n).step_by(10).chain(n..2 * n).for_each(|key| assert!(filter.remove(&key)));
+    assert!(filter.is_empty());
+    filter.compact();
+    assert_eq!(filter.info().tables.len(), 1);
+}
+
+/// Copies of two keys that are equal in some tables and not in others: whatever is removed, the other stays.
+#[test]
+fn removing_one_key_never_loses_another() {
+    let mut rng = Rng::new(seed());
+    // Six bits in the first table: many keys are equal there.
+    let filter = new(1000, 0.5);
+    let mut present: Vec<u64> = Vec::new();
+    for round in 0..60_000_u64 {
+        if present.is_empty() || rng.below(100) < 52 + 20 * u64::from(round < 10_000) {
+            let key = rng.next();
+            if filter.insert(&key).is_ok() {
+                present.push(key);
+            }
+        } else {
+            let key = present.swap_remove(rng.below(present.len() as u64) as usize);
+            assert!(filter.remove(&key));
+        }
+        if round % 5000 == 0 {
+            filter.compact();
+            assert!(present.iter().all(|key| filter.contains(key)), "{}", filter.info());
+        }
+    }
+    assert_eq!(filter.len(), present.len());
+}
+
+/// Readers look keys up that stay, while others come and go, the filter grows and is compacted.
+#[test]
+fn reader_never_misses_a_key_that_is_held_while_tables_come_and_go() {
+    let filter = new(1000, 0.01);
+    let held = 3000_u64;
+    // So that they are in tables of all ages.
+    let (mut rng, compactions) = (Rng::new(seed()), AtomicU64::new(0));
+    for key in 0..held {
+        filter.insert(&key).unwrap();
+        (0..10).for_each(|i| filter.insert(&(1_000_000 + 10 * key + i)).unwrap());
+    }
+    (0..10 * held).for_each(|key| assert!(filter.remove(&(1_000_000 + key))));
+    let done = AtomicBool::new(false);
+    let keys: Vec<u64> = (0..10_000).map(|_| rng.below(held)).collect();
+    on_threads(3, |thread| match thread {
+        0 => {
+            for key in keys.iter().cycle().take(env_number("KOEL_FILTER_LOOKUPS", 1_000_000)) {
+                assert!(filter.contains(key), "missed {key}: {}", filter.info());
+            }
+            done.store(true, Ordering::Relaxed);
+        }
+        1 => {
+            while !done.load(Ordering::Relaxed) {
+                compactions.fetch_add(filter.compact() as u64, Ordering::Relaxed);
+                std::thread::yield_now();
+            }
+        }
+        _ => {
+            let mut next = 1_u64 << 32;
+            while !done.load(Ordering::Relaxed) {
+                let batch = next..next + 20_000;
+                batch.clone().for_each(|key| filter.insert(&key).unwrap());
+                assert!(batch.clone().all(|key| filter.contains(&key)));
+                batch.clone().for_each(|key| assert!(filter.remove(&key), "gone: {key}"));
+                next = batch.end;
+            }
+        }
+    });
+    assert!(compactions.load(Ordering::Relaxed) > 0, "{}", filter.info());
+    assert_eq!(filter.len() as u64, held);
+    (0..held).for_each(|key| assert!(filter.remove(&key)));
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn a_growing_filter_comes_back_from_its_bytes() {
+    let filter = new(1000, 0.001);
+    (0..50_000_u64).for_each(|key| filter.insert(&key).unwrap());
+    let bytes = filter.to_bytes();
+    let copy = <ScalableCuckooFilter>::from_bytes(&bytes).unwrap();
+    assert_eq!((copy.to_bytes(), copy.len()), (bytes.clone(), filter.len()));
+    assert!((0..50_000_u64).all(|key| copy.contains(&key)));
+    (50_000..200_000_u64).for_each(|key| copy.insert(&key).unwrap());
+    assert!(copy.false_positive_rate() <= 0.001);
+    (0..200_000_u64).for_each(|key| assert!(copy.remove(&key)));
+    // Truncations and flips, here and there.
+    for at in (0..bytes.len()).step_by(bytes.len() / 200).chain(0..200) {
+        assert!(<ScalableCuckooFilter>::from_bytes(&bytes[..at]).is_err());
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        assert!(<ScalableCuckooFilter>::from_bytes(&damaged).is_err(), "byte {at}");
+    }
+    #[cfg(feature = "serde")]
+    {
+        let json = serde_json::to_string(&filter).unwrap();
+        assert_eq!(serde_json::from_str::<ScalableCuckooFilter>(&json).unwrap().to_bytes(), bytes);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for rate in [0.0, 1.0, f64::NAN, -1.0] {
+        assert!(matches!(ScalableCuckooFilter::new(rate), Err(FilterError::Rate { .. })));
+    }
+    assert!(matches!(ScalableCuckooFilter::new(1e-12), Err(FilterError::RateTooLow { .. })));
+    for capacity in [0, usize::MAX] {
+        let error = ScalableCuckooFilter::builder().capacity(capacity).build().unwrap_err();
+        assert!(matches!(error, FilterError::Capacity { .. }), "{error}");
+    }
+}
