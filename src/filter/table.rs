@@ -148,10 +148,7 @@ impl Table {
             return None;
         }
         let meter = Meter::new();
-        let block = match huge_pages {
-            true => Block::allocate_slab(memory, 1, &meter)?.pop()?,
-            false => Block::allocate(memory, &meter)?,
-        };
+        let block = Block::allocate_slab(memory, 1, huge_pages, &meter)?.pop()?;
         let base = block.base().as_ptr().cast::<AtomicU64>();
         // SAFETY: a zeroed block of this layout, ours alone.
         unsafe { init_zeroed(base, stride * geometry.segments as usize + SPARE_WORDS) };

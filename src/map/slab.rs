@@ -25,8 +25,9 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 const PAGE: usize = 4096;
 /// Pages in every chunk but the first, which is one page.
 const CHUNK: usize = 4;
-/// Pages in a chunk that is a huge page.
-const HUGE_CHUNK: usize = 512;
+/// Pages in a chunk with some huge pages in it. It does not begin with one: allocators lose up to as much again to align
+/// a huge page.
+const HUGE_CHUNK: usize = 1024;
 /// Bytes at a chunk's end that are not asked for: room for the allocator's own header, so that aligned chunks can
 /// lie one behind the other.
 const SLACK: usize = 64;
@@ -255,8 +256,7 @@ impl<T> Slab<T> {
                 _ if self.huge_pages => HUGE_CHUNK,
                 _ => CHUNK,
             };
-            let (align, slack) = if pages == HUGE_CHUNK { (PAGE * pages, 0) } else { (PAGE, SLACK) };
-            let layout = Layout::from_size_align(PAGE * pages - slack, align).ok()?;
+            let layout = Layout::from_size_align(PAGE * pages - SLACK, PAGE).ok()?;
             let base = if pages == HUGE_CHUNK {
                 self.meter.allocate_huge(layout)?
             } else {

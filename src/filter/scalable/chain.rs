@@ -94,7 +94,7 @@ impl core::ops::Deref for Pinned<'_> {
 impl Chain {
     /// A chain of these tables, newest first.
     pub(super) fn new(levels: Vec<Arc<Level>>) -> Self {
-        let collector = Collector::default();
+        let collector = Collector::new(false);
         let list = Box::new(List { levels, pins: collector.owned_pins() });
         Chain { list: AtomicPtr::new(Box::into_raw(list)), structure: Mutex::new(()), collector }
     }
