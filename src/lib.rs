@@ -31,8 +31,9 @@
 //!
 //! # Features
 //!
-//! * `serde`: `Serialize` and `Deserialize` for both maps.
-//! * `rayon`: `par_iter`, `FromParallelIterator`, `ParallelExtend`.
+//! * `serde`: `Serialize` and `Deserialize` for both maps, as maps. What is read goes into a growing map; options of the
+//!   builder are not saved.
+//! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `FromParallelIterator`, `ParallelExtend`.
 //!
 //! # Design
 //!
@@ -52,6 +53,12 @@ pub use map::{
     Values,
 };
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
+
+/// The hash function of both maps unless told otherwise: keyed at random for each map.
+pub use ahash::RandomState;
+/// What a borrowed form of a key implements: [`HashMap`] finds a `String` by a `&str` without more; implement it for
+/// look-ups by other types, with the same `Hash`.
+pub use equivalent::Equivalent;
 
 /// The README's examples are tests.
 #[cfg(doctest)]
