@@ -3,11 +3,18 @@
 use core::error::Error;
 use core::fmt;
 
-/// A map of fixed capacity had no room for a new key: here are key and value back, and the map is as it was.
+/// There was no room for a new key: the map has a fixed capacity and is full, or there was no memory for it, or for the
+/// entry. Here are key and value back, and the map is as it was.
 ///
 /// From `checked_insert`; see [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written
 /// to by several threads may say so a few entries early: what they insert and remove while the entries are counted may
 /// count twice.
+///
+/// ```
+/// let map = koel::InlineMap::builder().fixed_capacity(2).build();
+/// let full = (0..9).find_map(|i| map.checked_insert(i, i).err()).unwrap();
+/// assert!(full.to_string().starts_with("no room for a new key"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<K, V> {
     /// The key that was not inserted.
@@ -16,15 +23,19 @@ pub struct Full<K, V> {
     pub value: V,
 }
 
+/// Says what happened, and not which key: any `K` and `V` will do.
 impl<K, V> fmt::Debug for Full<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Full").finish_non_exhaustive()
+        write!(f, "Full({self})")
     }
 }
 
 impl<K, V> fmt::Display for Full<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the map has a fixed capacity and is full; key and value are handed back")
+        f.write_str(
+            "no room for a new key: the map has a fixed capacity and is full, or there is no memory for it to grow; \
+             key and value are handed back",
+        )
     }
 }
 
@@ -32,7 +43,8 @@ impl<K, V> Error for Full<K, V> {}
 
 /// `try_insert` found the key: here is its value, and the one that was not inserted.
 ///
-/// `C` is `&V` for a [`HashMap`](crate::HashMap) and `V` for an [`InlineMap`](crate::InlineMap).
+/// `C` is `&V` for a [`HashMap`](crate::HashMap), and so borrows the pin: copy or clone what must live longer before you
+/// return it with `?`. It is `V` for an [`InlineMap`](crate::InlineMap).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Occupied<C, V> {
     /// The value that the map has.
@@ -59,6 +71,16 @@ impl<C: fmt::Debug, V: fmt::Debug> fmt::Display for Occupied<C, V> {
 impl<C: fmt::Debug, V: fmt::Debug> Error for Occupied<C, V> {}
 
 /// What the closure of `compute` decides.
+///
+/// If you never abort, nothing says what `T` is; say it yourself:
+///
+/// ```
+/// use koel::{HashMap, Operation};
+///
+/// let map = HashMap::new();
+/// map.pin().compute("key", |entry| Operation::<_, ()>::Insert(entry.map_or(1, |(_, n)| n + 1)));
+/// assert_eq!(map.pin().get("key"), Some(&1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<V, T> {
     /// Insert this value, or put it in the place of the one that is there.
