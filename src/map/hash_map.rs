@@ -32,6 +32,26 @@ use crate::hash::Digest;
 /// one thread uses at a time is better off as a `std::collections::HashMap`. Values that are changed in place under
 /// a lock ask for a `dashmap`; here a change makes a new entry.
 ///
+/// # Coming from other maps
+///
+/// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. There is no `get_mut` and no
+/// `entry`: [`update`](Pinned::update), [`update_or_insert_with`](Pinned::update_or_insert_with) and
+/// [`compute`](Pinned::compute) make a new entry out of the old one. They take an owned key, because the new entry
+/// needs one: it replaces the key that was stored. What changes often is cheaper as an atomic, in place:
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// let hits: koel::HashMap<String, AtomicU64> = koel::HashMap::new();
+/// hits.pin().insert("home".to_string(), AtomicU64::new(0));
+/// if let Some(count) = hits.pin().get("home") {
+///     count.fetch_add(1, Ordering::Relaxed);
+/// }
+/// for (page, count) in &hits.pin() {
+///     assert_eq!((page.as_str(), count.load(Ordering::Relaxed)), ("home", 1));
+/// }
+/// ```
+///
 /// # Memory
 ///
 /// Nine bytes a slot, and key and value for each entry; a growing map is between 48% and 95% full. The map cuts
@@ -89,6 +109,7 @@ impl<K, V> HashMap<K, V> {
     ///
     /// Where [`HashMap::try_with_capacity`] returns an error, with its message.
     #[must_use]
+    #[track_caller]
     pub fn with_capacity(entries: usize) -> Self {
         Self::builder().capacity(entries).build()
     }
@@ -114,7 +135,11 @@ impl<K, V> HashMap<K, V> {
 }
 
 impl<K, V, S> HashMap<K, V, S> {
-    /// An empty map with this hash function. It should be keyed at random if others choose the map's keys.
+    /// An empty map with this hash function.
+    ///
+    /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of
+    /// those that share all 64 bits eight find a slot, and the others go to a list that is searched one by one. How the
+    /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do.
     #[must_use]
     pub fn with_hasher(hasher: S) -> Self {
         Self::with_capacity_and_hasher(0, hasher)
@@ -126,6 +151,7 @@ impl<K, V, S> HashMap<K, V, S> {
     ///
     /// Where [`HashMap::try_with_capacity_and_hasher`] returns an error, with its message.
     #[must_use]
+    #[track_caller]
     pub fn with_capacity_and_hasher(entries: usize, hasher: S) -> Self {
         Builder::<HashMapKind<K, V>, S>::new(hasher).capacity(entries).build()
     }
@@ -265,6 +291,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     ///
     /// If there is no memory for them, and in a closure that runs under this map's lock: see
     /// [the type](HashMap#under-a-lock).
+    #[track_caller]
     pub fn reserve(&self, additional: usize) {
         self.pin().reserve(additional);
     }
