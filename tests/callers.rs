@@ -35,7 +35,9 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| pin.try_insert(new, 0).map(|_| ()).map_err(|_| ()));
     assert_blamed_here(|| *pin.get_or_insert(new, 0));
     assert_blamed_here(|| *pin.update_or_insert(new, |n| *n, 0));
-    assert_blamed_here(|| drop(pin.compute(new, |_| Operation::<_, ()>::Insert(0))));
+    assert_blamed_here(|| {
+        matches!(pin.compute(new, |_| Operation::<_, ()>::Insert(0)), Compute::Inserted(..))
+    });
     assert_blamed_here(|| matches!(pin.compute(new, |_| Operation::<_, ()>::Remove), Compute::Removed(..)));
     assert_blamed_here(|| pin.extend([(new, 0)]));
     assert_blamed_here(|| pin.get_many(&[1, 2], &mut []));

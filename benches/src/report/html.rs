@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::chart::{self, Bar, Line, escape};
 use super::table::{range, ratio};
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, keys_in_words,
-    lost_in_words, significant, threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, grouped, keys_in_words, lost_in_words,
+    significant, threads_in_words,
 };
 use crate::contestants::Id;
 
