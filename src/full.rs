@@ -3,12 +3,19 @@
 use core::error::Error;
 use core::fmt;
 
-/// A map or filter of fixed capacity had no room for a new key, and is as it was.
+/// There was no room for a new key: the map or filter has a fixed capacity and is full, or the map had no memory to grow.
+/// It is as it was.
 ///
 /// From a map's `checked_insert` it has key and value, handed back; see
 /// [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written to by several threads may say
 /// so a few entries early: what they insert and remove while the entries are counted may count twice. From a filter,
 /// which takes its keys by reference, it is `Full` without parameters.
+///
+/// ```
+/// let map = koel::InlineMap::builder().fixed_capacity(2).build();
+/// let full = (0..9).find_map(|i| map.checked_insert(i, i).err()).unwrap();
+/// assert!(full.to_string().starts_with("no room for a new key"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<K = (), V = ()> {
     /// The key that was not inserted.
@@ -22,15 +29,19 @@ impl Full {
     pub(crate) const NOTHING: Self = Full { key: (), value: () };
 }
 
+/// Says what happened, and not which key: any `K` and `V` will do.
 impl<K, V> fmt::Debug for Full<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Full").finish_non_exhaustive()
+        write!(f, "Full({self})")
     }
 }
 
 impl<K, V> fmt::Display for Full<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the table has a fixed capacity and is full; nothing was changed")
+        f.write_str(
+            "no room for a new key: the table has a fixed capacity and is full, or there is no memory for it to grow; \
+             nothing was changed",
+        )
     }
 }
 

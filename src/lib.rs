@@ -32,8 +32,10 @@
 //!
 //! # Features
 //!
-//! * `serde`: `Serialize` and `Deserialize` for maps and filters.
-//! * `rayon`: `par_iter`, `FromParallelIterator`, `ParallelExtend`; filters built on all threads.
+//! * `serde`: `Serialize` and `Deserialize` for maps, as maps, and for filters. What is read goes into a growing map;
+//!   options of the builder are not saved.
+//! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `FromParallelIterator`, `ParallelExtend`; filters built on all
+//!   threads.
 //!
 //! # Design
 //!
@@ -60,6 +62,12 @@ pub use map::{
     Values,
 };
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
+
+/// The hash function of both maps unless told otherwise: keyed at random for each map.
+pub use ahash::RandomState;
+/// What a borrowed form of a key implements: [`HashMap`] finds a `String` by a `&str` without more; implement it for
+/// look-ups by other types, with the same `Hash`.
+pub use equivalent::Equivalent;
 
 /// The README's examples are tests.
 #[cfg(doctest)]

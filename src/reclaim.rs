@@ -53,10 +53,6 @@ pub trait Guard: sealed::Sealed {
     /// Guards entered from now on cannot reach `this`; [`Retire::free`]'s contract holds once the others are gone.
     #[doc(hidden)]
     unsafe fn retire<T: Retire>(&self, this: *mut T);
-
-    /// Starts the reclamation of what this thread has retired, as far as that can be without waiting for more of it.
-    #[doc(hidden)]
-    fn flush(&self);
 }
 
 impl fmt::Debug for LocalGuard<'_> {
@@ -115,15 +111,19 @@ mod with_seize {
         used: AtomicUsize,
     }
 
+    /// How many threads run at a time.
+    fn cores() -> usize {
+        static CORES: OnceLock<usize> = OnceLock::new();
+        *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
     impl Collector {
         /// A collector that frees after some dozens of retirements of one thread, or `soon` after a few.
         pub(crate) fn new(soon: bool) -> Self {
-            static FEW: OnceLock<usize> = OnceLock::new();
             let mut local = seize::Collector::new();
             if soon {
                 // At least as many as there may be guards at a time: it takes one object for each to pass a batch on.
-                let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-                local = local.batch_size(*FEW.get_or_init(|| cores().max(4)));
+                local = local.batch_size(cores().max(4));
             }
             Collector { local, owned: Arc::default() }
         }
@@ -149,6 +149,51 @@ mod with_seize {
         pub(crate) fn owned_pins(&self) -> Arc<OwnedPins> {
             Arc::clone(&self.owned)
         }
+
+        /// Starts the reclamation of what this thread has retired, in both stages [C5].
+        ///
+        /// A batch is passed on when it has an object for each guard that is active now; where it has fewer, the rest
+        /// is filled with objects that are nothing. The first of them follows what was retired before it into the
+        /// second stage, where it does the same for the batch of whichever thread took it there.
+        pub(crate) fn flush(&self) {
+            self.owned.flush();
+            let guard = self.enter();
+            let pins = Arc::as_ptr(&self.owned).cast_mut();
+            // SAFETY: nothing is freed; the pins outlive all that is retired: see this type's drop.
+            unsafe { guard.0.defer_retire(pins, flush_second_stage) };
+            for _ in 1..filling() {
+                // SAFETY: nothing is read or freed.
+                unsafe { guard.0.defer_retire(pins, nothing) };
+            }
+        }
+    }
+
+    impl OwnedPins {
+        /// Starts the reclamation of what has reached the second stage in this thread [C5].
+        fn flush(&self) {
+            // Relaxed: what this thread has brought here came after `first_stage`'s load of it.
+            let used = self.used.load(Ordering::Relaxed) != 0;
+            let Some(second) = self.collector.get().filter(|_| used) else { return };
+            let pins = core::ptr::from_ref(self).cast_mut();
+            for _ in 0..filling() {
+                // SAFETY: nothing is read or freed.
+                unsafe { second.retire(pins, nothing) };
+            }
+        }
+    }
+
+    /// Objects that make a batch full, whatever was in it: as many as seize's batches have.
+    fn filling() -> usize {
+        cores().max(32).next_power_of_two()
+    }
+
+    /// Ends what is nothing.
+    unsafe fn nothing(_: *mut OwnedPins, _: &seize::Collector) {}
+
+    /// What was retired before this, in the same batch, has reached the second stage: it goes on there.
+    unsafe fn flush_second_stage(pins: *mut OwnedPins, _: &seize::Collector) {
+        // SAFETY: the pins outlive all that is retired: see `Collector`'s drop.
+        unsafe { &*pins }.flush();
     }
 
     impl Drop for Collector {
@@ -181,10 +226,6 @@ mod with_seize {
             // SAFETY: the caller's.
             unsafe { self.0.defer_retire(this, first_stage::<T>) };
         }
-
-        fn flush(&self) {
-            self.0.flush();
-        }
     }
 
     impl Guard for OwnedGuard<'_> {
@@ -192,10 +233,6 @@ mod with_seize {
         unsafe fn retire<T: Retire>(&self, this: *mut T) {
             // SAFETY: the caller's. The first stage may be over at once; we keep the second from ending.
             unsafe { self.collector.local.retire(this, first_stage::<T>) };
-        }
-
-        fn flush(&self) {
-            self.collector.enter().flush();
         }
     }
 
@@ -288,6 +325,9 @@ mod stand_in {
         pub(crate) fn owned_pins(&self) -> std::sync::Arc<OwnedPins> {
             std::sync::Arc::new(OwnedPins)
         }
+
+        /// There are no batches.
+        pub(crate) fn flush(&self) {}
     }
 
     impl Drop for Collector {
@@ -314,8 +354,6 @@ mod stand_in {
             // SAFETY: the caller's.
             unsafe { self.0.retire(this) };
         }
-
-        fn flush(&self) {}
     }
 
     impl Guard for OwnedGuard<'_> {
@@ -331,8 +369,6 @@ mod stand_in {
             let retired = Retired { this: this.cast(), condemn: condemn::<T>, free: free::<T> };
             self.0.0.lock().retired.push(retired);
         }
-
-        fn flush(&self) {}
     }
 
     impl Drop for OwnedGuard<'_> {

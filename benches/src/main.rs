@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use koel_bench::cli::Cli;
 use koel_bench::commands;
 use koel_bench::heap::CountingAllocator;
@@ -11,7 +10,7 @@ use koel_bench::heap::CountingAllocator;
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
-    match commands::run(&Cli::parse()) {
+    match commands::run(&Cli::of_program()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("koel-bench: {error}");

@@ -44,6 +44,9 @@ fn bad_options_exit_with_2_and_list_what_is_valid() {
     fails(&["map", "--dist", "pareto"], 2, &["uniform, zipf"]);
     fails(&["map", "--maps", "btree"], 2, &["koel-inline", "dashmap"]);
     fails(&["latency", "--threads", "x"], 2, &["from 1 to 256"]);
+    fails(&["map", "--trace", "t.csv", "--keys", "1k"], 2, &["--trace and --keys", "which keys there are"]);
+    fails(&["map", "--grid", "--keys", "1k"], 2, &["--grid and --keys", "sizes of its own"]);
+    fails(&["memory", "--json", "one", "--html", "one"], 2, &["name one file"]);
     fails(&["nonsense"], 2, &["nonsense"]);
 }
 
@@ -165,6 +168,7 @@ fn latency_and_memory_report_every_map() {
         let rows = cell["rows"].as_array().unwrap();
         assert_eq!(rows.len(), 7);
         assert!(rows.iter().all(|row| row["nanos"].as_array().unwrap().len() == 7));
+        assert!(rows.iter().all(|row| row["samples"].as_u64().unwrap() > 0));
     }
 
     let output = koel_bench(&["memory", "--keys", "10k"]);

@@ -83,8 +83,11 @@ impl<T, S> Builder<T, S> {
     }
 
     /// A map that never grows: any `entries` different keys fit, in at most 1.08 slots for each (from about a
-    /// thousand on; about 1.06 as a rule), and what comes after them is handed back. While several threads insert and
+    /// thousand on; about 1.06 as a rule), and what does not fit is handed back. While several threads insert and
     /// remove at the same time, a few fewer may fit. In entries.
+    ///
+    /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as
+    /// there are free slots. If you need an exact bound, count for yourself.
     ///
     /// It has fewer and larger segments than a growing map, and so fewer locks for writers.
     pub fn fixed_capacity(mut self, entries: usize) -> Self {
@@ -92,7 +95,7 @@ impl<T, S> Builder<T, S> {
         self
     }
 
-    /// The hash function.
+    /// The hash function; see [`HashMap::with_hasher`](crate::HashMap::with_hasher).
     pub fn hasher<S2>(self, hasher: S2) -> Builder<T, S2> {
         Builder { options: self.options, hasher, kind: PhantomData }
     }
@@ -116,19 +119,23 @@ impl<T, S> Builder<T, S> {
         self
     }
 
-    /// Builds the map.
+    /// Builds the map: the [`HashMap`](crate::HashMap) or [`InlineMap`](crate::InlineMap) whose `builder` began this.
     ///
     /// # Panics
     ///
     /// Where [`Builder::try_build`] returns an error, with its message.
+    #[track_caller]
     pub fn build(self) -> T::Map
     where
         T: Kind<S>,
     {
-        self.try_build().unwrap_or_else(|error| panic!("{error}"))
+        match self.try_build() {
+            Ok(map) => map,
+            Err(error) => panic!("{error}"),
+        }
     }
 
-    /// Builds the map.
+    /// Builds the map: the [`HashMap`](crate::HashMap) or [`InlineMap`](crate::InlineMap) whose `builder` began this.
     ///
     /// # Errors
     ///

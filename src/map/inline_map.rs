@@ -37,8 +37,28 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # When to pick something else
 ///
-/// Keys and values must be [`Pod`]: integers, floats, arrays of them, and `#[repr(C)]` structs that derive it. Anything
-/// that owns memory, and anything much larger than a cache line, belongs into a [`HashMap`](crate::HashMap).
+/// Keys and values must be [`Pod`], bytes of which any are valid: integers, floats, arrays of them, and structs that
+/// derive it. Not `bool`, `char`, enums and tuples, and not structs with padding, references or boxes. Anything that
+/// owns memory, and anything much larger than a cache line, belongs into a [`HashMap`](crate::HashMap).
+///
+/// To derive it, depend on `bytemuck` with its feature `derive`; the compiler says if there is padding:
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Quote {
+///     price: f64,
+///     size: u32,
+///     /// A yes or no: `bool` is not plain data, and without these four bytes there would be padding.
+///     halted: u32,
+/// }
+///
+/// let quotes = koel::InlineMap::new();
+/// quotes.insert(7_u32, Quote { price: 1.5, size: 100, halted: 0 });
+/// assert_eq!(quotes.get(&7).map(|quote| quote.size), Some(100));
+/// ```
 ///
 /// # Memory
 ///
@@ -86,6 +106,7 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
     ///
     /// Where [`InlineMap::try_with_capacity`] returns an error, with its message.
     #[must_use]
+    #[track_caller]
     pub fn with_capacity(entries: usize) -> Self {
         Self::builder().capacity(entries).build()
     }
@@ -106,7 +127,8 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
 }
 
 impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
-    /// An empty map with this hash function. It should be keyed at random if others choose the map's keys.
+    /// An empty map with this hash function. What it should be like is told at
+    /// [`HashMap::with_hasher`](crate::HashMap::with_hasher).
     #[must_use]
     pub fn with_hasher(hasher: S) -> Self {
         Self::with_capacity_and_hasher(0, hasher)
@@ -118,6 +140,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     ///
     /// Where [`InlineMap::try_with_capacity_and_hasher`] returns an error, with its message.
     #[must_use]
+    #[track_caller]
     pub fn with_capacity_and_hasher(entries: usize, hasher: S) -> Self {
         Builder::<InlineMapKind<K, V>, S>::new(hasher).capacity(entries).build()
     }
@@ -276,6 +299,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(values, [Some(20), None, Some(10)]);
     /// ```
     #[inline]
+    #[track_caller]
     pub fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
@@ -290,6 +314,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// If the slices are not of one length.
     #[inline]
+    #[track_caller]
     pub fn contains_many(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "contains_many: as many places for answers as keys");
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
@@ -320,9 +345,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.slots.insert(place.writing, place.digest, (key, value), |(key, _)| self.digest(&key))
     }
 
+    #[track_caller]
     fn must_add(&self, place: Place<'_, K, V>, key: K, value: V) -> V {
-        self.add(place, key, value).unwrap_or_else(|NoRoom| panic!("{FULL}"));
-        value
+        match self.add(place, key, value) {
+            Ok(()) => value,
+            Err(NoRoom) => panic!("{FULL}"),
+        }
     }
 
     /// Inserts a value, and returns the one that the key had; the key that is there stays.
@@ -333,8 +361,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// [`InlineMap::checked_insert`]. And, like all that writes, in a closure that runs under this map's lock: see
     /// [the type](InlineMap#under-a-lock).
     #[inline]
+    #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<V> {
-        self.checked_insert(key, value).unwrap_or_else(|_| panic!("{FULL}"))
+        match self.checked_insert(key, value) {
+            Ok(old) => old,
+            Err(_) => panic!("{FULL}"),
+        }
     }
 
     /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
@@ -371,6 +403,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
+    #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
         let place = self.place(&key);
         match place.current() {
@@ -384,6 +417,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If there is no room, as [`InlineMap::insert`].
+    #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> V {
         self.get_or_insert_with(key, || value)
     }
@@ -396,6 +430,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// If there is no room, as [`InlineMap::insert`]; if `make` panics or writes to the same map, which then is as it
     /// was.
+    #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         if let Some(value) = self.get(&key) {
             return value;
@@ -414,6 +449,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If `update` panics or writes to the same map, which then is as it was.
+    #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
         let mut place = self.place(&key);
         let (_, current) = place.current()?;
@@ -427,6 +463,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// As [`InlineMap::update`], and as [`InlineMap::insert`] if there is no room.
+    #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
         self.update_or_insert_with(key, update, || value)
     }
@@ -445,6 +482,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// }
     /// assert_eq!(counts.get(&b'c'), Some(2));
     /// ```
+    #[track_caller]
     pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
         let mut place = self.place(&key);
         match place.current() {
@@ -477,6 +515,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// });
     /// assert_eq!(result, Compute::Updated { old: (1, 10), new: (1, 5) });
     /// ```
+    #[track_caller]
     pub fn compute<T, F>(&self, key: K, f: F) -> Compute<K, V, T>
     where
         F: FnOnce(Option<V>) -> Operation<V, T>,
@@ -568,6 +607,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
+    #[track_caller]
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
         let pairs = pairs.into_iter();
         let (at_least, _) = pairs.size_hint();
@@ -587,6 +627,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// If there is no memory for them, and in a closure that runs under this map's lock: see
     /// [the type](InlineMap#under-a-lock).
+    #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let done = self.slots.reserve(additional, &|(key, _)| self.digest(&key));
         assert!(done, "no memory for {additional} more entries");

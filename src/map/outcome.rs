@@ -5,7 +5,8 @@ use core::fmt;
 
 /// `try_insert` found the key: here is its value, and the one that was not inserted.
 ///
-/// `C` is `&V` for a [`HashMap`](crate::HashMap) and `V` for an [`InlineMap`](crate::InlineMap).
+/// `C` is `&V` for a [`HashMap`](crate::HashMap), and so borrows the pin: copy or clone what must live longer before you
+/// return it with `?`. It is `V` for an [`InlineMap`](crate::InlineMap).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Occupied<C, V> {
     /// The value that the map has.
@@ -32,6 +33,16 @@ impl<C: fmt::Debug, V: fmt::Debug> fmt::Display for Occupied<C, V> {
 impl<C: fmt::Debug, V: fmt::Debug> Error for Occupied<C, V> {}
 
 /// What the closure of `compute` decides.
+///
+/// If you never abort, nothing says what `T` is; say it yourself:
+///
+/// ```
+/// use koel::{HashMap, Operation};
+///
+/// let map = HashMap::new();
+/// map.pin().compute("key", |entry| Operation::<_, ()>::Insert(entry.map_or(1, |(_, n)| n + 1)));
+/// assert_eq!(map.pin().get("key"), Some(&1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<V, T> {
     /// Insert this value, or put it in the place of the one that is there.

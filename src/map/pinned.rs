@@ -19,6 +19,20 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 /// Not `Send`; any number may exist at a time. **Never keep one in a `thread_local!`**: that is unsound, as
 /// [`HashMap::pin`] says. A [`PinnedOwned`] may be kept anywhere.
 ///
+/// A function that takes either is generic over the guard:
+///
+/// ```
+/// use koel::{Guard, HashMap, Pinned, RandomState};
+///
+/// fn total<G: Guard>(prices: &Pinned<'_, String, u32, RandomState, G>, order: &[&str]) -> u32 {
+///     order.iter().filter_map(|&name| prices.get(name)).sum()
+/// }
+///
+/// let prices = HashMap::from([("tea".to_string(), 3), ("milk".to_string(), 1)]);
+/// assert_eq!(total(&prices.pin(), &["tea", "milk"]), 4);
+/// assert_eq!(total(&prices.pin_owned(), &["tea", "cake"]), 3);
+/// ```
+///
 /// ```compile_fail
 /// let map = koel::HashMap::from([(1, 2)]);
 /// let value = map.pin().get(&1); // the view ends here, and with it the reference
@@ -158,6 +172,32 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     pub fn clear(&self) {
         drop(self.drain());
     }
+
+    /// Starts the reclamation of what this thread has removed and replaced, and of what waits for company in the map's
+    /// segments: it is dropped when every pin that lives now has ended, this one included. [`HashMap::flush`] makes
+    /// its own pins and ends them.
+    ///
+    /// It costs some microseconds, and some nanoseconds for each segment if entries need no drop. With more than some
+    /// thirty pins at a time, of different threads or owned, it may do nothing.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let map = koel::HashMap::from([(1, Arc::new("shared"))]);
+    /// let pin = map.pin();
+    /// let kept = Arc::clone(pin.remove(&1).unwrap());
+    /// pin.flush();
+    /// assert_eq!(Arc::strong_count(&kept), 2); // this pin may still look at it
+    /// drop(pin);
+    /// assert_eq!(Arc::strong_count(&kept), 1);
+    /// ```
+    pub fn flush(&self) {
+        self.map.table.flush(&self.guard);
+    }
 }
 
 impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
@@ -202,7 +242,7 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in tables larger
     /// than the caches several times as fast as so many [`Pinned::get`]s. Each look-up is one of its own; together
-    /// they are no snapshot.
+    /// they are no snapshot. For keys that are borrowed or unsized see [`Pinned::get_many_ref`].
     ///
     /// # Panics
     ///
@@ -216,11 +256,34 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(values, [Some(&"two"), None, Some(&"one")]);
     /// ```
     #[inline]
+    #[track_caller]
     pub fn get_many<'p, Q: Hash + Equivalent<K>>(&'p self, keys: &[Q], out: &mut [Option<&'p V>]) {
         assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            self.find_batch(keys, |i, entry| out[i] = entry.map(|entry| &entry.value));
-        }
+        self.find_many(keys, |key| key, out, |entry| entry.map(|entry| &entry.value));
+    }
+
+    /// The values of many keys, given by reference, as [`Pinned::get_many`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("one".to_string(), 1), ("two".to_string(), 2)]);
+    /// let pin = map.pin();
+    /// let mut values = [None; 3];
+    /// pin.get_many_ref(&["two", "three", "one"], &mut values);
+    /// assert_eq!(values, [Some(&2), None, Some(&1)]);
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn get_many_ref<'p, Q: ?Sized + Hash + Equivalent<K>>(
+        &'p self,
+        keys: &[&Q],
+        out: &mut [Option<&'p V>],
+    ) {
+        assert_eq!(keys.len(), out.len(), "get_many_ref: as many places for values as keys");
+        self.find_many(keys, |key| *key, out, |entry| entry.map(|entry| &entry.value));
     }
 
     /// Whether many keys are present: `out[i]` becomes what `contains_key(&keys[i])` would be, at the price of
@@ -230,28 +293,44 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// If the slices are not of one length.
     #[inline]
+    #[track_caller]
     pub fn contains_many<Q: Hash + Equivalent<K>>(&self, keys: &[Q], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "contains_many: as many places for answers as keys");
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            self.find_batch(keys, |i, entry| out[i] = entry.is_some());
-        }
+        self.find_many(keys, |key| key, out, |entry| entry.is_some());
     }
 
+    /// Whether many keys, given by reference, are present, as [`Pinned::contains_many`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[inline]
+    #[track_caller]
+    pub fn contains_many_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, keys: &[&Q], out: &mut [bool]) {
+        assert_eq!(keys.len(), out.len(), "contains_many_ref: as many places for answers as keys");
+        self.find_many(keys, |key| *key, out, |entry| entry.is_some());
+    }
+
+    /// Looks up what `key` makes of each of `keys`, batch by batch; `out[i]` becomes the answer to `keys[i]`.
     #[inline(always)]
-    fn find_batch<'p, Q: Hash + Equivalent<K>>(
+    fn find_many<'p, T, Q: ?Sized + Hash + Equivalent<K>, A>(
         &'p self,
-        keys: &[Q],
-        mut report: impl FnMut(usize, Option<&'p Entry<K, V>>),
+        keys: &[T],
+        key: impl Fn(&T) -> &Q,
+        out: &mut [A],
+        answer: impl Fn(Option<&'p Entry<K, V>>) -> A,
     ) {
-        let mut digests = [Digest::ZERO; BATCH];
-        for (digest, key) in digests.iter_mut().zip(keys) {
-            *digest = self.map.digest(key);
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            let mut digests = [Digest::ZERO; BATCH];
+            for (digest, from) in digests.iter_mut().zip(keys) {
+                *digest = self.map.digest(key(from));
+            }
+            self.map.table.directory.find_batch(
+                &digests[..keys.len()],
+                |i, entry| key(&keys[i]).equivalent(&self.entry(entry).key),
+                |i, entry| out[i] = answer(entry.map(|entry| self.entry(entry))),
+            );
         }
-        self.map.table.directory.find_batch(
-            &digests[..keys.len()],
-            |i, entry| keys[i].equivalent(&self.entry(entry).key),
-            |i, entry| report(i, entry.map(|entry| self.entry(entry))),
-        );
     }
 }
 

@@ -67,6 +67,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         OwnedEntry::new(&self.map.table.slab, &mut place.writing.locked.state().reserve.free, key, value)
     }
 
+    #[track_caller]
     fn must_make<'p>(
         &self,
         mut place: Place<'p, K, V>,
@@ -145,8 +146,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(pin.insert("key", 2), Some(&1));
     /// ```
     #[inline]
+    #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<&V> {
-        self.checked_insert(key, value).unwrap_or_else(|_| panic!("{FULL}"))
+        match self.checked_insert(key, value) {
+            Ok(old) => old,
+            Err(_) => panic!("{FULL}"),
+        }
     }
 
     /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
@@ -200,6 +205,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// let error = *map.pin().try_insert(1, "eins").unwrap_err().current;
     /// assert_eq!(error, "one");
     /// ```
+    #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<&V, Occupied<&V, V>> {
         let place = self.place(&key);
         if let Some(current) = place.current() {
@@ -211,9 +217,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         Ok(&self.must_add(place, key, value).value)
     }
 
+    #[track_caller]
     fn must_add(&self, place: Place<'_, K, V>, key: K, value: V) -> &Entry<K, V> {
         let (place, new) = self.must_make(place, key, value);
-        self.add(place, new).unwrap_or_else(|_| panic!("{FULL}"))
+        match self.add(place, new) {
+            Ok(entry) => entry,
+            Err(_) => panic!("{FULL}"),
+        }
     }
 
     /// The value of a key, after inserting `value` if it was absent.
@@ -221,6 +231,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If there is no room, as [`Pinned::insert`].
+    #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
         self.get_or_insert_with(key, || value)
     }
@@ -239,6 +250,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(*map.pin().get_or_insert_with("key", || 7), 7);
     /// assert_eq!(*map.pin().get_or_insert_with("key", || unreachable!()), 7);
     /// ```
+    #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         if let Some(value) = self.get(&key) {
             return value;
@@ -255,7 +267,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.
     ///
-    /// `update` runs at most once, under the writer lock of the key's segment.
+    /// `update` runs at most once, under the writer lock of the key's segment. The key is owned because a change makes
+    /// a new entry, whose key replaces the stored one.
     ///
     /// # Panics
     ///
@@ -266,6 +279,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(map.pin().update("key", |value| value + 1), Some(&2));
     /// assert_eq!(map.pin().update("other", |value| value + 1), None);
     /// ```
+    #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
         let place = self.place(&key);
         let found = place.found?;
@@ -275,6 +289,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Replaces an entry; returns the old one and the new one.
+    #[track_caller]
     fn replace(
         &self,
         place: Place<'_, K, V>,
@@ -287,17 +302,20 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         (self.swap(place, found, new), self.entry(pointer))
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value.
+    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
+    /// a new entry, with this key.
     ///
     /// # Panics
     ///
     /// As [`Pinned::update`], and as [`Pinned::insert`] if there is no room.
+    #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(&V) -> V, value: V) -> &V {
         self.update_or_insert_with(key, update, || value)
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
-    /// value. One of the two runs, once, under the writer lock of the key's segment.
+    /// value. One of the two runs, once, under the writer lock of the key's segment. Either makes a new entry, with this
+    /// key.
     ///
     /// # Panics
     ///
@@ -310,6 +328,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// }
     /// assert_eq!(map.pin()[&"to"], 2);
     /// ```
+    #[track_caller]
     pub fn update_or_insert_with(
         &self,
         key: K,
@@ -333,7 +352,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Inserts, replaces or removes, as `f` decides upon seeing key and value, if there are any.
     ///
     /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key from what it
-    /// sees to what it decides. It should be short; it may read the map, but not write to it.
+    /// sees to what it decides. It should be short; it may read the map, but not write to it. An insertion makes a new
+    /// entry: this key replaces the stored one.
     ///
     /// # Panics
     ///
@@ -353,6 +373,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(pin.compute("stock", take_one), Compute::Removed(&"stock", &1));
     /// assert_eq!(pin.compute("stock", take_one), Compute::Aborted("not on sale"));
     /// ```
+    #[track_caller]
     pub fn compute<'p, T, F>(&'p self, key: K, f: F) -> Compute<&'p K, &'p V, T>
     where
         F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
@@ -469,6 +490,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If there is no room, and in a closure that runs under this map's lock, as [`Pinned::insert`].
+    #[track_caller]
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
         let pairs = pairs.into_iter();
         let (at_least, _) = pairs.size_hint();
@@ -488,6 +510,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// If there is no memory for them, and in a closure that runs under this map's lock: see
     /// [`HashMap`](crate::HashMap#under-a-lock).
+    #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let done = self.directory().reserve(additional, &|entry| self.rehash(entry));
         assert!(done, "no memory for {additional} more entries");

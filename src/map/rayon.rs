@@ -10,7 +10,7 @@ use super::{HashMap, InlineMap, Pinned};
 use crate::reclaim::Guard;
 
 impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
-    /// Walks over all entries on rayon's threads; sees what [`Pinned::iter`] would see.
+    /// Walks over all entries on rayon's threads; sees what [`Pinned::iter`] would see. Needs the feature `rayon`.
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -35,7 +35,8 @@ impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
 }
 
 impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
-    /// Walks over copies of all entries on rayon's threads; sees what [`InlineMap::iter`] would see.
+    /// Walks over copies of all entries on rayon's threads; sees what [`InlineMap::iter`] would see. Needs the feature
+    /// `rayon`.
     pub fn par_iter(&self) -> impl ParallelIterator<Item = (K, V)> {
         let slots = &self.slots;
         slots.ranges().into_par_iter().flat_map_iter(move |range| {

@@ -13,6 +13,7 @@ use super::{HashMap, InlineMap};
 /// Room that a hint in foreign data may make us allocate; more comes with the entries themselves.
 const CAUTIOUS: usize = 1 << 12;
 
+/// Needs the feature `serde`.
 impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         // Collected first: formats that write the length in front need it exact, and others may be writing.
@@ -21,12 +22,14 @@ impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
     }
 }
 
+/// Needs the feature `serde`.
 impl<K: Pod + Serialize, V: Pod + Serialize, S> Serialize for InlineMap<K, V, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         serializer.collect_map(self.iter().collect::<Vec<_>>())
     }
 }
 
+/// Needs the feature `serde`.
 impl<'de, K, V, S> Deserialize<'de> for HashMap<K, V, S>
 where
     K: Deserialize<'de> + Hash + Eq,
@@ -38,6 +41,7 @@ where
     }
 }
 
+/// Needs the feature `serde`.
 impl<'de, K, V, S> Deserialize<'de> for InlineMap<K, V, S>
 where
     K: Deserialize<'de> + Pod + Hash + Eq,

@@ -170,11 +170,16 @@ impl<K, V> Table<K, V> {
         self.directory.memory_usage() + self.slab.memory_usage(self.directory.len())
     }
 
-    /// Retires what waits for company under the segments' locks.
-    pub(super) fn retire_old(&self, guard: &impl Guard) {
-        if !OldEntries::<K, V>::GATHERS {
-            return;
+    /// Starts the reclamation of what this thread has retired, and of what waits for company under the segments' locks.
+    pub(super) fn flush(&self, guard: &impl Guard) {
+        if OldEntries::<K, V>::GATHERS {
+            self.retire_old(guard);
         }
+        self.collector.flush();
+    }
+
+    /// Retires what waits for company under the segments' locks.
+    fn retire_old(&self, guard: &impl Guard) {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
             let old = core::mem::take(&mut writing.locked.state().reserve.old);
@@ -183,7 +188,6 @@ impl<K, V> Table<K, V> {
             unsafe { old.retire(guard) };
             cursor = next;
         }
-        guard.flush();
     }
 
     /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
@@ -195,7 +199,7 @@ impl<K, V> Table<K, V> {
         // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's
         // directory holds a guard of its collector, and `free` is the box's only end.
         unsafe { guard.retire(core::ptr::from_mut(old)) };
-        guard.flush();
+        self.collector.flush();
         if EntrySlab::<K, V>::BOXED {
             return;
         }

@@ -2,9 +2,11 @@
 
 mod values;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::contestants::Id;
 use crate::dist::Dist;
@@ -31,6 +33,31 @@ pub struct Cli {
     /// What to measure.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+impl Cli {
+    /// The program's own command line. A bad one ends the program, with a message and exit code 2.
+    pub fn of_program() -> Self {
+        Self::checked(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Parses a command line, and refuses options of which one would be ignored.
+    fn checked<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
+        let cli = Self::try_parse_from(args)?;
+        let conflict = cli.conflict();
+        conflict.map_or(Ok(cli), |why| Err(Self::command().error(ErrorKind::ArgumentConflict, why)))
+    }
+
+    /// Why two of the options do not go together.
+    fn conflict(&self) -> Option<&'static str> {
+        let (output, map) = match self.command.as_ref()? {
+            Command::Tour(args) => (&args.output, None),
+            Command::Map(args) => (&args.output, Some(args)),
+            Command::Latency(args) => (&args.output, None),
+            Command::Memory(args) => (&args.output, None),
+        };
+        output.conflict().or_else(|| map?.conflict())
+    }
 }
 
 /// What to measure.
@@ -85,6 +112,28 @@ pub struct MapArgs {
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+impl MapArgs {
+    /// Why two of the options do not go together.
+    fn conflict(&self) -> Option<&'static str> {
+        let WorkloadArgs { preset, dist, trace, .. } = &self.workloads;
+        // Presets beside a trace have sizes and distributions; mixes get their keys from the trace.
+        let trace_alone = trace.is_some() && preset.is_empty();
+        if self.grid && !self.keys.is_empty() {
+            Some("--grid and --keys: the grid has sizes of its own; without --grid the same runs at --keys")
+        } else if self.grid && trace.is_some() {
+            Some(
+                "--grid and --trace: the grid draws its keys at its own sizes, a trace brings them; run one, then the other",
+            )
+        } else if trace_alone && !self.keys.is_empty() {
+            Some("--trace and --keys: the trace says which keys there are, and how many")
+        } else if trace_alone && !dist.is_empty() {
+            Some("--trace and --dist: keys are replayed as they stand in the trace, and not drawn")
+        } else {
+            None
+        }
+    }
 }
 
 /// Options of `latency`.
@@ -165,6 +214,14 @@ pub struct Output {
 }
 
 impl OutputArgs {
+    /// Why they do not go together.
+    fn conflict(&self) -> Option<&'static str> {
+        // As far as names tell.
+        let whole = |path: &Option<PathBuf>| path.as_deref().and_then(|path| std::path::absolute(path).ok());
+        let same = self.json.is_some() && whole(&self.json) == whole(&self.html);
+        same.then_some("--json and --html name one file: the page would overwrite the numbers")
+    }
+
     /// Creates the files.
     ///
     /// # Errors
@@ -184,8 +241,6 @@ pub fn default_threads() -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -195,7 +250,7 @@ mod tests {
 
     fn error(args: &[&str]) -> String {
         let args = std::iter::once("koel-bench").chain(args.iter().copied());
-        Cli::try_parse_from(args).unwrap_err().to_string()
+        Cli::checked(args).unwrap_err().to_string()
     }
 
     #[test]
@@ -208,6 +263,20 @@ mod tests {
         assert!(error(&["map", "--threads", "1,0"]).contains("from 1 to 256"));
         assert!(error(&["map", "--dist", "normal"]).contains("uniform, zipf"));
         assert!(error(&["filter"]).contains("unrecognized subcommand"));
+    }
+
+    #[test]
+    fn options_that_would_be_ignored_are_refused() {
+        assert!(error(&["map", "--trace", "t", "--keys", "1k"]).contains("the trace says which keys"));
+        assert!(error(&["map", "--trace", "t", "--dist", "zipf"]).contains("as they stand in the trace"));
+        assert!(error(&["map", "--grid", "--keys", "1k"]).contains("sizes of its own"));
+        assert!(error(&["map", "--grid", "--trace", "t"]).contains("run one, then the other"));
+        for command in ["tour", "map", "latency", "memory"] {
+            assert!(error(&[command, "--json", "r", "--html", "./r"]).contains("name one file"));
+        }
+        let args =
+            ["koel-bench", "map", "--trace", "t", "--preset", "Exchange", "--keys", "1k", "--dist", "zipf"];
+        assert!(Cli::checked(args).is_ok(), "the preset has keys of its own");
     }
 
     #[test]

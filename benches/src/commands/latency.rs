@@ -166,6 +166,7 @@ fn row(id: Id, rounds: &[Histogram<u64>], lost_reads: u64) -> LatencyRow {
         contestant: id.name(),
         is_koel: id.is_koel(),
         lost_reads,
+        samples: rounds.iter().map(Histogram::len).min().unwrap_or(0),
         nanos: QUANTILES.iter().map(|&(_, quantile)| at(quantile)).collect(),
     }
 }

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::contestants::Id;
 use crate::error::Error;
 use crate::report::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, duration_in_words, grouped, latency_table,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, duration_in_words, keys_in_words, latency_table,
     memory_table, significant, summary_table, threads_in_words,
 };
 use crate::workload::{Mix, Workload};
@@ -23,9 +23,10 @@ const SECONDS: f64 = 0.1;
 pub(super) fn run(args: &TourArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
     let output = args.output.create()?;
     console.say(&format!(
-        "koel beside five other maps: {} u64 keys, the same hasher and capacity, {ROUNDS} interleaved rounds;\n\
-         every answer is checked. About a minute. On {}.\n",
-        grouped(KEYS),
+        "koel beside five other maps: {}, u64, the same hasher and capacity, {ROUNDS} interleaved rounds;\n\
+         every answer is checked. `koel` and `papaya` are pinned for each operation; the two that are named as held\n\
+         keep a pin for several. About a minute. On {}.\n",
+        keys_in_words(KEYS),
         report.machine.in_words()
     ));
     let threads: Vec<usize> = default_threads().into_iter().filter(|&threads| threads <= 2).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::chart::{self, Bar, Line, escape};
 use super::table::{range, ratio};
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, lost_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, grouped, keys_in_words, lost_in_words,
     significant, threads_in_words,
 };
 use crate::contestants::Id;
@@ -119,7 +119,7 @@ fn summary(html: &mut String, cells: &[Cell]) {
         "koel",
         "koel-inline",
         "Best peer",
-        "",
+        "Which",
         "koel by best",
         "inline by best",
         "koel by papaya",
@@ -180,8 +180,8 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
             });
         }
         let conditions = format!(
-            "{} keys, {}; the stopwatch's own {} ns are subtracted",
-            grouped(cell.keys),
+            "{}, {}; the stopwatch's own {} ns are subtracted",
+            keys_in_words(cell.keys),
             threads_in_words(cell.threads),
             cell.overhead_nanos
         );
@@ -193,7 +193,7 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
         open_table(html, &headings.iter().map(String::as_str).collect::<Vec<_>>());
         for row in &cell.rows {
             add(html, format_args!("<tr><td>{}</td>", escape(row.contestant)));
-            row.nanos.iter().for_each(|spread| number(html, &duration_in_words(spread.median)));
+            (0..QUANTILES.len()).for_each(|index| number(html, &row.quantile_in_words(index)));
             html.push_str("</tr>\n");
         }
         html.push_str("</tbody></table></div>\n</section>\n");
@@ -225,7 +225,7 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
             }
         };
         let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
-        panel(html, &format!("{} keys, {}", grouped(cell.keys), cell.built), &chart::bars(&bars));
+        panel(html, &format!("{}, {}", keys_in_words(cell.keys), cell.built), &chart::bars(&bars));
     }
     html.push_str("</div>\n<details><summary>Numbers</summary>\n");
     open_table(html, &["#Keys", "Built", "Map", "#Requested", "#Allocated", "#memory_usage()"]);

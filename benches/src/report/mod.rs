@@ -115,8 +115,21 @@ pub struct LatencyRow {
     pub is_koel: bool,
     /// Lookups, in all rounds, that missed a key while another thread replaced it.
     pub lost_reads: u64,
+    /// Operations timed in each round: a quantile wants at least one beyond it.
+    pub samples: u64,
     /// Nanoseconds at each of [`QUANTILES`].
     pub nanos: Vec<Spread>,
+}
+
+impl LatencyRow {
+    /// Median over the rounds of a quantile, in words; `-` if a round has too few samples to tell.
+    pub fn quantile_in_words(&self, index: usize) -> String {
+        let (_, quantile) = QUANTILES[index];
+        // The longest time needs none beyond it; the summand is for what the product is off by.
+        let enough = quantile == 1.0 || self.samples as f64 * (1.0 - quantile) + 1e-6 >= 1.0;
+        let told = self.nanos.get(index).filter(|_| enough && self.samples > 0);
+        told.map_or("-".to_owned(), |spread| duration_in_words(spread.median))
+    }
 }
 
 /// The quantiles of latency that are told, with their names; the last is the longest time.
@@ -195,7 +208,7 @@ impl Cell {
 
     /// Size, threads and distribution in words.
     pub fn conditions(&self) -> String {
-        format!("{} keys, {}, {}", grouped(self.keys), threads_in_words(self.threads), self.dist)
+        format!("{}, {}, {}", keys_in_words(self.keys), threads_in_words(self.threads), self.dist)
     }
 
     /// Workload and conditions in words.
@@ -277,6 +290,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// `1 key`, `950,000 keys`.
+pub fn keys_in_words(keys: u64) -> String {
+    format!("{} key{}", grouped(keys), if keys == 1 { "" } else { "s" })
+}
+
 /// `1 thread`, `2 threads`.
 pub fn threads_in_words(threads: usize) -> String {
     format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
@@ -309,6 +327,8 @@ mod tests {
     #[test]
     fn numbers_are_written_for_people() {
         assert_eq!(grouped(7), "7");
+        assert_eq!(keys_in_words(1), "1 key");
+        assert_eq!(keys_in_words(60_000), "60,000 keys");
         assert_eq!(grouped(950_000), "950,000");
         assert_eq!(grouped(7_600_000), "7,600,000");
         assert_eq!(duration_in_words(85.4), "85 ns");
@@ -316,6 +336,16 @@ mod tests {
         assert_eq!(duration_in_words(68_100.0), "68.1 µs");
         assert_eq!(duration_in_words(4_000_000.0), "4.00 ms");
         assert_eq!(significant(99.97), "100");
+    }
+
+    #[test]
+    fn a_quantile_that_no_sample_is_beyond_is_not_told() {
+        let nanos = QUANTILES.iter().map(|_| Spread::of(vec![5.0])).collect();
+        let mut row = LatencyRow { contestant: "koel", is_koel: true, lost_reads: 0, samples: 1000, nanos };
+        let told = |row: &LatencyRow| [0, 3, 4, 6].map(|index| row.quantile_in_words(index));
+        assert_eq!(told(&row), ["5 ns", "5 ns", "-", "5 ns"]);
+        row.samples = 1;
+        assert_eq!(told(&row), ["-", "-", "-", "5 ns"]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell as Field, CellAlignment, Table};
 
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, lost_in_words,
-    significant, threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, keys_in_words,
+    lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
 use crate::stats::Spread;
@@ -41,7 +41,7 @@ pub fn summary_table(report: &Report) -> String {
         "koel",
         "inline",
         "best peer",
-        "",
+        "which",
         "koel by best",
         "inline by best",
         "koel by papaya",
@@ -81,7 +81,7 @@ pub fn latency_table(cell: &LatencyCell) -> String {
     let mut table = new_table(&headings);
     for row in &cell.rows {
         let mut fields = vec![name_field(row.contestant, row.is_koel)];
-        fields.extend(row.nanos.iter().map(|spread| number_field(duration_in_words(spread.median))));
+        fields.extend((0..QUANTILES.len()).map(|index| number_field(row.quantile_in_words(index))));
         if let Some(longest) = row.nanos.last() {
             let (min, max) = (duration_in_words(longest.min), duration_in_words(longest.max));
             fields.push(number_field(format!("{min} .. {max}")));
@@ -90,9 +90,9 @@ pub fn latency_table(cell: &LatencyCell) -> String {
     }
     let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
     format!(
-        "{}: {} keys, {}; the stopwatch's own {} ns are subtracted\n{table}\n{lost}",
+        "{}: {}, {}; the stopwatch's own {} ns are subtracted\n{table}\n{lost}",
         cell.phase,
-        grouped(cell.keys),
+        keys_in_words(cell.keys),
         threads_in_words(cell.threads),
         cell.overhead_nanos
     )
@@ -109,7 +109,7 @@ pub fn memory_table(cell: &MemoryCell) -> String {
             number_field(row.own.map_or("-".to_owned(), |own| format!("{own:.1}"))),
         ]);
     }
-    format!("Memory: {} keys, {}\n{table}\n", grouped(cell.keys), cell.built)
+    format!("Memory: {}, {}\n{table}\n", keys_in_words(cell.keys), cell.built)
 }
 
 fn lost<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> String {

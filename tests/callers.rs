@@ -1,0 +1,60 @@
+//! A panic names the line that called koel, where the caller is at fault.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Mutex;
+
+use koel::{Compute, HashMap, InlineMap, Operation};
+
+static FILE: Mutex<String> = Mutex::new(String::new());
+
+/// The file that the panic of `call` names.
+fn blamed<T>(call: impl FnOnce() -> T) -> String {
+    assert!(catch_unwind(AssertUnwindSafe(call)).is_err(), "no panic");
+    std::mem::take(&mut *FILE.lock().unwrap())
+}
+
+#[track_caller]
+fn assert_blamed_here<T>(call: impl FnOnce() -> T) {
+    assert_eq!(blamed(call), file!());
+}
+
+/// Alone in this file: the hook is the process's.
+#[test]
+fn a_panic_names_the_line_that_called() {
+    set_hook(Box::new(|info| {
+        *FILE.lock().unwrap() = info.location().map_or(String::new(), |at| at.file().to_owned());
+    }));
+    let map: HashMap<u64, u64> = HashMap::builder().fixed_capacity(1).build();
+    let inline: InlineMap<u64, u64> = InlineMap::builder().fixed_capacity(1).build();
+    let pin = map.pin();
+    let fits = (0..99).take_while(|&n| pin.checked_insert(n, n).is_ok()).count();
+    let inline_fits = (0..99).take_while(|&n| inline.checked_insert(n, n).is_ok()).count();
+    let (new, inline_new) = (fits as u64, inline_fits as u64);
+
+    assert_blamed_here(|| pin.insert(new, 0));
+    assert_blamed_here(|| pin.try_insert(new, 0).map(|_| ()).map_err(|_| ()));
+    assert_blamed_here(|| *pin.get_or_insert(new, 0));
+    assert_blamed_here(|| *pin.update_or_insert(new, |n| *n, 0));
+    assert_blamed_here(|| {
+        matches!(pin.compute(new, |_| Operation::<_, ()>::Insert(0)), Compute::Inserted(..))
+    });
+    assert_blamed_here(|| matches!(pin.compute(new, |_| Operation::<_, ()>::Remove), Compute::Removed(..)));
+    assert_blamed_here(|| pin.extend([(new, 0)]));
+    assert_blamed_here(|| pin.get_many(&[1, 2], &mut []));
+    assert_blamed_here(|| pin.get_many_ref(&[&1, &2], &mut []));
+    assert_blamed_here(|| pin.contains_many(&[1, 2], &mut []));
+    assert_blamed_here(|| pin.contains_many_ref(&[&1, &2], &mut []));
+    assert_blamed_here(|| HashMap::<u64, u64>::with_capacity(usize::MAX));
+    assert_blamed_here(|| HashMap::<u64, u64>::builder().capacity(usize::MAX).build());
+
+    assert_blamed_here(|| inline.insert(inline_new, 0));
+    assert_blamed_here(|| inline.try_insert(inline_new, 0).is_ok());
+    assert_blamed_here(|| inline.get_or_insert(inline_new, 0));
+    assert_blamed_here(|| inline.update_or_insert(inline_new, |n| n, 0));
+    assert_blamed_here(|| inline.compute(inline_new, |_| Operation::<_, ()>::Insert(0)));
+    assert_blamed_here(|| inline.extend([(inline_new, 0)]));
+    assert_blamed_here(|| inline.get_many(&[1, 2], &mut []));
+    assert_blamed_here(|| inline.contains_many(&[1, 2], &mut []));
+    assert_blamed_here(|| InlineMap::<u64, u64>::with_capacity(usize::MAX));
+    drop(take_hook());
+}

@@ -1,0 +1,151 @@
+//! `flush` drops what was removed: at once if no pin lives, and else with the last older one.
+
+mod common;
+
+use std::sync::{Arc, mpsc};
+
+use common::{AnyMap, Config, Counted, Ledger, Seeded, seeded};
+use koel::HashMap;
+
+type Map = HashMap<u64, Counted, Seeded>;
+
+const ENTRIES: u64 = 100;
+
+fn filled(ledger: &Arc<Ledger>) -> Map {
+    let map = Map::build(Config::GROWING, seeded(1));
+    (0..ENTRIES).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_none()));
+    map
+}
+
+/// Removes one key, then two more, and so on; after each flush as many values live as there are entries.
+fn removals_are_dropped_by_flush(what: &str, ledger: &Ledger, map: &Map) {
+    let mut keys = 0..ENTRIES;
+    for many in [1, 2, 3, 31, 32, 31] {
+        for key in keys.by_ref().take(many) {
+            assert!(map.pin().remove(&key).is_some());
+        }
+        map.flush();
+        assert_eq!(ledger.alive(), map.len(), "{what}: after {many} removals");
+    }
+    assert!(map.is_empty());
+}
+
+#[test]
+fn removed_values_are_dropped_by_a_flush() {
+    let ledger = Ledger::new();
+    removals_are_dropped_by_flush("never an owned pin", &ledger, &filled(&ledger));
+}
+
+#[test]
+fn an_owned_pin_in_the_past_does_not_hinder_a_flush() {
+    let ledger = Ledger::new();
+    let map = filled(&ledger);
+    drop(map.pin_owned());
+    removals_are_dropped_by_flush("an owned pin in the past", &ledger, &map);
+}
+
+#[test]
+fn values_that_an_owned_pin_has_removed_are_dropped_by_its_flush_and_its_end() {
+    let ledger = Ledger::new();
+    let map = filled(&ledger);
+    let pin = map.pin_owned();
+    for key in 0..ENTRIES {
+        pin.remove(&key);
+    }
+    pin.flush();
+    assert_eq!(ledger.alive() as u64, ENTRIES, "dropped under a pin");
+    drop(pin);
+    assert_eq!(ledger.alive(), 0);
+}
+
+#[test]
+fn a_pins_flush_drops_when_the_pin_ends() {
+    for owned_before in [false, true] {
+        let ledger = Ledger::new();
+        let map = filled(&ledger);
+        if owned_before {
+            drop(map.pin_owned());
+        }
+        let pin = map.pin();
+        let value = pin.remove(&1).unwrap();
+        pin.flush();
+        assert_eq!((value.n, ledger.alive() as u64), (1, ENTRIES));
+        drop(pin);
+        assert_eq!(ledger.alive() as u64, ENTRIES - 1);
+    }
+}
+
+/// One removed entry, and more pins than that: a batch is passed on all the same.
+#[test]
+fn what_pins_of_other_threads_hold_up_is_dropped_when_they_end() {
+    for owned_before in [false, true] {
+        let ledger = Ledger::new();
+        let map = filled(&ledger);
+        if owned_before {
+            drop(map.pin_owned());
+        }
+        let owned: Vec<_> = (0..5).map(|_| map.pin_owned()).filter(|_| owned_before).collect();
+        let (entered, wait_entered) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (0..5)
+                .map(|_| {
+                    let (leave, wait) = mpsc::channel::<()>();
+                    let (map, entered) = (&map, entered.clone());
+                    let thread = scope.spawn(move || {
+                        let _pin = map.pin();
+                        entered.send(()).unwrap();
+                        wait.recv().unwrap_err();
+                    });
+                    (leave, thread)
+                })
+                .collect();
+            others.iter().for_each(|_| wait_entered.recv().unwrap());
+            map.pin().remove(&1);
+            map.flush();
+            assert_eq!(ledger.alive() as u64, ENTRIES, "dropped under a pin");
+            for (leave, thread) in others {
+                drop(leave);
+                thread.join().unwrap();
+            }
+        });
+        if owned_before {
+            assert_eq!(ledger.alive() as u64, ENTRIES, "dropped under an owned pin");
+        }
+        drop(owned);
+        assert_eq!(ledger.alive() as u64, ENTRIES - 1);
+    }
+}
+
+#[test]
+fn entries_that_need_no_drop_give_their_memory_back_by_a_flush() {
+    for owned_before in [false, true] {
+        let map = HashMap::<u64, [u64; 7], Seeded>::build(Config::GROWING, seeded(1));
+        let fill = || (0..2000).for_each(|key| assert!(map.pin().insert(key, [key; 7]).is_none()));
+        let empty = || (0..2000).for_each(|key| assert!(map.pin().remove(&key).is_some()));
+        fill();
+        if owned_before {
+            drop(map.pin_owned());
+        }
+        let full = map.memory_usage();
+        for _ in 0..20 {
+            empty();
+            map.flush();
+            fill();
+            assert!(map.memory_usage() <= full, "{owned_before}");
+        }
+    }
+}
+
+#[test]
+fn a_removed_sender_is_closed_by_a_flush() {
+    let map = HashMap::new();
+    let (sender, receiver) = mpsc::channel::<()>();
+    map.pin().insert("sender", sender);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            map.pin().remove("sender");
+            map.flush();
+        });
+    });
+    assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+}
