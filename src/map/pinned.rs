@@ -177,7 +177,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// segments: it is dropped when every pin that lives now has ended, this one included. [`HashMap::flush`] makes
     /// its own pins and ends them.
     ///
-    /// It costs some microseconds, and some nanoseconds for each segment if entries need no drop. With more than some
+    /// It costs some microseconds, and some 50 ns for each segment if entries need no drop. With more than some
     /// thirty pins at a time, of different threads or owned, it may do nothing.
     ///
     /// # Panics
