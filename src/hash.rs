@@ -22,6 +22,20 @@ impl Digest {
         Digest((wide as u64) ^ ((wide >> 64) as u64))
     }
 
+    /// A digest of which 32 bits say all about the place in a segment: see [`Digest::locator`].
+    #[inline]
+    pub(crate) fn located(hash: u64) -> Self {
+        Digest(Self::new(hash).0 & !0xFF)
+    }
+
+    /// What finds an item again in its segment, of whatever size: the 24 bits that select its bucket, and its tag. Of a
+    /// digest from `located`.
+    #[inline]
+    pub(crate) fn locator(self) -> u32 {
+        debug_assert!(self.0 & 0xFF == 0);
+        self.0 as u32 | u32::from(self.tag())
+    }
+
     /// All of it.
     #[inline]
     pub(crate) fn bits(self) -> u64 {
@@ -89,6 +103,13 @@ impl Place {
     #[inline]
     pub(crate) fn new(digest: Digest, buckets: u32) -> Self {
         let (first, tag) = (digest.bucket(buckets), digest.tag());
+        Place { first, second: alternate(first, tag, buckets), tag }
+    }
+
+    /// The place of whatever has this locator.
+    #[inline]
+    pub(crate) fn located(locator: u32, buckets: u32) -> Self {
+        let (first, tag) = (scale(locator & !0xFF, buckets), locator as u8);
         Place { first, second: alternate(first, tag, buckets), tag }
     }
 

@@ -42,14 +42,20 @@
 //! `docs/design.md` in the repository has the invariants, the protocols as numbered steps, a table of every atomic
 //! operation with its partner, and the models that check them.
 
+mod cache;
 mod engine;
+mod entries;
 mod filter;
 mod full;
 mod hash;
 mod map;
+mod outcome;
 mod reclaim;
 mod sync;
 
+pub use cache::{
+    Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, ManualClock, Policy, Refused, ViewIter, Why,
+};
 pub use engine::{CapacityError, Stats};
 pub use filter::{
     BytesError, ChunkLoader, Chunks, CuckooFilter, FilterBuilder, FilterError, FilterHasher, FilterInfo,
@@ -57,10 +63,10 @@ pub use filter::{
 };
 pub use full::Full;
 pub use map::{
-    Builder, Compute, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
-    InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, Occupied, Operation, Pinned, PinnedOwned,
-    Values,
+    Builder, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind,
+    InlineValues, IntoIter, Iter, Keys, Kind, Pinned, PinnedOwned, Values,
 };
+pub use outcome::{Compute, Occupied, Operation};
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// The hash function of both maps unless told otherwise: keyed at random for each map.

@@ -176,6 +176,10 @@ mod loom_mutex {
             Mutex(loom::sync::Mutex::new(value))
         }
 
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
+        }
+
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
         }

@@ -120,7 +120,7 @@ pub(crate) fn free_lane(word: u32) -> Option<u32> {
 
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
 pub(crate) struct Buckets<P: Payload> {
-    /// A word of four tags for each bucket.
+    /// A word of four tags for each bucket; where slots are marked, a word of four marks follows each.
     tags: *const AtomicU32,
     /// `SLOTS * P::WORDS` words for each bucket.
     slots: *const P::Word,
@@ -137,10 +137,13 @@ impl<P: Payload> Clone for Buckets<P> {
 impl<P: Payload> Copy for Buckets<P> {}
 
 impl<P: Payload> Buckets<P> {
+    /// Words for each bucket in the array of tags.
+    const TAG_WORDS: usize = if P::MARKED { 2 } else { 1 };
+
     /// The layout of the tag words of `len` buckets: in no more pages than need be.
     pub(crate) fn tags_layout(len: u32) -> Option<Layout> {
         const PAGE: usize = 4096;
-        let tags = Layout::array::<AtomicU32>(len as usize).ok()?;
+        let tags = Layout::array::<AtomicU32>((len as usize).checked_mul(Self::TAG_WORDS)?).ok()?;
         tags.align_to(tags.size().checked_next_power_of_two()?.min(PAGE)).ok()
     }
 
@@ -160,7 +163,7 @@ impl<P: Payload> Buckets<P> {
         let (tags, slots) = (tags.cast::<AtomicU32>().as_ptr(), slots.cast::<P::Word>().as_ptr());
         // SAFETY: the caller's.
         unsafe {
-            init_zeroed(tags, len as usize);
+            init_zeroed(tags, len as usize * Self::TAG_WORDS);
             init_zeroed(slots, len as usize * SLOTS as usize * P::WORDS);
         }
         Buckets { tags, slots, len }
@@ -210,7 +213,47 @@ impl<P: Payload> Buckets<P> {
         debug_assert!(bucket < self.len);
         // SAFETY: `Place` and `alternate` only yield buckets below the length they are given, which is ours, and
         // the memory lives as long as we are used (`init`).
-        unsafe { &*self.tags.add(bucket as usize) }
+        unsafe { &*self.tags.add(bucket as usize * Self::TAG_WORDS) }
+    }
+
+    /// The four marks of a bucket.
+    #[inline(always)]
+    pub(crate) fn marks(&self, bucket: u32) -> &AtomicU32 {
+        assert!(P::MARKED && bucket < self.len);
+        // SAFETY: each word of tags is followed by one of marks (`init`), and the memory lives as long as we are used.
+        unsafe { &*self.tags.add(bucket as usize * Self::TAG_WORDS + 1) }
+    }
+
+    /// Sets the mark of a slot. The lock's holder only: of readers' changes to the bucket's marks, one may be lost.
+    #[inline]
+    pub(crate) fn set_mark(&self, bucket: u32, lane: u32, mark: u8) {
+        let word = self.marks(bucket);
+        // Relaxed, both: a mark is advice to whoever evicts. Readers change what they find by comparing and exchanging, so
+        // that none brings back the mark of an item that has left.
+        let marks = word.load(Ordering::Relaxed) & !(0xFF << (8 * lane));
+        word.store(marks | u32::from(mark) << (8 * lane), Ordering::Relaxed);
+    }
+
+    /// Changes the mark of a slot to what `change` makes of it. Anybody: see `set_mark`.
+    #[inline(always)]
+    pub(crate) fn change_mark(&self, bucket: u32, lane: u32, change: impl FnOnce(u8) -> u8) {
+        let word = self.marks(bucket);
+        let marks = word.load(Ordering::Relaxed);
+        let old = tag_at(marks, lane);
+        let new = change(old);
+        if new != old {
+            let changed = marks ^ u32::from(old ^ new) << (8 * lane);
+            // Relaxed: as in `set_mark`. The same bits in the mark of another item, which has come to the slot meanwhile,
+            // only mark that. Lost if another mark of the bucket changes just now: it is advice.
+            let _ = word.compare_exchange(marks, changed, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// The mark of a slot; 0 where slots have none.
+    #[inline]
+    pub(crate) fn mark(&self, bucket: u32, lane: u32) -> u8 {
+        // Relaxed: advice.
+        if P::MARKED { tag_at(self.marks(bucket).load(Ordering::Relaxed), lane) } else { 0 }
     }
 
     /// Where a slot's words are.
@@ -241,7 +284,7 @@ impl<P: Payload> Buckets<P> {
     /// Starts loading the tags of a bucket.
     #[inline(always)]
     pub(crate) fn prefetch_tags(&self, bucket: u32) {
-        prefetch(self.tags.wrapping_add(bucket as usize));
+        prefetch(self.tags.wrapping_add(bucket as usize * Self::TAG_WORDS));
     }
 
     /// Starts loading a slot.
@@ -252,7 +295,11 @@ impl<P: Payload> Buckets<P> {
 
     /// Puts an item into an empty slot [W3]. The lock's holder only [I5].
     #[inline]
-    pub(crate) fn fill(&self, bucket: u32, lane: u32, tag: u8, item: P::Item) {
+    pub(crate) fn fill(&self, bucket: u32, lane: u32, tag: u8, item: P::Item, mark: u8) {
+        if P::MARKED {
+            // First: a reader that finds the item finds its mark or a later one.
+            self.set_mark(bucket, lane, mark);
+        }
         let word = self.tag_word(bucket);
         // Relaxed: only the lock's holder stores.
         let tags = word.load(Ordering::Relaxed);
@@ -292,10 +339,15 @@ impl<P: Payload> Buckets<P> {
 
     /// The items of a bucket. The lock's holder only: nothing moves.
     pub(crate) fn items(&self, bucket: u32) -> impl Iterator<Item = P::Item> {
+        self.marked_items(bucket).map(|(item, _)| item)
+    }
+
+    /// The items of a bucket and their marks. The lock's holder only: nothing moves.
+    pub(crate) fn marked_items(&self, bucket: u32) -> impl Iterator<Item = (P::Item, u8)> {
         let (buckets, tags) = (*self, self.tags(bucket));
         (0..SLOTS)
             .filter(move |&lane| tag_at(tags, lane) != 0)
-            .filter_map(move |lane| buckets.item(bucket, lane))
+            .filter_map(move |lane| Some((buckets.item(bucket, lane)?, buckets.mark(bucket, lane))))
     }
 
     /// Empties every slot; like [`Buckets::clear`] for each.

@@ -44,6 +44,23 @@ impl<P: Payload> Clone for Located<'_, P> {
 
 impl<P: Payload> Copy for Located<'_, P> {}
 
+/// Where a reader found an item: it may have left meanwhile.
+pub(crate) struct Seen<'a, P: Payload> {
+    segment: &'a Segment<P>,
+    place: Place,
+    lane: u32,
+}
+
+impl<P: Payload> Seen<'_, P> {
+    /// Changes the mark to what `change` makes of it. Stores nothing if that is the same, or if another thread changes a
+    /// mark of this bucket just now.
+    #[inline(always)]
+    pub(crate) fn mark(&self, change: impl FnOnce(u8) -> u8) {
+        let (bucket, lane) = self.place.slot(self.lane);
+        self.segment.buckets().change_mark(bucket, lane, change);
+    }
+}
+
 /// All segments of one table.
 pub(crate) struct Directory<P: Payload> {
     root: AtomicPtr<Root<P>>,
@@ -172,15 +189,28 @@ impl<P: Payload> Directory<P> {
     /// `eq` is `Copy` so that the common path keeps what it captures in registers: the other one gets a copy.
     #[inline(always)]
     pub(crate) fn find(&self, digest: Digest, eq: impl Fn(P::Item) -> bool + Copy) -> Option<P::Item> {
+        self.find_slot(digest, eq).map(|(item, _)| item)
+    }
+
+    /// [`Directory::find`] of an item that a hit may mark.
+    #[inline(always)]
+    pub(crate) fn find_slot(
+        &self,
+        digest: Digest,
+        eq: impl Fn(P::Item) -> bool + Copy,
+    ) -> Option<(P::Item, Option<Seen<'_, P>>)> {
         let at = self.locate(digest.prefix());
         let place = Place::new(digest, at.segment.buckets().len());
         let stripe = at.segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
         match at.segment.pass(place, stripe, version, eq) {
-            Probe::Hit(item) => Some(item),
+            Probe::Hit((item, lane)) => Some((item, Some(Seen { segment: at.segment, place, lane }))),
             Probe::Miss if self.is_settled(&at, stripe, version) => None,
-            Probe::Miss | Probe::Changed => self.find_carefully(digest, at.segment, version, &{ eq }),
+            // Who is found that way is not marked.
+            Probe::Miss | Probe::Changed => {
+                self.find_carefully(digest, at.segment, version, &{ eq }).map(|item| (item, None))
+            }
         }
     }
 
@@ -241,12 +271,12 @@ impl<P: Payload> Directory<P> {
         let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        let mut seen = segment.pass(place, stripe, version, eq);
+        let mut seen = segment.pass(place, stripe, version, eq).map(|(item, _)| item);
         if matches!(seen, Probe::Miss) && version.is_odd() {
             // One item is being moved, and the writer may never get to finish. Whoever has seen its source empty
             // sees its target filled: so look once more.
             step();
-            seen = segment.pass(place, stripe, version, eq);
+            seen = segment.pass(place, stripe, version, eq).map(|(item, _)| item);
         }
         if matches!(seen, Probe::Miss) && !segment.has_no_overflow() {
             seen = segment.pass_overflow(place, eq);

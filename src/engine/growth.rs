@@ -64,7 +64,7 @@ impl<P: Payload> Directory<P> {
         rehash: impl Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
         let place = Place::new(digest, writing.locked.segment().buckets().len());
-        if writing.locked.put(place, item, self.shape.budget) {
+        if writing.locked.put(place, item, 0, self.shape.budget) {
             return Ok(());
         }
         self.insert_growing(&mut writing, digest, item, &rehash)
@@ -86,18 +86,37 @@ impl<P: Payload> Directory<P> {
                 break;
             }
             let place = Place::new(digest, writing.locked.segment().buckets().len());
-            if writing.locked.put(place, item, self.shape.budget) {
+            if writing.locked.put(place, item, 0, self.shape.budget) {
                 return Ok(());
             }
         }
         // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
         let has_room = self.shape.fixed_capacity.is_none_or(|capacity| self.len() < capacity);
         let place = Place::new(digest, writing.locked.segment().buckets().len());
-        if has_room && writing.locked.put_in_overflow(place, item, &self.meter) {
+        if has_room && writing.locked.put_in_overflow(place, item, 0, &self.meter) {
             Ok(())
         } else {
             Err(NoRoom)
         }
+    }
+
+    /// Doubles a segment's slots, if that needs no split: `writing` becomes a lock on its successor.
+    pub(crate) fn double<'a>(
+        &'a self,
+        writing: &mut Writing<'a, P>,
+        digest: Digest,
+        rehash: &dyn Fn(P::Item) -> Digest,
+    ) -> Result<(), NoRoom> {
+        let buckets = writing.locked.segment().buckets().len();
+        if u64::from(buckets) * 2 > u64::from(self.shape.split_buckets) {
+            return Err(NoRoom);
+        }
+        self.grow(writing, digest.prefix(), false, rehash)
+    }
+
+    /// Buckets that a path search looks at.
+    pub(crate) fn budget(&self) -> usize {
+        self.shape.budget
     }
 
     /// Whether growing will make room: not if so few slots are taken that the keys must be colliding.
@@ -174,7 +193,7 @@ impl<P: Payload> Directory<P> {
 
         let tally = core::mem::take(&mut old.state().tally);
         new[0].state().tally.add(&tally);
-        new[0].state().reserve = core::mem::take(&mut old.state().reserve);
+        new[0].state().keep = core::mem::take(&mut old.state().keep);
         // Relaxed: a count. What late readers of the old segment add from here on is told when that is used again.
         let retries = old.segment().write().read_retries.swap(0, Ordering::Relaxed);
         new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
@@ -194,14 +213,14 @@ impl<P: Payload> Directory<P> {
         select: impl Fn(Digest) -> u32,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
-        let mut put = |item| {
+        let mut put = |(item, mark)| {
             let digest = rehash(item);
             // A `Hash` that contradicts itself may send the item astray, but not us.
             let target = (select(digest) as usize).min(new.len() - 1);
             let target = &mut new[target];
             let place = Place::new(digest, target.segment().buckets().len());
-            let done = target.put(place, item, self.shape.budget)
-                || target.put_in_overflow(place, item, &self.meter);
+            let done = target.put(place, item, mark, self.shape.budget)
+                || target.put_in_overflow(place, item, mark, &self.meter);
             done.then_some(()).ok_or(NoRoom)
         };
         /// How many buckets ahead of their hashing entries are fetched.
@@ -211,7 +230,7 @@ impl<P: Payload> Directory<P> {
                 if P::NULLABLE && bucket + AHEAD < buckets.len() {
                     buckets.items(bucket + AHEAD).for_each(P::prefetch);
                 }
-                buckets.items(bucket).try_for_each(&mut put)?;
+                buckets.marked_items(bucket).try_for_each(&mut put)?;
             }
         }
         for locked in new {

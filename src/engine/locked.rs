@@ -4,7 +4,9 @@
 //! but `find`'s comparison, and nothing is half done when that panics. Loads by the functions that readers have, too,
 //! are stronger than a holder needs: whatever was stored to the segment was stored under its lock.
 
-use super::buckets::{Buckets, free_lane, tag_at};
+use core::marker::PhantomData;
+
+use super::buckets::{Buckets, SLOTS, free_lane, tag_at};
 use super::memory::Meter;
 use super::path;
 use super::payload::Payload;
@@ -34,6 +36,71 @@ impl<P: Payload> Clone for Found<P> {
 }
 
 impl<P: Payload> Copy for Found<P> {}
+
+/// A locked segment's items, as far as marks and places go; not those in its overflow. The lock is held as long as this
+/// lives.
+pub(crate) struct Residents<'l, P: Payload> {
+    buckets: Buckets<P>,
+    lock: PhantomData<&'l mut P>,
+}
+
+impl<P: Payload> Residents<'_, P> {
+    /// How many buckets there are.
+    #[inline]
+    pub(crate) fn buckets(&self) -> u32 {
+        self.buckets.len()
+    }
+
+    /// Finds a slot of one of the place's buckets by tag and mark.
+    #[inline]
+    pub(crate) fn find(&self, place: Place, accept: impl Fn(u8) -> bool) -> Option<Found<P>> {
+        let mut matches = self.buckets.matches(place);
+        while let Some(lane) = matches.next_lane() {
+            let (bucket, lane) = place.slot(lane);
+            if accept(self.buckets.mark(bucket, lane)) {
+                return Some(self.slot(bucket, lane));
+            }
+        }
+        None
+    }
+
+    /// The occupied slots of a bucket.
+    #[inline]
+    pub(crate) fn occupied(&self, bucket: u32) -> impl Iterator<Item = Found<P>> + use<P> {
+        let (buckets, tags) = (self.buckets, self.buckets.tags(bucket));
+        (0..SLOTS)
+            .filter(move |&lane| tag_at(tags, lane) != 0)
+            .map(move |lane| Found { buckets, bucket, lane, in_overflow: false })
+    }
+
+    /// The item in a slot.
+    #[inline]
+    pub(crate) fn item(&self, found: Found<P>) -> P::Item {
+        found.item()
+    }
+
+    /// The mark of a slot.
+    #[inline]
+    pub(crate) fn mark(&self, found: Found<P>) -> u8 {
+        found.buckets.mark(found.bucket, found.lane)
+    }
+
+    /// Sets the mark of a slot.
+    #[inline]
+    pub(crate) fn set_mark(&mut self, found: Found<P>, mark: u8) {
+        found.buckets.set_mark(found.bucket, found.lane, mark);
+    }
+
+    fn slot(&self, bucket: u32, lane: u32) -> Found<P> {
+        Found { buckets: self.buckets, bucket, lane, in_overflow: false }
+    }
+}
+
+impl<P: Payload> Found<P> {
+    fn item(self) -> P::Item {
+        self.buckets.item(self.bucket, self.lane).expect("a found slot is occupied while the lock is held")
+    }
+}
 
 impl<'a, P: Payload> Locked<'a, P> {
     /// Takes the lock [W1].
@@ -94,10 +161,22 @@ impl<'a, P: Payload> Locked<'a, P> {
         found.map(|(buckets, bucket, lane)| Found { buckets, bucket, lane, in_overflow: true })
     }
 
+    /// The items in the buckets with their marks, and what the lock guards beside them.
+    #[inline]
+    pub(crate) fn split(&mut self) -> (Residents<'_, P>, &mut State<P>) {
+        (Residents { buckets: self.segment.buckets(), lock: PhantomData }, &mut self.state)
+    }
+
+    /// The items in the buckets with their marks.
+    #[inline]
+    pub(crate) fn residents(&mut self) -> Residents<'_, P> {
+        self.split().0
+    }
+
     /// The item in a slot.
     #[inline]
     pub(crate) fn item(&self, found: Found<P>) -> P::Item {
-        found.buckets.item(found.bucket, found.lane).expect("a found slot is occupied while the lock is held")
+        found.item()
     }
 
     /// The stripe that readers of a slot validate against.
@@ -148,7 +227,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. False:
     /// there is no path, and nothing has changed.
     #[inline]
-    pub(crate) fn put(&mut self, place: Place, item: P::Item, budget: usize) -> bool {
+    pub(crate) fn put(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
         let buckets = self.segment.buckets();
         let mut hops = 0;
         let (bucket, lane) = if let Some(lane) = free_lane(buckets.tags(place.first)) {
@@ -164,7 +243,7 @@ impl<'a, P: Payload> Locked<'a, P> {
                 None => return false,
             }
         };
-        buckets.fill(bucket, lane, place.tag, item);
+        buckets.fill(bucket, lane, place.tag, item, mark);
         self.state.tally.path_lengths[hops] += 1;
         self.set_len(self.len() + 1);
         true
@@ -204,15 +283,16 @@ impl<'a, P: Payload> Locked<'a, P> {
         let Some(item) = buckets.item(from.bucket, from.lane) else {
             unreachable!("a path leads over occupied slots");
         };
+        let mark = buckets.mark(from.bucket, from.lane);
         let _moving = Moving::start(self.segment.stripe(place));
-        buckets.fill(to.bucket, to.lane, tag, item);
+        buckets.fill(to.bucket, to.lane, tag, item, mark);
         step();
         buckets.clear(from.bucket, from.lane);
     }
 
     /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
-    pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, meter: &Meter) -> bool {
-        let done = self.segment.overflow().put(place.tag, item, meter);
+    pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        let done = self.segment.overflow().put(place.tag, item, mark, meter);
         if done {
             self.segment.note_overflow();
             self.state.overflow_len += 1;

@@ -43,12 +43,12 @@ mod stripes;
 mod supply;
 
 pub(crate) use batch::BATCH;
-pub(crate) use directory::{Directory, Writing};
+pub(crate) use directory::{Directory, Seen, Writing};
 pub(crate) use growth::NoRoom;
-pub(crate) use locked::Found;
+pub(crate) use locked::{Found, Locked, Residents};
 pub(crate) use memory::{Block, Meter};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search_table};
-pub(crate) use payload::{Inline, Pointer};
+pub(crate) use payload::{Inline, Keep, Pointer};
 pub(crate) use pool::Retired;
 pub(crate) use prefetch::prefetch;
 pub use sizing::CapacityError;

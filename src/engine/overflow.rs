@@ -78,12 +78,12 @@ impl<P: Payload> Overflow<P> {
     /// The pair's stripe is left as it is. It would tell readers that an item has moved between the buckets they read;
     /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
     /// this and here before the tag, or the block's link, has missed it in time.
-    pub(crate) fn put(&self, tag: u8, item: P::Item, meter: &Meter) -> bool {
+    pub(crate) fn put(&self, tag: u8, item: P::Item, mark: u8, meter: &Meter) -> bool {
         let mut last_len = FIRST_BLOCK / 2;
         for buckets in self.blocks() {
             for bucket in 0..buckets.len() {
                 if let Some(lane) = free_lane(buckets.tags(bucket)) {
-                    buckets.fill(bucket, lane, tag, item);
+                    buckets.fill(bucket, lane, tag, item, mark);
                     return true;
                 }
             }
@@ -92,7 +92,7 @@ impl<P: Payload> Overflow<P> {
         let Some(node) = Node::allocate((last_len * 2).min(LARGEST_BLOCK), meter) else { return false };
         // SAFETY: just constructed.
         let buckets = unsafe { node.as_ref() }.buckets;
-        buckets.fill(0, 0, tag, item);
+        buckets.fill(0, 0, tag, item, mark);
         let mut link = &self.first;
         // Relaxed: only the lock's holder stores.
         // SAFETY: null, or a block that lives as long as the segment.

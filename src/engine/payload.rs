@@ -24,8 +24,8 @@ pub(crate) unsafe trait Payload: Sized {
     type Word: Word;
     /// A slot's content, copied out of it.
     type Item: Copy;
-    /// What a front end keeps under each segment's lock for items to come; a segment's successor inherits it.
-    type Reserve: Default;
+    /// What a front end keeps under each segment's lock; a segment's successor inherits it.
+    type Keep: Keep;
 
     /// How many words a slot is.
     const WORDS: usize;
@@ -35,6 +35,8 @@ pub(crate) unsafe trait Payload: Sized {
     /// How many words replacing an item in place has to write: more than one can be caught half written, so
     /// that the writer leaves a copy of the old item for readers.
     const REPLACED_WORDS: usize;
+    /// See [`Keep::MARKED`].
+    const MARKED: bool = Self::Keep::MARKED;
 
     /// Copies the item out; `None` if `NULLABLE` and null.
     ///
@@ -61,15 +63,23 @@ pub(crate) unsafe trait Payload: Sized {
     fn prefetch(item: Self::Item);
 }
 
+/// What a front end keeps under the lock of each segment.
+pub(crate) trait Keep: Default {
+    /// Whether each slot has a mark: a byte beside its tag that readers may change, too, and that moves with the item.
+    const MARKED: bool = false;
+}
+
+impl Keep for () {}
+
 /// A slot that points to an entry.
 #[derive(Debug)]
 pub(crate) struct Pointer<E, R>(PhantomData<(*mut E, R)>);
 
 // SAFETY: one word, null when empty.
-unsafe impl<E, R: Default> Payload for Pointer<E, R> {
+unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
     type Word = AtomicPtr<E>;
     type Item = NonNull<E>;
-    type Reserve = R;
+    type Keep = R;
     const WORDS: usize = 1;
     const NULLABLE: bool = true;
     const REPLACED_WORDS: usize = 1;
@@ -123,7 +133,7 @@ impl<K: Pod, V: Pod> Inline<K, V> {
 unsafe impl<K: Pod, V: Pod> Payload for Inline<K, V> {
     type Word = AtomicU64;
     type Item = (K, V);
-    type Reserve = ();
+    type Keep = ();
     const WORDS: usize = (size_of::<K>() + size_of::<V>()).div_ceil(8);
     const NULLABLE: bool = false;
     const REPLACED_WORDS: usize = Self::VALUE_WORDS.end - Self::VALUE_WORDS.start;

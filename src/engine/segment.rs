@@ -42,7 +42,7 @@ pub(crate) struct State<P: Payload> {
     /// What happened here, and in the segments this one came from.
     pub(crate) tally: Tally,
     /// What the front end keeps here.
-    pub(crate) reserve: P::Reserve,
+    pub(crate) keep: P::Keep,
 }
 
 /// One table. Constructed in place; see the diagram above.
@@ -120,6 +120,18 @@ pub(crate) enum Probe<T> {
     Changed,
 }
 
+impl<T> Probe<T> {
+    /// What was found, by another name.
+    #[inline(always)]
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Probe<U> {
+        match self {
+            Probe::Hit(item) => Probe::Hit(f(item)),
+            Probe::Miss => Probe::Miss,
+            Probe::Changed => Probe::Changed,
+        }
+    }
+}
+
 impl<P: Payload> Segment<P> {
     /// The memory of a segment of so many buckets and stripes, a power of two; `None` if there is no such layout.
     pub(crate) fn plan(buckets: u32, stripes: u32) -> Option<Plan> {
@@ -175,7 +187,7 @@ impl<P: Payload> Segment<P> {
                     grows_early: false,
                     overflow_len: 0,
                     tally: Tally::default(),
-                    reserve: P::Reserve::default(),
+                    keep: P::Keep::default(),
                 }),
                 len: AtomicUsize::new(0),
                 read_retries: AtomicU64::new(0),
@@ -259,7 +271,7 @@ impl<P: Payload> Segment<P> {
         unsafe { core::slice::from_raw_parts(self.stripes, self.stripe_mask as usize + 1) }
     }
 
-    /// [R3]: reads both buckets once. A hit is final; a miss is not before [R4].
+    /// [R3]: reads both buckets once. A hit is final, and tells the lane it was in; a miss is not before [R4].
     ///
     /// A null slot behind a matching tag is no end of the search [I7]: the tag is set first and cleared last.
     ///
@@ -272,7 +284,7 @@ impl<P: Payload> Segment<P> {
         stripe: &AtomicU64,
         version: Version,
         eq: impl Fn(P::Item) -> bool,
-    ) -> Probe<P::Item> {
+    ) -> Probe<(P::Item, u32)> {
         let buckets = self.buckets();
         // Before the tags say which slot it will be: three quarters of all items are in their first bucket, and its
         // slots are one line, or half of one. Hits in tables beyond the caches gain a third, as two page walks overlap;
@@ -283,7 +295,7 @@ impl<P: Payload> Segment<P> {
             step();
             // SAFETY: a slot of ours.
             match unsafe { self.read_item(buckets.slot_of(place, lane), stripe, version) } {
-                Probe::Hit(item) if eq(item) => return Probe::Hit(item),
+                Probe::Hit(item) if eq(item) => return Probe::Hit((item, lane)),
                 Probe::Changed => return Probe::Changed,
                 Probe::Hit(_) | Probe::Miss => {}
             }

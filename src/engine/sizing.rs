@@ -24,6 +24,8 @@ const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
 const HUGE_SLOTS: u64 = 1 << 19;
 /// Most segments, and entries of the directory.
 pub(super) const MAX_SEGMENTS: u64 = 1 << 28;
+/// Most buckets in one segment of a cache: as many as 24 bits of a hash tell apart.
+const CACHE_BUCKETS: u32 = 1 << 24;
 /// Most buckets in one segment.
 const MAX_BUCKETS: u64 = 1 << 28;
 /// Buckets a growing map's search looks at before it grows instead: three levels below the roots.
@@ -124,6 +126,27 @@ impl Shape {
             fixed_capacity: options.fixed.then_some(capacity),
             budget: if options.fixed { FIXED_BUDGET } else { GROWING_BUDGET },
             huge_pages: options.huge_pages.unwrap_or(slots >= HUGE_SLOTS),
+        })
+    }
+
+    /// The shape of a cache: so many segments for `share` entries each, that double and never split.
+    pub(crate) fn for_cache(segments: u32, share: usize) -> Result<Self, CapacityError> {
+        let limit = CACHE_BUCKETS as usize * SLOTS as usize / 2;
+        if share > limit {
+            let (requested, limit) = (share.saturating_mul(segments as usize), limit * segments as usize);
+            return Err(CapacityError { requested, limit, out_of_memory: false });
+        }
+        // Small ones have two buckets more than the load asks for: paths are short where buckets are few.
+        let slots = (share as f64 / FIXED_LOAD).ceil() as u64 + 2 * u64::from(SLOTS);
+        let stripes = (STRIPES / u64::from(segments)).clamp(MIN_STRIPES, STRIPES);
+        Ok(Shape {
+            segments,
+            buckets: slots.div_ceil(u64::from(SLOTS)) as u32,
+            stripes: 1 << stripes.ilog2(),
+            split_buckets: CACHE_BUCKETS,
+            fixed_capacity: None,
+            budget: FIXED_BUDGET,
+            huge_pages: slots * u64::from(segments) >= HUGE_SLOTS,
         })
     }
 

@@ -7,9 +7,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use ahash::RandomState;
 
 use super::builder::sealed::FromShape;
-use super::table::Table;
 use super::{Builder, HashMapKind, IntoIter, Pinned, PinnedOwned};
 use crate::engine::{CapacityError, Shape, Stats};
+use crate::entries::Table;
 use crate::hash::Digest;
 
 /// A concurrent hash map whose entries are behind pointers: reads return references.
@@ -320,7 +320,7 @@ impl<K, V, S> FromShape<S> for HashMapKind<K, V> {
     type Map = HashMap<K, V, S>;
 
     fn from_shape(shape: Shape, requested: usize, hasher: S) -> Result<Self::Map, CapacityError> {
-        Ok(HashMap { table: Table::new(shape, requested)?, hasher })
+        Ok(HashMap { table: Table::new(shape, requested, 0)?, hasher })
     }
 }
 

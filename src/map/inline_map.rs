@@ -10,11 +10,11 @@ use bytemuck::Pod;
 
 use super::builder::sealed::FromShape;
 use super::{
-    Builder, Compute, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues, Occupied,
-    Operation,
+    Builder, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues,
 };
 use crate::engine::{BATCH, CapacityError, Directory, Found, Inline, NoRoom, Shape, Stats, Writing};
 use crate::hash::Digest;
+use crate::outcome::{Compute, Occupied, Operation};
 
 /// The message of a panic that `checked_insert` avoids.
 const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \

@@ -5,9 +5,8 @@ use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use super::old;
-use super::table::{Entry, OwnedEntry, Slots, Table};
 use crate::engine::Directory;
+use crate::entries::{self, Entry, OwnedEntry, Slots, Table};
 use crate::reclaim::Guard;
 
 type Entries<K, V> = Directory<Slots<K, V>>;
@@ -136,7 +135,7 @@ impl<'p, K, V, G: Guard> Iterator for Drain<'p, K, V, G> {
         let entry = self.walk.next(|cursor, out| {
             let next = self.directory.take(cursor, out)?;
             // SAFETY: just taken out of the table, by us; our own guard keeps them alive for the caller [I6].
-            unsafe { old::retire_all(out, self.guard) };
+            unsafe { entries::retire_all(out, self.guard) };
             Some(next)
         })?;
         // SAFETY: retired after the view that `'p` borrows was pinned.

@@ -8,9 +8,9 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::table::Entry;
 use super::{Drain, HashMap, Iter, Keys, Values};
 use crate::engine::{BATCH, Stats};
+use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 

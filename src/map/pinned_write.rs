@@ -9,11 +9,11 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
-use super::old::OldEntries;
-use super::table::{Entry, OwnedEntry, Slots};
-use super::{Compute, Full, Occupied, Operation, Pinned};
+use super::{Full, Pinned};
 use crate::engine::{Directory, Found, NoRoom, Writing};
+use crate::entries::{Entry, OldEntries, OwnedEntry, Slots};
 use crate::hash::Digest;
+use crate::outcome::{Compute, Occupied, Operation};
 use crate::reclaim::Guard;
 
 /// The message of a panic that `checked_insert` avoids.
@@ -48,7 +48,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// Taken out under this lock, and retired once.
     unsafe fn retire(&self, mut place: Place<'_, K, V>, entry: NonNull<Entry<K, V>>) {
         if OldEntries::<K, V>::GATHERS {
-            let many = place.writing.locked.state().reserve.old.push(entry);
+            let many = place.writing.locked.state().keep.old.push(entry);
             drop(place);
             if let Some(many) = many {
                 // SAFETY: our map's guard.
@@ -64,7 +64,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
     #[inline]
     fn make(&self, place: &mut Place<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
-        OwnedEntry::new(&self.map.table.slab, &mut place.writing.locked.state().reserve.free, key, value)
+        OwnedEntry::new(&self.map.table.slab, &mut place.writing.locked.state().keep.free, key, value)
     }
 
     #[track_caller]

@@ -5,8 +5,8 @@ use core::hash::{BuildHasher, Hash};
 use bytemuck::Pod;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
-use super::table::Entry;
 use super::{HashMap, InlineMap, Pinned};
+use crate::entries::Entry;
 use crate::reclaim::Guard;
 
 impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {

@@ -9,17 +9,18 @@ use core::ptr::NonNull;
 
 use super::slab::Magazine;
 use super::table::{Entry, EntrySlab};
+use crate::engine::Keep;
 use crate::reclaim::{Guard, OwnedPins, Retire};
 
 /// Entries that are retired as one.
 const MANY: usize = 31;
 
-/// What a map keeps under the lock of each segment.
-pub(super) struct Reserve<K, V> {
+/// What a table keeps under the lock of each segment.
+pub(crate) struct Reserve<K, V> {
     /// Memory for further entries.
-    pub(super) free: Magazine,
+    pub(crate) free: Magazine,
     /// Entries that have been taken out and are not retired yet.
-    pub(super) old: OldEntries<K, V>,
+    pub(crate) old: OldEntries<K, V>,
 }
 
 impl<K, V> Default for Reserve<K, V> {
@@ -28,12 +29,31 @@ impl<K, V> Default for Reserve<K, V> {
     }
 }
 
+impl<K, V> Keep for Reserve<K, V> {}
+
+/// What is kept under the lock of each segment, a [`Reserve`] among it.
+///
+/// # Safety
+///
+/// What else is kept may be sent and shared with keys and values that may.
+pub(crate) unsafe trait Reserves<K, V>: Keep {
+    /// The reserve.
+    fn reserve(&mut self) -> &mut Reserve<K, V>;
+}
+
+// SAFETY: it is all there is.
+unsafe impl<K, V> Reserves<K, V> for Reserve<K, V> {
+    fn reserve(&mut self) -> &mut Reserve<K, V> {
+        self
+    }
+}
+
 /// Retires entries that have been taken out of a table together.
 ///
 /// # Safety
 ///
 /// The table does not lead to them any more, nobody else retires them, and the guard is of their map.
-pub(super) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &impl Guard) {
+pub(crate) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &impl Guard) {
     if OldEntries::<K, V>::GATHERS {
         let mut old = OldEntries::default();
         for &entry in entries {
@@ -52,7 +72,7 @@ pub(super) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &
 
 /// Entries that the table does not lead to any more. Their memory goes with the slab; dropping the list loses nothing
 /// else.
-pub(super) struct OldEntries<K, V> {
+pub(crate) struct OldEntries<K, V> {
     entries: [MaybeUninit<NonNull<Entry<K, V>>>; MANY],
     len: usize,
 }
@@ -65,11 +85,11 @@ impl<K, V> Default for OldEntries<K, V> {
 
 impl<K, V> OldEntries<K, V> {
     /// Whether entries of this type are gathered: those that need no drop, and have no box of their own.
-    pub(super) const GATHERS: bool = !needs_drop::<K>() && !needs_drop::<V>() && !EntrySlab::<K, V>::BOXED;
+    pub(crate) const GATHERS: bool = !needs_drop::<K>() && !needs_drop::<V>() && !EntrySlab::<K, V>::BOXED;
 
     /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
     #[inline]
-    pub(super) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<Self> {
+    pub(crate) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<Self> {
         debug_assert!(Self::GATHERS);
         self.entries[self.len].write(entry);
         self.len += 1;
@@ -82,7 +102,7 @@ impl<K, V> OldEntries<K, V> {
     ///
     /// The guard is of the entries' map.
     #[cold]
-    pub(super) unsafe fn retire(self, guard: &impl Guard) {
+    pub(crate) unsafe fn retire(self, guard: &impl Guard) {
         if self.len > 0 {
             let this = Box::leak(Box::new(self));
             // SAFETY: taken out of the table, once, under the lock that this list was taken from: guards entered from

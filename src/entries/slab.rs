@@ -19,7 +19,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::engine::Meter;
 use crate::reclaim::OwnedPins;
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// Pieces of one page; a page is where a piece's slab is found.
 const PAGE: usize = 4096;
@@ -35,6 +35,8 @@ const SLACK: usize = 64;
 const REFILL: usize = 32;
 /// Lists of returned pieces. A power of two; as many threads return without meeting.
 const SHARDS: usize = 8;
+/// What tails are aligned to: words.
+const TAIL_ALIGN: usize = align_of::<AtomicU64>();
 /// Larger entries get a box each.
 const LARGEST_PIECE: usize = 512;
 
@@ -46,7 +48,7 @@ struct Free {
 /// Free pieces, linked through themselves. Owned by a slab, whose memory they are; dropping a list loses nothing but
 /// the knowledge that they are free.
 #[derive(Default)]
-pub(super) struct Magazine {
+pub(crate) struct Magazine {
     head: Option<NonNull<Free>>,
     len: usize,
 }
@@ -79,7 +81,7 @@ impl Magazine {
     }
 
     /// Moves at most `n` pieces from `other` to here.
-    pub(super) fn take(&mut self, other: &mut Magazine, n: usize) {
+    pub(crate) fn take(&mut self, other: &mut Magazine, n: usize) {
         for _ in 0..n {
             match other.pop() {
                 Some(piece) => self.push(piece),
@@ -109,11 +111,13 @@ struct Chunks {
 unsafe impl Send for Chunks {}
 
 /// Where the pieces for entries of type `T` come from. Must not move, hence the `Arc`: pages know its address.
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     returned: [CachePadded<Mutex<Magazine>>; SHARDS],
     chunks: Mutex<Chunks>,
     meter: Meter,
     huge_pages: bool,
+    /// Bytes behind each entry, for what a front end keeps there.
+    tail: usize,
     /// For the reclaimer, which finds it by way of the entry.
     owned_pins: Arc<OwnedPins>,
     pieces: PhantomData<fn() -> T>,
@@ -122,44 +126,72 @@ pub(super) struct Slab<T> {
 impl<T> Slab<T> {
     /// Whether entries are so large, or so oddly aligned, that each has a box. Under loom all do: models want
     /// addresses that are not used again.
-    pub(super) const BOXED: bool = cfg!(loom) || size_of::<T>() > LARGEST_PIECE || align_of::<T>() > 64;
-    /// A piece holds an entry or a link.
-    const PIECE: Layout = {
-        let size = if size_of::<T>() > size_of::<Free>() { size_of::<T>() } else { size_of::<Free>() };
-        let align = if align_of::<T>() > align_of::<Free>() { align_of::<T>() } else { align_of::<Free>() };
-        match Layout::from_size_align(size, align) {
-            Ok(layout) => layout.pad_to_align(),
-            Err(_) => panic!("no layout for an entry"),
-        }
+    pub(crate) const BOXED: bool = cfg!(loom) || size_of::<T>() > LARGEST_PIECE || align_of::<T>() > 64;
+    /// Where the tail begins.
+    const TAIL_AT: usize = {
+        let size = if Self::BOXED { size_of::<Boxed<T>>() } else { size_of::<T>() };
+        size.next_multiple_of(TAIL_ALIGN)
     };
     /// Pieces begin after the page's header, the slab's address.
-    const FIRST: usize = size_of::<NonNull<Self>>().next_multiple_of(Self::PIECE.align());
+    const FIRST: usize = size_of::<NonNull<Self>>().next_multiple_of(Self::ALIGN);
+    /// Of pieces: they hold an entry or a link.
+    const ALIGN: usize = {
+        let align = if align_of::<T>() > align_of::<Free>() { align_of::<T>() } else { align_of::<Free>() };
+        if align > TAIL_ALIGN { align } else { TAIL_ALIGN }
+    };
 
-    pub(super) fn new(huge_pages: bool, owned_pins: Arc<OwnedPins>) -> Arc<Self> {
+    /// An empty slab for entries with tails of so many bytes: a few words.
+    pub(crate) fn new(huge_pages: bool, owned_pins: Arc<OwnedPins>, tail: usize) -> Arc<Self> {
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Magazine::default()))),
             chunks: Mutex::new(Chunks::default()),
             meter: Meter::new(),
             huge_pages,
+            tail,
             owned_pins,
             pieces: PhantomData,
         })
     }
 
     /// Bytes of all chunks, or of `len` boxes.
-    pub(super) fn memory_usage(&self, len: usize) -> usize {
+    pub(crate) fn memory_usage(&self, len: usize) -> usize {
         if Self::BOXED {
-            size_of::<Self>() + len * size_of::<Boxed<T>>()
+            size_of::<Self>() + len * self.boxed().size()
         } else {
             size_of::<Self>() + self.meter.bytes()
         }
     }
 
+    /// Bytes of a piece: it holds an entry and its tail, or a link.
+    fn piece(&self) -> usize {
+        let entry = if self.tail > 0 { Self::TAIL_AT + self.tail } else { size_of::<T>() };
+        entry.max(size_of::<Free>()).next_multiple_of(Self::ALIGN)
+    }
+
+    /// The layout of an entry with a box of its own.
+    fn boxed(&self) -> Layout {
+        let size = if self.tail > 0 { Self::TAIL_AT + self.tail } else { size_of::<Boxed<T>>() };
+        let align = align_of::<Boxed<T>>().max(TAIL_ALIGN);
+        Layout::from_size_align(size, align).expect("an entry and a few words").pad_to_align()
+    }
+
+    /// The tail of an entry: uninitialized until somebody writes it, aligned for words.
+    ///
+    /// # Safety
+    ///
+    /// `entry` came from `allocate` of a slab whose tails are as long as `U`.
+    #[inline(always)]
+    pub(crate) unsafe fn tail<U>(entry: NonNull<T>) -> NonNull<U> {
+        const { assert!(align_of::<U>() <= TAIL_ALIGN) };
+        // SAFETY: the caller's: within the piece or the box.
+        unsafe { entry.byte_add(Self::TAIL_AT).cast() }
+    }
+
     /// Memory for an entry, uninitialized; `None` if there is none [M1].
     #[inline]
-    pub(super) fn allocate(&self, magazine: &mut Magazine) -> Option<NonNull<T>> {
+    pub(crate) fn allocate(&self, magazine: &mut Magazine) -> Option<NonNull<T>> {
         if Self::BOXED {
-            return Some(self.allocate_box());
+            return self.allocate_box();
         }
         if let Some(piece) = magazine.pop() {
             return Some(piece.cast());
@@ -175,10 +207,12 @@ impl<T> Slab<T> {
     /// `entry` came from `allocate` of a slab of the same type that still lives; what was in it has been moved out or
     /// dropped; nobody uses it any more.
     #[inline]
-    pub(super) unsafe fn free(entry: NonNull<T>) {
+    pub(crate) unsafe fn free(entry: NonNull<T>) {
         if Self::BOXED {
-            // SAFETY: the caller's; from `allocate_box`.
-            return drop(unsafe { Box::from_raw(entry.as_ptr().cast::<Boxed<T>>()) });
+            // SAFETY: the caller's.
+            let layout = unsafe { Self::of(entry).as_ref() }.boxed();
+            // SAFETY: from `allocate_box`, of this layout.
+            return unsafe { std::alloc::dealloc(entry.as_ptr().cast(), layout) };
         }
         // SAFETY: the caller's.
         let slab = unsafe { Self::of(entry).as_ref() };
@@ -190,7 +224,7 @@ impl<T> Slab<T> {
     /// # Safety
     ///
     /// As for `free`, of each of them; entries have no boxes.
-    pub(super) unsafe fn free_all(entries: &[NonNull<T>]) {
+    pub(crate) unsafe fn free_all(entries: &[NonNull<T>]) {
         let Some(&first) = entries.first() else { return };
         // SAFETY: the caller's.
         let slab = unsafe { Self::of(first).as_ref() };
@@ -219,15 +253,20 @@ impl<T> Slab<T> {
     /// # Safety
     ///
     /// As for `free`.
-    pub(super) unsafe fn owned_pins(entry: NonNull<T>) -> NonNull<OwnedPins> {
+    pub(crate) unsafe fn owned_pins(entry: NonNull<T>) -> NonNull<OwnedPins> {
         // SAFETY: the caller's.
         NonNull::from(&*unsafe { Self::of(entry).as_ref() }.owned_pins)
     }
 
-    /// A box, its entry uninitialized.
-    fn allocate_box(&self) -> NonNull<T> {
-        let boxed = Boxed { entry: MaybeUninit::<T>::uninit(), slab: NonNull::from(self).cast() };
-        NonNull::from(Box::leak(Box::new(boxed))).cast()
+    /// A box, its entry uninitialized; `None` if there is no memory for it.
+    fn allocate_box(&self) -> Option<NonNull<T>> {
+        // SAFETY: not of no bytes: it has the slab's address.
+        let boxed = NonNull::new(unsafe { std::alloc::alloc(self.boxed()) })?.cast::<Boxed<T>>();
+        // SAFETY: memory for a box, ours.
+        unsafe {
+            boxed.write(Boxed { entry: MaybeUninit::uninit(), slab: NonNull::from(self).cast() });
+        }
+        Some(boxed.cast())
     }
 
     /// Fills an empty magazine: with what was returned, or from a page that is still whole [M2].
@@ -275,11 +314,12 @@ impl<T> Slab<T> {
         // SAFETY: the page is ours alone, and aligned for an address.
         unsafe { page.cast::<NonNull<Self>>().write(NonNull::from(self)) };
         let mut offset = Self::FIRST;
-        while offset + Self::PIECE.size() <= len {
-            // SAFETY: within the page, and aligned: FIRST and the size are multiples of the alignment.
+        let piece = self.piece();
+        while offset + piece <= len {
+            // SAFETY: within the page, and aligned: FIRST and `piece` are multiples of the alignment.
             magazine.push(unsafe { page.add(offset) }.cast());
             chunk.pieces += 1;
-            offset += Self::PIECE.size();
+            offset += piece;
         }
         Some(())
     }
@@ -287,7 +327,7 @@ impl<T> Slab<T> {
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
     /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks.
-    pub(super) fn release(&self, reserves: Magazine) {
+    pub(crate) fn release(&self, reserves: Magazine) {
         // Room for the chunk that stays, so that nothing is allocated under the lock.
         let chunks = Vec::with_capacity(1);
         let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default() };
@@ -371,7 +411,7 @@ impl<T> Drop for Slab<T> {
     }
 }
 
-/// An entry that is too large for a piece.
+/// An entry that is too large for a piece; its tail follows.
 #[repr(C)]
 struct Boxed<T> {
     entry: MaybeUninit<T>,

@@ -1,4 +1,4 @@
-//! A map's memory: its directory of pointers, its entries, its collector.
+//! A table's memory: its directory of pointers, its entries, its collector.
 //!
 //! Owns the rule for entries: an entry is in the table, or retired, or owned by an [`OwnedEntry`], and so is freed
 //! exactly once.
@@ -9,20 +9,20 @@ use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use super::old::{OldEntries, Reserve};
+use super::old::{OldEntries, Reserve, Reserves};
 use super::slab::{Magazine, Slab};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape};
 use crate::reclaim::{Collector, Guard, OwnedPins, Retire};
 use crate::sync::Watch;
 
-/// What a map's slots hold: pointers to entries, and under each segment's lock what is between them and the slab.
-pub(super) type Slots<K, V> = Pointer<Entry<K, V>, Reserve<K, V>>;
+/// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
+pub(crate) type Slots<K, V, R = Reserve<K, V>> = Pointer<Entry<K, V>, R>;
 
-/// Key and value, in a piece of the map's slab.
+/// Key and value, in a piece of the table's slab.
 #[derive(Debug)]
-pub(super) struct Entry<K, V> {
-    pub(super) key: K,
-    pub(super) value: V,
+pub(crate) struct Entry<K, V> {
+    pub(crate) key: K,
+    pub(crate) value: V,
     watch: Watch,
 }
 
@@ -34,16 +34,27 @@ impl<K, V> Entry<K, V> {
     /// The pointer was in the table at some moment since a guard was entered that outlives `'g`, or the table is
     /// exclusively the caller's.
     #[inline(always)]
-    pub(super) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
+    pub(crate) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
         // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published.
         let entry = unsafe { this.as_ref() };
         entry.watch.read();
         entry
     }
 
+    /// The tail of an entry: see [`Slab::tail`].
+    ///
+    /// # Safety
+    ///
+    /// The entry is of a table whose tails are as long as `U`.
+    #[inline(always)]
+    pub(crate) unsafe fn tail<U>(this: NonNull<Self>) -> NonNull<U> {
+        // SAFETY: the caller's.
+        unsafe { EntrySlab::tail(this) }
+    }
+
     /// Key and value.
     #[inline(always)]
-    pub(super) fn pair(&self) -> (&K, &V) {
+    pub(crate) fn pair(&self) -> (&K, &V) {
         (&self.key, &self.value)
     }
 }
@@ -69,12 +80,12 @@ impl<K, V> Retire for Entry<K, V> {
 
 /// An entry that is not in the table: not yet, or not any more.
 #[derive(Debug)]
-pub(super) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
+pub(crate) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
 
 impl<K, V> OwnedEntry<K, V> {
     /// An entry in a piece from the magazine of a locked segment. Hands key and value back if there is no memory.
     #[inline]
-    pub(super) fn new(
+    pub(crate) fn new(
         slab: &EntrySlab<K, V>,
         magazine: &mut Magazine,
         key: K,
@@ -91,24 +102,24 @@ impl<K, V> OwnedEntry<K, V> {
     /// # Safety
     ///
     /// Nobody else will reach or free it, and its slab outlives it.
-    pub(super) unsafe fn from_raw(entry: NonNull<Entry<K, V>>) -> Self {
+    pub(crate) unsafe fn from_raw(entry: NonNull<Entry<K, V>>) -> Self {
         OwnedEntry(entry)
     }
 
     /// What goes into a slot. The table owns it once [`OwnedEntry::publish`] is called.
     #[inline]
-    pub(super) fn pointer(&self) -> NonNull<Entry<K, V>> {
+    pub(crate) fn pointer(&self) -> NonNull<Entry<K, V>> {
         self.0
     }
 
     /// The table owns it now.
     #[inline]
-    pub(super) fn publish(self) {
+    pub(crate) fn publish(self) {
         core::mem::forget(self);
     }
 
     /// Key and value back.
-    pub(super) fn into_pair(self) -> (K, V) {
+    pub(crate) fn into_pair(self) -> (K, V) {
         // SAFETY: ours: moved out, and then only the memory is given back.
         let entry = unsafe { self.0.read() };
         drop(Piece(self.0));
@@ -137,41 +148,42 @@ impl<K, V> Drop for Piece<K, V> {
 }
 
 /// Where a map's entries are.
-pub(super) type EntrySlab<K, V> = Slab<Entry<K, V>>;
+pub(crate) type EntrySlab<K, V> = Slab<Entry<K, V>>;
 
 /// A directory and the entries it points to.
-pub(super) struct Table<K, V> {
+pub(crate) struct Table<K, V, R: Reserves<K, V> = Reserve<K, V>> {
     // Dropped in this order: what is retired is freed before the directory, and all entries before their memory [C3].
     /// Of pins of either kind [C1], and of what they keep [C2].
-    pub(super) collector: Collector,
-    pub(super) directory: Directory<Slots<K, V>>,
-    pub(super) slab: Arc<EntrySlab<K, V>>,
+    pub(crate) collector: Collector,
+    pub(crate) directory: Directory<Slots<K, V, R>>,
+    pub(crate) slab: Arc<EntrySlab<K, V>>,
     /// Entries are shared and dropped by whichever thread reclaims them; and a table of `K` is no table of a subtype.
     entries: PhantomData<*mut Entry<K, V>>,
 }
 
 // SAFETY: the entries go with the table.
-unsafe impl<K: Send, V: Send> Send for Table<K, V> {}
+unsafe impl<K: Send, V: Send, R: Reserves<K, V>> Send for Table<K, V, R> {}
 // SAFETY: through a shared table entries are read by many threads, inserted by one and dropped by another.
-unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Table<K, V> {}
+unsafe impl<K: Send + Sync, V: Send + Sync, R: Reserves<K, V>> Sync for Table<K, V, R> {}
 
-impl<K, V> Table<K, V> {
-    pub(super) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
+impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
+    /// An empty table, whose entries have `tail` more bytes each.
+    pub(crate) fn new(shape: Shape, requested: usize, tail: usize) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS);
-        let slab = Slab::new(shape.huge_pages, collector.owned_pins());
+        let slab = Slab::new(shape.huge_pages, collector.owned_pins(), tail);
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }
 
     /// Bytes from the allocator: the tables and the entries in them.
-    pub(super) fn memory_usage(&self) -> usize {
+    pub(crate) fn memory_usage(&self) -> usize {
         let _guard = self.collector.enter();
         self.directory.memory_usage() + self.slab.memory_usage(self.directory.len())
     }
 
     /// Starts the reclamation of what this thread has retired, and of what waits for company under the segments' locks.
-    pub(super) fn flush(&self, guard: &impl Guard) {
+    pub(crate) fn flush(&self, guard: &impl Guard) {
         if OldEntries::<K, V>::GATHERS {
             self.retire_old(guard);
         }
@@ -182,7 +194,7 @@ impl<K, V> Table<K, V> {
     fn retire_old(&self, guard: &impl Guard) {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
-            let old = core::mem::take(&mut writing.locked.state().reserve.old);
+            let old = core::mem::take(&mut writing.locked.state().keep.reserve().old);
             drop(writing);
             // SAFETY: the caller's guard is of our collector.
             unsafe { old.retire(guard) };
@@ -192,7 +204,7 @@ impl<K, V> Table<K, V> {
 
     /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
     /// for entries that is not in use now [M4].
-    pub(super) fn purge(&self, guard: &impl Guard) {
+    pub(crate) fn purge(&self, guard: &impl Guard) {
         let old =
             RetiredTables { tables: self.directory.drain_pool(), owned_pins: self.collector.owned_pins() };
         let old = Box::leak(Box::new(old));
@@ -206,7 +218,7 @@ impl<K, V> Table<K, V> {
         let mut reserves = Magazine::default();
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
-            reserves.take(&mut writing.locked.state().reserve.free, usize::MAX);
+            reserves.take(&mut writing.locked.state().keep.reserve().free, usize::MAX);
             cursor = next;
         }
         self.slab.release(reserves);
@@ -214,12 +226,12 @@ impl<K, V> Table<K, V> {
 }
 
 /// Tables on their way out.
-struct RetiredTables<K, V> {
-    tables: Retired<Slots<K, V>>,
+struct RetiredTables<K, V, R: Reserves<K, V>> {
+    tables: Retired<Slots<K, V, R>>,
     owned_pins: Arc<OwnedPins>,
 }
 
-impl<K, V> Retire for RetiredTables<K, V> {
+impl<K, V, R: Reserves<K, V>> Retire for RetiredTables<K, V, R> {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's; from a box.
         let old = unsafe { Box::from_raw(this) };
@@ -236,7 +248,7 @@ impl<K, V> Retire for RetiredTables<K, V> {
     fn condemn(&self) {}
 }
 
-impl<K, V> Drop for Table<K, V> {
+impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
     /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards.
     fn drop(&mut self) {
         let mut panic: Option<Box<dyn Any + Send>> = None;

@@ -1,0 +1,119 @@
+//! How much a cache may hold, and how its segments share that.
+//!
+//! Each segment has a quota, which only the holder of its lock changes or uses; the quotas and what is spare sum to the
+//! capacity at most, and no segment uses more than its quota. So the whole never holds more than the capacity, with no
+//! count that all writers share. A segment borrows when one item needs more than its quota, and gives back what it has
+//! above its share as items leave.
+//!
+//! Quota moves only with `lending` locked, and never into a segment before it has left another: the lock order is
+//! `lending`, then one segment. Who holds a segment's lock may only try `lending`.
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, fence, spin_loop};
+
+/// The bound of a cache. Units: entries, or what the weigher says.
+#[derive(Debug)]
+pub(super) struct Bound {
+    capacity: AtomicU64,
+    /// What no segment has as its quota.
+    lending: Mutex<u64>,
+    /// Counts the moments before a quota rises.
+    raises: AtomicU64,
+    /// What each segment uses, by its index.
+    used: Box<[CachePadded<AtomicU64>]>,
+}
+
+impl Bound {
+    /// A bound shared by so many segments, each of which has [`Bound::share`] as its quota.
+    pub(super) fn new(capacity: u64, segments: u32) -> Self {
+        Bound {
+            capacity: AtomicU64::new(capacity),
+            lending: Mutex::new(0),
+            raises: AtomicU64::new(0),
+            used: (0..segments).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
+        }
+    }
+
+    /// How much the whole cache may hold.
+    pub(super) fn capacity(&self) -> u64 {
+        // Relaxed: a number; what follows from it is decided by quotas, under locks.
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Changes the capacity. With `lending` locked; quotas are the caller's business.
+    pub(super) fn set_capacity(&self, capacity: u64) {
+        self.capacity.store(capacity, Ordering::Relaxed);
+    }
+
+    /// How many segments there are.
+    pub(super) fn segments(&self) -> u32 {
+        self.used.len() as u32
+    }
+
+    /// The quota of a segment that neither borrows nor lends.
+    pub(super) fn share(&self, segment: u32) -> u64 {
+        share_of(self.capacity(), self.segments(), segment)
+    }
+
+    /// What no segment has. Locks the moving of quota.
+    pub(super) fn lend(&self) -> MutexGuard<'_, u64> {
+        self.lending.lock()
+    }
+
+    /// [`Bound::lend`], unless somebody else does; for who holds a segment's lock.
+    pub(super) fn try_lend(&self) -> Option<MutexGuard<'_, u64>> {
+        self.lending.try_lock()
+    }
+
+    /// Call with `lending` locked, after quota has left one segment and before another has it.
+    pub(super) fn before_raise(&self) {
+        let raises = self.raises.load(Ordering::Relaxed);
+        // Release: pairs with the first load in `used`: who starts from here sees what was evicted for it.
+        self.raises.store(raises + 1, Ordering::Release);
+    }
+
+    /// What a segment uses now. The holder of its lock only.
+    #[inline]
+    pub(super) fn set_used(&self, segment: u32, used: u64) {
+        // Release: pairs with the fence in `used`: who sees use of a raised quota sees the raise.
+        self.used[segment as usize].store(used, Ordering::Release);
+    }
+
+    /// What all segments use: at no moment more than the capacity.
+    ///
+    /// Each segment is read within its quota. Between two equal counts of raises none of them rose, so that the quotas met
+    /// sum to no more than those at the first.
+    pub(super) fn used(&self) -> u64 {
+        loop {
+            // Acquire: pairs with `before_raise`.
+            let before = self.raises.load(Ordering::Acquire);
+            let sum = self.used.iter().map(|used| used.load(Ordering::Relaxed)).sum();
+            // Acquire: pairs with `set_used`.
+            fence(Ordering::Acquire);
+            if self.raises.load(Ordering::Relaxed) == before {
+                return sum;
+            }
+            spin_loop();
+        }
+    }
+}
+
+/// An equal part of `capacity`; the first ones have what is left over.
+pub(super) fn share_of(capacity: u64, segments: u32, segment: u32) -> u64 {
+    let segments = u64::from(segments);
+    capacity / segments + u64::from(u64::from(segment) < capacity % segments)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_sum_to_the_capacity() {
+        for capacity in [0, 1, 7, 8, 9, 1000, u64::MAX] {
+            let shares = (0..8).map(|segment| share_of(capacity, 8, segment));
+            assert_eq!(shares.map(u128::from).sum::<u128>(), u128::from(capacity));
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The options of a cache.
+
+use core::error::Error;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::time::Duration;
+
+use ahash::RandomState;
+
+use super::Cache;
+use super::cache::{Parts, Weigher};
+use super::policy::Policy;
+use super::removal::{Cause, Listener};
+use super::time::{Clock, Lifetime, SystemClock, Time};
+use crate::engine::{CapacityError, Shape};
+
+/// Entries that are worth a lock of their own: of fewer in a segment, its share of the capacity and the part of the hot
+/// entries that it happens to have differ too much.
+const ENTRIES_A_SEGMENT: usize = 1024;
+/// The same by weight, where nothing is known of the number of entries.
+const WEIGHT_A_SEGMENT: u64 = 1 << 16;
+/// Entries in each segment that a cache by weight is made for, unless it is told: its tables grow.
+const FIRST_ENTRIES: usize = 64;
+
+/// The options of a [`Cache`]: from [`Cache::builder`].
+///
+/// Either [`max_entries`](Self::max_entries) or [`max_weight`](Self::max_weight) must be said.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let cache: koel::Cache<String, Vec<u8>> = koel::Cache::builder()
+///     .max_weight(64 << 20)
+///     .weigher(|key: &String, value: &Vec<u8>| (key.len() + value.len()) as u64)
+///     .time_to_live(Duration::from_secs(3600))
+///     .on_removal(|key, _, cause| println!("{key}: {cause}"))
+///     .build();
+/// assert_eq!(cache.capacity(), 64 << 20);
+/// ```
+#[must_use = "a builder does nothing until `build`"]
+pub struct CacheBuilder<K, V, S = RandomState> {
+    max_entries: Option<usize>,
+    max_weight: Option<u64>,
+    weigher: Option<Weigher<K, V>>,
+    estimated_entries: Option<usize>,
+    policy: Policy,
+    to_live: Option<Duration>,
+    to_idle: Option<Duration>,
+    lifetime: Option<Lifetime<K, V>>,
+    clock: Option<Box<dyn Clock>>,
+    listener: Option<Listener<K, V>>,
+    hasher: S,
+}
+
+impl<K, V> CacheBuilder<K, V> {
+    pub(super) fn new() -> Self {
+        CacheBuilder {
+            max_entries: None,
+            max_weight: None,
+            weigher: None,
+            estimated_entries: None,
+            policy: Policy::default(),
+            to_live: None,
+            to_idle: None,
+            lifetime: None,
+            clock: None,
+            listener: None,
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl<K, V, S> CacheBuilder<K, V, S> {
+    /// At most so many entries.
+    pub fn max_entries(mut self, entries: usize) -> Self {
+        self.max_entries = Some(entries);
+        self
+    }
+
+    /// Entries that weigh at most so much together, in the weigher's unit. Without a weigher each weighs 1.
+    pub fn max_weight(mut self, weight: u64) -> Self {
+        self.max_weight = Some(weight);
+        self
+    }
+
+    /// What an entry weighs. Asked once for each entry, before it is inserted, with no lock held; 0 counts as 1.
+    pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
+        self.weigher = Some(Box::new(weigher));
+        self
+    }
+
+    /// How many entries a cache by weight will have, more or less: it is made for so many, and divided for so many. Without
+    /// this it is made small and grows as it fills.
+    pub fn estimated_entries(mut self, entries: usize) -> Self {
+        self.estimated_entries = Some(entries);
+        self
+    }
+
+    /// How to choose what is evicted.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Entries are not returned any more when so much time has passed since they were inserted.
+    pub fn time_to_live(mut self, duration: Duration) -> Self {
+        self.to_live = Some(duration);
+        self
+    }
+
+    /// Entries are not returned any more when so much time has passed since they were inserted or last hit. Hits within a
+    /// millisecond (of a duration below 64 ms: within a 64th of it) may count as the first of them.
+    pub fn time_to_idle(mut self, duration: Duration) -> Self {
+        self.to_idle = Some(duration);
+        self
+    }
+
+    /// How long an entry may be returned; `None`: as the other options say. Asked once for each entry, before it is
+    /// inserted, with no lock held. Where several options limit an entry's time, the first to end does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let cache: koel::Cache<&str, u64> = koel::Cache::builder()
+    ///     .max_entries(100)
+    ///     .expiry(|_, seconds: &u64| Some(Duration::from_secs(*seconds)))
+    ///     .build();
+    /// cache.insert("gone at once", 0).unwrap();
+    /// cache.insert("stays", 3600).unwrap();
+    /// assert!(!cache.contains_key("gone at once") && cache.contains_key("stays"));
+    /// ```
+    pub fn expiry(mut self, lifetime: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        self.lifetime = Some(Box::new(lifetime));
+        self
+    }
+
+    /// The clock that entries expire by; without this, the system's monotonic one.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// Whom to tell of each entry that has left the cache: once, with the cause, after the entry cannot be found any more,
+    /// by the thread that took it out, with no lock held. It may use the cache. What is in the cache when that is dropped
+    /// has not left it. If it panics, it is told of the other entries that left with this one, and then the panic goes on in
+    /// the operation that took them out.
+    pub fn on_removal(mut self, listener: impl Fn(&K, &V, Cause) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// The hash function; its keys must be secret where users choose the cache's keys.
+    pub fn hasher<S2>(self, hasher: S2) -> CacheBuilder<K, V, S2> {
+        CacheBuilder {
+            max_entries: self.max_entries,
+            max_weight: self.max_weight,
+            weigher: self.weigher,
+            estimated_entries: self.estimated_entries,
+            policy: self.policy,
+            to_live: self.to_live,
+            to_idle: self.to_idle,
+            lifetime: self.lifetime,
+            clock: self.clock,
+            listener: self.listener,
+            hasher,
+        }
+    }
+
+    /// Segments, and entries to make each of them for.
+    fn division(&self, capacity: u64) -> (u32, usize) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = (4 * cores).next_power_of_two().min(256);
+        let by_entries = |entries: usize| (entries / ENTRIES_A_SEGMENT).clamp(1, most) as u32;
+        match (self.max_entries, self.estimated_entries) {
+            (Some(entries), _) | (None, Some(entries)) => {
+                let segments = by_entries(entries);
+                (segments, entries.div_ceil(segments as usize))
+            }
+            (None, None) => {
+                let segments = (capacity / WEIGHT_A_SEGMENT).clamp(1, most as u64) as u32;
+                (segments, FIRST_ENTRIES.min(usize::try_from(capacity).unwrap_or(usize::MAX)))
+            }
+        }
+    }
+
+    /// Builds the cache.
+    ///
+    /// # Panics
+    ///
+    /// Where [`CacheBuilder::try_build`] returns an error, with its message.
+    #[track_caller]
+    pub fn build(self) -> Cache<K, V, S>
+    where
+        K: Hash + Eq,
+        S: BuildHasher,
+    {
+        match self.try_build() {
+            Ok(cache) => cache,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Builds the cache.
+    ///
+    /// # Errors
+    ///
+    /// If there is no bound, or two; a weigher that nobody would ask; a clock without times; or a capacity beyond the limit
+    /// or the memory there is.
+    pub fn try_build(self) -> Result<Cache<K, V, S>, CacheError>
+    where
+        K: Hash + Eq,
+        S: BuildHasher,
+    {
+        let capacity = match (self.max_entries, self.max_weight) {
+            (Some(entries), None) => entries as u64,
+            (None, Some(weight)) => weight,
+            (None, None) => return Err(CacheError::NoBound),
+            (Some(_), Some(_)) => return Err(CacheError::TwoBounds),
+        };
+        if self.weigher.is_some() && self.max_weight.is_none() {
+            return Err(CacheError::WeigherUnused);
+        }
+        let expires = self.to_live.is_some() || self.to_idle.is_some() || self.lifetime.is_some();
+        if self.clock.is_some() && !expires {
+            return Err(CacheError::ClockUnused);
+        }
+        let (segments, share) = self.division(capacity);
+        let shape = Shape::for_cache(segments, share).map_err(CacheError::Capacity)?;
+        let time = expires.then(|| Time {
+            clock: self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
+            to_live: self.to_live,
+            to_idle: self.to_idle,
+            lifetime: self.lifetime,
+        });
+        let parts = Parts {
+            shape,
+            requested: share.saturating_mul(segments as usize),
+            capacity,
+            hasher: self.hasher,
+            policy: self.policy,
+            weigher: self.weigher,
+            time,
+            listener: self.listener,
+        };
+        Cache::from_parts(parts).map_err(CacheError::Capacity)
+    }
+}
+
+impl<K, V, S> fmt::Debug for CacheBuilder<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheBuilder")
+            .field("max_entries", &self.max_entries)
+            .field("max_weight", &self.max_weight)
+            .field("weigher", &self.weigher.is_some())
+            .field("estimated_entries", &self.estimated_entries)
+            .field("policy", &self.policy)
+            .field("time_to_live", &self.to_live)
+            .field("time_to_idle", &self.to_idle)
+            .field("expiry", &self.lifetime.is_some())
+            .field("clock", &self.clock.is_some())
+            .field("on_removal", &self.listener.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is wrong with the options of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheError {
+    /// Neither `max_entries` nor `max_weight` was said.
+    NoBound,
+    /// Both `max_entries` and `max_weight` were said.
+    TwoBounds,
+    /// There is a weigher, and the bound is on entries.
+    WeigherUnused,
+    /// There is a clock, and entries do not expire.
+    ClockUnused,
+    /// The bound is beyond the limit, or there is no memory for it.
+    Capacity(CapacityError),
+}
+
+impl fmt::Display for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CacheError::NoBound => {
+                f.write_str("a cache without a bound: say `max_entries` or `max_weight`")
+            }
+            CacheError::TwoBounds => {
+                f.write_str("a cache with two bounds: say either `max_entries` or `max_weight`")
+            }
+            CacheError::WeigherUnused => {
+                f.write_str("a weigher for a cache whose bound is on entries: say `max_weight`")
+            }
+            CacheError::ClockUnused => f.write_str(
+                "a clock for a cache whose entries do not expire: say `time_to_live`, `time_to_idle` or `expiry`",
+            ),
+            CacheError::Capacity(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for CacheError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            CacheError::Capacity(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! [`Cache`]: making one, reading, looking at it as a whole. Writing is in `write`.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+
+use ahash::RandomState;
+use equivalent::Equivalent;
+
+use super::bound::Bound;
+use super::builder::CacheBuilder;
+use super::counters::{CacheStats, Counters};
+use super::policy::{Policy, Queues};
+use super::removal::Listener;
+use super::share::Share;
+use super::time::{Meta, Nanos, Time};
+use super::view::CacheView;
+use crate::engine::{CapacityError, Seen, Shape};
+use crate::entries::{Entry, Slots, Table};
+use crate::hash::Digest;
+use crate::reclaim::{Guard, LocalGuard};
+
+/// What an entry weighs.
+pub(super) type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u64 + Send + Sync>;
+
+/// What is done to a cache's slots and segments.
+pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
+
+/// A bounded concurrent cache: what does not fit evicts what is least likely to be asked for again.
+pub struct Cache<K, V, S = RandomState> {
+    pub(super) table: Table<K, V, Share<K, V>>,
+    pub(super) hasher: S,
+    pub(super) bound: Bound,
+    pub(super) policy: Policy,
+    pub(super) weigher: Option<Weigher<K, V>>,
+    pub(super) time: Option<Time<K, V>>,
+    pub(super) listener: Option<Listener<K, V>>,
+    pub(super) counters: Counters,
+}
+
+/// What a builder has found out.
+pub(super) struct Parts<K, V, S> {
+    pub(super) shape: Shape,
+    pub(super) requested: usize,
+    pub(super) capacity: u64,
+    pub(super) hasher: S,
+    pub(super) policy: Policy,
+    pub(super) weigher: Option<Weigher<K, V>>,
+    pub(super) time: Option<Time<K, V>>,
+    pub(super) listener: Option<Listener<K, V>>,
+}
+
+impl<K: Hash + Eq, V> Cache<K, V> {
+    /// A cache of at most `max_entries` entries, with the default policy.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for so many.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u64, String> = koel::Cache::new(2);
+    /// for id in 0..3 {
+    ///     cache.insert(id, format!("entry {id}")).unwrap();
+    /// }
+    /// assert_eq!(cache.len(), 2);
+    /// assert_eq!(cache.get(&2).as_deref(), Some("entry 2"));
+    /// ```
+    #[track_caller]
+    pub fn new(max_entries: usize) -> Self {
+        Self::builder().max_entries(max_entries).build()
+    }
+}
+
+impl<K, V> Cache<K, V> {
+    /// The options of a cache: see [`CacheBuilder`].
+    pub fn builder() -> CacheBuilder<K, V> {
+        CacheBuilder::new()
+    }
+}
+
+impl<K, V, S> Cache<K, V, S> {
+    pub(super) fn from_parts(parts: Parts<K, V, S>) -> Result<Self, CapacityError> {
+        let Parts { shape, requested, capacity, hasher, policy, weigher, time, listener } = parts;
+        let tail = if weigher.is_some() || time.is_some() { size_of::<Meta>() } else { 0 };
+        let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail)?;
+        let bound = Bound::new(capacity, shape.segments);
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = table.directory.visit(cursor) {
+            let quota = bound.share(writing.locked.state_ref().index);
+            let share = &mut writing.locked.state().keep;
+            share.quota = quota;
+            share.queues = Queues::new(policy, quota);
+            cursor = next;
+        }
+        let counters = Counters::default();
+        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, counters })
+    }
+
+    /// Whether entries have a [`Meta`].
+    #[inline(always)]
+    pub(super) fn has_meta(&self) -> bool {
+        self.weigher.is_some() || self.time.is_some()
+    }
+
+    /// What is known of an entry beside key and value; only if [`Cache::has_meta`].
+    #[inline(always)]
+    pub(super) fn meta<'g>(&self, entry: NonNull<Entry<K, V>>) -> Option<&'g Meta> {
+        // SAFETY: in a cache that has it, it is written before the entry is published, and lives as long.
+        self.has_meta().then(|| unsafe { Entry::tail::<Meta>(entry).as_ref() })
+    }
+
+    /// What an entry weighs.
+    #[inline(always)]
+    pub(super) fn weight_of(&self, entry: NonNull<Entry<K, V>>) -> u64 {
+        self.meta(entry).map_or(1, |meta| meta.weight)
+    }
+
+    /// Now; only a cache whose entries expire asks the clock.
+    #[inline(always)]
+    pub(super) fn now(&self) -> Nanos {
+        self.time.as_ref().map_or(0, Time::now)
+    }
+
+    /// Whether an entry must not be returned any more.
+    #[inline(always)]
+    pub(super) fn has_expired(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
+        match (&self.time, self.meta(entry)) {
+            (Some(time), Some(meta)) => time.has_expired(meta, now),
+            _ => false,
+        }
+    }
+
+    /// A view whose look-ups return references. It keeps what it has returned alive, and for that long, memory of other
+    /// entries that have left.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
+    /// cache.insert(1, "one".to_string()).unwrap();
+    /// let view = cache.pin();
+    /// let one: &String = view.get_ref(&1).unwrap();
+    /// cache.remove(&1);
+    /// assert_eq!(one, "one");
+    /// ```
+    pub fn pin(&self) -> CacheView<'_, K, V, S> {
+        CacheView::new(self, self.enter())
+    }
+
+    #[inline]
+    pub(super) fn enter(&self) -> LocalGuard<'_> {
+        self.table.collector.enter()
+    }
+
+    /// How many entries there are; expired ones count until they are found. Never above the bound.
+    pub fn len(&self) -> usize {
+        if self.weigher.is_none() { self.bound.used() as usize } else { self.table.directory.len() }
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What all entries weigh: their number, if there is no weigher. Never above the bound.
+    pub fn weight(&self) -> u64 {
+        self.bound.used()
+    }
+
+    /// What the entries may weigh: how many there may be, if there is no weigher.
+    pub fn capacity(&self) -> u64 {
+        self.bound.capacity()
+    }
+
+    /// How the cache chooses what to evict.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// What the cache has done, and how full it is.
+    pub fn stats(&self) -> CacheStats {
+        CacheStats { len: self.len(), weight: self.weight(), capacity: self.capacity(), ..self.counters.sums() }
+    }
+
+    /// Bytes that the cache has from the allocator: tables, entries, and what it remembers of others. What keys and values
+    /// own elsewhere is not in it.
+    pub fn memory_usage(&self) -> usize {
+        let mut queues = 0;
+        let mut cursor = 0;
+        let _guard = self.enter();
+        while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
+            queues += writing.locked.state().keep.queues.memory_usage();
+            cursor = next;
+        }
+        size_of::<Self>() + self.table.memory_usage() + queues
+    }
+}
+
+impl<K, V, S: BuildHasher> Cache<K, V, S> {
+    #[inline]
+    pub(super) fn digest<Q: ?Sized + Hash>(&self, key: &Q) -> Digest {
+        Digest::located(self.hasher.hash_one(key))
+    }
+
+    pub(super) fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest
+    where
+        K: Hash,
+    {
+        // SAFETY: in the table, under its segment's lock.
+        self.digest(unsafe { Entry::deref(entry) }.pair().0)
+    }
+}
+
+/// A reader's find.
+type Hit<'c, K, V> = (NonNull<Entry<K, V>>, Option<Seen<'c, CacheSlots<K, V>>>);
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Finds an entry, expired or not.
+    #[inline(always)]
+    fn find<'c, Q: ?Sized + Hash + Equivalent<K>>(
+        &'c self,
+        digest: Digest,
+        key: &Q,
+        _guard: &impl Guard,
+    ) -> Option<Hit<'c, K, V>> {
+        // SAFETY: found after the guard was entered.
+        let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
+        self.table.directory.find_slot(digest, eq)
+    }
+
+    /// A look-up that counts, and tells the policy.
+    #[inline(always)]
+    pub(super) fn hit<'g, Q: ?Sized + Hash + Equivalent<K>>(
+        &self,
+        key: &Q,
+        guard: &'g impl Guard,
+    ) -> Option<&'g Entry<K, V>> {
+        let digest = self.digest(key);
+        let found = self.find(digest, key, guard);
+        let found = match &self.time {
+            None => found,
+            Some(time) => self.in_time(time, digest, found),
+        };
+        self.counters.looked_up(found.is_some());
+        let (entry, seen) = found?;
+        if let Some(seen) = seen {
+            let policy = self.policy;
+            seen.mark(|mark| policy.touch(mark));
+        }
+        // SAFETY: found after the guard was entered.
+        Some(unsafe { Entry::deref(entry) })
+    }
+
+    /// A find, unless it has expired: then it is taken out.
+    fn in_time<'c>(
+        &'c self,
+        time: &Time<K, V>,
+        digest: Digest,
+        found: Option<Hit<'c, K, V>>,
+    ) -> Option<Hit<'c, K, V>> {
+        let (entry, seen) = found?;
+        let now = time.now();
+        if self.has_expired(entry, now) {
+            self.take_out_expired(digest, entry, now);
+            return None;
+        }
+        if let Some(meta) = self.meta(entry) {
+            time.note_use(meta, now);
+        }
+        Some((entry, seen))
+    }
+
+    /// A look-up that leaves no trace.
+    #[inline]
+    pub(super) fn peek_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
+        &self,
+        key: &Q,
+        guard: &'g impl Guard,
+    ) -> Option<&'g Entry<K, V>> {
+        let (entry, _) = self.find(self.digest(key), key, guard)?;
+        if self.time.is_some() && self.has_expired(entry, self.now()) {
+            return None;
+        }
+        // SAFETY: found after the guard was entered.
+        Some(unsafe { Entry::deref(entry) })
+    }
+
+    /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
+    /// often lately.
+    ///
+    /// ```
+    /// let cache: koel::Cache<String, u32> = koel::Cache::new(10);
+    /// cache.insert("one".to_string(), 1).unwrap();
+    /// assert_eq!(cache.get("one"), Some(1));
+    /// assert_eq!(cache.get("two"), None);
+    /// ```
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Clone,
+    {
+        let guard = self.enter();
+        self.hit(key, &guard).map(|entry| entry.pair().1.clone())
+    }
+
+    /// A clone of the value of a key, without a trace: neither the policy nor the counts nor the time to idle are told.
+    pub fn peek<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Clone,
+    {
+        let guard = self.enter();
+        self.peek_entry(key, &guard).map(|entry| entry.pair().1.clone())
+    }
+
+    /// Whether there is an entry for a key; without a trace, as [`Cache::peek`].
+    pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
+        let guard = self.enter();
+        self.peek_entry(key, &guard).is_some()
+    }
+}
+
+impl<K, V, S> fmt::Debug for Cache<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("len", &self.len())
+            .field("weight", &self.weight())
+            .field("capacity", &self.capacity())
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

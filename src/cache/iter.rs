@@ -1,0 +1,95 @@
+//! Walks over a cache: a segment's pointers are copied under its lock, and yielded without.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use ahash::RandomState;
+
+use super::Cache;
+use crate::entries::Entry;
+use crate::reclaim::LocalGuard;
+
+/// The state of a walk.
+struct Walk<K, V> {
+    entries: Vec<NonNull<Entry<K, V>>>,
+    /// The prefix at which the next segment begins; 2^32 at the end.
+    cursor: u64,
+}
+
+impl<K, V> Walk<K, V> {
+    fn new() -> Self {
+        Walk { entries: Vec::new(), cursor: 0 }
+    }
+
+    /// The next entry that has not expired.
+    fn next<S>(&mut self, cache: &Cache<K, V, S>) -> Option<NonNull<Entry<K, V>>> {
+        loop {
+            while let Some(entry) = self.entries.pop() {
+                if cache.time.is_none() || !cache.has_expired(entry, cache.now()) {
+                    return Some(entry);
+                }
+            }
+            self.cursor = cache.table.directory.snapshot(self.cursor, &mut self.entries)?;
+        }
+    }
+}
+
+/// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter).
+pub struct ViewIter<'v, K, V, S = RandomState> {
+    cache: &'v Cache<K, V, S>,
+    walk: Walk<K, V>,
+}
+
+impl<'v, K, V, S> ViewIter<'v, K, V, S> {
+    /// The view that `'v` borrows keeps the entries alive.
+    pub(super) fn new(cache: &'v Cache<K, V, S>) -> Self {
+        ViewIter { cache, walk: Walk::new() }
+    }
+}
+
+impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
+    type Item = (&'v K, &'v V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.walk.next(self.cache)?;
+        // SAFETY: it was in the table when its segment was copied, after the view that `'v` borrows was pinned.
+        Some(unsafe { Entry::deref(entry) }.pair())
+    }
+}
+
+/// Iterator over clones of a cache's entries: from [`Cache::iter`].
+pub struct CacheIter<'c, K, V, S = RandomState> {
+    cache: &'c Cache<K, V, S>,
+    walk: Walk<K, V>,
+    #[expect(dead_code, reason = "keeps what the walk has copied alive")]
+    guard: LocalGuard<'c>,
+}
+
+impl<'c, K, V, S> CacheIter<'c, K, V, S> {
+    pub(super) fn new(cache: &'c Cache<K, V, S>) -> Self {
+        CacheIter { guard: cache.enter(), cache, walk: Walk::new() }
+    }
+}
+
+impl<K: Clone, V: Clone, S> Iterator for CacheIter<'_, K, V, S> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.walk.next(self.cache)?;
+        // SAFETY: it was in the table when its segment was copied, after the guard was entered.
+        let (key, value) = unsafe { Entry::deref(entry) }.pair();
+        Some((key.clone(), value.clone()))
+    }
+}
+
+impl<K, V, S> fmt::Debug for ViewIter<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ViewIter").finish_non_exhaustive()
+    }
+}
+
+impl<K, V, S> fmt::Debug for CacheIter<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheIter").finish_non_exhaustive()
+    }
+}

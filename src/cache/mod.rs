@@ -1,0 +1,39 @@
+//! The cache: a front end of the engine, with no table logic in it.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `cache` | [`Cache`]: making one, reading |
+//! | `write` | its writing half: find, make room, commit |
+//! | `view`, `iter` | look-ups by reference; walks |
+//! | `builder` | options |
+//! | `policy` | who is to leave |
+//! | `bound` | how much may be held, and how segments share it |
+//! | `share` | what is kept under the lock of each segment |
+//! | `time` | lifetimes and clocks |
+//! | `removal` | what has left: who is told, when it is freed |
+//! | `refused` | what was not taken |
+//! | `counters` | counts |
+
+mod bound;
+mod builder;
+#[expect(clippy::module_inception, reason = "each type is in a file of its name")]
+mod cache;
+mod counters;
+mod iter;
+mod policy;
+mod refused;
+mod removal;
+mod share;
+mod time;
+mod view;
+mod write;
+
+pub use builder::{CacheBuilder, CacheError};
+pub use cache::Cache;
+pub use counters::CacheStats;
+pub use iter::{CacheIter, ViewIter};
+pub use policy::Policy;
+pub use refused::{Refused, Why};
+pub use removal::Cause;
+pub use time::{Clock, ManualClock};
+pub use view::CacheView;

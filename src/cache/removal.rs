@@ -1,0 +1,115 @@
+//! Entries on their way out: why they leave, who is told, when they are freed.
+
+use core::fmt;
+use core::ptr::NonNull;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use smallvec::SmallVec;
+
+use super::share::Share;
+use crate::entries::{Entry, OldEntries, Reserves};
+use crate::reclaim::Guard;
+
+/// Why an entry has left a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Its time was over.
+    Expired,
+    /// `remove`, `remove_if`, `retain`, `clear` or `compute` took it out.
+    Explicit,
+    /// Another value came for its key.
+    Replaced,
+    /// The cache was full, or made smaller.
+    Size,
+}
+
+impl Cause {
+    /// Whether nobody asked for it.
+    pub fn is_eviction(self) -> bool {
+        matches!(self, Cause::Expired | Cause::Size)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Expired => "expired",
+            Cause::Explicit => "explicit",
+            Cause::Replaced => "replaced",
+            Cause::Size => "size",
+        })
+    }
+}
+
+/// Who is told.
+pub(super) type Listener<K, V> = Box<dyn Fn(&K, &V, Cause) + Send + Sync>;
+
+/// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
+/// the listener is told of each, and then they are retired; whatever panics.
+pub(super) struct Departures<'c, K, V, G: Guard> {
+    guard: &'c G,
+    listener: Option<&'c Listener<K, V>>,
+    gone: SmallVec<[(NonNull<Entry<K, V>>, Cause); 2]>,
+    /// Of caches whose entries wait for company [C4].
+    many: Vec<OldEntries<K, V>>,
+}
+
+impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
+    /// Nothing has left. The guard is of the cache.
+    pub(super) fn new(guard: &'c G, listener: Option<&'c Listener<K, V>>) -> Self {
+        Departures { guard, listener, gone: SmallVec::new(), many: Vec::new() }
+    }
+
+    /// An entry has just been taken out of a segment, whose share this is.
+    ///
+    /// # Safety
+    ///
+    /// Under that segment's lock, and once.
+    #[inline]
+    pub(super) unsafe fn add(&mut self, share: &mut Share<K, V>, entry: NonNull<Entry<K, V>>, cause: Cause) {
+        if OldEntries::<K, V>::GATHERS && self.listener.is_none() {
+            self.many.extend(share.reserve().old.push(entry));
+        } else {
+            self.gone.push((entry, cause));
+        }
+    }
+
+    /// Tells the listener of each, even if it panics.
+    fn tell(&self) -> Result<(), Box<dyn Any + Send>> {
+        let mut panic = Ok(());
+        let Some(listener) = self.listener else { return panic };
+        for &(entry, cause) in &self.gone {
+            // SAFETY: it was in the table after the guard was entered.
+            let (key, value) = unsafe { Entry::deref(entry) }.pair();
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(key, value, cause))) {
+                match panic {
+                    Ok(()) => panic = Err(payload),
+                    // Its drop may panic as well.
+                    Err(_) => core::mem::forget(payload),
+                }
+            }
+        }
+        panic
+    }
+}
+
+impl<K, V, G: Guard> Drop for Departures<'_, K, V, G> {
+    fn drop(&mut self) {
+        let told = self.tell();
+        for (entry, _) in self.gone.drain(..) {
+            // SAFETY: taken out of the table, once, under its segment's lock (`add`) [I6].
+            unsafe { self.guard.retire(entry.as_ptr()) };
+        }
+        for many in self.many.drain(..) {
+            // SAFETY: our cache's guard.
+            unsafe { many.retire(self.guard) };
+        }
+        match told {
+            Ok(()) => {}
+            Err(payload) if std::thread::panicking() => core::mem::forget(payload),
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+}

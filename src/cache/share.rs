@@ -1,0 +1,36 @@
+//! What a cache keeps under the lock of each of its segments.
+
+use super::policy::Queues;
+use crate::engine::Keep;
+use crate::entries::{Reserve, Reserves};
+
+/// A segment's part of the cache.
+pub(super) struct Share<K, V> {
+    /// Memory for entries, and entries that have left.
+    reserve: Reserve<K, V>,
+    /// Who is to leave next.
+    pub(super) queues: Queues,
+    /// How much the segment may hold.
+    pub(super) quota: u64,
+    /// How much it holds.
+    pub(super) used: u64,
+    /// The bucket that is looked through next for entries that have expired.
+    pub(super) next_bucket: u32,
+}
+
+impl<K, V> Default for Share<K, V> {
+    fn default() -> Self {
+        Share { reserve: Reserve::default(), queues: Queues::default(), quota: 0, used: 0, next_bucket: 0 }
+    }
+}
+
+impl<K, V> Keep for Share<K, V> {
+    const MARKED: bool = true;
+}
+
+// SAFETY: the rest is numbers.
+unsafe impl<K, V> Reserves<K, V> for Share<K, V> {
+    fn reserve(&mut self) -> &mut Reserve<K, V> {
+        &mut self.reserve
+    }
+}

@@ -1,0 +1,160 @@
+//! Lifetimes: when an entry must not be returned any more, and by which clock.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Where a cache has the time from.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let clock = koel::ManualClock::new();
+/// let cache: koel::Cache<u32, u32> = koel::Cache::builder()
+///     .max_entries(10)
+///     .time_to_live(Duration::from_secs(60))
+///     .clock(clock.clone())
+///     .build();
+/// cache.insert(1, 1).unwrap();
+/// clock.advance(Duration::from_secs(59));
+/// assert_eq!(cache.get(&1), Some(1));
+/// clock.advance(Duration::from_secs(1));
+/// assert_eq!(cache.get(&1), None);
+/// ```
+pub trait Clock: Send + Sync {
+    /// The time since some moment that is always the same. Must not go backwards; is called with each look-up.
+    fn now(&self) -> Duration;
+}
+
+/// The clock of a cache that is given none: [`Instant`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SystemClock(Instant);
+
+impl SystemClock {
+    pub(super) fn new() -> Self {
+        SystemClock(Instant::now())
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// A clock that stands still until it is told to advance, for tests. Clones show the same time.
+#[derive(Debug, Clone, Default)]
+pub struct ManualClock(Arc<ManualTime>);
+
+#[derive(Debug, Default)]
+struct ManualTime {
+    nanoseconds: std::sync::Mutex<Duration>,
+}
+
+impl ManualClock {
+    /// At zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets some time pass.
+    pub fn advance(&self, by: Duration) {
+        *self.time() += by;
+    }
+
+    fn time(&self) -> std::sync::MutexGuard<'_, Duration> {
+        self.0.nanoseconds.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Duration {
+        *self.time()
+    }
+}
+
+/// How long an entry lives: `None` is for ever.
+pub(super) type Lifetime<K, V> = Box<dyn Fn(&K, &V) -> Option<Duration> + Send + Sync>;
+
+/// What a cache whose entries expire knows.
+pub(super) struct Time<K, V> {
+    pub(super) clock: Box<dyn Clock>,
+    /// Since the entry was inserted.
+    pub(super) to_live: Option<Duration>,
+    /// Since the entry was inserted or hit.
+    pub(super) to_idle: Option<Duration>,
+    /// For each entry.
+    pub(super) lifetime: Option<Lifetime<K, V>>,
+}
+
+/// A moment, or a duration, in nanoseconds; 584 years fit.
+pub(super) type Nanos = u64;
+
+/// No moment comes after it.
+pub(super) const NEVER: Nanos = Nanos::MAX;
+/// Hits within so much of one another may count as one: a hot entry's time of last use is not written with every hit.
+const USE_GRAIN: Nanos = 1_000_000;
+
+impl<K, V> Time<K, V> {
+    /// Now.
+    #[inline]
+    pub(super) fn now(&self) -> Nanos {
+        nanos(self.clock.now())
+    }
+
+    /// When an entry that is inserted now must go, used or not. Calls the user's function.
+    pub(super) fn deadline(&self, now: Nanos, key: &K, value: &V) -> Nanos {
+        let own = self.lifetime.as_ref().and_then(|lifetime| lifetime(key, value));
+        let lives = own.into_iter().chain(self.to_live).map(nanos).min();
+        lives.map_or(NEVER, |lives| now.saturating_add(lives))
+    }
+
+    /// Whether an entry must not be returned any more.
+    #[inline]
+    pub(super) fn has_expired(&self, meta: &Meta, now: Nanos) -> bool {
+        if now >= meta.deadline {
+            return true;
+        }
+        // Relaxed: a moment; an older one is as long ago as somebody has hit the entry just now and not been seen yet.
+        self.to_idle.is_some_and(|idle| now >= meta.last_use.load(Ordering::Relaxed).saturating_add(nanos(idle)))
+    }
+
+    /// Notes a hit.
+    #[inline]
+    pub(super) fn note_use(&self, meta: &Meta, now: Nanos) {
+        let Some(idle) = self.to_idle else { return };
+        let grain = USE_GRAIN.min(nanos(idle) / 64);
+        // Relaxed, both: as in `has_expired`. Of two hits at a time the earlier may win.
+        if now > meta.last_use.load(Ordering::Relaxed).saturating_add(grain) {
+            meta.last_use.store(now, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Time<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Time")
+            .field("to_live", &self.to_live)
+            .field("to_idle", &self.to_idle)
+            .finish_non_exhaustive()
+    }
+}
+
+/// In nanoseconds, or for ever.
+pub(super) fn nanos(duration: Duration) -> Nanos {
+    Nanos::try_from(duration.as_nanos()).unwrap_or(NEVER)
+}
+
+/// What a cache knows of an entry beside key and value, if it has a weigher or its entries expire: the entry's tail.
+#[derive(Debug)]
+pub(super) struct Meta {
+    /// What the weigher said.
+    pub(super) weight: u64,
+    /// When the entry must go, used or not.
+    pub(super) deadline: Nanos,
+    /// When it was hit last, or inserted.
+    pub(super) last_use: AtomicU64,
+}

@@ -1,0 +1,71 @@
+//! [`CacheView`]: look-ups that return references.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+
+use ahash::RandomState;
+use equivalent::Equivalent;
+
+use super::Cache;
+use super::iter::ViewIter;
+use crate::reclaim::{Guard, LocalGuard};
+
+/// A view of a [`Cache`] that keeps what it returns alive: from [`Cache::pin`].
+///
+/// Not `Send`. **Never keep one in a `thread_local!`**: that is unsound, as [`HashMap::pin`](crate::HashMap::pin) says.
+///
+/// ```compile_fail
+/// let cache: koel::Cache<u32, u32> = koel::Cache::new(1);
+/// let one = cache.pin().get_ref(&1); // the view ends here, and with it the reference
+/// println!("{one:?}");
+/// ```
+pub struct CacheView<'c, K, V, S = RandomState, G = LocalGuard<'c>> {
+    cache: &'c Cache<K, V, S>,
+    guard: G,
+}
+
+impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
+    pub(super) fn new(cache: &'c Cache<K, V, S>, guard: G) -> Self {
+        CacheView { cache, guard }
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &'c Cache<K, V, S> {
+        self.cache
+    }
+
+    /// Walks over the entries, in no particular order, leaving no trace: as [`Cache::iter`], but yields references.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 2).unwrap();
+    /// assert_eq!(cache.pin().iter().collect::<Vec<_>>(), [(&1, &2)]);
+    /// ```
+    pub fn iter(&self) -> ViewIter<'_, K, V, S> {
+        ViewIter::new(self.cache)
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
+    /// The value of a key; counts as a hit, as [`Cache::get`].
+    #[inline]
+    pub fn get_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
+        self.cache.hit(key, &self.guard).map(|entry| entry.pair().1)
+    }
+
+    /// Key and value of a key; counts as a hit.
+    pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
+        self.cache.hit(key, &self.guard).map(|entry| entry.pair())
+    }
+
+    /// The value of a key; without a trace, as [`Cache::peek`].
+    pub fn peek_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
+        self.cache.peek_entry(key, &self.guard).map(|entry| entry.pair().1)
+    }
+}
+
+impl<K, V, S, G> fmt::Debug for CacheView<'_, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheView").field("cache", self.cache).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,14 @@
+//! Entries behind pointers, for the front ends whose slots hold such: how they are allocated, kept alive and freed.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `table` | a table's memory: directory, entries, collector |
+//! | `old` | entries that were taken out, gathered for the reclaimer |
+//! | `slab` | the entries' memory |
+
+mod old;
+mod slab;
+mod table;
+
+pub(crate) use old::{OldEntries, Reserve, Reserves, retire_all};
+pub(crate) use table::{Entry, OwnedEntry, Slots, Table};
