@@ -54,7 +54,8 @@ mod reclaim;
 mod sync;
 
 pub use cache::{
-    Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, ManualClock, Policy, Refused, ViewIter, Why,
+    Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, ManualClock, Policy,
+    Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

@@ -10,6 +10,7 @@ use equivalent::Equivalent;
 use super::bound::Bound;
 use super::builder::CacheBuilder;
 use super::counters::{CacheStats, Counters};
+use super::iter::CacheIter;
 use super::policy::{Policy, Queues};
 use super::removal::Listener;
 use super::share::Share;
@@ -150,6 +151,25 @@ impl<K, V, S> Cache<K, V, S> {
         self.table.collector.enter()
     }
 
+    /// Walks over clones of the entries, in no particular order, leaving no trace.
+    ///
+    /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is inserted and
+    /// evicted meanwhile; others at most once; expired ones not at all. Pointers are copied under the lock of one segment
+    /// at a time, and no lock is held while you look at the entries: you may write to the cache as you walk.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 2).unwrap();
+    /// assert_eq!(cache.iter().collect::<Vec<_>>(), [(1, 2)]);
+    /// ```
+    pub fn iter(&self) -> CacheIter<'_, K, V, S>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        CacheIter::new(self)
+    }
+
     /// How many entries there are; expired ones count until they are found. Never above the bound.
     pub fn len(&self) -> usize {
         if self.weigher.is_none() { self.bound.used() as usize } else { self.table.directory.len() }
@@ -182,7 +202,12 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// What the cache has done, and how full it is.
     pub fn stats(&self) -> CacheStats {
-        CacheStats { len: self.len(), weight: self.weight(), capacity: self.capacity(), ..self.counters.sums() }
+        CacheStats {
+            len: self.len(),
+            weight: self.weight(),
+            capacity: self.capacity(),
+            ..self.counters.sums()
+        }
     }
 
     /// Bytes that the cache has from the allocator: tables, entries, and what it remembers of others. What keys and values

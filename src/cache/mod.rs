@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `cache` | [`Cache`]: making one, reading |
 //! | `write` | its writing half: find, make room, commit |
+//! | `compute` | what decides under the lock |
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |
 //! | `policy` | who is to leave |
@@ -18,6 +19,7 @@ mod bound;
 mod builder;
 #[expect(clippy::module_inception, reason = "each type is in a file of its name")]
 mod cache;
+mod compute;
 mod counters;
 mod iter;
 mod policy;

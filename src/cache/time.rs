@@ -119,7 +119,8 @@ impl<K, V> Time<K, V> {
             return true;
         }
         // Relaxed: a moment; an older one is as long ago as somebody has hit the entry just now and not been seen yet.
-        self.to_idle.is_some_and(|idle| now >= meta.last_use.load(Ordering::Relaxed).saturating_add(nanos(idle)))
+        self.to_idle
+            .is_some_and(|idle| now >= meta.last_use.load(Ordering::Relaxed).saturating_add(nanos(idle)))
     }
 
     /// Notes a hit.

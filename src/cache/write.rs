@@ -18,7 +18,6 @@ use super::{Cache, bound};
 use crate::engine::{self, Found, Locked, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserves};
 use crate::hash::{Digest, Place};
-use crate::outcome::{Compute, Operation};
 use crate::reclaim::LocalGuard;
 use crate::sync::AtomicU64;
 
@@ -126,7 +125,13 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// Quota is never in two segments: it leaves one under its lock before it is added to another under that one's.
     #[cold]
-    fn borrow(&self, digest: Digest, weight: u64, now: Nanos, out: &mut Departures<'_, K, V, LocalGuard<'_>>) -> bool {
+    pub(super) fn borrow(
+        &self,
+        digest: Digest,
+        weight: u64,
+        now: Nanos,
+        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+    ) -> bool {
         let mut spare = self.bound.lend();
         if weight > self.bound.capacity() {
             return false;
@@ -167,7 +172,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Gives back what a segment has borrowed and does not use; or takes what it lacks and is spare.
-    fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>) {
+    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>) {
         let state = locked.state();
         let fair = self.bound.share(state.index);
         let share = &mut state.keep;
@@ -349,11 +354,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let magazine = &mut at.writing.locked.state().keep.reserve().free;
         let new = OwnedEntry::new(&self.table.slab, magazine, key, value)?;
         if self.has_meta() {
-            let meta = Meta {
-                weight: draft.weight,
-                deadline: draft.deadline,
-                last_use: AtomicU64::new(draft.now),
-            };
+            let meta =
+                Meta { weight: draft.weight, deadline: draft.deadline, last_use: AtomicU64::new(draft.now) };
             // SAFETY: entries of this cache have a tail for it, and this one is ours.
             unsafe { Entry::tail::<Meta>(new.pointer()).write(meta) };
         }

@@ -68,9 +68,12 @@ impl<P: Payload> Residents<'_, P> {
     #[inline]
     pub(crate) fn occupied(&self, bucket: u32) -> impl Iterator<Item = Found<P>> + use<P> {
         let (buckets, tags) = (self.buckets, self.buckets.tags(bucket));
-        (0..SLOTS)
-            .filter(move |&lane| tag_at(tags, lane) != 0)
-            .map(move |lane| Found { buckets, bucket, lane, in_overflow: false })
+        (0..SLOTS).filter(move |&lane| tag_at(tags, lane) != 0).map(move |lane| Found {
+            buckets,
+            bucket,
+            lane,
+            in_overflow: false,
+        })
     }
 
     /// The item in a slot.

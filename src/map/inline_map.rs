@@ -9,9 +9,7 @@ use ahash::RandomState;
 use bytemuck::Pod;
 
 use super::builder::sealed::FromShape;
-use super::{
-    Builder, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues,
-};
+use super::{Builder, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{BATCH, CapacityError, Directory, Found, Inline, NoRoom, Shape, Stats, Writing};
 use crate::hash::Digest;
 use crate::outcome::{Compute, Occupied, Operation};

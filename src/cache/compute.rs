@@ -1,0 +1,96 @@
+//! What decides with an entry in hand: under the lock of its segment.
+
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+
+use super::Cache;
+use super::refused::{Refused, Why};
+use super::removal::Cause;
+use super::write::At;
+use crate::entries::Entry;
+use crate::outcome::{Compute, Operation};
+
+impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// Decides what becomes of a key's entry: `decide` sees it, if there is one that has not expired, and says whether to
+    /// insert, remove or leave it. The answer has clones of values.
+    ///
+    /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
+    /// value is heavier than the segment's share of the bound *and* somebody else has changed the entry while more was made
+    /// available: then it is asked again. The weigher and `expiry` run under the lock, too.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the value does not fit: the entry is as it was.
+    ///
+    /// # Panics
+    ///
+    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the cache is as it was.
+    ///
+    /// ```
+    /// use koel::{Cache, Operation};
+    ///
+    /// let cache: Cache<&str, u32> = Cache::new(10);
+    /// for _ in 0..3 {
+    ///     cache.compute("hits", |n| Operation::<_, ()>::Insert(n.map_or(1, |n| n + 1)))?;
+    /// }
+    /// assert_eq!(cache.get("hits"), Some(3));
+    /// # Ok::<(), koel::Refused<&str, u32>>(())
+    /// ```
+    pub fn compute<T>(
+        &self,
+        key: K,
+        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+    ) -> Result<Compute<K, V, T>, Refused<K, V>>
+    where
+        K: Clone,
+    {
+        let digest = self.digest(&key);
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
+        let mut decided: Option<(V, Option<NonNull<Entry<K, V>>>)> = None;
+        loop {
+            let mut at = self.at(digest, &key);
+            let current = at.found.map(|found| at.writing.locked.item(found));
+            let alive = current.filter(|&entry| self.time.is_none() || !self.has_expired(entry, self.now()));
+            // SAFETY: in the table, under the lock, after the guard was entered.
+            let old = alive.map(|entry| unsafe { Entry::deref(entry) }.pair());
+            let value = match decided.take() {
+                Some((value, seen)) if seen == alive => value,
+                _ => match decide(old.map(|(_, value)| value)) {
+                    Operation::Abort(answer) => return Ok(Compute::Aborted(answer)),
+                    Operation::Remove => {
+                        let (key, value) = old.expect("`Remove` of a key that the cache does not have");
+                        let answer = (key.clone(), value.clone());
+                        let At { mut writing, found, .. } = at;
+                        if let Some(found) = found {
+                            self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
+                            self.settle(&mut writing.locked);
+                        }
+                        return Ok(Compute::Removed(answer.0, answer.1));
+                    }
+                    Operation::Insert(value) => value,
+                },
+            };
+            let draft = self.draft(&key, &value);
+            if at.writing.locked.state_ref().keep.quota < draft.weight {
+                self.settle(&mut at.writing.locked);
+            }
+            if at.writing.locked.state_ref().keep.quota < draft.weight {
+                drop(at);
+                if !self.borrow(digest, draft.weight, draft.now, &mut out) {
+                    let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
+                    return Err(Refused { key, value, why });
+                }
+                decided = Some((value, alive));
+                continue;
+            }
+            let old = old.map(|(key, value)| (key.clone(), value.clone()));
+            let new = (key.clone(), value.clone());
+            self.put(at, draft, key, value, &mut out)?;
+            return Ok(match old {
+                Some(old) => Compute::Updated { old, new },
+                None => Compute::Inserted(new.0, new.1),
+            });
+        }
+    }
+}
