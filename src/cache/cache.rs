@@ -16,7 +16,7 @@ use super::removal::Listener;
 use super::share::Share;
 use super::time::{Meta, Nanos, Time};
 use super::view::CacheView;
-use crate::engine::{CapacityError, Seen, Shape};
+use crate::engine::{CapacityError, Shape};
 use crate::entries::{Entry, Slots, Table};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
@@ -239,63 +239,39 @@ impl<K, V, S: BuildHasher> Cache<K, V, S> {
     }
 }
 
-/// A reader's find.
-type Hit<'c, K, V> = (NonNull<Entry<K, V>>, Option<Seen<'c, CacheSlots<K, V>>>);
-
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Finds an entry, expired or not.
-    #[inline(always)]
-    fn find<'c, Q: ?Sized + Hash + Equivalent<K>>(
-        &'c self,
-        digest: Digest,
-        key: &Q,
-        _guard: &impl Guard,
-    ) -> Option<Hit<'c, K, V>> {
-        // SAFETY: found after the guard was entered.
-        let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        self.table.directory.find_slot(digest, eq)
-    }
-
     /// A look-up that counts, and tells the policy.
     #[inline(always)]
     pub(super) fn hit<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
-        guard: &'g impl Guard,
+        _guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
         let digest = self.digest(key);
-        let found = self.find(digest, key, guard);
+        // SAFETY: found after the guard was entered.
+        let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
+        let policy = self.policy;
+        let found = self.table.directory.find_and_mark(digest, eq, |mark| policy.touch(mark));
         let found = match &self.time {
             None => found,
-            Some(time) => self.in_time(time, digest, found),
+            Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
         };
         self.counters.looked_up(found.is_some());
-        let (entry, seen) = found?;
-        if let Some(seen) = seen {
-            let policy = self.policy;
-            seen.mark(|mark| policy.touch(mark));
-        }
         // SAFETY: found after the guard was entered.
-        Some(unsafe { Entry::deref(entry) })
+        found.map(|entry| unsafe { Entry::deref(entry) })
     }
 
-    /// A find, unless it has expired: then it is taken out.
-    fn in_time<'c>(
-        &'c self,
-        time: &Time<K, V>,
-        digest: Digest,
-        found: Option<Hit<'c, K, V>>,
-    ) -> Option<Hit<'c, K, V>> {
-        let (entry, seen) = found?;
+    /// Notes the use of an entry that was found; if it has expired, it is taken out.
+    fn is_in_time(&self, time: &Time<K, V>, digest: Digest, entry: NonNull<Entry<K, V>>) -> bool {
         let now = time.now();
         if self.has_expired(entry, now) {
             self.take_out_expired(digest, entry, now);
-            return None;
+            return false;
         }
         if let Some(meta) = self.meta(entry) {
             time.note_use(meta, now);
         }
-        Some((entry, seen))
+        true
     }
 
     /// A look-up that leaves no trace.
@@ -303,9 +279,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(super) fn peek_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
-        guard: &'g impl Guard,
+        _guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
-        let (entry, _) = self.find(self.digest(key), key, guard)?;
+        // SAFETY: found after the guard was entered.
+        let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
+        let entry = self.table.directory.find(self.digest(key), eq)?;
         if self.time.is_some() && self.has_expired(entry, self.now()) {
             return None;
         }

@@ -44,23 +44,6 @@ impl<P: Payload> Clone for Located<'_, P> {
 
 impl<P: Payload> Copy for Located<'_, P> {}
 
-/// Where a reader found an item: it may have left meanwhile.
-pub(crate) struct Seen<'a, P: Payload> {
-    segment: &'a Segment<P>,
-    place: Place,
-    lane: u32,
-}
-
-impl<P: Payload> Seen<'_, P> {
-    /// Changes the mark to what `change` makes of it. Stores nothing if that is the same, or if another thread changes a
-    /// mark of this bucket just now.
-    #[inline(always)]
-    pub(crate) fn mark(&self, change: impl FnOnce(u8) -> u8) {
-        let (bucket, lane) = self.place.slot(self.lane);
-        self.segment.buckets().change_mark(bucket, lane, change);
-    }
-}
-
 /// All segments of one table.
 pub(crate) struct Directory<P: Payload> {
     root: AtomicPtr<Root<P>>,
@@ -189,28 +172,45 @@ impl<P: Payload> Directory<P> {
     /// `eq` is `Copy` so that the common path keeps what it captures in registers: the other one gets a copy.
     #[inline(always)]
     pub(crate) fn find(&self, digest: Digest, eq: impl Fn(P::Item) -> bool + Copy) -> Option<P::Item> {
-        self.find_slot(digest, eq).map(|(item, _)| item)
+        self.find_and(digest, eq, |_, _, _| ())
     }
 
-    /// [`Directory::find`] of an item that a hit may mark.
+    /// Finds the item that `eq` accepts, as [`Directory::find`], and changes its mark to what `change` makes of it. Stores
+    /// nothing if that is the same, or if another thread changes a mark of the same bucket just now; nor if something
+    /// displaced others just now.
     #[inline(always)]
-    pub(crate) fn find_slot(
+    pub(crate) fn find_and_mark(
         &self,
         digest: Digest,
         eq: impl Fn(P::Item) -> bool + Copy,
-    ) -> Option<(P::Item, Option<Seen<'_, P>>)> {
+        change: impl FnOnce(u8) -> u8,
+    ) -> Option<P::Item> {
+        self.find_and(digest, eq, |segment, place, lane| {
+            let (bucket, lane) = place.slot(lane);
+            segment.buckets().change_mark(bucket, lane, change);
+        })
+    }
+
+    /// `find`, which on its common path calls `found` with where it was: it may have left meanwhile.
+    #[inline(always)]
+    fn find_and(
+        &self,
+        digest: Digest,
+        eq: impl Fn(P::Item) -> bool + Copy,
+        found: impl FnOnce(&Segment<P>, Place, u32),
+    ) -> Option<P::Item> {
         let at = self.locate(digest.prefix());
         let place = Place::new(digest, at.segment.buckets().len());
         let stripe = at.segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
         match at.segment.pass(place, stripe, version, eq) {
-            Probe::Hit((item, lane)) => Some((item, Some(Seen { segment: at.segment, place, lane }))),
-            Probe::Miss if self.is_settled(&at, stripe, version) => None,
-            // Who is found that way is not marked.
-            Probe::Miss | Probe::Changed => {
-                self.find_carefully(digest, at.segment, version, &{ eq }).map(|item| (item, None))
+            Probe::Hit((item, lane)) => {
+                found(at.segment, place, lane);
+                Some(item)
             }
+            Probe::Miss if self.is_settled(&at, stripe, version) => None,
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, at.segment, version, &{ eq }),
         }
     }
 

@@ -43,7 +43,7 @@ mod stripes;
 mod supply;
 
 pub(crate) use batch::BATCH;
-pub(crate) use directory::{Directory, Seen, Writing};
+pub(crate) use directory::{Directory, Writing};
 pub(crate) use growth::NoRoom;
 pub(crate) use locked::{Found, Locked, Residents};
 pub(crate) use memory::{Block, Meter};

@@ -15,6 +15,9 @@ const BUCKETS_PER_STRIPE: u64 = 256;
 const GROWING_LOAD: f64 = 0.90;
 /// The load that `fixed_capacity` entries make: 1.06 slots for each.
 const FIXED_LOAD: f64 = 0.944;
+/// The load that a full cache makes: each miss puts an entry in, and at 0.94 two of three would have to displace others
+/// first; at 0.8, one of six.
+const CACHE_LOAD: f64 = 0.80;
 /// Slots in a segment that does not double but split: what a split copies while one writer waits. Its
 /// tags are one page.
 const GROWING_SEGMENT_SLOTS: u64 = 4096;
@@ -137,7 +140,7 @@ impl Shape {
             return Err(CapacityError { requested, limit, out_of_memory: false });
         }
         // Small ones have two buckets more than the load asks for: paths are short where buckets are few.
-        let slots = (share as f64 / FIXED_LOAD).ceil() as u64 + 2 * u64::from(SLOTS);
+        let slots = (share as f64 / CACHE_LOAD).ceil() as u64 + 2 * u64::from(SLOTS);
         let stripes = (STRIPES / u64::from(segments)).clamp(MIN_STRIPES, STRIPES);
         Ok(Shape {
             segments,
