@@ -34,6 +34,7 @@
 //!
 //! * `serde`: `Serialize` and `Deserialize` for maps, as maps, and for filters. What is read goes into a growing map;
 //!   options of the builder are not saved.
+//! * `metrics`: `CacheStats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `FromParallelIterator`, `ParallelExtend`; filters built on all
 //!   threads.
 //!

@@ -11,7 +11,7 @@ use super::bound::Bound;
 use super::builder::CacheBuilder;
 use super::counters::{CacheStats, Counters};
 use super::iter::CacheIter;
-use super::policy::{Policy, Queues};
+use super::policy::{Evictor, Policy};
 use super::removal::Listener;
 use super::share::Share;
 use super::time::{Meta, Nanos, Time};
@@ -88,9 +88,7 @@ impl<K, V, S> Cache<K, V, S> {
         let mut cursor = 0;
         while let Some((mut writing, next)) = table.directory.visit(cursor) {
             let quota = bound.share(writing.locked.state_ref().index);
-            let share = &mut writing.locked.state().keep;
-            share.quota = quota;
-            share.queues = Queues::new(policy, quota);
+            writing.locked.state().keep.evictor = Evictor::new(policy, quota);
             cursor = next;
         }
         let counters = Counters::default();
@@ -213,14 +211,14 @@ impl<K, V, S> Cache<K, V, S> {
     /// Bytes that the cache has from the allocator: tables, entries, and what it remembers of others. What keys and values
     /// own elsewhere is not in it.
     pub fn memory_usage(&self) -> usize {
-        let mut queues = 0;
+        let mut evictors = 0;
         let mut cursor = 0;
         let _guard = self.enter();
         while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
-            queues += writing.locked.state().keep.queues.memory_usage();
+            evictors += writing.locked.state().keep.evictor.memory_usage();
             cursor = next;
         }
-        size_of::<Self>() + self.table.memory_usage() + queues
+        size_of::<Self>() + self.table.memory_usage() + evictors
     }
 }
 
@@ -250,8 +248,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let digest = self.digest(key);
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let policy = self.policy;
-        let found = self.table.directory.find_and_mark(digest, eq, |mark| policy.touch(mark));
+        let found = self.table.directory.find_and_mark(digest, eq, Policy::touch);
         let found = match &self.time {
             None => found,
             Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),

@@ -64,7 +64,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                         let At { mut writing, found, .. } = at;
                         if let Some(found) = found {
                             self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
-                            self.settle(&mut writing.locked);
+                            self.settle(&mut writing.locked, &mut out);
                         }
                         return Ok(Compute::Removed(answer.0, answer.1));
                     }
@@ -72,10 +72,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 },
             };
             let draft = self.draft(&key, &value);
-            if at.writing.locked.state_ref().keep.quota < draft.weight {
-                self.settle(&mut at.writing.locked);
+            if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
+                self.settle(&mut at.writing.locked, &mut out);
             }
-            if at.writing.locked.state_ref().keep.quota < draft.weight {
+            if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
                 drop(at);
                 if !self.borrow(digest, draft.weight, draft.now, &mut out) {
                     let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };

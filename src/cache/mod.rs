@@ -13,7 +13,7 @@
 //! | `time` | lifetimes and clocks |
 //! | `removal` | what has left: who is told, when it is freed |
 //! | `refused` | what was not taken |
-//! | `counters` | counts |
+//! | `counters`, `metrics` | counts; the feature that exports them |
 
 mod bound;
 mod builder;
@@ -22,6 +22,8 @@ mod cache;
 mod compute;
 mod counters;
 mod iter;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod policy;
 mod refused;
 mod removal;

@@ -1,6 +1,6 @@
 //! What a cache keeps under the lock of each of its segments.
 
-use super::policy::Queues;
+use super::policy::Evictor;
 use crate::engine::Keep;
 use crate::entries::{Reserve, Reserves};
 
@@ -8,19 +8,15 @@ use crate::entries::{Reserve, Reserves};
 pub(super) struct Share<K, V> {
     /// Memory for entries, and entries that have left.
     reserve: Reserve<K, V>,
-    /// Who is to leave next.
-    pub(super) queues: Queues,
-    /// How much the segment may hold.
-    pub(super) quota: u64,
-    /// How much it holds.
-    pub(super) used: u64,
+    /// Who is to leave next, how much the segment may hold (its quota) and how much it holds.
+    pub(super) evictor: Evictor,
     /// The bucket that is looked through next for entries that have expired.
     pub(super) next_bucket: u32,
 }
 
 impl<K, V> Default for Share<K, V> {
     fn default() -> Self {
-        Share { reserve: Reserve::default(), queues: Queues::default(), quota: 0, used: 0, next_bucket: 0 }
+        Share { reserve: Reserve::default(), evictor: Evictor::default(), next_bucket: 0 }
     }
 }
 
@@ -28,7 +24,7 @@ impl<K, V> Keep for Share<K, V> {
     const MARKED: bool = true;
 }
 
-// SAFETY: the rest is numbers.
+// SAFETY: the rest is numbers, and memory of its own.
 unsafe impl<K, V> Reserves<K, V> for Share<K, V> {
     fn reserve(&mut self) -> &mut Reserve<K, V> {
         &mut self.reserve

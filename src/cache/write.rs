@@ -10,12 +10,12 @@ use core::ptr::NonNull;
 use equivalent::Equivalent;
 
 use super::cache::CacheSlots;
-use super::policy::{Policy, Residents};
+use super::policy::{Evictor, Locator, Newcomer, Policy, Residents};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, bound};
-use crate::engine::{self, Found, Locked, Writing};
+use crate::engine::{Found, Locked, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserves};
 use crate::hash::{Digest, Place};
 use crate::reclaim::LocalGuard;
@@ -28,6 +28,8 @@ type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
 const SWEPT_BUCKETS: u32 = 2;
+/// The load at which a segment gets a larger table: a cache by entries that is not made larger does not reach it.
+const FULL: f64 = 0.88;
 
 /// An entry to come: what is known before anything is locked.
 pub(super) struct Draft {
@@ -48,7 +50,7 @@ impl<K, V, S> Cache<K, V, S> {
         Departures::new(guard, self.listener.as_ref())
     }
 
-    /// Takes an entry out of its slot. Frees no quota.
+    /// Takes an entry out of its slot, which the policy did not ask for.
     pub(super) fn take_out(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
@@ -56,46 +58,59 @@ impl<K, V, S> Cache<K, V, S> {
         cause: Cause,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) {
-        let (entry, mark) = (locked.item(found), locked.residents().mark(found));
-        let weight = self.weight_of(entry);
-        locked.remove(found);
-        let share = &mut locked.state().keep;
-        share.used -= weight;
-        share.queues.removed(mark, weight);
-        // SAFETY: just taken out, under the lock.
-        unsafe { out.add(share, entry, cause) };
-        self.counters.departed(cause, weight);
+        let mark = locked.residents().mark(found);
+        let weight = self.weight_of(locked.item(found));
+        locked.state().keep.evictor.removed(mark, weight);
+        self.empty(locked, found, cause, out);
         self.publish_used(locked);
+    }
+
+    /// Empties a slot.
+    fn empty(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        found: Slot<K, V>,
+        cause: Cause,
+        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+    ) {
+        let entry = locked.item(found);
+        locked.remove(found);
+        self.counters.departed(cause, self.weight_of(entry));
+        // SAFETY: just taken out, under the lock.
+        unsafe { out.add(&mut locked.state().keep, entry, cause) };
     }
 
     /// Tells readers of `weight` and `len` what a segment uses.
     fn publish_used(&self, locked: &mut Locked<'_, CacheSlots<K, V>>) {
         let state = locked.state();
-        self.bound.set_used(state.index, state.keep.used);
+        self.bound.set_used(state.index, state.keep.evictor.weight());
     }
 
-    /// Makes what a segment uses at most `limit`: by what has expired, then by what the policy gives up.
-    pub(super) fn evict(
+    /// Lets the policy decide something for which it may have to evict. No code of the user's runs in it.
+    fn decide<T>(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
-        limit: u64,
+        now: Nanos,
+        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, '_, '_, K, V, S>) -> T,
+    ) -> T {
+        // It looks at the table that it is kept with.
+        let mut evictor = core::mem::take(&mut locked.state().keep.evictor);
+        let answer = decision(&mut evictor, &mut Entries { cache: self, locked, now, out });
+        locked.state().keep.evictor = evictor;
+        self.publish_used(locked);
+        answer
+    }
+
+    /// Sets how much a segment may hold, and evicts what does not fit any more.
+    fn set_quota(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        quota: u64,
         now: Nanos,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) {
-        while locked.state_ref().keep.used > limit {
-            let Some(victim) = self.victim(locked) else { return };
-            let cause = if self.has_expired(locked.item(victim), now) { Cause::Expired } else { Cause::Size };
-            self.take_out(locked, victim, cause, out);
-        }
-    }
-
-    /// Whom the policy gives up.
-    fn victim(&self, locked: &mut Locked<'_, CacheSlots<K, V>>) -> Option<Slot<K, V>> {
-        let (residents, state) = locked.split();
-        let mut residents = Weighed { cache: self, residents };
-        let victim = state.keep.queues.victim(&mut residents);
-        // Whatever the queues know: the bound holds.
-        victim.or_else(|| (0..residents.buckets()).find_map(|bucket| residents.occupied(bucket).next()))
+        self.decide(locked, now, out, |evictor, entries| evictor.set_capacity(quota, entries));
     }
 
     /// Takes out what has expired in the next few buckets.
@@ -140,7 +155,7 @@ impl<K, V, S> Cache<K, V, S> {
         let (mine, missing) = {
             let writing = directory.lock(digest.prefix());
             let state = writing.locked.state_ref();
-            (state.index, weight.saturating_sub(state.keep.quota))
+            (state.index, weight.saturating_sub(state.keep.evictor.capacity()))
         };
         // From each the same, as long as they have it; then what they have.
         let others = u64::from(self.bound.segments() - 1).max(1);
@@ -153,46 +168,48 @@ impl<K, V, S> Cache<K, V, S> {
                 if state.index == mine {
                     continue;
                 }
-                let taken = part.min(missing - *spare).min(state.keep.quota);
-                state.keep.quota -= taken;
-                state.keep.queues.set_capacity(state.keep.quota);
-                let limit = state.keep.quota;
-                self.evict(&mut writing.locked, limit, now, out);
+                let quota = state.keep.evictor.capacity();
+                let taken = part.min(missing - *spare).min(quota);
+                self.set_quota(&mut writing.locked, quota - taken, now, out);
                 *spare += taken;
             }
         }
         let taken = missing.min(*spare);
         self.bound.before_raise();
         let mut writing = directory.lock(digest.prefix());
-        let share = &mut writing.locked.state().keep;
-        share.quota += taken;
-        share.queues.set_capacity(share.quota);
+        let quota = writing.locked.state().keep.evictor.capacity();
+        self.set_quota(&mut writing.locked, quota + taken, now, out);
         *spare -= taken;
         true
     }
 
     /// Gives back what a segment has borrowed and does not use; or takes what it lacks and is spare.
-    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>) {
+    #[inline]
+    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
+        let state = locked.state();
+        if state.keep.evictor.capacity() != self.bound.share(state.index) {
+            self.settle_with_others(locked, out);
+        }
+    }
+
+    #[cold]
+    fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
         let state = locked.state();
         let fair = self.bound.share(state.index);
-        let share = &mut state.keep;
-        if share.quota == fair {
-            return;
-        }
+        let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
         let Some(mut spare) = self.bound.try_lend() else { return };
-        if share.quota > fair {
-            let surplus = share.quota - fair.max(share.used);
-            share.quota -= surplus;
+        if quota > fair {
+            let surplus = quota - fair.max(used);
+            self.set_quota(locked, quota - surplus, 0, out);
             *spare += surplus;
         } else {
-            let taken = (*spare).min(fair - share.quota);
+            let taken = (*spare).min(fair.saturating_sub(quota));
             if taken > 0 {
                 self.bound.before_raise();
-                share.quota += taken;
+                self.set_quota(locked, quota + taken, 0, out);
                 *spare -= taken;
             }
         }
-        share.queues.set_capacity(share.quota);
     }
 
     /// Changes how much the cache may hold: entries, or weight if there is a weigher. Evicts what does not fit any more,
@@ -243,10 +260,8 @@ impl<K, V, S> Cache<K, V, S> {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
             let state = writing.locked.state();
-            let quota = new(state.index, state.keep.quota);
-            state.keep.quota = quota;
-            state.keep.queues.set_capacity(quota);
-            self.evict(&mut writing.locked, quota, now, out);
+            let quota = new(state.index, state.keep.evictor.capacity());
+            self.set_quota(&mut writing.locked, quota, now, out);
             cursor = next;
         }
     }
@@ -265,9 +280,8 @@ impl<K, V, S> Cache<K, V, S> {
                     self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
                 }
             }
-            let share = &mut writing.locked.state().keep;
-            share.queues.clear();
-            self.settle(&mut writing.locked);
+            writing.locked.state().keep.evictor.clear();
+            self.settle(&mut writing.locked, &mut out);
             cursor = next;
         }
     }
@@ -282,7 +296,7 @@ impl<K, V, S> Cache<K, V, S> {
             let mut out = self.departures(&guard);
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             self.sweep(&mut writing.locked, u32::MAX, self.now(), &mut out);
-            self.settle(&mut writing.locked);
+            self.settle(&mut writing.locked, &mut out);
             cursor = next;
         }
         self.table.flush(&guard);
@@ -291,36 +305,46 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-struct Weighed<'l, K, V, S> {
-    cache: &'l Cache<K, V, S>,
-    residents: engine::Residents<'l, CacheSlots<K, V>>,
+struct Entries<'e, 'c, 'd, 'g, K, V, S> {
+    cache: &'e Cache<K, V, S>,
+    locked: &'e mut Locked<'c, CacheSlots<K, V>>,
+    now: Nanos,
+    out: &'e mut Departures<'d, K, V, LocalGuard<'g>>,
 }
 
-impl<K, V, S> Residents for Weighed<'_, K, V, S> {
+impl<K, V, S> Residents for Entries<'_, '_, '_, '_, K, V, S> {
     type Slot = Slot<K, V>;
 
-    fn find(&self, locator: u32, accept: impl Fn(u8) -> bool) -> Option<Slot<K, V>> {
-        self.residents.find(Place::located(locator, self.buckets()), accept)
+    #[inline]
+    fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<Slot<K, V>> {
+        let residents = self.locked.residents();
+        residents.find(locator.place(residents.buckets()), |mark| mark & mask == value)
     }
 
     fn mark(&self, slot: Slot<K, V>) -> u8 {
-        self.residents.mark(slot)
+        self.locked.residents().mark(slot)
     }
 
     fn set_mark(&mut self, slot: Slot<K, V>, mark: u8) {
-        self.residents.set_mark(slot, mark);
+        self.locked.residents().set_mark(slot, mark);
     }
 
     fn weight(&self, slot: Slot<K, V>) -> u64 {
-        self.cache.weight_of(self.residents.item(slot))
+        self.cache.weight_of(self.locked.item(slot))
     }
 
-    fn buckets(&self) -> u32 {
-        self.residents.buckets()
+    fn evict(&mut self, slot: Slot<K, V>) {
+        let expired = self.cache.has_expired(self.locked.item(slot), self.now);
+        let cause = if expired { Cause::Expired } else { Cause::Size };
+        self.cache.empty(self.locked, slot, cause, self.out);
     }
 
-    fn occupied(&self, bucket: u32) -> impl Iterator<Item = Slot<K, V>> {
-        self.residents.occupied(bucket)
+    fn slots(&self) -> usize {
+        self.locked.slots()
+    }
+
+    fn at(&self, index: usize) -> Option<Slot<K, V>> {
+        self.locked.residents().at(index)
     }
 }
 
@@ -372,10 +396,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Option<At<'c, K, V>> {
         loop {
             let mut at = self.at(digest, key);
-            if at.writing.locked.state_ref().keep.quota < draft.weight {
-                self.settle(&mut at.writing.locked);
+            if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
+                self.settle(&mut at.writing.locked, out);
             }
-            if at.writing.locked.state_ref().keep.quota >= draft.weight {
+            if at.writing.locked.state_ref().keep.evictor.capacity() >= draft.weight {
                 return Some(at);
             }
             drop(at);
@@ -434,22 +458,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         };
         let entry = new.pointer();
         let At { mut writing, digest, found } = at;
-        match found {
+        self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
+        let replaced = match found {
             Some(found) => self.replace(&mut writing.locked, found, new, &draft, out),
-            None => {
-                let quota = writing.locked.state_ref().keep.quota;
-                self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
-                self.evict(&mut writing.locked, quota - draft.weight, draft.now, out);
-                self.add(&mut writing, digest, new, &draft, out);
-            }
+            None => Err(new),
+        };
+        if let Err(new) = replaced {
+            self.add(&mut writing, digest, new, &draft, out);
         }
-        self.settle(&mut writing.locked);
+        self.settle(&mut writing.locked, out);
         drop(writing);
         self.counters.inserted();
         Ok(entry)
     }
 
-    /// Puts a new entry in the place of an old one, after others have made room for what it weighs more.
+    /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. It may be the old
+    /// one that has to go, or has expired and gone: then the new one is given back.
     fn replace(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
@@ -457,34 +481,32 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         new: OwnedEntry<K, V>,
         draft: &Draft,
         out: &mut Leaving<'_, K, V>,
-    ) {
-        let old = locked.item(found);
+    ) -> Result<(), OwnedEntry<K, V>> {
+        let residents = locked.residents();
+        let Some(old) = residents.item_if_taken(found) else { return Err(new) };
         let (before, after) = (self.weight_of(old), draft.weight);
-        let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
-        while locked.state_ref().keep.used - before + after > locked.state_ref().keep.quota {
-            // The policy may choose the very entry that is replaced: then it is told that it was used.
-            let mut residents = locked.residents();
-            residents.set_mark(found, self.policy.touch(residents.mark(found)));
-            let Some(victim) = self.victim(locked) else { break };
-            if locked.item(victim) == old {
-                continue;
-            }
-            let expired = self.has_expired(locked.item(victim), draft.now);
-            self.take_out(locked, victim, if expired { Cause::Expired } else { Cause::Size }, out);
+        if after > before {
+            let more = after - before;
+            self.decide(locked, draft.now, out, |evictor, entries| evictor.make_room(more, entries));
+        }
+        if locked.residents().item_if_taken(found) != Some(old) {
+            return Err(new);
         }
         let mark = locked.residents().mark(found);
         locked.replace(found, new.pointer());
         new.publish();
+        let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
+        self.counters.departed(cause, before);
         let share = &mut locked.state().keep;
-        share.used = share.used - before + after;
-        share.queues.reweighed(mark, before, after);
+        share.evictor.reweighed(mark, before, after);
         // SAFETY: just replaced, under the lock.
         unsafe { out.add(share, old, cause) };
         self.publish_used(locked);
+        Ok(())
     }
 
-    /// Puts a new entry into a segment that has room for it by its quota; makes the table larger, or evicts who is in its
-    /// way, if there is no path.
+    /// Puts a new entry into a segment that has quota for it. Makes the table larger if it is full; if there is no path all
+    /// the same, who is in the way has to go.
     fn add<'c>(
         &'c self,
         writing: &mut Segment<'c, K, V>,
@@ -493,27 +515,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         draft: &Draft,
         out: &mut Leaving<'_, K, V>,
     ) {
-        let locator = digest.locator();
-        let mark = writing.locked.state().keep.queues.admit(locator, draft.weight);
-        loop {
-            let place = Place::new(digest, writing.locked.segment().buckets().len());
-            if writing.locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
-                break;
-            }
-            let (len, slots) = (writing.locked.len(), writing.locked.slots());
-            let full = len as f64 >= 0.85 * slots as f64;
-            if full && self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok() {
-                continue;
-            }
-            let residents = writing.locked.residents();
+        if writing.locked.len() as f64 >= FULL * writing.locked.slots() as f64 {
+            // It calls the user's `Hash`, so before anything is changed. If there is no memory, others go.
+            let _ = self.table.directory.double(writing, digest, &|entry| self.rehash(entry));
+        }
+        let locked = &mut writing.locked;
+        let newcomer = Newcomer { locator: Locator::new(digest), weight: draft.weight };
+        let mark = self.decide(locked, draft.now, out, |evictor, entries| evictor.admit(newcomer, entries));
+        let place = Place::new(digest, locked.segment().buckets().len());
+        while !locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
+            let residents = locked.residents();
             let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
-            let hindrance = slots.min_by_key(|&slot| residents.mark(slot) & Policy::USES);
-            let hindrance = hindrance.expect("no path, though a bucket is empty");
-            self.take_out(&mut writing.locked, hindrance, Cause::Size, out);
+            let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
+            let hindrance = least.expect("no path, though a bucket is empty");
+            self.take_out(locked, hindrance, Cause::Size, out);
         }
         new.publish();
-        writing.locked.state().keep.used += draft.weight;
-        self.publish_used(&mut writing.locked);
     }
 
     /// Takes out an entry that a reader has found expired, if it is still there.
@@ -529,7 +546,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if let Some(found) = found {
             if self.has_expired(entry, now) {
                 self.take_out(&mut writing.locked, found, Cause::Expired, &mut out);
-                self.settle(&mut writing.locked);
+                self.settle(&mut writing.locked, &mut out);
             }
         }
     }
@@ -554,7 +571,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let cause = if expired { Cause::Expired } else { Cause::Explicit };
         self.take_out(&mut writing.locked, found, cause, &mut out);
-        self.settle(&mut writing.locked);
+        self.settle(&mut writing.locked, &mut out);
         (!expired).then_some(old)
     }
 
@@ -608,7 +625,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 let current = unsafe { Entry::deref(writing.locked.item(found)) }.pair();
                 if core::ptr::eq(current.1, value) && core::ptr::eq(current.0, key) {
                     self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
-                    self.settle(&mut writing.locked);
+                    self.settle(&mut writing.locked, &mut out);
                     break;
                 }
                 (key, value) = current;

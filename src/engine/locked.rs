@@ -29,6 +29,12 @@ pub(crate) struct Found<P: Payload> {
     in_overflow: bool,
 }
 
+impl<P: Payload> PartialEq for Found<P> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.bucket, self.lane, self.in_overflow) == (other.bucket, other.lane, other.in_overflow)
+    }
+}
+
 impl<P: Payload> Clone for Found<P> {
     fn clone(&self) -> Self {
         *self
@@ -76,10 +82,17 @@ impl<P: Payload> Residents<'_, P> {
         })
     }
 
-    /// The item in a slot.
+    /// The item in a slot, unless that is empty by now.
     #[inline]
-    pub(crate) fn item(&self, found: Found<P>) -> P::Item {
-        found.item()
+    pub(crate) fn item_if_taken(&self, found: Found<P>) -> Option<P::Item> {
+        self.buckets.item(found.bucket, found.lane)
+    }
+
+    /// The slot that has this number, four for each bucket, if it is taken.
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> Option<Found<P>> {
+        let (bucket, lane) = ((index / SLOTS as usize) as u32, (index % SLOTS as usize) as u32);
+        (tag_at(self.buckets.tags(bucket), lane) != 0).then(|| self.slot(bucket, lane))
     }
 
     /// The mark of a slot.
@@ -90,7 +103,7 @@ impl<P: Payload> Residents<'_, P> {
 
     /// Sets the mark of a slot.
     #[inline]
-    pub(crate) fn set_mark(&mut self, found: Found<P>, mark: u8) {
+    pub(crate) fn set_mark(&self, found: Found<P>, mark: u8) {
         found.buckets.set_mark(found.bucket, found.lane, mark);
     }
 
@@ -100,6 +113,7 @@ impl<P: Payload> Residents<'_, P> {
 }
 
 impl<P: Payload> Found<P> {
+    #[inline]
     fn item(self) -> P::Item {
         self.buckets.item(self.bucket, self.lane).expect("a found slot is occupied while the lock is held")
     }
@@ -164,16 +178,10 @@ impl<'a, P: Payload> Locked<'a, P> {
         found.map(|(buckets, bucket, lane)| Found { buckets, bucket, lane, in_overflow: true })
     }
 
-    /// The items in the buckets with their marks, and what the lock guards beside them.
-    #[inline]
-    pub(crate) fn split(&mut self) -> (Residents<'_, P>, &mut State<P>) {
-        (Residents { buckets: self.segment.buckets(), lock: PhantomData }, &mut self.state)
-    }
-
     /// The items in the buckets with their marks.
     #[inline]
-    pub(crate) fn residents(&mut self) -> Residents<'_, P> {
-        self.split().0
+    pub(crate) fn residents(&self) -> Residents<'_, P> {
+        Residents { buckets: self.segment.buckets(), lock: PhantomData }
     }
 
     /// The item in a slot.

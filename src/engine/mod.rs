@@ -45,7 +45,7 @@ mod supply;
 pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Writing};
 pub(crate) use growth::NoRoom;
-pub(crate) use locked::{Found, Locked, Residents};
+pub(crate) use locked::{Found, Locked};
 pub(crate) use memory::{Block, Meter};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search_table};
 pub(crate) use payload::{Inline, Keep, Pointer};

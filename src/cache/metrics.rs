@@ -1,0 +1,39 @@
+//! Export to whatever recorder the `metrics` crate has: feature `metrics`.
+
+use metrics::{counter, gauge};
+
+use super::CacheStats;
+
+impl CacheStats {
+    /// Reports everything to the recorder that is installed, labelled `cache = name`. Counters are set to what they are now,
+    /// so that it does not matter how often this is called; call it when your exporter is about to be read.
+    ///
+    /// Counters: `koel_cache_hits_total`, `koel_cache_misses_total`, `koel_cache_loads_total`,
+    /// `koel_cache_failed_loads_total`, `koel_cache_load_seconds_total` (whole seconds), `koel_cache_insertions_total`,
+    /// `koel_cache_evictions_total`, `koel_cache_expirations_total`, `koel_cache_evicted_weight_total`. Gauges:
+    /// `koel_cache_entries`, `koel_cache_weight`, `koel_cache_capacity`.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.stats().report("sessions");
+    /// ```
+    pub fn report(&self, name: &str) {
+        let counters = [
+            ("koel_cache_hits_total", self.hits),
+            ("koel_cache_misses_total", self.misses),
+            ("koel_cache_loads_total", self.loads),
+            ("koel_cache_failed_loads_total", self.failed_loads),
+            ("koel_cache_load_seconds_total", self.load_time.as_secs()),
+            ("koel_cache_insertions_total", self.insertions),
+            ("koel_cache_evictions_total", self.evictions),
+            ("koel_cache_expirations_total", self.expirations),
+            ("koel_cache_evicted_weight_total", self.evicted_weight),
+        ];
+        for (metric, value) in counters {
+            counter!(metric, "cache" => name.to_owned()).absolute(value);
+        }
+        gauge!("koel_cache_entries", "cache" => name.to_owned()).set(self.len as f64);
+        gauge!("koel_cache_weight", "cache" => name.to_owned()).set(self.weight as f64);
+        gauge!("koel_cache_capacity", "cache" => name.to_owned()).set(self.capacity as f64);
+    }
+}
