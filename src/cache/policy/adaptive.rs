@@ -1,0 +1,288 @@
+//! [`Adaptive`]: a window, a clock whose hand is on a short lead, and ghosts.
+//!
+//! ```text
+//!                 new                        back from the ghost
+//!                  |                                  |
+//!                  v          hit in the window       v
+//!            [   window   ] ----------------> [      main      ] --.  hit: to the back
+//!                  |                              |     ^----------'
+//!                  v                              v
+//!            rejected: ghost                demoted: ghost
+//! ```
+//!
+//! What is new passes through the *window*, first in first out, and reaches *main* if it was hit there, or if it comes back
+//! while the ghost of what was *rejected* remembers it. So far this is S3-FIFO (Yang et al., SOSP 2023) and, before it,
+//! 2Q (Johnson and Shasha, VLDB 1994). Two things are different:
+//!
+//! * Main does not give way to everything. Whoever wants in may send main's hand a few steps on; if it meets only
+//!   items that were hit since it last came by, main stays as it is, and they have lost one hit each. So the rate at which
+//!   items come back is weighed against the rate at which main is hit: a loop that is larger than the cache keeps what
+//!   fits, where S3-FIFO thrashes.
+//! * The window's share is not fixed. As in ARC (Megiddo and Modha, FAST 2003) a key that comes back shortly after the
+//!   window rejected it says that the window is too small, and one that comes back after main demoted it says that main is;
+//!   the rarer of the two witnesses counts for more.
+
+use super::ghost::Ghost;
+use super::mark::{self, MAIN};
+use super::ring::Ring;
+use super::{Newcomer, Residents};
+use crate::hash::Digest;
+
+/// Steps of main's hand that one candidate may ask for. More bring main nearer to LRU, fewer nearer to never changing.
+const STEPS: usize = 3;
+/// The same for a key that came back late.
+const LATE_STEPS: usize = 1;
+/// A rejected key that comes back within `residents / EARLY` further rejections has come early.
+const EARLY: usize = 4;
+/// What the window may have of the capacity; it begins with the least.
+const WINDOW_SHARE: (f64, f64) = (0.01, 0.9);
+/// By how much of the mean item's weight one key that came back moves the window's share.
+const GAIN: f64 = 0.7;
+/// The ghost of the rejected remembers `residents * 7 / 4` keys, and at least 32: the tiniest caches learn from it too.
+const REJECTED: (usize, usize, usize) = (7, 4, 32);
+/// The ghost of the demoted remembers half as many keys as there are residents.
+const DEMOTED: (usize, usize, usize) = (1, 2, 2);
+
+/// One segment's queues.
+#[derive(Debug)]
+pub(super) struct Adaptive {
+    capacity: u64,
+    /// What the window may weigh: between the bounds of [`WINDOW_SHARE`].
+    target: f64,
+    window: Ring,
+    main: Ring,
+    rejected: Option<Ghost>,
+    demoted: Option<Ghost>,
+}
+
+impl Adaptive {
+    pub(super) fn new(capacity: u64) -> Self {
+        Adaptive {
+            capacity,
+            target: WINDOW_SHARE.0 * capacity as f64,
+            window: Ring::default(),
+            main: Ring::default(),
+            rejected: None,
+            demoted: None,
+        }
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.window.weight() + self.main.weight()
+    }
+
+    fn len(&self) -> usize {
+        self.window.len() + self.main.len()
+    }
+
+    pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
+        let Newcomer { digest, locator, weight } = newcomer;
+        let steps = self.recall(digest);
+        let admitted = steps.is_some_and(|steps| self.room_in_main(weight, steps, residents));
+        // While the cache fills, main does too: a loop finds at least what was there first.
+        let filling = self.fits(weight) && self.fits_main(weight);
+        self.make_room(weight, residents);
+        let (ring, mark) = if admitted || filling { (&mut self.main, MAIN) } else { (&mut self.window, 0) };
+        ring.push(locator, weight);
+        ring.compact_if_stale(mark, residents);
+        mark
+    }
+
+    pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
+        while self.len() > 0 && !self.fits(weight) {
+            let window_is_due = self.window.len() > 0 && self.window.weight() as f64 >= self.target.max(1.0);
+            if window_is_due || self.main.len() == 0 {
+                self.step_window(residents);
+            } else {
+                self.step_main(residents);
+            }
+        }
+    }
+
+    pub(super) fn reweighed(&mut self, mark: u8, old: u64, new: u64) {
+        self.ring_of(mark).reweigh(old, new);
+    }
+
+    pub(super) fn removed(&mut self, mark: u8, weight: u64) {
+        self.ring_of(mark).forget(weight);
+    }
+
+    pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
+        let share = if self.capacity == 0 { 0.0 } else { self.target / self.capacity as f64 };
+        self.capacity = capacity;
+        self.move_target(share * capacity as f64 - self.target);
+        self.make_room(0, residents);
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let ghosts = [&self.rejected, &self.demoted].into_iter().flatten().map(Ghost::memory_usage);
+        self.window.memory_usage() + self.main.memory_usage() + ghosts.sum::<usize>()
+    }
+
+    fn ring_of(&mut self, mark: u8) -> &mut Ring {
+        if mark & MAIN == 0 { &mut self.window } else { &mut self.main }
+    }
+
+    fn fits(&self, weight: u64) -> bool {
+        self.weight().saturating_add(weight) <= self.capacity
+    }
+
+    /// Whether main has room beside the window's share.
+    fn fits_main(&self, weight: u64) -> bool {
+        self.fits_main_without(0, weight)
+    }
+
+    /// The same, once `freed` has gone.
+    fn fits_main_without(&self, freed: u64, weight: u64) -> bool {
+        let room = (self.capacity as f64 - self.target.max(1.0)).max(1.0);
+        (self.main.weight() - freed).saturating_add(weight) as f64 <= room
+    }
+
+    /// What the ghosts know of a key that comes: how many steps of main's hand it is worth, if any. They forget it.
+    fn recall(&mut self, digest: Digest) -> Option<usize> {
+        let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, Ghost::len).max(1) as f64;
+        let (rejected, demoted) = (known(&self.rejected), known(&self.demoted));
+        let step = GAIN * self.capacity as f64 / self.len().max(1) as f64;
+        if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(digest)) {
+            if rejections_ago * EARLY > self.len() {
+                return Some(LATE_STEPS);
+            }
+            self.move_target(step * (demoted / rejected).max(1.0));
+            return Some(STEPS);
+        }
+        // What main demoted has to pass through the window again: a loop's items would else replace each other.
+        if self.demoted.as_mut().and_then(|ghost| ghost.take(digest)).is_some() {
+            self.move_target(-step * (rejected / demoted).max(1.0));
+        }
+        None
+    }
+
+    fn move_target(&mut self, by: f64) {
+        let capacity = self.capacity as f64;
+        self.target = (self.target + by).clamp(WINDOW_SHARE.0 * capacity, WINDOW_SHARE.1 * capacity);
+    }
+
+    /// Moves or evicts the item at the window's front.
+    fn step_window<R: Residents>(&mut self, residents: &mut R) {
+        let Some(locator) = self.window.peek(0) else {
+            debug_assert!(false, "every item has an entry");
+            return;
+        };
+        let Some(slot) = residents.find(locator, MAIN, 0) else { return self.window.pop(0) };
+        let weight = residents.weight(slot);
+        if mark::hits(residents.mark(slot)) > 0 && self.room_in_main(weight, STEPS, residents) {
+            self.window.pop(0);
+            self.window.forget(weight);
+            residents.set_mark(slot, MAIN);
+            self.main.push(locator, weight);
+            self.main.compact_if_stale(MAIN, residents);
+        } else {
+            let digest = residents.digest(slot);
+            self.window.pop(0);
+            self.window.forget(weight);
+            let len = self.len();
+            remember(&mut self.rejected, len, REJECTED, digest);
+            residents.evict(slot);
+        }
+    }
+
+    /// Takes a hit from the item at main's front and sends it to the back, or evicts it.
+    fn step_main<R: Residents>(&mut self, residents: &mut R) {
+        let Some(locator) = self.main.peek(0) else {
+            debug_assert!(false, "every item has an entry");
+            return;
+        };
+        let Some(slot) = residents.find(locator, MAIN, MAIN) else { return self.main.pop(0) };
+        if mark::hits(residents.mark(slot)) > 0 {
+            self.spare(0, locator, slot, residents);
+        } else {
+            self.demote(0, slot, residents);
+        }
+    }
+
+    /// Makes room in main for a candidate in at most so many steps of the hand; else main stays as it is.
+    fn room_in_main<R: Residents>(&mut self, weight: u64, steps: usize, residents: &mut R) -> bool {
+        // The first entries of main, not hit, which are to go if there are enough of them.
+        let mut victims = [None; STEPS];
+        let mut held = 0;
+        let mut freed = 0;
+        for _ in 0..steps {
+            if self.main.len() == held || self.fits_main_without(freed, weight) {
+                break;
+            }
+            let Some((locator, slot)) = self.next_main(held, residents) else { break };
+            // Of two items with one locator the other may be meant: it gets away this time.
+            if mark::hits(residents.mark(slot)) > 0 || victims.contains(&Some(slot)) {
+                self.spare(held, locator, slot, residents);
+            } else {
+                freed += residents.weight(slot);
+                victims[held] = Some(slot);
+                held += 1;
+            }
+        }
+        if self.main.len() > held && !self.fits_main_without(freed, weight) {
+            return false;
+        }
+        for slot in victims.into_iter().flatten() {
+            self.demote(0, slot, residents);
+        }
+        true
+    }
+
+    /// The entry of main at `index` and its item, after stale ones there have been dropped.
+    fn next_main<R: Residents>(&mut self, index: usize, residents: &R) -> Option<(super::Locator, R::Slot)> {
+        loop {
+            let locator = self.main.peek(index)?;
+            match residents.find(locator, MAIN, MAIN) {
+                Some(slot) => return Some((locator, slot)),
+                None => self.main.pop(index),
+            }
+        }
+    }
+
+    /// The entry of main at `index` goes to the back, with one hit less.
+    fn spare<R: Residents>(
+        &mut self,
+        index: usize,
+        locator: super::Locator,
+        slot: R::Slot,
+        residents: &mut R,
+    ) {
+        residents.set_mark(slot, mark::less(residents.mark(slot)));
+        self.main.pop(index);
+        self.main.requeue(locator);
+    }
+
+    /// Evicts the item in `slot`, whose entry is the one of main at `index`.
+    fn demote<R: Residents>(&mut self, index: usize, slot: R::Slot, residents: &mut R) {
+        let digest = residents.digest(slot);
+        self.main.pop(index);
+        self.main.forget(residents.weight(slot));
+        let len = self.len();
+        remember(&mut self.demoted, len, DEMOTED, digest);
+        residents.evict(slot);
+    }
+}
+
+/// Puts a key into a ghost that is made for `len` residents, in the proportion told; a new one if there are now far more
+/// or fewer than it was made for.
+fn remember(
+    ghost: &mut Option<Ghost>,
+    len: usize,
+    (times, by, least): (usize, usize, usize),
+    digest: Digest,
+) {
+    // The one that is leaving is no longer among them.
+    let reach = ((len + 1) * times / by).max(least);
+    let suits = |ghost: &Ghost| reach <= 2 * ghost.reach() && ghost.reach() <= 4 * reach;
+    if !ghost.as_ref().is_some_and(suits) {
+        *ghost = Some(Ghost::new(reach));
+    }
+    if let Some(ghost) = ghost {
+        ghost.push(digest);
+    }
+}

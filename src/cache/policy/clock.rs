@@ -1,0 +1,66 @@
+//! [`Clock`]: MemC3's policy, a hand that sweeps the slots.
+
+use super::{Newcomer, Residents, mark};
+
+/// One bit of the mark says that there was a hit since the hand came by. The hand clears it, and takes the first item
+/// it finds without (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4; after Corbato, 1968).
+#[derive(Debug)]
+pub(super) struct Clock {
+    capacity: u64,
+    weight: u64,
+    /// The slot that is looked at next.
+    hand: usize,
+}
+
+impl Clock {
+    pub(super) fn new(capacity: u64) -> Self {
+        Clock { capacity, weight: 0, hand: 0 }
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// New items enter without the bit, as in the paper's memcached, or one scan would turn the hand all the way round.
+    pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
+        self.make_room(newcomer.weight, residents);
+        self.weight += newcomer.weight;
+        mark::CLOCK
+    }
+
+    pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
+        while self.weight > 0 && self.weight.saturating_add(weight) > self.capacity {
+            self.step(residents);
+        }
+    }
+
+    pub(super) fn reweighed(&mut self, _mark: u8, old: u64, new: u64) {
+        self.weight = self.weight - old + new;
+    }
+
+    pub(super) fn removed(&mut self, _mark: u8, weight: u64) {
+        self.weight -= weight;
+    }
+
+    pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
+        self.capacity = capacity;
+        self.make_room(0, residents);
+    }
+
+    /// Looks at one slot. The table may have shrunk or grown under the hand.
+    fn step<R: Residents>(&mut self, residents: &mut R) {
+        let index = if self.hand < residents.slots() { self.hand } else { 0 };
+        self.hand = index + 1;
+        let Some(slot) = residents.at(index) else { return };
+        if mark::hit(residents.mark(slot)) == 0 {
+            residents.set_mark(slot, mark::CLOCK);
+        } else {
+            self.weight -= residents.weight(slot);
+            residents.evict(slot);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! [`Ghost`]: which keys were evicted lately, and how long ago.
+
+use crate::hash::{Digest, scale};
+
+/// Two-byte fingerprints of evicted keys, each with the epoch of its eviction, in sets of eight.
+///
+/// Remembers about the last `reach` keys: an epoch is a fifteenth of them, and a key is forgotten when its epoch is too
+/// old, or, rarely, when its set is full of younger ones. Takes a stranger for a key it remembers in up to one of 500
+/// cases (eight fingerprints of 12 bits).
+#[derive(Debug)]
+pub(super) struct Ghost {
+    sets: Box<[[u16; WAYS]]>,
+    /// How many keys there are of each epoch.
+    counts: [usize; EPOCHS],
+    /// The epoch of keys that come now.
+    epoch: u16,
+    /// How many came in this epoch, of `epoch_keys`.
+    filled: usize,
+    epoch_keys: usize,
+    /// From this age on, in epochs, a key is forgotten.
+    limit: u16,
+    /// Where forgotten keys are cleared next.
+    hand: usize,
+}
+
+const WAYS: usize = 8;
+/// Epochs are told by four bits; the oldest is always one that is forgotten, and cleared before its number returns.
+const EPOCHS: usize = 16;
+
+impl Ghost {
+    /// Remembers about the last `reach` keys.
+    pub(super) fn new(reach: usize) -> Self {
+        let reach = reach.max(1);
+        let epoch_keys = reach.div_ceil(EPOCHS - 1);
+        Ghost {
+            sets: vec![[0; WAYS]; reach.div_ceil(WAYS)].into(),
+            counts: [0; EPOCHS],
+            epoch: 0,
+            filled: 0,
+            epoch_keys,
+            limit: reach.div_ceil(epoch_keys) as u16,
+            hand: 0,
+        }
+    }
+
+    /// Made for about this many keys.
+    pub(super) fn reach(&self) -> usize {
+        self.epoch_keys * usize::from(self.limit)
+    }
+
+    /// How many keys it remembers.
+    pub(super) fn len(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    /// Remembers a key. One that is there already is then there twice, and taken the younger first.
+    pub(super) fn push(&mut self, digest: Digest) {
+        if self.filled == self.epoch_keys {
+            self.turn();
+        }
+        self.filled += 1;
+        // In every epoch the hand comes round, so that the forgotten are gone before their epoch's number returns.
+        for _ in 0..self.sets.len().div_ceil(self.epoch_keys) {
+            self.clean();
+        }
+        let (set, print) = self.place(digest);
+        let way = self.oldest(set);
+        self.drop_entry(set, way);
+        self.sets[set][way] = print << 4 | self.epoch;
+        self.counts[usize::from(self.epoch)] += 1;
+    }
+
+    /// Forgets a key, and says about how many were pushed after it, if it was remembered.
+    pub(super) fn take(&mut self, digest: Digest) -> Option<usize> {
+        let (set, print) = self.place(digest);
+        let found =
+            |&way: &usize| self.sets[set][way] >> 4 == print && !self.is_forgotten(self.sets[set][way]);
+        let way = (0..WAYS).filter(found).min_by_key(|&way| self.age(self.sets[set][way]))?;
+        let age = usize::from(self.age(self.sets[set][way]));
+        self.drop_entry(set, way);
+        // From the middle of its epoch.
+        Some(match age {
+            0 => self.filled / 2,
+            _ => self.filled + (age - 1) * self.epoch_keys + self.epoch_keys / 2,
+        })
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        size_of_val(&*self.sets)
+    }
+
+    /// The next epoch begins, and one more is forgotten.
+    fn turn(&mut self) {
+        self.epoch = (self.epoch + 1) % EPOCHS as u16;
+        self.filled = 0;
+        let forgotten = (self.epoch + EPOCHS as u16 - self.limit) % EPOCHS as u16;
+        self.counts[usize::from(forgotten)] = 0;
+    }
+
+    /// Clears the forgotten of one set.
+    fn clean(&mut self) {
+        let set = self.hand;
+        self.hand = if set + 1 == self.sets.len() { 0 } else { set + 1 };
+        for way in 0..WAYS {
+            if self.is_forgotten(self.sets[set][way]) {
+                self.sets[set][way] = 0;
+            }
+        }
+    }
+
+    fn drop_entry(&mut self, set: usize, way: usize) {
+        let entry = self.sets[set][way];
+        if entry != 0 && !self.is_forgotten(entry) {
+            self.counts[usize::from(entry % EPOCHS as u16)] -= 1;
+        }
+        self.sets[set][way] = 0;
+    }
+
+    /// Where a new key goes: an empty place, or the oldest key's.
+    fn oldest(&self, set: usize) -> usize {
+        let age = |&way: &usize| match self.sets[set][way] {
+            0 => EPOCHS as u16,
+            entry => self.age(entry),
+        };
+        (0..WAYS).max_by_key(age).unwrap_or(0)
+    }
+
+    fn age(&self, entry: u16) -> u16 {
+        (self.epoch + EPOCHS as u16 - entry % EPOCHS as u16) % EPOCHS as u16
+    }
+
+    fn is_forgotten(&self, entry: u16) -> bool {
+        entry != 0 && self.age(entry) >= self.limit
+    }
+
+    /// A key's set, by the lower half of its hash, and its fingerprint, 1 to 4095, by bits of the upper half that
+    /// select no segment.
+    fn place(&self, digest: Digest) -> (usize, u16) {
+        let set = scale(digest.bits() as u32, self.sets.len() as u32) as usize;
+        (set, (digest.prefix() % 0xFFF) as u16 + 1)
+    }
+}

@@ -1,0 +1,200 @@
+//! Which entry a full cache gives up: [`Policy`], and an [`Evictor`] for every segment.
+//!
+//! An evictor is plain data under its segment's lock and knows nothing of the table: [`Residents`] answers for it.
+//! It hears of every insertion and removal. Of hits it learns from the *mark*, one byte beside the tag of every
+//! slot, in which a hit sets a bit unless two are set: a hit on a hot entry writes nothing.
+//!
+//! [`adaptive`] is the default and says what it does; [`clock`] is MemC3's. `docs/design.md` has the hit ratios of
+//! both, and of what was tried and left.
+
+mod adaptive;
+mod clock;
+mod ghost;
+pub(super) mod mark;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use self::adaptive::Adaptive;
+use self::clock::Clock;
+use crate::hash::Digest;
+
+/// Which entry a full cache evicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Policy {
+    /// A window for what is new, a clock for what came back, and a memory of what was evicted.
+    ///
+    /// Withstands scans and loops, keeps what is popular, and gives recency more room where recency pays. What it
+    /// remembers of evicted entries takes about 9 bytes for every entry of the cache.
+    #[default]
+    Adaptive,
+    /// MemC3's CLOCK (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4): one bit for every slot and a hand that sweeps
+    /// the buckets.
+    ///
+    /// Close to LRU, and as helpless against a scan. Takes no memory at all: for entries of a few bytes, or where
+    /// recency is known to be all that counts.
+    Clock,
+}
+
+/// Where an item is, as a queue remembers it: its pair of buckets and its tag, which displacement does not change.
+///
+/// Items of one pair that share a tag share a locator: queues and residents agree as multisets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Locator(u32);
+
+impl Locator {
+    /// How many buckets a segment may have: 24 bits of a locator tell the bucket.
+    pub(super) const MAX_BUCKETS: u32 = 1 << 24;
+
+    /// The locator of an item with this tag in `bucket` or its alternate, whichever way round they come.
+    #[inline]
+    pub(super) fn new(bucket: u32, alternate: u32, tag: u8) -> Self {
+        debug_assert!(bucket < Self::MAX_BUCKETS && alternate < Self::MAX_BUCKETS);
+        Locator(bucket.min(alternate) << 8 | u32::from(tag))
+    }
+
+    /// One bucket of the two; the tag gives the other.
+    #[inline]
+    pub(super) fn bucket(self) -> u32 {
+        self.0 >> 8
+    }
+
+    /// The item's tag.
+    #[inline]
+    pub(super) fn tag(self) -> u8 {
+        self.0 as u8
+    }
+}
+
+/// An item that wants to be admitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newcomer {
+    pub(super) digest: Digest,
+    pub(super) locator: Locator,
+    /// 1, where entries are counted.
+    pub(super) weight: u64,
+}
+
+/// What a segment's table answers to its evictor, under the segment's lock.
+pub(super) trait Residents {
+    /// A slot that is taken. Only [`evict`](Self::evict) makes one invalid: it moves no item.
+    type Slot: Copy + PartialEq;
+
+    /// A slot that `locator` may mean and whose mark has `value` in the bits of `mask`; of several, any.
+    fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<Self::Slot>;
+
+    /// A slot's mark.
+    fn mark(&self, slot: Self::Slot) -> u8;
+
+    /// Replaces a slot's mark. A hit that comes between may be lost.
+    fn set_mark(&mut self, slot: Self::Slot, mark: u8);
+
+    /// The digest of the key in `slot`. May panic, as a user's `Hash` may: nothing has changed when it is asked.
+    fn digest(&self, slot: Self::Slot) -> Digest;
+
+    /// The weight with which the item in `slot` was admitted, or last reweighed.
+    fn weight(&self, slot: Self::Slot) -> u64;
+
+    /// Takes the item in `slot` out of the table. The evictor has forgotten it: no [`Evictor::removed`] for this one.
+    fn evict(&mut self, slot: Self::Slot);
+
+    /// How many slots there are, taken or not: what a clock's hand sweeps.
+    fn slots(&self) -> usize;
+
+    /// The slot at `index`, below [`slots`](Self::slots), if it is taken.
+    fn at(&self, index: usize) -> Option<Self::Slot>;
+}
+
+/// One segment's policy, and the bound it keeps: residents never weigh more than the capacity.
+#[derive(Debug)]
+pub(super) struct Evictor(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Adaptive(Box<Adaptive>),
+    Clock(Clock),
+}
+
+/// Calls a method of whichever policy it is.
+macro_rules! either {
+    ($self:ident, $policy:ident => $call:expr) => {
+        match &mut $self.0 {
+            Kind::Adaptive($policy) => $call,
+            Kind::Clock($policy) => $call,
+        }
+    };
+}
+
+impl Evictor {
+    /// For a segment whose items may weigh `capacity` together.
+    pub(super) fn new(policy: Policy, capacity: u64) -> Self {
+        Evictor(match policy {
+            Policy::Adaptive => Kind::Adaptive(Box::new(Adaptive::new(capacity))),
+            Policy::Clock => Kind::Clock(Clock::new(capacity)),
+        })
+    }
+
+    /// What residents may weigh together.
+    pub(super) fn capacity(&self) -> u64 {
+        match &self.0 {
+            Kind::Adaptive(policy) => policy.capacity(),
+            Kind::Clock(policy) => policy.capacity(),
+        }
+    }
+
+    /// What residents weigh together.
+    pub(super) fn weight(&self) -> u64 {
+        match &self.0 {
+            Kind::Adaptive(policy) => policy.weight(),
+            Kind::Clock(policy) => policy.weight(),
+        }
+    }
+
+    /// Evicts until `newcomer` fits and counts it as resident. The table then stores it, with the mark returned here;
+    /// if that fails, it says [`removed`](Self::removed).
+    ///
+    /// The caller has turned away what is heavier than the capacity.
+    pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
+        debug_assert!(newcomer.weight <= self.capacity());
+        either!(self, policy => policy.admit(newcomer, residents))
+    }
+
+    /// Evicts until `weight` more fits, for an item that is going to grow. It may be that very item that has to go.
+    pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
+        either!(self, policy => policy.make_room(weight, residents));
+    }
+
+    /// An item with this mark was replaced in its slot by one of another weight, for which there was room.
+    pub(super) fn reweighed(&mut self, mark: u8, old: u64, new: u64) {
+        either!(self, policy => policy.reweighed(mark, old, new));
+        debug_assert!(self.weight() <= self.capacity());
+    }
+
+    /// An item with this mark left the table otherwise than by [`Residents::evict`].
+    pub(super) fn removed(&mut self, mark: u8, weight: u64) {
+        either!(self, policy => policy.removed(mark, weight));
+    }
+
+    /// Changes the capacity, and evicts what no longer fits.
+    pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
+        either!(self, policy => policy.set_capacity(capacity, residents));
+    }
+
+    /// Forgets everything: the table has been emptied.
+    pub(super) fn clear(&mut self) {
+        let policy = match self.0 {
+            Kind::Adaptive(_) => Policy::Adaptive,
+            Kind::Clock(_) => Policy::Clock,
+        };
+        *self = Evictor::new(policy, self.capacity());
+    }
+
+    /// Bytes it has from the allocator.
+    pub(super) fn memory_usage(&self) -> usize {
+        match &self.0 {
+            Kind::Adaptive(policy) => size_of::<Adaptive>() + policy.memory_usage(),
+            Kind::Clock(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! [`Ring`]: a queue of items, first in first out, in four bytes each.
+
+use std::collections::VecDeque;
+
+use super::{Locator, Residents, mark};
+
+/// Locators in order of arrival, and what the items weigh.
+///
+/// Every item of the queue has an entry. Entries whose item was removed are *stale* and stay: they are dropped when
+/// they come to the front, or when there are more of them than items.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    entries: VecDeque<Locator>,
+    /// How many items there are: entries that are not stale.
+    len: usize,
+    weight: u64,
+}
+
+/// Stale entries that are never worth a compaction.
+const SLACK: usize = 32;
+
+impl Ring {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// A new item, at the back.
+    pub(super) fn push(&mut self, locator: Locator, weight: u64) {
+        self.requeue(locator);
+        self.len += 1;
+        self.weight += weight;
+    }
+
+    /// An entry that was taken out by [`pop`](Self::pop) goes to the back.
+    pub(super) fn requeue(&mut self, locator: Locator) {
+        if self.entries.len() == self.entries.capacity() {
+            // By an eighth: still amortized, and a deque would double, of which half is waste in a cache that is full.
+            self.entries.reserve_exact(self.entries.len() / 8 + 16);
+        }
+        self.entries.push_back(locator);
+    }
+
+    /// The entry at `index` from the front.
+    pub(super) fn peek(&self, index: usize) -> Option<Locator> {
+        self.entries.get(index).copied()
+    }
+
+    /// Takes the entry at `index` from the front out; its item still counts.
+    pub(super) fn pop(&mut self, index: usize) {
+        self.entries.remove(index);
+    }
+
+    /// An item has left the queue. Its entry is taken out already, or stale from now on.
+    pub(super) fn forget(&mut self, weight: u64) {
+        debug_assert!(self.len > 0 && self.weight >= weight);
+        self.len -= 1;
+        self.weight -= weight;
+    }
+
+    /// An item's weight has changed.
+    pub(super) fn reweigh(&mut self, old: u64, new: u64) {
+        debug_assert!(self.weight >= old);
+        self.weight = self.weight - old + new;
+    }
+
+    /// Drops stale entries if most are; `queue` is the bit of marks that says "in this ring".
+    ///
+    /// As many entries go as items were removed since the last time: a removal pays for one.
+    pub(super) fn compact_if_stale<R: Residents>(&mut self, queue: u8, residents: &mut R) {
+        if self.entries.len() <= 2 * self.len + SLACK {
+            return;
+        }
+        let mut kept = VecDeque::with_capacity(self.len + SLACK);
+        // An item's own entry is the last of those that could mean it.
+        for &locator in self.entries.iter().rev() {
+            if let Some(slot) = residents.find(locator, mark::MAIN | mark::SEEN, queue) {
+                residents.set_mark(slot, residents.mark(slot) | mark::SEEN);
+                kept.push_front(locator);
+            }
+        }
+        for &locator in &kept {
+            if let Some(slot) = residents.find(locator, mark::MAIN | mark::SEEN, queue | mark::SEEN) {
+                residents.set_mark(slot, residents.mark(slot) & !mark::SEEN);
+            }
+        }
+        debug_assert_eq!(kept.len(), self.len);
+        self.entries = kept;
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.entries.capacity() * size_of::<Locator>()
+    }
+}
