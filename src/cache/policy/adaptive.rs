@@ -36,7 +36,7 @@ const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.
 const WINDOW_SHARE: (f64, f64) = (0.01, 0.9);
 /// By how much of the mean item's weight one key that came back moves the window's share.
-const GAIN: f64 = 0.7;
+const GAIN: f64 = 1.0;
 /// The ghost of the rejected remembers `residents * 7 / 4` keys, and at least 32: the tiniest caches learn from it too.
 const REJECTED: (usize, usize, usize) = (7, 4, 32);
 /// The ghost of the demoted remembers half as many keys as there are residents.
@@ -86,8 +86,9 @@ impl Adaptive {
         let filling = self.fits(weight) && self.fits_main(weight);
         self.make_room(weight, residents);
         let (ring, mark) = if admitted || filling { (&mut self.main, MAIN) } else { (&mut self.window, 0) };
-        ring.push(locator, weight);
+        // Before the push: the table does not have the newcomer yet.
         ring.compact_if_stale(mark, residents);
+        ring.push(locator, weight);
         mark
     }
 
@@ -111,9 +112,9 @@ impl Adaptive {
     }
 
     pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
-        let share = if self.capacity == 0 { 0.0 } else { self.target / self.capacity as f64 };
+        self.target *= capacity as f64 / self.capacity.max(1) as f64;
         self.capacity = capacity;
-        self.move_target(share * capacity as f64 - self.target);
+        self.move_target(0.0);
         self.make_room(0, residents);
     }
 
@@ -176,9 +177,9 @@ impl Adaptive {
         if mark::hits(residents.mark(slot)) > 0 && self.room_in_main(weight, STEPS, residents) {
             self.window.pop(0);
             self.window.forget(weight);
+            self.main.compact_if_stale(MAIN, residents);
             residents.set_mark(slot, MAIN);
             self.main.push(locator, weight);
-            self.main.compact_if_stale(MAIN, residents);
         } else {
             self.window.pop(0);
             self.window.forget(weight);

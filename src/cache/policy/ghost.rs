@@ -1,7 +1,7 @@
 //! [`Ghost`]: which keys were evicted lately, and how long ago.
 
 use super::Locator;
-use crate::hash::{Digest, scale};
+use crate::hash::scale;
 
 /// Two-byte fingerprints of evicted keys, each with the epoch of its eviction, in sets of eight.
 ///
@@ -134,10 +134,75 @@ impl Ghost {
         entry != 0 && self.age(entry) >= self.limit
     }
 
-    /// A key's set and fingerprint, 1 to 4095.
+    /// A key's set and its fingerprint, 1 to 4095.
     fn place(&self, locator: Locator) -> (usize, u16) {
-        let mixed = Digest::new(u64::from(locator.bits()));
-        let set = scale(mixed.prefix(), self.sets.len() as u32) as usize;
-        (set, (mixed.bits() as u32 % 0xFFF) as u16 + 1)
+        let mixed = u64::from(locator.bits()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let set = scale((mixed >> 32) as u32, self.sets.len() as u32) as usize;
+        (set, ((mixed as u32 >> 8) % 0xFFF) as u16 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Locator;
+    use super::Ghost;
+    use crate::hash::Digest;
+
+    fn key(i: usize) -> Locator {
+        Locator::new(Digest::located(i as u64))
+    }
+
+    #[test]
+    fn the_last_keys_are_remembered_with_their_age() {
+        for reach in [1, 2, 7, 32, 100, 5000] {
+            let mut ghost = Ghost::new(reach);
+            (0..4 * reach).for_each(|i| ghost.push(key(i)));
+            assert!(ghost.len() <= ghost.reach() && ghost.reach() < 2 * reach + 16);
+            // A full set loses its oldest: some of the older half, hardly any of the younger.
+            let young = reach.div_ceil(4);
+            let mut found = 0;
+            for ago in 0..young {
+                if let Some(said) = ghost.take(key(4 * reach - 1 - ago)) {
+                    found += 1;
+                    assert!(said.abs_diff(ago) <= reach / 15 + 1, "{reach}: {said} for {ago}");
+                }
+            }
+            assert!(found * 10 >= young * 9, "{reach}: {found} of {young}");
+        }
+    }
+
+    #[test]
+    fn most_within_reach_are_remembered_and_none_beyond() {
+        let mut ghost = Ghost::new(6000);
+        (0..20_000).for_each(|i| ghost.push(key(i)));
+        let within = (14_400..20_000).filter(|&i| ghost.take(key(i)).is_some()).count();
+        assert!(within > 4700, "{within}");
+        let beyond = (0..14_000).filter(|&i| ghost.take(key(i)).is_some()).count();
+        assert!(beyond < 100, "{beyond}");
+    }
+
+    #[test]
+    fn strangers_are_rarely_remembered() {
+        let mut ghost = Ghost::new(6000);
+        (0..20_000).for_each(|i| ghost.push(key(i)));
+        let strangers = (1_000_000..1_100_000).filter(|&i| ghost.take(key(i)).is_some()).count();
+        assert!(strangers < 300, "{strangers} of 100,000");
+    }
+
+    #[test]
+    fn what_is_taken_is_forgotten_and_the_count_is_exact() {
+        let mut ghost = Ghost::new(64);
+        for i in 0..10_000 {
+            ghost.push(key(i));
+            if i % 3 == 0 {
+                ghost.take(key(i - i / 7 % 40.min(i + 1)));
+            }
+            let live =
+                ghost.sets.as_flattened().iter().filter(|&&entry| entry != 0 && !ghost.is_forgotten(entry));
+            assert_eq!(ghost.len(), live.count());
+        }
+        ghost.push(key(77_777));
+        assert!(ghost.take(key(77_777)).is_some());
+        assert_eq!(ghost.take(key(77_777)), None);
     }
 }

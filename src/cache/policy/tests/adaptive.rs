@@ -1,0 +1,250 @@
+//! The default policy against one that is written down plainly, and on the loads it was made for.
+
+use std::collections::{HashMap, VecDeque};
+
+use proptest::prelude::*;
+
+use super::super::ghost::Ghost;
+use super::{Cache, locator};
+use crate::Policy;
+
+/// The same policy over keys, with queues that are searched: no marks, locators, stale entries or slots.
+struct Plain {
+    capacity: u64,
+    target: f64,
+    /// Key and weight, the next to go first.
+    window: VecDeque<(u32, u64)>,
+    main: VecDeque<(u32, u64)>,
+    hits: HashMap<u32, u32>,
+    rejected: Option<Ghost>,
+    demoted: Option<Ghost>,
+}
+
+fn weight(queue: &VecDeque<(u32, u64)>) -> u64 {
+    queue.iter().map(|entry| entry.1).sum()
+}
+
+fn remember(ghost: &mut Option<Ghost>, reach: usize, key: u32) {
+    let other = ghost.as_ref().map_or(0, Ghost::reach);
+    if reach > 2 * other || other > 4 * reach {
+        *ghost = Some(Ghost::new(reach));
+    }
+    ghost.as_mut().expect("just made").push(locator(key));
+}
+
+impl Plain {
+    fn new(capacity: u64) -> Self {
+        Plain {
+            capacity,
+            target: 0.01 * capacity as f64,
+            window: VecDeque::new(),
+            main: VecDeque::new(),
+            hits: HashMap::new(),
+            rejected: None,
+            demoted: None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.window.len() + self.main.len()
+    }
+
+    fn fits(&self, more: u64) -> bool {
+        weight(&self.window) + weight(&self.main) + more <= self.capacity
+    }
+
+    fn main_room(&self) -> f64 {
+        (self.capacity as f64 - self.target.max(1.0)).max(1.0)
+    }
+
+    fn get(&mut self, key: u32) {
+        if let Some(hits) = self.hits.get_mut(&key) {
+            *hits = (*hits + 1).min(2);
+        }
+    }
+
+    fn insert(&mut self, key: u32, heavy: u64) {
+        let (rejected, demoted) = (
+            self.rejected.as_ref().map_or(0, Ghost::len).max(1) as f64,
+            self.demoted.as_ref().map_or(0, Ghost::len).max(1) as f64,
+        );
+        let step = self.capacity as f64 / self.len().max(1) as f64;
+        let mut steps = 0;
+        if let Some(ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator(key))) {
+            steps = 1;
+            if 4 * ago <= self.len() {
+                steps = 3;
+                self.target += step * f64::max(1.0, demoted / rejected);
+            }
+        } else if self.demoted.as_mut().is_some_and(|ghost| ghost.take(locator(key)).is_some()) {
+            self.target -= step * f64::max(1.0, rejected / demoted);
+        }
+        self.bound_target();
+        let admitted = steps > 0 && self.admit(heavy, steps);
+        let filling = self.fits(heavy) && (weight(&self.main) + heavy) as f64 <= self.main_room();
+        self.make_room(heavy);
+        let queue = if admitted || filling { &mut self.main } else { &mut self.window };
+        queue.push_back((key, heavy));
+        self.hits.insert(key, 0);
+    }
+
+    fn bound_target(&mut self) {
+        let capacity = self.capacity as f64;
+        self.target = self.target.clamp(0.01 * capacity, 0.9 * capacity);
+    }
+
+    fn make_room(&mut self, more: u64) {
+        while self.len() > 0 && !self.fits(more) {
+            let due = !self.window.is_empty() && weight(&self.window) as f64 >= self.target.max(1.0);
+            if due || self.main.is_empty() {
+                let &(key, heavy) = self.window.front().expect("due");
+                let moves = self.hits[&key] > 0 && self.admit(heavy, 3);
+                self.window.pop_front();
+                if moves {
+                    self.hits.insert(key, 0);
+                    self.main.push_back((key, heavy));
+                } else {
+                    self.hits.remove(&key);
+                    let reach = ((self.len() + 1) * 7 / 4).max(32);
+                    remember(&mut self.rejected, reach, key);
+                }
+            } else if !self.spare(0) {
+                self.demote();
+            }
+        }
+    }
+
+    /// Saves an entry of main that was hit.
+    fn spare(&mut self, index: usize) -> bool {
+        let hits = self.hits.get_mut(&self.main[index].0).expect("a resident");
+        let spared = *hits > 0;
+        if spared {
+            *hits -= 1;
+            let entry = self.main.remove(index).expect("it is there");
+            self.main.push_back(entry);
+        }
+        spared
+    }
+
+    fn demote(&mut self) {
+        let (key, _) = self.main.pop_front().expect("an entry");
+        self.hits.remove(&key);
+        let reach = self.len().div_ceil(2).max(2);
+        remember(&mut self.demoted, reach, key);
+    }
+
+    fn admit(&mut self, heavy: u64, steps: usize) -> bool {
+        let mut held = 0;
+        for step in 0..=steps {
+            let rest: u64 = self.main.iter().skip(held).map(|entry| entry.1).sum();
+            if held == self.main.len() || (rest + heavy) as f64 <= self.main_room() {
+                (0..held).for_each(|_| self.demote());
+                return true;
+            }
+            if step < steps && !self.spare(held) {
+                held += 1;
+            }
+        }
+        false
+    }
+
+    fn remove(&mut self, key: u32) {
+        self.window.retain(|entry| entry.0 != key);
+        self.main.retain(|entry| entry.0 != key);
+        self.hits.remove(&key);
+    }
+
+    fn set_capacity(&mut self, capacity: u64) {
+        self.target *= capacity as f64 / self.capacity as f64;
+        self.capacity = capacity;
+        self.bound_target();
+        self.make_room(0);
+    }
+
+    fn residents(&self) -> Vec<u32> {
+        let mut keys: Vec<u32> = self.hits.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+}
+
+proptest! {
+    #[test]
+    fn residents_are_those_of_the_plain_policy(
+        requests in prop::collection::vec((0_u32..200, 0_u32..100), 1..1500),
+        capacity in 1_u64..60,
+        most in 1_u64..8,
+    ) {
+        let mut plain = Plain::new(capacity);
+        let mut cache = Cache::new(Policy::Adaptive, capacity, 1 << 20);
+        let mut removals = HashMap::new();
+        for (number, what) in requests {
+            // Squared, so that some keys are popular. One that was removed has another name when it comes back: its stale
+            // entry would mean the new item, where the plain policy has none.
+            let number = number * number / 200;
+            let removed: &mut u32 = removals.entry(number).or_default();
+            let key = number + 1000 * *removed;
+            match what {
+                0 => {
+                    let capacity = u64::from(number) / 2 + 1;
+                    cache.evictor.set_capacity(capacity, &mut cache.table);
+                    plain.set_capacity(capacity);
+                }
+                1..10 => {
+                    *removed += u32::from(cache.remove(key));
+                    plain.remove(key);
+                }
+                _ if cache.get(key) => plain.get(key),
+                _ => {
+                    let weight = 1 + u64::from(key) % most;
+                    if cache.insert(key, weight) {
+                        plain.insert(key, weight);
+                    }
+                }
+            }
+            prop_assert_eq!(cache.residents().into_keys().collect::<Vec<_>>(), plain.residents());
+        }
+    }
+}
+
+/// Hits in 100 of a load, after the cache has seen as much of it before.
+fn hit_ratio(policy: Policy, capacity: u64, requests: u32, mut load: impl FnMut(u32) -> u32) -> u32 {
+    let mut cache = Cache::new(policy, capacity, 1 << 20);
+    for i in 0..requests {
+        cache.read_through(load(i));
+    }
+    let hits = (requests..2 * requests).filter(|&i| cache.read_through(load(i))).count();
+    hits as u32 * 100 / requests
+}
+
+#[test]
+fn a_loop_larger_than_the_cache_keeps_what_fits() {
+    let around = |i| i % 110;
+    assert_eq!(hit_ratio(Policy::Clock, 100, 5000, around), 0);
+    let adaptive = hit_ratio(Policy::Adaptive, 100, 5000, around);
+    assert!(adaptive >= 75, "{adaptive}");
+}
+
+/// Numbers below `n`, without a pattern; the square of a fraction, so that the small are popular.
+fn popular(i: u32, n: u32) -> u32 {
+    let fraction = u64::from(i.wrapping_mul(0x9E37_79B1) ^ i.wrapping_mul(0x85EB_CA77).rotate_left(13));
+    ((fraction * fraction >> 32) * u64::from(n) >> 32) as u32
+}
+
+#[test]
+fn a_scan_does_not_drive_out_what_is_popular() {
+    // Every other request is for a key that never comes again.
+    let scanned = |i: u32| if i % 2 == 0 { 1_000_000 + i } else { popular(i, 200) };
+    let (adaptive, clock) =
+        (hit_ratio(Policy::Adaptive, 50, 4000, scanned), hit_ratio(Policy::Clock, 50, 4000, scanned));
+    assert!(adaptive >= clock + 5, "{adaptive} {clock}");
+}
+
+#[test]
+fn the_window_grows_where_recency_is_all_that_counts() {
+    // A hundred keys at a time, ten requests each within a short while, and never again.
+    let drifting = |i: u32| i / 10 + popular(i, 100);
+    let (adaptive, clock) =
+        (hit_ratio(Policy::Adaptive, 80, 6000, drifting), hit_ratio(Policy::Clock, 80, 6000, drifting));
+    assert!(adaptive + 4 >= clock, "{adaptive} {clock}");
+}

@@ -1,0 +1,163 @@
+//! The policies against plain ones, and the promises of all policies with every kind of table trouble.
+
+mod adaptive;
+mod clock;
+mod promises;
+
+use std::collections::BTreeMap;
+
+use super::{Evictor, Locator, Newcomer, Policy, Residents, mark};
+use crate::hash::Digest;
+
+/// A table of as many slots as anyone wants, searched from one end to the other.
+struct Table {
+    slots: Vec<Option<Item>>,
+    /// How many locators there are: few make many keys look alike.
+    locators: u32,
+    /// Keys evicted since somebody looked.
+    evicted: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    key: u32,
+    locator: Locator,
+    weight: u64,
+    mark: u8,
+}
+
+fn locator(key: u32) -> Locator {
+    Locator::new(Digest::located(u64::from(key)))
+}
+
+impl Table {
+    fn slot_of(&self, key: u32) -> Option<usize> {
+        self.slots.iter().position(|item| item.is_some_and(|item| item.key == key))
+    }
+
+    fn item(&self, slot: usize) -> Item {
+        self.slots[slot].expect("a slot that is taken")
+    }
+}
+
+impl Residents for Table {
+    type Slot = usize;
+
+    fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<usize> {
+        let meant = |item: &Item| item.locator == locator && item.mark & mask == value;
+        self.slots.iter().position(|item| item.as_ref().is_some_and(meant))
+    }
+
+    fn mark(&self, slot: usize) -> u8 {
+        self.item(slot).mark
+    }
+
+    fn set_mark(&mut self, slot: usize, mark: u8) {
+        self.slots[slot].as_mut().expect("a slot that is taken").mark = mark;
+    }
+
+    fn weight(&self, slot: usize) -> u64 {
+        self.item(slot).weight
+    }
+
+    fn evict(&mut self, slot: usize) {
+        self.evicted.push(self.item(slot).key);
+        self.slots[slot] = None;
+    }
+
+    fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn at(&self, index: usize) -> Option<usize> {
+        self.slots[index].map(|_| index)
+    }
+}
+
+/// A cache of keys.
+struct Cache {
+    evictor: Evictor,
+    table: Table,
+}
+
+impl Cache {
+    fn new(policy: Policy, capacity: u64, locators: u32) -> Self {
+        let table = Table { slots: Vec::new(), locators, evicted: Vec::new() };
+        Cache { evictor: Evictor::new(policy, capacity), table }
+    }
+
+    fn locator(&self, key: u32) -> Locator {
+        locator(key % self.table.locators)
+    }
+
+    /// A look-up that marks what it finds.
+    fn get(&mut self, key: u32) -> bool {
+        let slot = self.table.slot_of(key);
+        if let Some(slot) = slot {
+            let mark = self.table.mark(slot);
+            self.table.set_mark(slot, mark | mark::hit(mark));
+        }
+        slot.is_some()
+    }
+
+    /// Admits a key that is not there; false if it is too heavy.
+    fn insert(&mut self, key: u32, weight: u64) -> bool {
+        if weight > self.evictor.capacity() {
+            return false;
+        }
+        let locator = self.locator(key);
+        let newcomer = Newcomer { locator, weight };
+        let mark = self.evictor.admit(newcomer, &mut self.table);
+        let item = Some(Item { key, locator, weight, mark });
+        match self.table.slots.iter().position(Option::is_none) {
+            Some(slot) => self.table.slots[slot] = item,
+            None => self.table.slots.push(item),
+        }
+        true
+    }
+
+    /// Looks up, and inserts with weight 1 after a miss.
+    fn read_through(&mut self, key: u32) -> bool {
+        let hit = self.get(key);
+        if !hit {
+            self.insert(key, 1);
+        }
+        hit
+    }
+
+    fn remove(&mut self, key: u32) -> bool {
+        let Some(slot) = self.table.slot_of(key) else { return false };
+        let item = self.table.item(slot);
+        self.table.slots[slot] = None;
+        self.evictor.removed(item.mark, item.weight);
+        true
+    }
+
+    /// Replaces a key's item by one of another weight, as a cache does.
+    fn reweigh(&mut self, key: u32, weight: u64) -> bool {
+        let Some(slot) = self.table.slot_of(key) else { return false };
+        let old = self.table.item(slot).weight;
+        self.evictor.make_room(weight.saturating_sub(old), &mut self.table);
+        let Some(slot) = self.table.slot_of(key) else { return false };
+        let item = self.table.slots[slot].as_mut().expect("just found");
+        item.weight = weight;
+        self.evictor.reweighed(item.mark, old, weight);
+        true
+    }
+
+    /// An item goes to another slot, mark and all, as displacement does.
+    fn displace(&mut self, key: u32) {
+        if let Some(slot) = self.table.slot_of(key) {
+            let item = self.table.slots[slot].take();
+            self.table.slots.push(item);
+        }
+    }
+
+    fn residents(&self) -> BTreeMap<u32, u64> {
+        self.table.slots.iter().flatten().map(|item| (item.key, item.weight)).collect()
+    }
+
+    fn weight_of_residents(&self) -> u64 {
+        self.table.slots.iter().flatten().map(|item| item.weight).sum()
+    }
+}

@@ -1,0 +1,154 @@
+//! What every policy promises, whatever happens to the table.
+
+use proptest::prelude::*;
+
+use super::{Cache, Policy, mark};
+
+#[derive(Clone, Debug)]
+enum Op {
+    Get(u32),
+    Insert(u32, u64),
+    Remove(u32),
+    Reweigh(u32, u64),
+    Displace(u32),
+    /// A late hit sets a bit of whatever is in the slot by now.
+    Stray(usize, u8),
+    SetCapacity(u64),
+    Clear,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let key = || 0_u32..60;
+    let op = prop_oneof![
+        8 => key().prop_map(Op::Get),
+        16 => (key(), 0_u64..9).prop_map(|(key, weight)| Op::Insert(key, weight)),
+        4 => key().prop_map(Op::Remove),
+        4 => (key(), 0_u64..9).prop_map(|(key, weight)| Op::Reweigh(key, weight)),
+        2 => key().prop_map(Op::Displace),
+        1 => (any::<usize>(), 1_u8..=2).prop_map(|(slot, bit)| Op::Stray(slot, bit)),
+        1 => (0_u64..90).prop_map(Op::SetCapacity),
+        1 => Just(Op::Clear),
+    ];
+    prop::collection::vec(op, 1..300)
+}
+
+fn apply(cache: &mut Cache, op: Op) {
+    match op {
+        Op::Get(key) => {
+            cache.get(key);
+        }
+        Op::Insert(key, weight) => {
+            if cache.table.slot_of(key).is_none() {
+                cache.insert(key, weight);
+            }
+        }
+        Op::Remove(key) => {
+            cache.remove(key);
+        }
+        Op::Reweigh(key, weight) => {
+            if weight <= cache.evictor.capacity() {
+                cache.reweigh(key, weight);
+            }
+        }
+        Op::Displace(key) => cache.displace(key),
+        Op::Stray(slot, bit) => {
+            let slots = cache.table.slots.len().max(1);
+            if let Some(Some(item)) = cache.table.slots.get_mut(slot % slots) {
+                item.mark |= bit;
+            }
+        }
+        Op::SetCapacity(capacity) => cache.evictor.set_capacity(capacity, &mut cache.table),
+        Op::Clear => {
+            cache.table.slots.clear();
+            cache.evictor.clear();
+        }
+    }
+}
+
+fn keeps_its_promises(
+    policy: Policy,
+    buckets: u32,
+    capacity: u64,
+    ops: Vec<Op>,
+) -> Result<(), TestCaseError> {
+    let mut cache = Cache::new(policy, capacity, buckets);
+    for op in ops {
+        apply(&mut cache, op);
+        prop_assert_eq!(cache.evictor.weight(), cache.weight_of_residents());
+        prop_assert!(cache.evictor.weight() <= cache.evictor.capacity());
+    }
+    // Nobody is forgotten: all that weighs anything can be evicted.
+    cache.evictor.set_capacity(0, &mut cache.table);
+    prop_assert!(cache.residents().values().all(|&weight| weight == 0), "{:?}", cache.residents());
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn adaptive_keeps_the_bound_and_forgets_nobody(ops in ops(), capacity in 0_u64..90, buckets in 1_u32..200) {
+        keeps_its_promises(Policy::Adaptive, buckets, capacity, ops)?;
+    }
+
+    #[test]
+    fn clock_keeps_the_bound_and_forgets_nobody(ops in ops(), capacity in 0_u64..90, buckets in 1_u32..200) {
+        keeps_its_promises(Policy::Clock, buckets, capacity, ops)?;
+    }
+}
+
+#[test]
+fn a_hit_on_a_hot_entry_writes_nothing() {
+    for (policy, hits) in [(Policy::Adaptive, 2), (Policy::Clock, 1)] {
+        let mut cache = Cache::new(policy, 4, 64);
+        cache.insert(7, 1);
+        for _ in 0..hits {
+            assert_ne!(mark::hit(cache.table.item(0).mark), 0, "{policy:?}");
+            cache.get(7);
+        }
+        assert_eq!(mark::hit(cache.table.item(0).mark), 0, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_hit_changes_no_queue_and_every_decrement_takes_one() {
+    for mark in 0..=u8::MAX {
+        let after = mark | mark::hit(mark);
+        assert_eq!(after & !3, mark & !3);
+        assert_eq!(mark::hits(after), (mark::hits(mark) + 1).min(2));
+        assert_eq!(mark::hits(mark::less(mark)), mark::hits(mark).saturating_sub(1));
+        assert_eq!(mark::less(mark) & !3, mark & !3);
+    }
+}
+
+#[test]
+fn memory_stays_bounded_when_entries_are_inserted_and_removed_for_ever() {
+    let mut cache = Cache::new(Policy::Adaptive, 100, 16);
+    for key in 0..50 {
+        cache.insert(key, 1);
+    }
+    for round in 0..20_000 {
+        let key = 50 + round % 3;
+        cache.insert(key, 1);
+        assert!(cache.remove(key));
+    }
+    // 50 residents; rings at most twice as long and their slack.
+    assert!(cache.evictor.memory_usage() < 1500, "{}", cache.evictor.memory_usage());
+    assert_eq!(cache.residents().len(), 50);
+}
+
+#[test]
+fn tiny_caches_work() {
+    for policy in [Policy::Adaptive, Policy::Clock] {
+        for capacity in 1..8 {
+            let mut cache = Cache::new(policy, capacity, 1);
+            for request in 0..2000_u32 {
+                cache.read_through(request.wrapping_mul(0x9E37_79B1) >> 27);
+                assert!(cache.residents().len() as u64 <= capacity);
+            }
+            // What was asked last is there.
+            cache.read_through(99);
+            assert!(cache.get(99), "{policy:?} {capacity}");
+        }
+        let mut nothing = Cache::new(policy, 0, 1);
+        assert!(!nothing.insert(1, 1));
+    }
+}
