@@ -55,8 +55,8 @@ mod reclaim;
 mod sync;
 
 pub use cache::{
-    Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, ManualClock, Policy,
-    Refused, ViewIter, Why,
+    Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, LoadError, ManualClock,
+    Policy, Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{
@@ -86,6 +86,7 @@ struct Readme;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model {
+    pub use crate::cache::LoadOnce;
     pub use crate::sync::stall;
 
     /// First bucket, second bucket and tag of a hash in a table of `buckets`.

@@ -10,6 +10,7 @@ use equivalent::Equivalent;
 use super::bound::Bound;
 use super::builder::CacheBuilder;
 use super::counters::{CacheStats, Counters};
+use super::flight::Flights;
 use super::iter::CacheIter;
 use super::policy::{Evictor, Policy};
 use super::removal::Listener;
@@ -37,6 +38,7 @@ pub struct Cache<K, V, S = RandomState> {
     pub(super) time: Option<Time<K, V>>,
     pub(super) listener: Option<Listener<K, V>>,
     pub(super) counters: Counters,
+    pub(super) flights: Flights<K, V>,
 }
 
 /// What a builder has found out.
@@ -92,7 +94,7 @@ impl<K, V, S> Cache<K, V, S> {
             cursor = next;
         }
         let counters = Counters::default();
-        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, counters })
+        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, counters, flights: Flights::new() })
     }
 
     /// Whether entries have a [`Meta`].

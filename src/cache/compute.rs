@@ -45,6 +45,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         K: Clone,
     {
         let digest = self.digest(&key);
+        self.flights.invalidate(digest, &key);
         let guard = self.enter();
         let mut out = self.departures(&guard);
         let mut decided: Option<(V, Option<NonNull<Entry<K, V>>>)> = None;

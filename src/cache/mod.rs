@@ -5,6 +5,7 @@
 //! | `cache` | [`Cache`]: making one, reading |
 //! | `write` | its writing half: find, make room, commit |
 //! | `compute` | what decides under the lock |
+//! | `load`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |
 //! | `policy` | who is to leave |
@@ -21,7 +22,9 @@ mod builder;
 mod cache;
 mod compute;
 mod counters;
+mod flight;
 mod iter;
+mod load;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;
@@ -35,6 +38,9 @@ mod write;
 pub use builder::{CacheBuilder, CacheError};
 pub use cache::Cache;
 pub use counters::CacheStats;
+pub use flight::LoadError;
+#[cfg(loom)]
+pub use flight::toy::LoadOnce;
 pub use iter::{CacheIter, ViewIter};
 pub use policy::Policy;
 pub use refused::{Refused, Why};

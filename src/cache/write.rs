@@ -268,6 +268,7 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Takes out all entries.
     pub fn clear(&self) {
+        self.flights.invalidate_all();
         let guard = self.enter();
         let mut cursor = 0;
         loop {
@@ -387,7 +388,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Locks a key's segment when it has quota for `weight`; `None` if the whole cache has not.
-    fn at_with_quota<'c>(
+    pub(super) fn at_with_quota<'c>(
         &'c self,
         digest: Digest,
         key: &K,
@@ -431,6 +432,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn insert(&self, key: K, value: V) -> Result<(), Refused<K, V>> {
         let draft = self.draft(&key, &value);
         let digest = self.digest(&key);
+        self.flights.invalidate(digest, &key);
         let guard = self.enter();
         let mut out = self.departures(&guard);
         let Some(at) = self.at_with_quota(digest, &key, &draft, &mut out) else {
@@ -559,6 +561,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         condition: impl FnOnce(&K, &V) -> bool,
     ) -> Option<&'g Entry<K, V>> {
         let digest = self.digest(key);
+        self.flights.invalidate(digest, key);
         let mut out = self.departures(guard);
         let At { mut writing, found, .. } = self.at(digest, key);
         let found = found?;
@@ -618,6 +621,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let guard = self.enter();
             while !keep(key, value) {
                 let digest = self.digest(key);
+                self.flights.invalidate(digest, key);
                 let mut out = self.departures(&guard);
                 let At { mut writing, found, .. } = self.at(digest, key);
                 let Some(found) = found else { break };

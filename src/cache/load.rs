@@ -1,0 +1,181 @@
+//! Values that are loaded when they are missed: once for all who miss them.
+
+use core::convert::Infallible;
+use core::future::Future;
+use core::hash::{BuildHasher, Hash};
+use core::time::Duration;
+use std::time::Instant;
+
+use super::counters::Counters;
+use super::flight::{Flight, LoadError, Table, or_panic};
+use super::{Cache, write::At};
+use crate::entries::Entry;
+use crate::hash::Digest;
+
+/// Counts a load, however it ends.
+struct Timer<'c> {
+    counters: &'c Counters,
+    started: Instant,
+    done: bool,
+}
+
+impl<'c> Timer<'c> {
+    fn start(counters: &'c Counters) -> Self {
+        Timer { counters, started: Instant::now(), done: false }
+    }
+
+    fn end<V, E>(mut self, loaded: Result<V, E>) -> Result<V, E> {
+        self.done = loaded.is_ok();
+        loaded
+    }
+}
+
+impl Drop for Timer<'_> {
+    fn drop(&mut self) {
+        self.counters.loaded(self.done, self.started.elapsed());
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// The value of a key; if it is missed, what `load` returns, which the cache then has.
+    ///
+    /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If
+    /// it panics, the panic is its caller's, and another of them runs its own loader. If the key is inserted or removed
+    /// meanwhile, the value goes to those who wait for it and not into the cache; nor if it is too heavy for it.
+    ///
+    /// # Panics
+    ///
+    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.
+    /// [`Cache::try_get_or_insert_with`] has an error for it.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
+    /// assert_eq!(cache.get_or_insert_with(7, || "seven".to_string()), "seven");
+    /// assert_eq!(cache.get_or_insert_with(7, || unreachable!()), "seven");
+    /// ```
+    #[track_caller]
+    pub fn get_or_insert_with(&self, key: K, load: impl FnOnce() -> V) -> V {
+        or_panic(self.try_get_or_insert_with(key, || Ok::<V, Infallible>(load())))
+    }
+
+    /// The value of a key; if it is missed, what `load` returns, as [`Cache::get_or_insert_with`].
+    ///
+    /// # Errors
+    ///
+    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time. Or that it would
+    /// wait for itself.
+    ///
+    /// ```
+    /// use koel::{Cache, LoadError};
+    ///
+    /// let cache: Cache<&str, u16> = Cache::new(100);
+    /// let error = cache.try_get_or_insert_with("port", || "http".parse()).unwrap_err();
+    /// assert!(matches!(error, LoadError::Loader(_)));
+    /// assert_eq!(cache.try_get_or_insert_with("port", || "80".parse()), Ok(80));
+    /// ```
+    pub fn try_get_or_insert_with<E>(
+        &self,
+        key: K,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        self.load(key, None, load)
+    }
+
+    /// As [`Cache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
+    /// runs for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
+    pub fn try_get_or_insert_with_timeout<E>(
+        &self,
+        key: K,
+        timeout: Duration,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        // A time beyond all clocks is no limit.
+        self.load(key, Instant::now().checked_add(timeout), load)
+    }
+
+    fn load<E>(
+        &self,
+        key: K,
+        until: Option<Instant>,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        if let Some(value) = self.get(&key) {
+            return Ok(value);
+        }
+        let timed = || {
+            let timer = Timer::start(&self.counters);
+            timer.end(load())
+        };
+        self.flights.load(self, self.digest(&key), &key, until, timed)
+    }
+
+    /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
+    /// starts no thread, and blocks none.
+    ///
+    /// As [`Cache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it loads,
+    /// another of those who wait loads instead; one that waits can be dropped at any time.
+    ///
+    /// # Panics
+    ///
+    /// If `load` asks for the same key, itself or by way of other keys' loaders.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
+    /// assert_eq!(cache.get_or_insert_async(7, async { "seven".to_string() }).await, "seven");
+    /// assert_eq!(cache.get(&7).as_deref(), Some("seven"));
+    /// # });
+    /// ```
+    pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
+        or_panic(self.try_get_or_insert_async(key, async { Ok::<V, Infallible>(load.await) }).await)
+    }
+
+    /// The value of a key; if it is missed, what the future `load` yields, as [`Cache::get_or_insert_async`]. For a limit of
+    /// time wrap it in your runtime's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with`].
+    pub async fn try_get_or_insert_async<E>(
+        &self,
+        key: K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<E>> {
+        if let Some(value) = self.get(&key) {
+            return Ok(value);
+        }
+        let timed = async {
+            let timer = Timer::start(&self.counters);
+            timer.end(load.await)
+        };
+        self.flights.load_async(self, self.digest(&key), &key, timed).await
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V, S> {
+    fn look_up(&self, _: Digest, key: &K) -> Option<V> {
+        self.peek(key)
+    }
+
+    fn keep(&self, digest: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V {
+        let draft = self.draft(key, &value);
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
+        let Some(at) = self.at_with_quota(digest, key, &draft, &mut out) else { return value };
+        let At { writing, found, .. } = &at;
+        let current = found.map(|found| writing.locked.item(found));
+        let alive = current.filter(|&entry| self.time.is_none() || !self.has_expired(entry, draft.now));
+        if alive.is_some() || flight.is_stale() {
+            return value;
+        }
+        match self.put(at, draft, key.clone(), value, &mut out) {
+            // SAFETY: in the table after the guard was entered.
+            Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
+            Err(refused) => refused.value,
+        }
+    }
+}
