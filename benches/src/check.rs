@@ -1,6 +1,7 @@
 //! Carries out operations and checks every answer.
 
 use crate::contestants::View;
+use crate::filters::Expected;
 use crate::keys;
 use crate::plan::{Action, Counts, Expect, Op, Prediction};
 
@@ -181,6 +182,45 @@ pub fn content<V: View>(
         return Err(format!("{len} entries afterwards, expected {len_after}"));
     }
     Ok(())
+}
+
+/// Whether all `lookups` of present keys found them.
+///
+/// # Errors
+///
+/// How many did not.
+pub fn no_false_negatives(found: u64, lookups: u64) -> Result<(), String> {
+    if found == lookups {
+        return Ok(());
+    }
+    Err(format!("{} false negatives in {lookups} look-ups of present keys", lookups - found))
+}
+
+/// A rate may differ by this part of itself from what formulas say, which simplify a little.
+const RATE_TOLERANCE: f64 = 0.25;
+
+/// And by so many standard deviations; and, where that is less than one look-up, by so many look-ups.
+const RATE_DEVIATIONS: f64 = 6.0;
+
+/// Whether `lookups` of different absent keys found about as many as a filter's parameters let one expect.
+///
+/// # Errors
+///
+/// How many they found, and how many were to be expected.
+pub fn false_positives(found: u64, lookups: u64, expected: Expected) -> Result<(), String> {
+    let (rate, least) = match expected {
+        Expected::About(rate) => (rate, rate * (1.0 - RATE_TOLERANCE)),
+        Expected::AtMost(rate) => (rate, 0.0),
+    };
+    let mean = rate * lookups as f64;
+    let chance = RATE_DEVIATIONS * (mean.sqrt() + 1.0);
+    let range = least * lookups as f64 - chance..=mean * (1.0 + RATE_TOLERANCE) + chance;
+    if range.contains(&(found as f64)) {
+        return Ok(());
+    }
+    Err(format!(
+        "{found} false positives in {lookups} look-ups of absent keys, expected were about {mean:.0}"
+    ))
 }
 
 #[inline(always)]

@@ -1,9 +1,9 @@
-//! Measures koel beside other concurrent hash maps; the `koel-bench` program is a thin shell around this library.
+//! Measures koel beside other concurrent hash maps and filters; the `koel-bench` program is a thin shell around this library.
 //!
 //! The layers, from the bottom: [`keys`] and [`dist`] say which keys and values there are; [`workload`] and
 //! [`trace`] what is asked for; [`plan`] writes it down, operation by operation, with the answers that must come;
-//! [`contestants`] are the maps; [`check`] and [`race`] run plans on them, through [`entrant`] and in [`rounds`];
-//! [`commands`] choose what to run and [`report`] tells what came out.
+//! [`contestants`] are the maps, [`filters`] the filters; [`check`] and [`race`] run plans on them, through [`entrant`] and in [`rounds`];
+//! [`commands`] choose what to run and [`report`] tells what came out; [`paper`] reproduces tables of the literature.
 
 pub mod check;
 pub mod cli;
@@ -13,9 +13,11 @@ pub mod contestants;
 pub mod dist;
 pub mod entrant;
 pub mod error;
+pub mod filters;
 pub mod heap;
 pub mod keys;
 pub mod machine;
+pub mod paper;
 pub mod plan;
 pub mod race;
 pub mod report;

@@ -30,6 +30,16 @@ impl Spread {
             if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
         Spread { median, min: sorted[0], max: sorted[sorted.len() - 1], samples }
     }
+
+    /// The ratios to what was measured beside it: that of the first samples, that of the second and so on.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    #[must_use]
+    pub fn by(&self, other: &Spread) -> Spread {
+        Spread::of(self.samples.iter().zip(&other.samples).map(|(mine, theirs)| mine / theirs).collect())
+    }
 }
 
 #[cfg(test)]
@@ -44,6 +54,12 @@ mod tests {
         let even = Spread::of(vec![4.0, 1.0, 3.0, 2.0]);
         assert_eq!((even.median, even.min, even.max), (2.5, 1.0, 4.0));
         assert_eq!(Spread::of(vec![7.0]).median, 7.0);
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_samples_taken_together() {
+        let by = Spread::of(vec![8.0, 1.0, 3.0]).by(&Spread::of(vec![4.0, 0.5, 1.0]));
+        assert_eq!((by.median, by.min, by.max), (2.0, 2.0, 3.0));
     }
 
     #[test]

@@ -47,6 +47,12 @@ fn bad_options_exit_with_2_and_list_what_is_valid() {
     fails(&["map", "--trace", "t.csv", "--keys", "1k"], 2, &["--trace and --keys", "which keys there are"]);
     fails(&["map", "--grid", "--keys", "1k"], 2, &["--grid and --keys", "sizes of its own"]);
     fails(&["memory", "--json", "one", "--html", "one"], 2, &["name one file"]);
+    fails(&["filter", "--filters", "bloom"], 2, &["koel-semi-sorted", "qfilter", "fastbloom-atomic"]);
+    fails(&["filter", "--bits", "4"], 2, &["from 5 to 31"]);
+    fails(&["filter", "--grid", "--keys", "1k"], 2, &["--grid and --keys", "sizes of its own"]);
+    fails(&["filter", "--paper", "--keys", "1k,2k"], 2, &["one number of keys"]);
+    fails(&["filter", "--filters", "cuckoofilter", "--bits", "12"], 2, &["--bits 12", "none of --filters"]);
+    fails(&["filter", "--html", "no/such/directory/r.html"], 2, &["no/such/directory/r.html"]);
     fails(&["nonsense"], 2, &["nonsense"]);
 }
 
@@ -200,4 +206,95 @@ fn memory_counts_what_is_allocated() {
     let papaya = row(0);
     assert!(papaya["requested"].as_f64().unwrap() > 24.0);
     assert!(papaya["allocated"].as_f64().unwrap() > papaya["requested"].as_f64().unwrap());
+}
+
+#[test]
+fn filters_are_reported_as_table_json_and_page() {
+    let (json, html) = (file("filter.json", ""), file("filter.html", ""));
+    let (json_name, html_name) = (json.display().to_string(), html.display().to_string());
+    let output = koel_bench(&[
+        "filter",
+        "--keys",
+        "20k",
+        "--bits",
+        "8,12",
+        "--threads",
+        "1,2",
+        "--rounds",
+        "2",
+        "--ops",
+        "10k",
+        "--seconds",
+        "0",
+        "--filters",
+        "koel,koel-semi-sorted,koel-fixed,cuckoofilter,qfilter,xorf",
+        "--json",
+        &json_name,
+        "--html",
+        &html_name,
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    for part in [
+        "Memory and error rate: 20,000 keys, 8 bits",
+        "insert to 95%: 20,000 keys, 8 bits, 1 thread",
+        "by own contains hit, 2 threads",
+        "Aims",
+        "own from_keys, 1 thread",
+    ] {
+        assert!(table.contains(part), "`{part}` is missing in: {table}");
+    }
+
+    let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let cells = report["filters"].as_array().unwrap();
+    // Seven workloads with one and two threads, but for the two that have only one of these.
+    assert_eq!(cells.len(), 2 * 12);
+    for row in cells.iter().flat_map(|cell| cell["rows"].as_array().unwrap()) {
+        assert_eq!(row["mops"]["samples"].as_array().unwrap().len(), 2);
+        assert!(row["mops"]["median"].as_f64().unwrap() > 0.0 && row["lost_reads"] == 0);
+    }
+    let aims = cells.iter().flat_map(|cell| cell["aims"].as_array().unwrap());
+    assert!(aims.clone().count() >= 2 * 6 && aims.clone().any(|aim| aim["beside"] == "koel-fixed"));
+    assert!(aims.clone().all(|aim| aim["ratio"]["samples"].as_array().unwrap().len() == 2));
+    let sizes = report["filter_sizes"].as_array().unwrap();
+    let names = |bits: usize| -> Vec<&str> {
+        sizes[bits]["rows"].as_array().unwrap().iter().map(|row| row["filter"].as_str().unwrap()).collect()
+    };
+    assert_eq!(names(0), ["koel", "koel-semi-sorted", "koel-fixed", "cuckoofilter", "qfilter", "xorf"]);
+    assert_eq!(names(1), ["koel", "koel-semi-sorted", "koel-fixed", "qfilter", "xorf"]);
+    // 8 bits of each slot, 95% of which are taken, and what is beside them.
+    let bits_per_key = sizes[0]["rows"][0]["bits_per_key"].as_f64().unwrap();
+    assert!((8.0 / 0.96..12.0).contains(&bits_per_key), "{bits_per_key}");
+
+    let page = fs::read_to_string(html).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<svg ") && page.contains("<h3>Aims</h3>"));
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
+}
+
+#[test]
+fn tables_of_the_literature_are_reproduced_with_charts() {
+    let (json, html) = (file("paper.json", ""), file("paper.html", ""));
+    let (json_name, html_name) = (json.display().to_string(), html.display().to_string());
+    let args =
+        ["filter", "--paper", "--keys", "3k", "--rounds", "1", "--json", &json_name, "--html", &html_name];
+    let output = koel_bench(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let tables = report["paper"].as_array().unwrap();
+    let rows: Vec<usize> = tables.iter().map(|table| table["rows"].as_array().unwrap().len()).collect();
+    // Bucket sizes, rates, fingerprint bits, bands of load, sizes of Bloom filters, hash functions and chance.
+    assert_eq!(rows, [4, 11, 17, 19, 3, 12]);
+    for table in tables {
+        let columns = table["headings"].as_array().unwrap().len();
+        assert!(table["rows"].as_array().unwrap().iter().all(|row| row.as_array().unwrap().len() == columns));
+    }
+    // Four slots: 95% is published, and no less comes out.
+    assert_eq!(tables[0]["rows"][2][1].as_f64(), Some(0.95));
+    assert!(tables[0]["rows"][2][4].as_f64().unwrap() > 0.95);
+    assert_eq!(tables[5]["headings"][2], "40,000 numeric ids");
+    assert_eq!(tables[5]["headings"][3], "45,402 account names");
+    let page = fs::read_to_string(html).unwrap();
+    for title in ["Load factor against bucket size", "Collisions of hash functions", "stroke-dasharray"] {
+        assert!(page.contains(title), "`{title}` is missing");
+    }
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod filter;
 mod values;
 
 use std::ffi::OsString;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+pub use self::filter::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, PAPER_KEYS};
 use crate::contestants::Id;
 use crate::dist::Dist;
 use crate::error::Error;
@@ -20,14 +22,14 @@ pub const DEFAULT_KEYS: [u64; 2] = [60_000, 950_000];
 /// Sizes of `map --grid`; the last is far outside the caches.
 pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
 
-/// Measures koel beside other concurrent hash maps, and checks every answer.
+/// Measures koel beside other concurrent hash maps and filters, and checks every answer.
 ///
 /// Without a command it gives a tour of about a minute.
 #[derive(Debug, Parser)]
 #[command(
     name = "koel-bench",
     version,
-    after_help = "Exit codes: 0 done; 1 a map gave a wrong answer; 2 bad input."
+    after_help = "Exit codes: 0 done; 1 a map or a filter gave a wrong answer; 2 bad input."
 )]
 pub struct Cli {
     /// What to measure.
@@ -49,14 +51,15 @@ impl Cli {
     }
 
     /// Why two of the options do not go together.
-    fn conflict(&self) -> Option<&'static str> {
-        let (output, map) = match self.command.as_ref()? {
+    fn conflict(&self) -> Option<String> {
+        let (output, own) = match self.command.as_ref()? {
             Command::Tour(args) => (&args.output, None),
-            Command::Map(args) => (&args.output, Some(args)),
+            Command::Map(args) => (&args.output, args.conflict().map(str::to_owned)),
+            Command::Filter(args) => (&args.output, args.conflict()),
             Command::Latency(args) => (&args.output, None),
             Command::Memory(args) => (&args.output, None),
         };
-        output.conflict().or_else(|| map?.conflict())
+        output.conflict().map(str::to_owned).or(own)
     }
 }
 
@@ -67,6 +70,8 @@ pub enum Command {
     Tour(TourArgs),
     /// Throughput of lookups, writes and mixes
     Map(MapArgs),
+    /// Cuckoo filters beside other filters; with --paper, the tables of the literature
+    Filter(FilterArgs),
     /// Time of single operations, from the median to the longest
     Latency(LatencyArgs),
     /// Bytes per entry
@@ -262,7 +267,16 @@ mod tests {
         assert!(error(&["map", "--mix", "50/50"]).contains("READ/INSERT/REMOVE/UPDATE"));
         assert!(error(&["map", "--threads", "1,0"]).contains("from 1 to 256"));
         assert!(error(&["map", "--dist", "normal"]).contains("uniform, zipf"));
-        assert!(error(&["filter"]).contains("unrecognized subcommand"));
+        assert!(error(&["filters"]).contains("unrecognized subcommand"));
+        let filters = error(&["filter", "--filters", "koel,bloom"]);
+        assert!(filters.contains("koel-semi-sorted") && filters.contains("qfilter"), "{filters}");
+        let workloads = error(&["filter", "--workloads", "hit,read"]);
+        assert!(workloads.contains("fill-up") && workloads.contains("churn"), "{workloads}");
+        assert!(error(&["filter", "--bits", "8,4"]).contains("from 5 to 31"));
+        assert!(error(&["filter", "--paper", "--bits", "8"]).contains("cannot be used with"));
+        assert!(error(&["filter", "--paper", "--keys", "1k,2k"]).contains("takes one number of keys"));
+        let none = error(&["filter", "--filters", "koel-fixed,cuckoofilter", "--bits", "8,9"]);
+        assert!(none.contains("--bits 9: none of --filters"), "{none}");
     }
 
     #[test]
@@ -270,8 +284,9 @@ mod tests {
         assert!(error(&["map", "--trace", "t", "--keys", "1k"]).contains("the trace says which keys"));
         assert!(error(&["map", "--trace", "t", "--dist", "zipf"]).contains("as they stand in the trace"));
         assert!(error(&["map", "--grid", "--keys", "1k"]).contains("sizes of its own"));
+        assert!(error(&["filter", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["map", "--grid", "--trace", "t"]).contains("run one, then the other"));
-        for command in ["tour", "map", "latency", "memory"] {
+        for command in ["tour", "map", "filter", "latency", "memory"] {
             assert!(error(&[command, "--json", "r", "--html", "./r"]).contains("name one file"));
         }
         let args =

@@ -5,6 +5,11 @@ pub(super) fn keys(text: &str) -> Result<u64, String> {
     number(text, 1, 1_000_000_000)
 }
 
+/// Bits of a slot: semi-sorted buckets begin at 5 bits for 6-bit fingerprints, and end at 31 for 32.
+pub(super) fn bits(text: &str) -> Result<u32, String> {
+    number(text, 5, 31).map(|bits| bits as u32)
+}
+
 /// A number of operations.
 pub(super) fn ops(text: &str) -> Result<usize, String> {
     number(text, 1, 100_000_000).map(|ops| ops as usize)

@@ -1,5 +1,7 @@
 //! The commands: what each measures, and in which order.
 
+mod filter;
+mod filter_tasks;
 mod latency;
 mod map;
 mod memory;
@@ -27,6 +29,7 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
     let output = match cli.command.as_ref() {
         None => tour::run(&Default::default(), &console, &mut report),
         Some(Command::Tour(args)) => tour::run(args, &console, &mut report),
+        Some(Command::Filter(args)) => filter::run(args, &console, &mut report),
         Some(Command::Map(args)) => map::run(args, &console, &mut report),
         Some(Command::Latency(args)) => latency::run(args, &console, &mut report),
         Some(Command::Memory(args)) => memory::run(args, &console, &mut report),

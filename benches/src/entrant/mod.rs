@@ -1,10 +1,15 @@
 //! Contestants as objects: what a round asks of each, compiled for each.
 
+mod churn;
+mod filter;
+mod filter_runner;
 mod runner;
 mod text;
 
 use hdrhistogram::Histogram;
 
+pub use self::filter::{Built, FilterEntrant, Making, filter_entrant};
+pub use self::filter_runner::FilterRunner;
 pub use self::runner::Runner;
 pub use self::text::{TextEntrant, TextRunner};
 use crate::contestants::{

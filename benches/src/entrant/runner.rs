@@ -228,7 +228,7 @@ fn failure<C: Contestant>(detail: String) -> CheckError {
     CheckError::new(C::NAME, detail)
 }
 
-fn micros(elapsed: Duration) -> f64 {
+pub(super) fn micros(elapsed: Duration) -> f64 {
     (elapsed.as_secs_f64() * 1e6).max(1e-3)
 }
 

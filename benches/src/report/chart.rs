@@ -124,17 +124,17 @@ pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn open_svg(width: f64, height: f64) -> String {
+pub(super) fn open_svg(width: f64, height: f64) -> String {
     format!(
         r#"<svg viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img">"#
     )
 }
 
-fn text(svg: &mut String, x: f64, y: f64, class: &str, content: &str) {
+pub(super) fn text(svg: &mut String, x: f64, y: f64, class: &str, content: &str) {
     push(svg, format_args!(r#"<text class="{class}" x="{x:.1}" y="{y:.1}">{}</text>"#, escape(content)));
 }
 
-fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
+pub(super) fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = svg.write_fmt(piece);
 }

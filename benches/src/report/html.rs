@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::chart::{self, Bar, Line, escape};
 use super::table::{range, ratio};
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, grouped, keys_in_words, lost_in_words,
-    significant, threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, keys_in_words,
+    lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
 
@@ -47,6 +47,15 @@ pub fn page(report: &Report) -> String {
     }
     if !report.memory.is_empty() {
         memory(&mut html, &report.memory);
+    }
+    if !report.filters.is_empty() {
+        filter_html::throughput(&mut html, &report.filters);
+    }
+    if !report.filter_sizes.is_empty() {
+        filter_html::sizes(&mut html, &report.filter_sizes);
+    }
+    if !report.paper.is_empty() {
+        filter_html::paper(&mut html, &report.paper);
     }
     html.push_str("</main>\n</body>\n</html>\n");
     html
@@ -243,12 +252,12 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
     html.push_str("</tbody></table></div>\n</details>\n</section>\n");
 }
 
-fn panel(html: &mut String, caption: &str, svg: &str) {
+pub(super) fn panel(html: &mut String, caption: &str, svg: &str) {
     add(html, format_args!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(caption)));
 }
 
 /// Opens a table; a heading that begins with `#` stands over numbers.
-fn open_table(html: &mut String, headings: &[&str]) {
+pub(super) fn open_table(html: &mut String, headings: &[&str]) {
     html.push_str("<div class=\"table\"><table><thead><tr>");
     for heading in headings {
         let (class, heading) = match heading.strip_prefix('#') {
@@ -260,12 +269,12 @@ fn open_table(html: &mut String, headings: &[&str]) {
     html.push_str("</tr></thead><tbody>\n");
 }
 
-fn number(html: &mut String, text: &str) {
+pub(super) fn number(html: &mut String, text: &str) {
     add(html, format_args!("<td class=\"number\">{}</td>", escape(text)));
 }
 
 /// A ratio, marked as ahead or behind.
-fn judged(html: &mut String, value: Option<f64>) {
+pub(super) fn judged(html: &mut String, value: Option<f64>) {
     let class = match value {
         // What is written as 1.00 is not behind.
         Some(value) if value >= 0.995 => "number ahead",
@@ -275,7 +284,7 @@ fn judged(html: &mut String, value: Option<f64>) {
     add(html, format_args!("<td class=\"{class}\">{}</td>", ratio(value)));
 }
 
-fn add(html: &mut String, piece: std::fmt::Arguments<'_>) {
+pub(super) fn add(html: &mut String, piece: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = html.write_fmt(piece);
 }

@@ -1,7 +1,12 @@
 //! What was measured, in the form that is printed, drawn and saved.
 
 mod chart;
+mod curves;
+mod filter;
+mod filter_html;
+mod filter_table;
 mod html;
+mod paper;
 mod table;
 
 use std::fs::File;
@@ -10,7 +15,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
+pub use self::filter::{
+    Against, Aim, FilterCell, FilterMeasured, FilterRow, FilterSizeCell, FilterSizeRow, percent,
+};
+pub use self::filter_table::{
+    filter_aims_table, filter_size_table, filter_summary_table, filter_table, paper_table,
+};
 pub use self::html::page;
+pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
 use crate::contestants::Id;
 use crate::error::Error;
@@ -29,6 +41,12 @@ pub struct Report {
     pub latency: Vec<LatencyCell>,
     /// Memory, size by size.
     pub memory: Vec<MemoryCell>,
+    /// Throughput of filters, cell by cell.
+    pub filters: Vec<FilterCell>,
+    /// Memory and error rates of filters, size by size and width by width.
+    pub filter_sizes: Vec<FilterSizeCell>,
+    /// Tables of the literature.
+    pub paper: Vec<PaperTable>,
 }
 
 /// Where the measuring was done.

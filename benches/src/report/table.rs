@@ -125,23 +125,23 @@ pub(super) fn range(spread: &Spread) -> String {
     format!("{} .. {}", significant(spread.min), significant(spread.max))
 }
 
-fn new_table(headings: &[&str]) -> Table {
+pub(super) fn new_table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED).apply_modifier(UTF8_ROUND_CORNERS).set_header(headings);
     table
 }
 
-fn name_field(name: &str, is_koel: bool) -> Field {
+pub(super) fn name_field(name: &str, is_koel: bool) -> Field {
     let field = Field::new(name);
     if is_koel { field.add_attribute(Attribute::Bold) } else { field }
 }
 
-fn number_field(text: String) -> Field {
+pub(super) fn number_field(text: String) -> Field {
     Field::new(text).set_alignment(CellAlignment::Right)
 }
 
 /// Bold where koel is ahead; what is written as 1.00 is not behind.
-fn ratio_field(value: Option<f64>) -> Field {
+pub(super) fn ratio_field(value: Option<f64>) -> Field {
     let field = number_field(ratio(value));
     if value.is_some_and(|value| value >= 0.995) { field.add_attribute(Attribute::Bold) } else { field }
 }

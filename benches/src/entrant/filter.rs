@@ -1,0 +1,147 @@
+//! Filters as objects: what a round asks of each, compiled for each.
+
+use super::filter_runner::FilterRunner;
+use crate::error::CheckError;
+use crate::filters::{
+    AtomicCuckoo, BinaryFuse, Expected, FastBloom, FastBloomAtomic, Id, KoelCuckoo, KoelFixed, KoelScalable,
+    KoelSemiSorted, Quotient, RustCuckooFilter, RustScalableCuckoo,
+};
+use crate::plan::ChurnPlan;
+
+/// What a filter is, once it holds its keys.
+#[derive(Debug, Clone, Copy)]
+pub struct Built {
+    /// Bits that it has from the allocator, by keys; 0 unless the program counts.
+    pub bits_per_key: f64,
+    /// Keys by slots.
+    pub load: Option<f64>,
+    /// The error rate to be expected.
+    pub expected: Expected,
+    /// The error rate that was measured.
+    pub measured: f64,
+    /// How often it was too small and had to be built anew.
+    pub attempts: u32,
+}
+
+/// How a filter comes to hold keys that are known beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Making {
+    /// By an insert for each.
+    OneByOne,
+    /// From all of them, by one thread.
+    AtOnce,
+    /// From all of them, by so many threads.
+    OnThreads(usize),
+}
+
+/// A filter, for plans to run on; kept from plan to plan.
+///
+/// Every run checks its answers, and fails with the filter's name if there is a false negative, or if there are more
+/// false positives than the filter's parameters explain.
+pub trait FilterEntrant {
+    /// What the tables call it.
+    fn name(&self) -> &'static str;
+
+    /// Whether threads may insert at the same time.
+    fn shares_writes(&self) -> bool;
+
+    /// Whether it has slots, whose number does not change as it fills.
+    fn fixed_slots(&self) -> bool;
+
+    /// Whether keys can be removed.
+    fn removes(&self) -> bool;
+
+    /// Whether batches are looked up in another way than one by one.
+    fn batches(&self) -> bool;
+
+    /// Whether it can be built of all keys at once in another way than key by key.
+    fn at_once(&self) -> bool;
+
+    /// Whether look-ups are all that is to be measured.
+    fn lookups_only(&self) -> bool;
+
+    /// Lookups, since the last call, that missed a key while another thread wrote; always 0 but for filters that are
+    /// known for it.
+    fn take_lost_reads(&mut self) -> u64;
+
+    /// Builds the filter and looks at it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be built, or gives a wrong answer.
+    fn build(&mut self, keys: u64, bits: u32) -> Result<Built, CheckError>;
+
+    /// Builds the filter anew until `seconds` have been spent on it; on several threads, if
+    /// [`FilterEntrant::shares_writes`]. Returns inserts per microsecond.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterEntrant::build`].
+    fn fill(&mut self, keys: u64, bits: u32, threads: usize, seconds: f64) -> Result<f64, CheckError>;
+
+    /// Inserts into an empty filter, built for so many keys, until 95% of its slots are taken or a key finds no room; again
+    /// and again until `seconds` have been spent on it. The filter that it had before stays. Returns inserts per
+    /// microsecond.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterEntrant::build`].
+    fn fill_up(&self, keys: u64, bits: u32, seconds: f64) -> Result<f64, CheckError>;
+
+    /// Builds a filter of the capacity that it promises until `seconds` have been spent on it; the one that it had
+    /// before stays. Returns keys per microsecond.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterEntrant::build`].
+    fn make(&self, keys: &[u64], bits: u32, making: Making, seconds: f64) -> Result<f64, CheckError>;
+
+    /// Looks each thread's keys up until `seconds` have been spent on it: all are present, or all are absent. Returns
+    /// operations per microsecond.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn read(
+        &mut self,
+        lookups: &[Vec<u64>],
+        present: bool,
+        batched: bool,
+        seconds: f64,
+    ) -> Result<f64, CheckError>;
+
+    /// Looks up on all threads while the first writes, until `seconds` have been spent on it. Returns operations per
+    /// microsecond.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn churn(&mut self, plan: &ChurnPlan, seconds: f64) -> Result<f64, CheckError>;
+}
+
+/// The filter of `id`, not yet built, for slots of so many bits.
+///
+/// # Panics
+///
+/// Unless [`Id::takes_bits`].
+pub fn filter_entrant(id: Id, bits: u32) -> Box<dyn FilterEntrant> {
+    assert!(id.takes_bits(bits), "{} does not take {bits} bits", id.name());
+    match (id, bits) {
+        (Id::KoelFixed, 8) => return Box::new(FilterRunner::<KoelFixed<8>>::new()),
+        (Id::KoelFixed, 12) => return Box::new(FilterRunner::<KoelFixed<12>>::new()),
+        _ => (),
+    }
+    match id {
+        Id::KoelFixed => Box::new(FilterRunner::<KoelFixed<16>>::new()),
+        Id::Koel => Box::new(FilterRunner::<KoelCuckoo>::new()),
+        Id::KoelSemiSorted => Box::new(FilterRunner::<KoelSemiSorted>::new()),
+        Id::KoelScalable => Box::new(FilterRunner::<KoelScalable>::new()),
+        Id::AtomicCuckooFilter => Box::new(FilterRunner::<AtomicCuckoo>::new()),
+        Id::Cuckoofilter => Box::new(FilterRunner::<RustCuckooFilter>::new()),
+        Id::ScalableCuckooFilter => Box::new(FilterRunner::<RustScalableCuckoo>::new()),
+        Id::Qfilter => Box::new(FilterRunner::<Quotient>::new()),
+        Id::Fastbloom => Box::new(FilterRunner::<FastBloom>::new()),
+        Id::FastbloomAtomic => Box::new(FilterRunner::<FastBloomAtomic>::new()),
+        Id::Xorf => Box::new(FilterRunner::<BinaryFuse>::new()),
+    }
+}

@@ -1,0 +1,125 @@
+//! fastbloom::BloomFilter and fastbloom::AtomicBloomFilter.
+
+use fastbloom::{AtomicBloomFilter, BloomFilter};
+use parking_lot::RwLock;
+
+use super::{BuildShared, Expected, Filter, Full, Shared, Size};
+
+/// A Bloom filter.
+#[derive(Debug)]
+pub struct FastBloom(BloomFilter<BuildShared>);
+
+/// A Bloom filter that threads may write at the same time.
+#[derive(Debug)]
+pub struct FastBloomAtomic(AtomicBloomFilter<BuildShared>);
+
+impl Filter for FastBloom {
+    const NAME: &'static str = "fastbloom";
+    const REMOVES: bool = false;
+    type Shared = RwLock<Self>;
+
+    fn empty(size: Size) -> Result<Self, String> {
+        let rate = size.rate().min(0.99);
+        Ok(FastBloom(
+            BloomFilter::with_false_pos(rate).hasher(BuildShared).expected_items(size.keys as usize),
+        ))
+    }
+
+    #[inline]
+    fn insert(&mut self, key: u64) -> Result<(), Full> {
+        self.0.insert(&key);
+        Ok(())
+    }
+
+    fn remove(&mut self, _: u64) -> bool {
+        false
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn entries(&self) -> Option<u64> {
+        None
+    }
+
+    fn load(&self) -> Option<f64> {
+        None
+    }
+
+    fn expected(&self, keys: u64) -> Expected {
+        Expected::AtMost(self.0.expected_false_pos(keys as usize))
+    }
+
+    fn share(self) -> RwLock<Self> {
+        RwLock::new(self)
+    }
+}
+
+impl Filter for FastBloomAtomic {
+    const NAME: &'static str = "fastbloom-atomic";
+    const SHARED_WRITES: bool = true;
+    const REMOVES: bool = false;
+    type Shared = Self;
+
+    fn empty(size: Size) -> Result<Self, String> {
+        let rate = size.rate().min(0.99);
+        Ok(FastBloomAtomic(
+            AtomicBloomFilter::with_false_pos(rate).hasher(BuildShared).expected_items(size.keys as usize),
+        ))
+    }
+
+    #[inline]
+    fn insert(&mut self, key: u64) -> Result<(), Full> {
+        Shared::insert(self, key)
+    }
+
+    fn remove(&mut self, _: u64) -> bool {
+        false
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn entries(&self) -> Option<u64> {
+        None
+    }
+
+    fn load(&self) -> Option<f64> {
+        None
+    }
+
+    fn expected(&self, keys: u64) -> Expected {
+        Expected::AtMost(self.0.expected_false_pos(keys as usize))
+    }
+
+    fn share(self) -> Self {
+        self
+    }
+}
+
+impl Shared for FastBloomAtomic {
+    type Filter = Self;
+
+    #[inline]
+    fn insert(&self, key: u64) -> Result<(), Full> {
+        self.0.insert(&key);
+        Ok(())
+    }
+
+    fn remove(&self, _: u64) -> bool {
+        false
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn into_inner(self) -> Self {
+        self
+    }
+}

@@ -1,0 +1,68 @@
+//! scalable_cuckoo_filter::ScalableCuckooFilter.
+
+use std::fmt;
+
+use parking_lot::RwLock;
+use rand09::SeedableRng;
+use rand09::rngs::SmallRng;
+use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
+
+use super::{BUCKET_SLOTS, Expected, Filter, Full, SharedHasher, Size};
+
+/// Powers of two of buckets of four; a table more when one is full.
+pub struct RustScalableCuckoo(ScalableCuckooFilter<u64, SharedHasher, SmallRng>);
+
+impl fmt::Debug for RustScalableCuckoo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RustScalableCuckoo").field("len", &self.0.len()).finish_non_exhaustive()
+    }
+}
+
+impl Filter for RustScalableCuckoo {
+    const NAME: &'static str = "scalable_cuckoo_filter";
+    type Shared = RwLock<Self>;
+
+    fn empty(size: Size) -> Result<Self, String> {
+        // Its own random numbers are a handle to the thread's: neither Send nor fast.
+        let filter = ScalableCuckooFilterBuilder::new()
+            .initial_capacity(size.doubled())
+            .false_positive_probability(size.rate().min(0.99))
+            .entries_per_bucket(BUCKET_SLOTS as usize)
+            .hasher(SharedHasher::default())
+            .rng(SmallRng::seed_from_u64(1))
+            .finish();
+        Ok(RustScalableCuckoo(filter))
+    }
+
+    #[inline]
+    fn insert(&mut self, key: u64) -> Result<(), Full> {
+        self.0.insert(&key);
+        Ok(())
+    }
+
+    #[inline]
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn entries(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+
+    fn load(&self) -> Option<f64> {
+        Some(self.0.len() as f64 / self.0.capacity() as f64)
+    }
+
+    fn expected(&self, _: u64) -> Expected {
+        Expected::AtMost(self.0.false_positive_probability())
+    }
+
+    fn share(self) -> RwLock<Self> {
+        RwLock::new(self)
+    }
+}
