@@ -2,10 +2,10 @@
 //!
 //! Each segment has a quota, which only the holder of its lock changes or uses; the quotas and what is spare sum to the
 //! capacity at most, and no segment uses more than its quota. So the whole never holds more than the capacity, with no
-//! count that all writers share. A segment borrows when one item needs more than its quota, and gives back what it has
+//! count that all writers share [B1]. A segment borrows when one item needs more than its quota, and gives back what it has
 //! above its share as items leave.
 //!
-//! Quota moves only with `lending` locked, and never into a segment before it has left another: the lock order is
+//! [B2] Quota moves only with `lending` locked, and never into a segment before it has left another: the lock order is
 //! `lending`, then one segment. Who holds a segment's lock may only try `lending`.
 
 use crossbeam_utils::CachePadded;
@@ -80,7 +80,7 @@ impl Bound {
         self.used[segment as usize].store(used, Ordering::Release);
     }
 
-    /// What all segments use: at no moment more than the capacity.
+    /// What all segments use: at no moment more than the capacity [B3].
     ///
     /// Each segment is read within its quota. Between two equal counts of raises none of them rose, so that the quotas met
     /// sum to no more than those at the first.

@@ -10,6 +10,9 @@ use super::write::At;
 use crate::entries::Entry;
 use crate::outcome::{Compute, Operation};
 
+/// A value to insert, and the entry it was decided for.
+type Decided<K, V> = (V, Option<NonNull<Entry<K, V>>>);
+
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Decides what becomes of a key's entry: `decide` sees it, if there is one that has not expired, and says whether to
     /// insert, remove or leave it. The answer has clones of values.
@@ -48,7 +51,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let guard = self.enter();
         let mut out = self.departures(&guard);
-        let mut decided: Option<(V, Option<NonNull<Entry<K, V>>>)> = None;
+        // A value that was too heavy for the segment's share, and the entry that it was decided for.
+        let mut decided = None::<Decided<K, V>>;
         loop {
             let mut at = self.at(digest, &key);
             let current = at.found.map(|found| at.writing.locked.item(found));

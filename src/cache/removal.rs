@@ -46,12 +46,15 @@ impl fmt::Display for Cause {
 /// Who is told.
 pub(super) type Listener<K, V> = Box<dyn Fn(&K, &V, Cause) + Send + Sync>;
 
+/// An entry that has left, and why.
+type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
+
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
-/// the listener is told of each, and then they are retired; whatever panics.
+/// the listener is told of each, and then they are retired; whatever panics [B5].
 pub(super) struct Departures<'c, K, V, G: Guard> {
     guard: &'c G,
     listener: Option<&'c Listener<K, V>>,
-    gone: SmallVec<[(NonNull<Entry<K, V>>, Cause); 2]>,
+    gone: SmallVec<[Departure<K, V>; 2]>,
     /// Of caches whose entries wait for company [C4].
     many: Vec<OldEntries<K, V>>,
 }

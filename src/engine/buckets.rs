@@ -224,7 +224,7 @@ impl<P: Payload> Buckets<P> {
         unsafe { &*self.tags.add(bucket as usize * Self::TAG_WORDS + 1) }
     }
 
-    /// Sets the mark of a slot. The lock's holder only: of readers' changes to the bucket's marks, one may be lost.
+    /// Sets the mark of a slot [B4]. The lock's holder only: of readers' changes to the bucket's marks, one may be lost.
     #[inline]
     pub(crate) fn set_mark(&self, bucket: u32, lane: u32, mark: u8) {
         let word = self.marks(bucket);

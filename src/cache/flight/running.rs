@@ -2,6 +2,8 @@
 //!
 //! A thread's own, so nothing is shared. A loader that is a future runs while it is polled.
 
+#![allow(clippy::missing_const_for_thread_local, reason = "loom's has no constant form")]
+
 use core::cell::RefCell;
 use core::marker::PhantomData;
 

@@ -26,7 +26,7 @@ pub struct LoadOnce<K, V> {
 
 impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     /// An empty cache.
-    #[expect(clippy::new_without_default, reason = "nobody is to have one by default")]
+    #[allow(clippy::new_without_default, reason = "nobody is to have one by default")]
     pub fn new() -> Self {
         LoadOnce { flights: Flights::new(), map: Mutex::new(HashMap::default()), refuses: Mutex::new(false) }
     }

@@ -228,7 +228,7 @@ fn a_loop_larger_than_the_cache_keeps_what_fits() {
 /// Numbers below `n`, without a pattern; the square of a fraction, so that the small are popular.
 fn popular(i: u32, n: u32) -> u32 {
     let fraction = u64::from(i.wrapping_mul(0x9E37_79B1) ^ i.wrapping_mul(0x85EB_CA77).rotate_left(13));
-    ((fraction * fraction >> 32) * u64::from(n) >> 32) as u32
+    ((((fraction * fraction) >> 32) * u64::from(n)) >> 32) as u32
 }
 
 #[test]
