@@ -28,15 +28,16 @@ use super::ring::Ring;
 use super::{Locator, Newcomer, Residents};
 
 /// Steps of main's hand that one candidate may ask for. More bring main nearer to LRU, fewer nearer to never changing.
-const STEPS: usize = 3;
+const STEPS: usize = 4;
 /// The same for a key that came back late.
 const LATE_STEPS: usize = 1;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.
 const WINDOW_SHARE: (f64, f64) = (0.01, 0.9);
-/// By how much of the mean item's weight one key that came back moves the window's share.
-const GAIN: f64 = 1.0;
+/// A key that came back moves the window's share by the mean item's weight, but by less where that is much: as if
+/// there were so many residents more.
+const DAMPING: usize = 64;
 /// The ghost of the rejected remembers `residents * 7 / 4` keys, and at least 32: the tiniest caches learn from it too.
 const REJECTED: (usize, usize, usize) = (7, 4, 32);
 /// The ghost of the demoted remembers half as many keys as there are residents.
@@ -146,7 +147,7 @@ impl Adaptive {
     fn recall(&mut self, locator: Locator) -> Option<usize> {
         let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, Ghost::len).max(1) as f64;
         let (rejected, demoted) = (known(&self.rejected), known(&self.demoted));
-        let step = GAIN * self.capacity as f64 / self.len().max(1) as f64;
+        let step = self.capacity as f64 / (self.len() + DAMPING) as f64;
         if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator)) {
             if rejections_ago * EARLY > self.len() {
                 return Some(LATE_STEPS);

@@ -68,12 +68,12 @@ impl Plain {
             self.rejected.as_ref().map_or(0, Ghost::len).max(1) as f64,
             self.demoted.as_ref().map_or(0, Ghost::len).max(1) as f64,
         );
-        let step = self.capacity as f64 / self.len().max(1) as f64;
+        let step = self.capacity as f64 / (self.len() + 64) as f64;
         let mut steps = 0;
         if let Some(ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator(key))) {
             steps = 1;
             if 4 * ago <= self.len() {
-                steps = 3;
+                steps = 4;
                 self.target += step * f64::max(1.0, demoted / rejected);
             }
         } else if self.demoted.as_mut().is_some_and(|ghost| ghost.take(locator(key)).is_some()) {
@@ -98,7 +98,7 @@ impl Plain {
             let due = !self.window.is_empty() && weight(&self.window) as f64 >= self.target.max(1.0);
             if due || self.main.is_empty() {
                 let &(key, heavy) = self.window.front().expect("due");
-                let moves = self.hits[&key] > 0 && self.admit(heavy, 3);
+                let moves = self.hits[&key] > 0 && self.admit(heavy, 4);
                 self.window.pop_front();
                 if moves {
                     self.hits.insert(key, 0);
