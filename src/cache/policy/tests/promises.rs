@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{Cache, Locator, Place, Policy, digest, mark};
+use super::{Cache, Locator, Policy, mark};
+use crate::hash::{Digest, Place};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -160,13 +161,13 @@ fn tiny_caches_work() {
 }
 
 #[test]
-fn a_locator_is_the_same_from_either_bucket() {
+fn a_locator_leads_to_the_item_in_tables_of_any_size() {
     for key in 0..1000 {
-        let place = Place::new(digest(key), 77);
-        let locator = Locator::new(place.first, place.second, place.tag);
-        assert_eq!(locator, Locator::new(place.second, place.first, place.tag));
-        assert!([place.first, place.second].contains(&locator.bucket()));
-        assert_eq!(locator.tag(), place.tag);
+        let digest = Digest::located(key);
+        for buckets in [1, 2, 77, 1 << 10, (1 << 24) - 3, 1 << 24] {
+            let (there, here) = (Place::new(digest, buckets), Locator::new(digest).place(buckets));
+            assert_eq!((there.first, there.second, there.tag), (here.first, here.second, here.tag));
+        }
     }
 }
 
