@@ -42,6 +42,7 @@
 //! `docs/design.md` in the repository has the invariants, the protocols as numbered steps, a table of every atomic
 //! operation with its partner, and the models that check them.
 
+mod cache;
 mod engine;
 mod filter;
 mod full;
@@ -50,6 +51,7 @@ mod map;
 mod reclaim;
 mod sync;
 
+pub use cache::LoadError;
 pub use engine::{CapacityError, Stats};
 pub use filter::{
     BytesError, ChunkLoader, Chunks, CuckooFilter, FilterBuilder, FilterError, FilterHasher, FilterInfo,
@@ -78,6 +80,7 @@ struct Readme;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model {
+    pub use crate::cache::LoadOnce;
     pub use crate::sync::stall;
 
     /// First bucket, second bucket and tag of a hash in a table of `buckets`.

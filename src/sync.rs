@@ -1,22 +1,43 @@
-//! Atomics, fences and the writer lock: from the standard library, or from loom under `cfg(loom)`.
+//! Atomics, fences, locks and what goes with them: from the standard library, or from loom under `cfg(loom)`.
 //!
 //! The only file that names either, so that the models in `loom-tests` run the production code. Under
 //! `cfg(koel_steps)` every protocol step may yield the processor, which makes real threads meet between any
 //! two steps; otherwise [`step`] is nothing.
 
 #[cfg(not(loom))]
+pub(crate) use condvar::Condvar;
+#[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 #[cfg(not(loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub(crate) use std::thread_local;
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 #[cfg(loom)]
-pub(crate) use loom_mutex::{Mutex, MutexGuard};
+pub(crate) use loom::thread_local;
+#[cfg(loom)]
+pub(crate) use loom_mutex::{Condvar, Mutex, MutexGuard};
+
+/// A static; under loom, one for each execution of a model.
+#[cfg(not(loom))]
+macro_rules! global {
+    ($(#[$doc:meta])* static $name:ident: $of:ty = $new:expr;) => {
+        $(#[$doc])* static $name: $of = $new;
+    };
+}
+#[cfg(loom)]
+macro_rules! global {
+    ($(#[$doc:meta])* static $name:ident: $of:ty = $new:expr;) => {
+        loom::lazy_static! { $(#[$doc])* static ref $name: $of = $new; }
+    };
+}
+pub(crate) use global;
 
 /// An atomic that a table is made of; it starts out as zero or null.
 pub(crate) trait Word: Sized {
@@ -163,9 +184,43 @@ impl Watch {
     }
 }
 
-/// loom's mutex with parking_lot's interface: no poisoning.
+/// parking_lot's condition variable with an interface that loom's can have, too.
+#[cfg(not(loom))]
+mod condvar {
+    use std::time::Instant;
+
+    use super::MutexGuard;
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(parking_lot::Condvar);
+
+    impl Condvar {
+        pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(&mut guard);
+            guard
+        }
+
+        /// Waits until `end` at most.
+        pub(crate) fn wait_until<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+            end: Instant,
+        ) -> MutexGuard<'a, T> {
+            self.0.wait_until(&mut guard, end);
+            guard
+        }
+
+        pub(crate) fn notify_one(&self) {
+            self.0.notify_one();
+        }
+    }
+}
+
+/// loom's mutex and condition variable with parking_lot's interface: no poisoning.
 #[cfg(loom)]
 mod loom_mutex {
+    use std::time::Instant;
+
     pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
 
     #[derive(Debug)]
@@ -178,6 +233,24 @@ mod loom_mutex {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        }
+    }
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(loom::sync::Condvar);
+
+    impl Condvar {
+        pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
+        }
+
+        /// There is no time in a model: waits for as long as it takes.
+        pub(crate) fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, _: Instant) -> MutexGuard<'a, T> {
+            self.wait(guard)
+        }
+
+        pub(crate) fn notify_one(&self) {
+            self.0.notify_one();
         }
     }
 }

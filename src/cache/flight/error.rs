@@ -1,0 +1,67 @@
+//! Why a cache could not load a value.
+
+use core::convert::Infallible;
+use core::error::Error;
+use core::fmt;
+
+/// There is no value: what a cache's `try_get_or_insert_with` and its kin say.
+///
+/// Whatever it is, the key is as absent as before, and the next call tries again: nothing is remembered of a failure.
+/// An error of a loader goes to the caller whose loader it was; others who wait for the key then run their own
+/// loaders, one at a time. To spare a source that fails, cache the failure itself, as a `Result<V, E>` with a short time to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadError<E> {
+    /// The loader of a key asked for the same key, itself or through the loaders of other keys, also in other threads or caches.
+    /// To wait for it would be to wait forever.
+    ///
+    /// A loader that hands the question to another task or thread and waits for the answer is not noticed.
+    Recursion,
+    /// The value did not come in time from whoever is loading it. Only waiting is timed: a loader runs for as
+    /// long as it takes.
+    TimedOut,
+    /// The loader's own error.
+    Loader(E),
+}
+
+impl<E> LoadError<E> {
+    /// The loader's own error, if it is one.
+    pub fn into_loader(self) -> Option<E> {
+        match self {
+            LoadError::Loader(error) => Some(error),
+            LoadError::Recursion | LoadError::TimedOut => None,
+        }
+    }
+}
+
+/// A loader's error is its [`source`](Error::source), and not part of the text.
+impl<E> fmt::Display for LoadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LoadError::Recursion => {
+                "a key's loader asked the cache for the same key and would wait for itself"
+            }
+            LoadError::TimedOut => "another caller is loading the key and did not finish in time",
+            LoadError::Loader(_) => "the key's loader failed",
+        })
+    }
+}
+
+impl<E: Error + 'static> Error for LoadError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            LoadError::Loader(error) => Some(error),
+            LoadError::Recursion | LoadError::TimedOut => None,
+        }
+    }
+}
+
+/// The value; for calls without an error to return it in, recursion panics.
+#[track_caller]
+pub(crate) fn or_panic<V>(loaded: Result<V, LoadError<Infallible>>) -> V {
+    match loaded {
+        Ok(value) => value,
+        Err(LoadError::Loader(never)) => match never {},
+        Err(error @ (LoadError::Recursion | LoadError::TimedOut)) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,93 @@
+//! Loading a value: the steps from a miss to a value, for threads and for tasks.
+
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use std::time::Instant;
+
+use super::error::LoadError;
+use super::flights::{Flights, Join};
+use super::leader::Flight;
+use super::wait::Waited;
+use crate::hash::Digest;
+
+/// What loading needs of the cache. Neither is called under a lock of the flights.
+pub(crate) trait Table<K, V> {
+    /// The value of a key, if the cache has it: the leader's second look [F2]. Not a miss to be counted.
+    fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
+
+    /// Puts a loaded value into the cache and returns it, or a clone; [`Flights::invalidate`] says when it must not put
+    /// it, and under which lock it asks.
+    fn keep(&self, digest: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V;
+}
+
+impl<K: Eq + Clone, V: Clone> Flights<K, V> {
+    /// The value of a key that the cache did not have: from `load`, or from another caller's, whom this thread
+    /// waits for until the time `until` at most.
+    pub(crate) fn load<E>(
+        &self,
+        table: &impl Table<K, V>,
+        digest: Digest,
+        key: &K,
+        until: Option<Instant>,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        let flight = loop {
+            match self.join(digest, key) {
+                Join::Leader(flight) => break flight,
+                Join::Recursion => return Err(LoadError::Recursion),
+                Join::Follower(wait) => match wait.block(until).ok_or(LoadError::TimedOut)? {
+                    Waited::Value(value) => return Ok(value),
+                    Waited::Lead(flight) => break flight,
+                    Waited::Over => {}
+                },
+            }
+        };
+        let value = match table.look_up(digest, key) {
+            Some(value) => value,
+            None => {
+                let running = flight.running();
+                let value = load().map_err(LoadError::Loader)?;
+                drop(running);
+                table.keep(digest, key, value, &flight)
+            }
+        };
+        flight.land(&value);
+        Ok(value)
+    }
+
+    /// The same for tasks, of any runtime. Dropping the future is always well: if it was loading, another one that waits
+    /// does it instead.
+    pub(crate) async fn load_async<E>(
+        &self,
+        table: &impl Table<K, V>,
+        digest: Digest,
+        key: &K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<E>> {
+        // Before the flight, so that it is dropped after it: what the loader's `Drop` does finds nobody loading.
+        let mut load = pin!(load);
+        let flight = loop {
+            match self.join(digest, key) {
+                Join::Leader(flight) => break flight,
+                Join::Recursion => return Err(LoadError::Recursion),
+                Join::Follower(wait) => match wait.await {
+                    Waited::Value(value) => return Ok(value),
+                    Waited::Lead(flight) => break flight,
+                    Waited::Over => {}
+                },
+            }
+        };
+        let value = match table.look_up(digest, key) {
+            Some(value) => value,
+            None => {
+                let loaded = poll_fn(|context| {
+                    let _running = flight.running();
+                    load.as_mut().poll(context)
+                });
+                table.keep(digest, key, loaded.await.map_err(LoadError::Loader)?, &flight)
+            }
+        };
+        flight.land(&value);
+        Ok(value)
+    }
+}

@@ -1,0 +1,35 @@
+//! The loads whose loaders are running on this thread: each was asked for by the one before it.
+//!
+//! A thread's own, so nothing is shared. A loader that is a future runs while it is polled.
+
+use core::cell::RefCell;
+use core::marker::PhantomData;
+
+use super::flights::FlightId;
+use crate::sync::thread_local;
+
+thread_local! {
+    static RUNNING: RefCell<Vec<FlightId>> = RefCell::new(Vec::new());
+}
+
+/// While it lives, a loader runs on this thread. Not `Send`: it is about this thread.
+#[derive(Debug)]
+pub(super) struct Running(PhantomData<*mut ()>);
+
+/// Notes that the flight's loader runs from now on.
+pub(super) fn enter(id: FlightId) -> Running {
+    // A thread that is being taken down has no list any more, and notices no recursion.
+    let _ = RUNNING.try_with(|running| running.borrow_mut().push(id));
+    Running(PhantomData)
+}
+
+/// All that run on this thread, outermost first.
+pub(super) fn stack() -> Vec<FlightId> {
+    RUNNING.try_with(|running| running.borrow().clone()).unwrap_or_default()
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
+    }
+}

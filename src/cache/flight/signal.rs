@@ -1,0 +1,49 @@
+//! What a blocked thread sleeps on: a waker that ends its sleep.
+//!
+//! Not the thread's own parking: that has one token, which may be the caller's.
+
+use std::sync::Arc;
+use std::task::Wake;
+use std::time::Instant;
+
+use crate::sync::{Condvar, Mutex};
+
+/// For one thread to wait for, and any to give.
+#[derive(Debug)]
+pub(super) struct Signal {
+    given: Mutex<bool>,
+    change: Condvar,
+}
+
+impl Default for Signal {
+    fn default() -> Self {
+        Signal { given: Mutex::new(false), change: Condvar::default() }
+    }
+}
+
+impl Signal {
+    /// Waits for the signal and takes it; `false` if it was not there at the time `until`.
+    pub(super) fn wait(&self, until: Option<Instant>) -> bool {
+        let mut given = self.given.lock();
+        while !*given {
+            given = match until {
+                Some(until) if until <= Instant::now() => return false,
+                Some(until) => self.change.wait_until(given, until),
+                None => self.change.wait(given),
+            };
+        }
+        *given = false;
+        true
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        *self.given.lock() = true;
+        self.change.notify_one();
+    }
+}

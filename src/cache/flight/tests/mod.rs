@@ -1,0 +1,3 @@
+//! What the flights promise, tested with the smallest cache.
+
+mod threads;

@@ -1,0 +1,128 @@
+//! The smallest cache that loads once: what the tests and the models run the flights with.
+//!
+//! It does what a cache has to do, and shows it: a map behind one lock, and no bound.
+
+use core::convert::Infallible;
+use core::future::Future;
+use core::hash::{BuildHasher, BuildHasherDefault, Hash};
+use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry};
+use std::time::{Duration, Instant};
+
+use super::{Flight, Flights, LoadError, Table, or_panic};
+use crate::hash::Digest;
+use crate::sync::Mutex;
+
+type Hasher = BuildHasherDefault<DefaultHasher>;
+
+/// A cache without a bound.
+#[derive(Debug)]
+pub struct LoadOnce<K, V> {
+    flights: Flights<K, V>,
+    map: Mutex<HashMap<K, V, Hasher>>,
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
+    /// An empty cache.
+    #[expect(clippy::new_without_default, reason = "nobody is to have one by default")]
+    pub fn new() -> Self {
+        LoadOnce { flights: Flights::new(), map: Mutex::new(HashMap::default()) }
+    }
+
+    fn digest(key: &K) -> Digest {
+        Digest::new(Hasher::default().hash_one(key))
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &K) -> Option<V> {
+        self.map.lock().get(key).cloned()
+    }
+
+    /// Sets the value of a key.
+    pub fn insert(&self, key: K, value: V) {
+        self.flights.invalidate(Self::digest(&key), &key);
+        let _old = self.map.lock().insert(key, value);
+    }
+
+    /// Removes a key.
+    pub fn remove(&self, key: &K) {
+        self.flights.invalidate(Self::digest(key), key);
+        self.evict(key);
+    }
+
+    /// Removes all keys.
+    pub fn clear(&self) {
+        self.flights.invalidate_all();
+        let _old = core::mem::take(&mut *self.map.lock());
+    }
+
+    /// Removes a key, but not because it is out of date.
+    pub fn evict(&self, key: &K) {
+        let _old = self.map.lock().remove(key);
+    }
+
+    /// The value, loaded if need be; recursion panics.
+    pub fn get_or_insert_with(&self, key: &K, load: impl FnOnce() -> V) -> V {
+        or_panic(self.try_get_or_insert_with(key, || Ok::<_, Infallible>(load())))
+    }
+
+    /// The value, loaded if need be.
+    pub fn try_get_or_insert_with<E>(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => self.flights.load(self, Self::digest(key), key, None, load),
+        }
+    }
+
+    /// The same, waiting for another caller for so long at most.
+    pub fn try_get_or_insert_timeout<E>(
+        &self,
+        key: &K,
+        most: Duration,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        // A time beyond all clocks is no limit.
+        let until = Instant::now().checked_add(most);
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => self.flights.load(self, Self::digest(key), key, until, load),
+        }
+    }
+
+    /// The value, loaded if need be.
+    pub async fn try_get_or_insert_async<E>(
+        &self,
+        key: &K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<E>> {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => self.flights.load_async(self, Self::digest(key), key, load).await,
+        }
+    }
+
+    /// How many keys are being loaded.
+    pub fn loads(&self) -> usize {
+        self.flights.len()
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
+    fn look_up(&self, _: Digest, key: &K) -> Option<V> {
+        self.get(key)
+    }
+
+    fn keep(&self, _: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V {
+        let mut map = self.map.lock();
+        if let Entry::Vacant(place) = map.entry(key.clone()) {
+            if !flight.is_stale() {
+                place.insert(value.clone());
+            }
+        }
+        value
+    }
+}

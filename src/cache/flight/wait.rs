@@ -1,0 +1,141 @@
+//! Who waits for a key that another loads: a future, also for threads.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+use std::time::Instant;
+
+use super::flights::{At, FlightId};
+use super::leader::Flight;
+use super::signal::Signal;
+use super::waits::Edge;
+
+/// How a wait ends.
+#[derive(Debug)]
+pub(super) enum Waited<'a, K, V> {
+    /// With what the leader loaded.
+    Value(V),
+    /// The leader failed: it is this one's turn to load.
+    Lead(Flight<'a, K, V>),
+    /// The leader failed, and the key was written to while it loaded: join again.
+    Over,
+}
+
+/// Follows a flight. Dropped early it leaves no trace, and wakes the next if it was to take over [F4].
+pub(super) struct Wait<'a, K, V> {
+    at: At<'a, K, V>,
+    ticket: u64,
+    outcome: Arc<OnceLock<V>>,
+    /// What other loads wait for, through this.
+    edge: Option<Edge>,
+    /// It has ended, and is no longer among the followers.
+    over: bool,
+}
+
+impl<'a, K, V> Wait<'a, K, V> {
+    /// Follower number `ticket`; it must have been counted.
+    pub(super) fn new(at: At<'a, K, V>, ticket: u64, outcome: Arc<OnceLock<V>>) -> Self {
+        Wait { at, ticket, outcome, edge: None, over: false }
+    }
+
+    /// The flight it waits for.
+    pub(super) fn id(&self) -> FlightId {
+        self.at.id()
+    }
+
+    /// Keeps `edge` for as long as it waits.
+    pub(super) fn keep(&mut self, edge: Edge) {
+        self.edge = Some(edge);
+    }
+
+    fn end(&mut self) {
+        self.over = true;
+        self.edge = None;
+    }
+}
+
+impl<'a, K, V: Clone> Wait<'a, K, V> {
+    /// Blocks this thread until the wait ends, or returns `None` at the time `until`.
+    pub(super) fn block(mut self, until: Option<Instant>) -> Option<Waited<'a, K, V>> {
+        let signal = Arc::new(Signal::default());
+        let waker = Waker::from(Arc::clone(&signal));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(waited) = Pin::new(&mut self).poll(&mut context) {
+                return Some(waited);
+            }
+            if !signal.wait(until) {
+                // What came in the last moment counts; otherwise the drop of `self` passes on what comes later.
+                return match Pin::new(&mut self).poll(&mut context) {
+                    Poll::Ready(waited) => Some(waited),
+                    Poll::Pending => None,
+                };
+            }
+        }
+    }
+}
+
+impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
+    type Output = Waited<'a, K, V>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        // Dropped when the lock is not held any more.
+        let mut old_waker = None;
+        let (at, ticket) = (this.at, this.ticket);
+        let ended = at.with(|entry| {
+            let Some(entry) = entry else { return Some(false) };
+            if !entry.led {
+                entry.led = true;
+                entry.followers -= 1;
+                old_waker = entry.sleepers.remove(&ticket);
+                return Some(true);
+            }
+            // Who leaves the lead, or lands, takes the waker under the same lock: it is not missed [F4].
+            if !entry.sleepers.get(&ticket).is_some_and(|waker| waker.will_wake(cx.waker())) {
+                old_waker = entry.sleepers.insert(ticket, cx.waker().clone());
+            }
+            None
+        });
+        drop(old_waker);
+        let Some(leads) = ended else { return Poll::Pending };
+        this.end();
+        Poll::Ready(if leads {
+            Waited::Lead(Flight::new(at))
+        } else {
+            this.outcome.get().cloned().map_or(Waited::Over, Waited::Value)
+        })
+    }
+}
+
+impl<K, V> Drop for Wait<'_, K, V> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let mut wakers = (None, None);
+        let ended = self.at.end_if(|entry| {
+            entry.followers -= 1;
+            wakers.0 = entry.sleepers.remove(&self.ticket);
+            if entry.led {
+                return false;
+            }
+            // It may have been woken to take over: the next is. If that was not so, the next wakes for nothing.
+            wakers.1 = entry.sleepers.pop_first();
+            entry.followers == 0
+        });
+        drop(ended);
+        if let Some((_, next)) = wakers.1 {
+            next.wake();
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Wait<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait").field("at", &self.at).field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}
