@@ -101,6 +101,16 @@ impl<K, V> Flights<K, V> {
         self.shards.iter().map(|shard| shard.loads.load(Ordering::Relaxed)).sum()
     }
 
+    /// How many follow the flight of a key that one can join.
+    #[cfg(any(test, loom))]
+    pub(super) fn followers(&self, digest: Digest, key: &K) -> usize
+    where
+        K: Eq,
+    {
+        let mut table = self.shard(digest).table.lock();
+        table.find(digest, |entry| !entry.stale && entry.key == *key).map_or(0, |entry| entry.followers)
+    }
+
     /// Those with these digests. hashbrown uses the lowest and the highest bits.
     fn shard(&self, digest: Digest) -> &Shard<K, V> {
         &self.shards[digest.prefix() as usize % SHARDS]

@@ -20,13 +20,15 @@ type Hasher = BuildHasherDefault<DefaultHasher>;
 pub struct LoadOnce<K, V> {
     flights: Flights<K, V>,
     map: Mutex<HashMap<K, V, Hasher>>,
+    /// It keeps nothing any more that is loaded, as if it were too heavy.
+    refuses: Mutex<bool>,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     /// An empty cache.
     #[expect(clippy::new_without_default, reason = "nobody is to have one by default")]
     pub fn new() -> Self {
-        LoadOnce { flights: Flights::new(), map: Mutex::new(HashMap::default()) }
+        LoadOnce { flights: Flights::new(), map: Mutex::new(HashMap::default()), refuses: Mutex::new(false) }
     }
 
     fn digest(key: &K) -> Digest {
@@ -105,6 +107,16 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
+    /// Does not keep what is loaded from now on.
+    pub fn refuse(&self) {
+        *self.refuses.lock() = true;
+    }
+
+    /// How many wait for a key that may be kept.
+    pub fn followers(&self, key: &K) -> usize {
+        self.flights.followers(Self::digest(key), key)
+    }
+
     /// How many keys are being loaded.
     pub fn loads(&self) -> usize {
         self.flights.len()
@@ -117,7 +129,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
     }
 
     fn keep(&self, _: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V {
+        let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
+        if refuses {
+            return value;
+        }
         if let Entry::Vacant(place) = map.entry(key.clone()) {
             if !flight.is_stale() {
                 place.insert(value.clone());

@@ -1,3 +1,40 @@
 //! What the flights promise, tested with the smallest cache.
 
+mod nested;
+mod tasks;
 mod threads;
+mod writes;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::toy::LoadOnce;
+
+type Cache = LoadOnce<u32, u32>;
+
+/// A time that no test waits for, unless it is to fail.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Waits until something that must become true has.
+fn until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LONG, "it never happened");
+        thread::yield_now();
+    }
+}
+
+/// How often something happened.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Count {
+    fn add(&self) -> usize {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}

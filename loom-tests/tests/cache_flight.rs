@@ -1,0 +1,190 @@
+//! Single flight [F1]..[F5]: one loads, nobody sleeps for ever, and what was loaded before a write is not kept after it.
+#![cfg(loom)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use koel::model::LoadOnce;
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use loom::thread;
+use loom_tests::model_with_preemptions;
+
+type Cache = LoadOnce<u64, u64>;
+
+/// A cache, and how often its only key was loaded.
+struct Scene {
+    cache: Cache,
+    loads: AtomicUsize,
+}
+
+impl Scene {
+    fn new() -> Arc<Self> {
+        Arc::new(Scene { cache: Cache::new(), loads: AtomicUsize::new(0) })
+    }
+
+    /// Loads `value` unless it is there. Nothing but the cache may order the loads.
+    fn get(&self, value: u64) -> u64 {
+        self.cache.get_or_insert_with(&1, || {
+            self.loads.fetch_add(1, Ordering::Relaxed);
+            value
+        })
+    }
+
+    /// Gets the key, with a loader that fails.
+    fn fail(&self) {
+        let _ = self.cache.try_get_or_insert_with(&1, || Err(()));
+    }
+
+    /// A task that begins to get the key and is dropped when it would wait.
+    fn give_up(&self) {
+        let load = async {
+            self.loads.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, ()>(9)
+        };
+        let task = pin!(self.cache.try_get_or_insert_async(&1, load));
+        if let Poll::Ready(value) = task.poll(&mut Context::from_waker(Waker::noop())) {
+            assert!(matches!(value, Ok(7 | 8 | 9)));
+        }
+    }
+
+    fn end(&self) -> (usize, usize) {
+        (self.loads.load(Ordering::Relaxed), self.cache.loads())
+    }
+}
+
+/// Runs in another thread.
+fn spawn(scene: &Arc<Scene>, f: impl FnOnce(&Scene) + 'static) -> thread::JoinHandle<()> {
+    let scene = Arc::clone(scene);
+    thread::spawn(move || f(&scene))
+}
+
+#[test]
+fn of_two_loaders_exactly_one_loads() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let other = spawn(&scene, |scene| assert!(matches!(scene.get(7), 7 | 8)));
+        let value = scene.get(8);
+        other.join().unwrap();
+        assert_eq!((scene.end(), scene.cache.get(&1)), ((1, 0), Some(value)));
+    });
+}
+
+#[test]
+fn of_three_loaders_exactly_one_loads() {
+    model_with_preemptions(1, || {
+        let scene = Scene::new();
+        let others =
+            [7, 8].map(|value| spawn(&scene, move |scene| assert!(matches!(scene.get(value), 7..=9))));
+        scene.get(9);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(scene.end(), (1, 0));
+    });
+}
+
+/// If nobody is woken, the model is stuck, which loom reports.
+#[test]
+fn who_waits_for_a_leader_that_fails_leads() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let other = spawn(&scene, Scene::fail);
+        assert_eq!(scene.get(7), 7);
+        other.join().unwrap();
+        assert_eq!((scene.end(), scene.cache.get(&1)), ((1, 0), Some(7)));
+    });
+}
+
+/// One fails, two wait: the second to be woken may be so by the first, or by the value.
+#[test]
+fn nobody_is_forgotten_when_a_leader_fails() {
+    model_with_preemptions(1, || {
+        let scene = Scene::new();
+        let others = [spawn(&scene, Scene::fail), spawn(&scene, Scene::fail)];
+        assert_eq!(scene.get(7), 7);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(scene.end(), (1, 0));
+    });
+}
+
+/// A leader fails, and the one who is woken to take over may be dropped instead.
+#[test]
+fn a_follower_that_is_dropped_passes_the_lead_on() {
+    model_with_preemptions(2, || {
+        let scene = Scene::new();
+        let others = [spawn(&scene, Scene::fail), spawn(&scene, Scene::give_up)];
+        assert!(matches!(scene.get(7), 7 | 9));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(scene.end(), (1, 0));
+    });
+}
+
+/// The source is no part of the cache, and orders nothing: its writer removes the key, and from then on the cache does
+/// not have the old value.
+#[test]
+fn what_was_loaded_before_a_removal_is_not_kept_after_it() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let source = Arc::new(AtomicU64::new(0));
+        let loader = {
+            let source = Arc::clone(&source);
+            spawn(&scene, move |scene| {
+                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
+            })
+        };
+        source.store(1, Ordering::Relaxed);
+        scene.cache.remove(&1);
+        assert_ne!(scene.cache.get(&1), Some(0));
+        loader.join().unwrap();
+        assert_ne!(scene.cache.get(&1), Some(0));
+    });
+}
+
+#[test]
+fn who_comes_after_a_removal_does_not_get_what_was_loaded_before() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let source = Arc::new(AtomicU64::new(0));
+        let loader = {
+            let source = Arc::clone(&source);
+            spawn(&scene, move |scene| {
+                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
+            })
+        };
+        source.store(1, Ordering::Relaxed);
+        scene.cache.remove(&1);
+        assert_eq!(scene.cache.get_or_insert_with(&1, || 1), 1);
+        loader.join().unwrap();
+    });
+}
+
+#[test]
+fn an_insert_is_not_replaced_by_what_was_loaded() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let loader = spawn(&scene, |scene| assert!(matches!(scene.get(7), 7 | 8)));
+        scene.cache.insert(1, 8);
+        assert_eq!(scene.cache.get(&1), Some(8));
+        loader.join().unwrap();
+        assert_eq!((scene.cache.get(&1), scene.cache.loads()), (Some(8), 0));
+    });
+}
+
+/// Each loads one key and asks for the other's in its loader.
+#[test]
+fn loaders_that_would_wait_for_each_other_are_told() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let crossed = |mine: u64, other: u64| {
+            move |scene: &Scene| {
+                scene.cache.get_or_insert_with(&mine, || {
+                    scene.cache.try_get_or_insert_with(&other, || Ok::<_, ()>(5)).unwrap_or(6)
+                });
+            }
+        };
+        let other = spawn(&scene, crossed(1, 2));
+        crossed(2, 1)(&scene);
+        other.join().unwrap();
+        assert_eq!(scene.cache.loads(), 0);
+    });
+}
