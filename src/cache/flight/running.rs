@@ -6,9 +6,9 @@ use core::cell::RefCell;
 use core::marker::PhantomData;
 
 use super::flights::FlightId;
-use crate::sync::thread_local;
+use crate::sync::per_thread;
 
-thread_local! {
+per_thread! {
     static RUNNING: RefCell<Vec<FlightId>> = RefCell::new(Vec::new());
 }
 
