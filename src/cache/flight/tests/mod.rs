@@ -5,11 +5,11 @@ mod tasks;
 mod threads;
 mod writes;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::toy::LoadOnce;
+use crate::sync::{AtomicUsize, Ordering};
 
 type Cache = LoadOnce<u32, u32>;
 

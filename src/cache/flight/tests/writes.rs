@@ -111,7 +111,7 @@ fn followers_of_a_stale_load_that_fails_load_anew_and_once() {
 /// Writers say what they write, beside the cache; what the cache has is never older than that.
 #[test]
 fn the_cache_is_never_older_than_the_source() {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use crate::sync::{AtomicU32, Ordering};
 
     let (cache, source) = (Cache::new(), AtomicU32::new(0));
     thread::scope(|scope| {
