@@ -12,15 +12,11 @@ pub(crate) use core::sync::atomic::{
 };
 #[cfg(not(loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
-#[cfg(not(loom))]
-pub(crate) use std::thread_local;
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-#[cfg(loom)]
-pub(crate) use loom::thread_local;
 #[cfg(loom)]
 pub(crate) use loom_mutex::{Condvar, Mutex, MutexGuard};
 
@@ -38,6 +34,21 @@ macro_rules! global {
     };
 }
 pub(crate) use global;
+
+/// One for each thread.
+#[cfg(not(loom))]
+macro_rules! per_thread {
+    (static $name:ident: $of:ty = $new:expr;) => {
+        std::thread_local! { static $name: $of = const { $new } }
+    };
+}
+#[cfg(loom)]
+macro_rules! per_thread {
+    (static $name:ident: $of:ty = $new:expr;) => {
+        loom::thread_local! { static $name: $of = $new; }
+    };
+}
+pub(crate) use per_thread;
 
 /// An atomic that a table is made of; it starts out as zero or null.
 pub(crate) trait Word: Sized {

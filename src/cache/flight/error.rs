@@ -8,7 +8,23 @@ use core::fmt;
 ///
 /// Whatever it is, the key is as absent as before, and the next call tries again: nothing is remembered of a failure.
 /// An error of a loader goes to the caller whose loader it was; others who wait for the key then run their own
-/// loaders, one at a time. To spare a source that fails, cache the failure itself, as a `Result<V, E>` with a short time to live.
+/// loaders, one at a time. To spare a source that fails, cache the failure itself, as a `Result<V, E>` with a short time
+/// to live.
+///
+/// ```
+/// use koel::LoadError;
+///
+/// fn answer(loaded: Result<u32, LoadError<std::io::Error>>) -> String {
+///     match loaded {
+///         Ok(value) => format!("200 {value}"),
+///         Err(LoadError::TimedOut) => "503 try again".into(),
+///         Err(LoadError::Loader(error)) => format!("502 {error}"),
+///         Err(error) => format!("500 {error}"),
+///     }
+/// }
+/// assert_eq!(answer(Ok(7)), "200 7");
+/// assert_eq!(answer(Err(LoadError::TimedOut)), "503 try again");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError<E> {

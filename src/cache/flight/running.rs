@@ -2,15 +2,13 @@
 //!
 //! A thread's own, so nothing is shared. A loader that is a future runs while it is polled.
 
-#![allow(clippy::missing_const_for_thread_local, reason = "loom's has no constant form")]
-
 use core::cell::RefCell;
 use core::marker::PhantomData;
 
 use super::flights::FlightId;
-use crate::sync::thread_local;
+use crate::sync::per_thread;
 
-thread_local! {
+per_thread! {
     static RUNNING: RefCell<Vec<FlightId>> = RefCell::new(Vec::new());
 }
 

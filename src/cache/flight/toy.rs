@@ -24,11 +24,16 @@ pub struct LoadOnce<K, V> {
     refuses: Mutex<bool>,
 }
 
+impl<K, V> Default for LoadOnce<K, V> {
+    fn default() -> Self {
+        LoadOnce { flights: Flights::new(), map: Mutex::new(HashMap::default()), refuses: Mutex::new(false) }
+    }
+}
+
 impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     /// An empty cache.
-    #[allow(clippy::new_without_default, reason = "nobody is to have one by default")]
     pub fn new() -> Self {
-        LoadOnce { flights: Flights::new(), map: Mutex::new(HashMap::default()), refuses: Mutex::new(false) }
+        LoadOnce::default()
     }
 
     fn digest(key: &K) -> Digest {
