@@ -17,10 +17,30 @@ pub(crate) fn signed(data: &[u8]) -> Vec<u8> {
 
 /// All ways in. Whether the bytes are a filter: all agree.
 pub(crate) fn all_ways(bytes: &[u8]) -> bool {
-    grown(bytes);
-    let whole = <CuckooFilter>::from_bytes(bytes);
+    let (whole, grown) = (<CuckooFilter>::from_bytes(bytes), <ScalableCuckooFilter>::from_bytes(bytes));
+    assert!(whole.is_err() || grown.is_err(), "of one kind only");
     let view = <FilterView>::from_bytes(bytes);
-    let read = <CuckooFilter>::read_from(bytes);
+    assert_eq!(whole.is_ok() || grown.is_ok(), view.is_ok());
+    let (read, read_grown) = (<CuckooFilter>::read_from(bytes), <ScalableCuckooFilter>::read_from(bytes));
+    assert!(read.is_ok() || whole.is_err());
+    assert!(read_grown.is_ok() || grown.is_err());
+    let loader = loaded(bytes);
+    if loader.is_scalable() {
+        assert_eq!(loader.finish_scalable().is_ok(), read_grown.is_ok());
+    } else {
+        assert_eq!(loader.finish().is_ok(), read.is_ok());
+    }
+    let Ok(view) = view else { return false };
+    match (whole, grown) {
+        (Ok(filter), _) => use_whole(&filter, &view, bytes),
+        (_, Ok(filter)) => use_grown(&filter, &view, bytes),
+        _ => unreachable!("the view agrees with one of them"),
+    }
+    true
+}
+
+/// By chunks, as far as they are taken.
+fn loaded(bytes: &[u8]) -> ChunkLoader {
     let mut loader: ChunkLoader = ChunkLoader::new();
     let mut rest = bytes;
     while let Some(len) = loader.next_len() {
@@ -30,32 +50,29 @@ pub(crate) fn all_ways(bytes: &[u8]) -> bool {
             break;
         }
     }
-    let loaded = loader.finish();
-    assert_eq!(whole.is_ok(), view.is_ok());
-    assert_eq!(read.is_ok(), loaded.is_ok());
-    if let (Ok(whole), Ok(view)) = (&whole, &view) {
-        assert_eq!(whole.to_bytes(), bytes);
-        (0..100_u64).for_each(|key| assert_eq!(whole.contains(&key), view.contains(&key)));
-        for key in 0..100_u64 {
-            let _ = (whole.insert(&key), whole.remove(&key), whole.count(&key));
-        }
-        let _ = whole.info().to_string();
-    }
-    whole.is_ok()
+    loader
 }
 
-/// As a growing filter.
-fn grown(bytes: &[u8]) {
-    let whole = <ScalableCuckooFilter>::from_bytes(bytes);
-    let read = <ScalableCuckooFilter>::read_from(bytes);
-    assert!(read.is_ok() || whole.is_err());
-    if let Ok(filter) = whole {
-        assert_eq!(filter.to_bytes(), bytes);
-        for key in 0..100_u64 {
-            let _ = (filter.contains(&key), filter.remove(&key), filter.count(&key));
-        }
-        let _ = filter.info().to_string();
+fn use_whole(filter: &CuckooFilter, view: &FilterView<'_>, bytes: &[u8]) {
+    assert_eq!((filter.to_bytes().as_slice(), filter.len()), (bytes, view.len()));
+    for key in 0..100_u64 {
+        assert_eq!((filter.contains(&key), filter.count(&key)), (view.contains(&key), view.count(&key)));
     }
+    for key in 0..100_u64 {
+        let _ = (filter.insert(&key), filter.remove(&key));
+    }
+    let _ = filter.info().to_string();
+}
+
+/// Nothing is inserted: it may grow, and then takes memory.
+fn use_grown(filter: &ScalableCuckooFilter, view: &FilterView<'_>, bytes: &[u8]) {
+    assert_eq!((filter.to_bytes().as_slice(), filter.len()), (bytes, view.len()));
+    for key in 0..100_u64 {
+        assert_eq!((filter.contains(&key), filter.count(&key)), (view.contains(&key), view.count(&key)));
+    }
+    (0..100_u64).for_each(|key| assert!(!filter.remove(&key) || view.contains(&key)));
+    filter.compact();
+    let _ = filter.info().to_string();
 }
 
 /// The library's checksum.
@@ -69,10 +86,10 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
 /// Right checksums, of a filter or of all tables of a growing one, as far as their bytes go.
 pub(crate) fn sign(bytes: &mut [u8]) {
     let mut rest = bytes;
-    if rest.starts_with(b"koelsf") && rest.len() >= 32 {
-        let checksum = hash(0, &rest[..24]);
-        rest[24..32].copy_from_slice(&checksum.to_le_bytes());
-        rest = &mut rest[32..];
+    if rest.starts_with(b"koelsf") && rest.len() >= HEADER {
+        let checksum = hash(0, &rest[..HEADER - 8]);
+        rest[HEADER - 8..HEADER].copy_from_slice(&checksum.to_le_bytes());
+        rest = &mut rest[HEADER..];
     }
     while rest.len() >= HEADER {
         let len = sign_table(rest).clamp(HEADER, rest.len());

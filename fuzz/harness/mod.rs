@@ -17,6 +17,7 @@ mod oracle;
 
 use memory::peak_of;
 
+pub(crate) use chunks::load as chunk_loader;
 pub(crate) use filter_ops::filter_ops;
 pub(crate) use maps::{inline_map_ops, map_ops};
 
@@ -42,13 +43,7 @@ pub(crate) fn filter_bytes(data: &[u8]) {
     bounded(bytes.len(), || filter_bytes::all_ways(&bytes));
 }
 
-/// Chunks that may be a filter's, wrong ones among them.
-pub(crate) fn chunk_loader(data: &[u8]) {
-    bounded(data.len(), || chunks::load(data));
-}
-
 /// Whether bytes as `filter_bytes` takes them are a filter's of either kind.
 pub(crate) fn is_filter(data: &[u8]) -> bool {
-    let bytes = filter_bytes::signed(data);
-    filter_bytes::all_ways(&bytes) || <koel::ScalableCuckooFilter>::from_bytes(&bytes).is_ok()
+    filter_bytes::all_ways(&filter_bytes::signed(data))
 }
