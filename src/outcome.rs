@@ -3,6 +3,10 @@
 use core::error::Error;
 use core::fmt;
 
+/// The message of a panic that `checked_insert` avoids.
+pub(crate) const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
+                               `checked_insert` hands back what does not fit";
+
 /// `try_insert` found the key: here is its value, and the one that was not inserted.
 ///
 /// `C` is `&V` for a [`HashMap`](crate::HashMap), and so borrows the pin: copy or clone what must live longer before you

@@ -323,16 +323,26 @@ impl<P: Payload> Directory<P> {
         eq: impl FnMut(P::Item) -> bool,
     ) -> (Writing<'_, P>, Option<Found<P>>) {
         // On its way while we lock.
-        let writing = self.lock_after(digest.prefix(), |segment| {
-            let buckets = segment.buckets();
-            let place = Place::new(digest, buckets.len());
-            buckets.prefetch_slot(place.first, 0);
-            buckets.prefetch_tags(place.first);
-            buckets.prefetch_tags(place.second);
-        });
+        let writing = self.lock_after(digest.prefix(), |segment| Self::prefetch_in(segment, digest));
         let place = Place::new(digest, writing.locked.segment().buckets().len());
         let found = writing.locked.find(place, eq);
         (writing, found)
+    }
+
+    /// Starts loading what `lock_and_find` reads.
+    #[cfg(feature = "rayon")]
+    #[inline]
+    pub(crate) fn prefetch(&self, digest: Digest) {
+        Self::prefetch_in(self.locate(digest.prefix()).segment, digest);
+    }
+
+    #[inline(always)]
+    fn prefetch_in(segment: &Segment<P>, digest: Digest) {
+        let buckets = segment.buckets();
+        let place = Place::new(digest, buckets.len());
+        buckets.prefetch_slot(place.first, 0);
+        buckets.prefetch_tags(place.first);
+        buckets.prefetch_tags(place.second);
     }
 
     /// Locks the segment of a prefix [W1].

@@ -1,43 +1,14 @@
-//! Filters to bytes and back, whole or by chunks.
+//! Filters of fixed capacity to bytes and back.
 
-use core::fmt;
-use core::marker::PhantomData;
 use std::io::{Read, Write};
 
+use super::chunks::{ChunkLoader, Chunks, Held};
 use super::cuckoo::CuckooFilter;
 use super::error::{BytesError, FilterError};
-use super::format::{HEADER_LEN, Header, SegmentBytes};
-use super::hasher::{FilterHasher, Xxh3};
+use super::format::{HEADER_LEN, Header};
+use super::hasher::FilterHasher;
 use super::inner::Inner;
 use super::locked::Locked;
-
-/// The chunks of a filter's bytes.
-pub(crate) fn filter_bytes<'a, S: FilterHasher>(inner: &'a Inner, hasher: &S) -> Chunks<'a, S> {
-    let bytes = Header::bytes(inner.shape(), hasher);
-    let header = Header::parse(&bytes).expect("a filter's own header");
-    Chunks { inner, bytes, header, next: 0, hasher: PhantomData }
-}
-
-/// A filter of what is one: a table of a growing filter is not.
-fn whole<S>(inner: Inner, hasher: S) -> Result<CuckooFilter<S>, FilterError> {
-    let geometry = inner.table.geometry();
-    if geometry.alternate_bits != geometry.fingerprint_bits {
-        return Err(BytesError::Layout.into());
-    }
-    Ok(CuckooFilter { inner, hasher })
-}
-
-/// Reads a filter, or a table of a growing one, and not a byte more.
-pub(crate) fn read_inner<S: FilterHasher>(reader: &mut impl Read) -> Result<(Inner, S), FilterError> {
-    let mut loader = ChunkLoader::<S>::new();
-    let mut chunk = Vec::new();
-    while let Some(len) = loader.next_len() {
-        chunk.clear();
-        reader.by_ref().take(len as u64).read_to_end(&mut chunk)?;
-        loader.load(&chunk)?;
-    }
-    loader.inner()
-}
 
 impl<S: FilterHasher> CuckooFilter<S> {
     /// The filter as bytes; [`CuckooFilter::from_bytes`] makes a filter of them again.
@@ -57,7 +28,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let chunks = self.chunks();
-        let mut bytes = Vec::with_capacity(chunks.header.filter_len() as usize);
+        let mut bytes = Vec::with_capacity(chunks.all_bytes());
         chunks.for_each(|chunk| bytes.extend_from_slice(&chunk));
         bytes
     }
@@ -75,13 +46,16 @@ impl<S: FilterHasher> CuckooFilter<S> {
         if expected != found {
             return Err(BytesError::Length { expected, found }.into());
         }
+        if !header.shape.geometry.is_whole() {
+            return Err(BytesError::Layout.into());
+        }
         let hasher = header.hasher()?;
         let inner = Inner::new(header.shape, false)?;
         for (segment, bytes) in (0..).zip(bytes[HEADER_LEN..].chunks_exact(header.segment_len())) {
             let bytes = header.read_segment(segment, bytes)?;
             Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
         }
-        whole(inner, hasher)
+        Ok(CuckooFilter { inner, hasher })
     }
 
     /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time.
@@ -99,8 +73,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     ///
     /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is asked for as bytes arrive.
     pub fn read_from(mut reader: impl Read) -> Result<Self, FilterError> {
-        let (inner, hasher) = read_inner(&mut reader)?;
-        whole(inner, hasher)
+        ChunkLoader::read(&mut reader, false)?.finish()
     }
 
     /// The filter in chunks of at most some megabytes, for a transfer that may have to be resumed; a [`ChunkLoader`]
@@ -113,156 +86,21 @@ impl<S: FilterHasher> CuckooFilter<S> {
 
     /// The chunks from number `next` on: what [`ChunkLoader::next`] says it is missing.
     pub fn chunks_from(&self, next: u32) -> Chunks<'_, S> {
-        Chunks { next, ..filter_bytes(&self.inner, &self.hasher) }
-    }
-}
-
-/// An iterator over the chunks of a filter: see [`CuckooFilter::chunks`].
-pub struct Chunks<'a, S = Xxh3> {
-    inner: &'a Inner,
-    bytes: [u8; HEADER_LEN],
-    header: Header,
-    next: u32,
-    hasher: PhantomData<fn() -> S>,
-}
-
-impl<S> Iterator for Chunks<'_, S> {
-    type Item = Vec<u8>;
-
-    fn next(&mut self) -> Option<Vec<u8>> {
-        if self.next > self.header.segments() {
-            return None;
-        }
-        self.next += 1;
-        let Some(segment) = self.next.checked_sub(2) else { return Some(self.bytes.to_vec()) };
-        let mut chunk = Vec::new();
-        let locked = Locked::lock(&self.inner.table, segment);
-        self.header.write_segment(segment, locked.len() as u64, locked.segment().all_words(), &mut chunk);
-        Some(chunk)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.header.segments() + 1).saturating_sub(self.next) as usize;
-        (left, Some(left))
-    }
-}
-
-impl<S> ExactSizeIterator for Chunks<'_, S> {}
-
-impl<S> fmt::Debug for Chunks<'_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chunks").field("next", &self.next).finish_non_exhaustive()
-    }
-}
-
-/// Puts a filter together from its chunks, in order. What is refused changes nothing: the right chunk may still come.
-///
-/// ```
-/// use koel::{ChunkLoader, CuckooFilter};
-///
-/// let filter = CuckooFilter::from_keys(0..1000, 0.001)?;
-/// let mut loader: ChunkLoader = ChunkLoader::new();
-/// for chunk in filter.chunks().take(1) {
-///     loader.load(&chunk)?;
-/// }
-/// // The transfer broke off, and is resumed.
-/// assert!(loader.load(b"noise").is_err());
-/// for chunk in filter.chunks_from(loader.next()) {
-///     loader.load(&chunk)?;
-/// }
-/// let copy = loader.finish()?;
-/// assert!((0..1000).all(|key| copy.contains(&key)));
-/// # Ok::<(), koel::FilterError>(())
-/// ```
-pub struct ChunkLoader<S = Xxh3> {
-    header: Option<(Header, S)>,
-    /// Checked bytes.
-    segments: Vec<Vec<u8>>,
-    hasher: PhantomData<fn() -> S>,
-}
-
-impl<S> Default for ChunkLoader<S> {
-    fn default() -> Self {
-        ChunkLoader { header: None, segments: Vec::new(), hasher: PhantomData }
+        Chunks::new(None, [Held::Borrowed(&self.inner)], &self.hasher, next)
     }
 }
 
 impl<S: FilterHasher> ChunkLoader<S> {
-    /// Nothing is loaded yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The number of the chunk that comes next.
-    #[must_use]
-    pub fn next(&self) -> u32 {
-        u32::from(self.header.is_some()) + self.segments.len() as u32
-    }
-
-    /// Bytes of the chunk that comes next; `None` if there is none.
-    #[must_use]
-    pub fn next_len(&self) -> Option<usize> {
-        match &self.header {
-            None => Some(HEADER_LEN),
-            Some((header, _)) if self.segments.len() < header.segments() as usize => {
-                Some(header.segment_len())
-            }
-            Some(_) => None,
-        }
-    }
-
-    /// Takes the next chunk.
-    ///
-    /// # Errors
-    ///
-    /// [`FilterError::Bytes`] if it is damaged, or not the next one, or there is none to come. It was not taken.
-    pub fn load(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
-        let expected = self.next_len().unwrap_or(0);
-        if chunk.len() != expected {
-            return Err(BytesError::Length { expected: expected as u64, found: chunk.len() as u64 }.into());
-        }
-        match &self.header {
-            None => {
-                let header = Header::parse(chunk)?;
-                self.header = Some((header, header.hasher()?));
-            }
-            Some((header, _)) => {
-                header.read_segment(self.segments.len() as u32, chunk)?;
-                self.segments.push(chunk.to_vec());
-            }
-        }
-        Ok(())
-    }
-
     /// The filter.
     ///
     /// # Errors
     ///
-    /// [`FilterError::Bytes`] if chunks are missing, [`FilterError::OutOfMemory`].
+    /// [`FilterError::Bytes`] if chunks are missing, or are those of a growing filter; [`FilterError::OutOfMemory`].
     pub fn finish(self) -> Result<CuckooFilter<S>, FilterError> {
-        let (inner, hasher) = self.inner()?;
-        whole(inner, hasher)
-    }
-
-    /// The filter or the table of a growing one.
-    fn inner(self) -> Result<(Inner, S), FilterError> {
-        let missing = BytesError::Incomplete { next: self.next() };
-        let Some((header, hasher)) = self.header else { return Err(missing.into()) };
-        if self.segments.len() < header.segments() as usize {
-            return Err(missing.into());
+        let (chain, tables, hasher) = self.parts()?;
+        match (chain, tables.into_iter().next()) {
+            (None, Some(inner)) => Ok(CuckooFilter { inner, hasher }),
+            _ => Err(BytesError::Kind.into()),
         }
-        let inner = Inner::new(header.shape, false)?;
-        for (segment, bytes) in (0..).zip(self.segments) {
-            let bytes = SegmentBytes::of_checked(&bytes);
-            Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
-        }
-        Ok((inner, hasher))
-    }
-}
-
-impl<S> fmt::Debug for ChunkLoader<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChunkLoader").field("segments", &self.segments.len()).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use super::builder::FilterBuilder;
 use super::error::FilterError;
 use super::hasher::Xxh3;
 use super::info::FilterInfo;
-use super::inner::{BATCH, Inner};
+use super::inner::{BATCH, Inner, digests, measured_rate};
 use super::sizing::Shape;
 use crate::full::Full;
 use crate::hash::Digest;
@@ -135,15 +135,7 @@ impl<S> CuckooFilter<S> {
 
     /// How often look-ups of random hashes did say so, of `probes`: 0 to 1. Changes nothing.
     pub fn measure_false_positive_rate(&self, probes: usize) -> f64 {
-        // A sequence without repetition, mixed by SplitMix64's finalizer.
-        let probe = |i: usize| {
-            let mut z = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x6B6F_656C;
-            z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-            self.contains_hash(z ^ z >> 31)
-        };
-        let found = (0..probes).filter(|i| probe(*i)).count();
-        found as f64 / probes.max(1) as f64
+        measured_rate(probes, |hash| self.contains_hash(hash))
     }
 
     /// What the filter is made of and how full it is. Locks each segment for a moment.
@@ -242,16 +234,6 @@ impl<S> CuckooFilter<S> {
         }
         inserted
     }
-}
-
-/// The digests of up to `BATCH` items.
-#[inline(always)]
-fn digests<T>(items: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {
-    let mut digests = [Digest::ZERO; BATCH];
-    for (to, item) in digests.iter_mut().zip(items) {
-        *to = digest(item);
-    }
-    digests
 }
 
 impl<S: BuildHasher> CuckooFilter<S> {
@@ -394,7 +376,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
     ) -> Result<CuckooFilter<S>, FilterError> {
         let hashes: Vec<u64> = keys.into_iter().map(|key| self.hasher.hash_one(&key)).collect();
         self.options.capacity = self.options.capacity.max(hashes.len());
-        let mut filter = self.build()?;
+        let filter = self.build()?;
         let inserted = filter.inner.fill(hashes.iter().map(|hash| Digest::new(*hash)));
         if inserted < hashes.len() {
             return Err(FilterError::Full { inserted });

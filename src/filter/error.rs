@@ -72,6 +72,9 @@ pub enum BytesError {
     },
     /// They do not begin as a filter does.
     Magic,
+    /// They are a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter)'s where a [`CuckooFilter`](crate::CuckooFilter)'s
+    /// are asked for, or the other way round.
+    Kind,
     /// A version that this library does not know.
     Version(u32),
     /// The header's checksum is wrong.
@@ -116,6 +119,9 @@ impl fmt::Display for BytesError {
                 write!(f, "{found} bytes where {expected} are expected")
             }
             BytesError::Magic => f.write_str("not a koel filter"),
+            BytesError::Kind => {
+                f.write_str("a filter that grows instead of a fixed one, or the other way round")
+            }
             BytesError::Version(version) => write!(f, "version {version} of the format; 1 is known"),
             BytesError::Header => f.write_str("a damaged header"),
             BytesError::Layout => f.write_str("a header that describes no filter"),

@@ -25,6 +25,19 @@
 //! | 8 | 8 * words | its words; bucket `i` begins at bit `i * bits of a bucket`; what is left of the last word is 0 |
 //! | 8 + 8 * words | 8 | XXH3-64 of all before, seeded with the header's checksum plus the segment's number |
 //!
+//! A growing filter begins with a header of its own, as long as the other:
+//!
+//! | offset | bytes | what |
+//! | --- | --- | --- |
+//! | 0 | 8 | `koelsf` and CR LF |
+//! | 8 | 4 | version: 1 |
+//! | 12 | 4 | tables, 1..=32 |
+//! | 16 | 8 | copies that a key may have |
+//! | 24 | 32 | 0 |
+//! | 56 | 8 | XXH3-64 of bytes 0..56 |
+//!
+//! Then the tables, newest first, each as the bytes of a filter (`plan` says which tables make a chain).
+//!
 //! A segment is written under its lock, one after the other. So a filter can be dumped while it is written to: each key
 //! that nobody touches meanwhile is in the dump if and only if it is in the filter.
 
@@ -42,6 +55,10 @@ use super::table::Table;
 use super::words::{Bytes, Words};
 
 const MAGIC: [u8; 8] = *b"koelcf\r\n";
+/// Of a growing filter.
+const CHAIN_MAGIC: [u8; 8] = *b"koelsf\r\n";
+/// Most tables of a growing filter: fingerprints have 32 bits at the most.
+const MAX_TABLES: u32 = 32;
 const VERSION: u32 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 64;
@@ -74,6 +91,65 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("within a header or a segment"))
 }
 
+/// Checks what both headers have in common: length, magic, version, checksum.
+fn parse_frame(bytes: &[u8], magic: [u8; 8], other: [u8; 8]) -> Result<&[u8; HEADER_LEN], BytesError> {
+    let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
+        return Err(BytesError::Length { expected: HEADER_LEN as u64, found: bytes.len() as u64 });
+    };
+    if bytes[..8] == other {
+        return Err(BytesError::Kind);
+    }
+    if bytes[..8] != magic {
+        return Err(BytesError::Magic);
+    }
+    if u32_at(bytes, 8) != VERSION {
+        return Err(BytesError::Version(u32_at(bytes, 8)));
+    }
+    if XxHash3_64::oneshot(&bytes[..56]) != u64_at(bytes, 56) {
+        return Err(BytesError::Header);
+    }
+    Ok(bytes)
+}
+
+/// What the header of a growing filter says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChainHeader {
+    /// How many tables follow.
+    pub(crate) tables: u32,
+    /// How many copies a key may have.
+    pub(crate) max_duplicates: usize,
+}
+
+impl ChainHeader {
+    /// Whether these are the bytes of a growing filter, to judge by their beginning.
+    pub(crate) fn is_at(bytes: &[u8]) -> bool {
+        bytes.starts_with(&CHAIN_MAGIC)
+    }
+
+    /// As bytes.
+    pub(crate) fn bytes(self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[..8].copy_from_slice(&CHAIN_MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.tables.to_le_bytes());
+        bytes[16..24].copy_from_slice(&(self.max_duplicates as u64).to_le_bytes());
+        let checksum = XxHash3_64::oneshot(&bytes[..56]);
+        bytes[56..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads one.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BytesError> {
+        let bytes = parse_frame(bytes, CHAIN_MAGIC, MAGIC)?;
+        let max_duplicates = usize::try_from(u64_at(bytes, 16)).unwrap_or(usize::MAX);
+        let tables = u32_at(bytes, 12);
+        let valid = (1..=MAX_TABLES).contains(&tables)
+            && max_duplicates > 0
+            && bytes[24..56].iter().all(|byte| *byte == 0);
+        valid.then_some(ChainHeader { tables, max_duplicates }).ok_or(BytesError::Layout)
+    }
+}
+
 impl Header {
     /// The header of a filter, as bytes.
     pub(crate) fn bytes<S: FilterHasher>(shape: Shape, hasher: &S) -> [u8; HEADER_LEN] {
@@ -98,19 +174,7 @@ impl Header {
 
     /// Reads a header. Everything it says is in its range.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BytesError> {
-        let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
-            return Err(BytesError::Length { expected: HEADER_LEN as u64, found: bytes.len() as u64 });
-        };
-        if bytes[..8] != MAGIC {
-            return Err(BytesError::Magic);
-        }
-        if u32_at(bytes, 8) != VERSION {
-            return Err(BytesError::Version(u32_at(bytes, 8)));
-        }
-        let checksum = u64_at(bytes, 56);
-        if XxHash3_64::oneshot(&bytes[..56]) != checksum {
-            return Err(BytesError::Header);
-        }
+        let bytes = parse_frame(bytes, MAGIC, CHAIN_MAGIC)?;
         let format = Format {
             fingerprint_bits: u32::from(bytes[12]),
             bucket_slots: u32::from(bytes[13]),
@@ -138,7 +202,7 @@ impl Header {
             hash_id: u32_at(bytes, 24),
             seed: u64_at(bytes, 32),
             hash_check: u64_at(bytes, 40),
-            checksum,
+            checksum: u64_at(bytes, 56),
         };
         Ok(header)
     }
@@ -150,6 +214,11 @@ impl Header {
         }
         let hasher = S::from_seed(self.seed);
         if hash_check(&hasher) == self.hash_check { Ok(hasher) } else { Err(BytesError::Hasher) }
+    }
+
+    /// Whether two filters have one hash function, seed included.
+    pub(crate) fn has_hasher_of(&self, other: &Self) -> bool {
+        (self.hash_id, self.seed, self.hash_check) == (other.hash_id, other.seed, other.hash_check)
     }
 
     /// Segments.

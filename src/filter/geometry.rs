@@ -99,6 +99,11 @@ impl Geometry {
         }
     }
 
+    /// Whether alternates are selected by whole fingerprints: in all tables but those of growing filters.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.alternate_bits == self.fingerprint_bits
+    }
+
     /// The segment of a digest.
     #[inline(always)]
     pub(crate) fn segment(&self, digest: Digest) -> u32 {
@@ -114,7 +119,7 @@ impl Geometry {
     /// The place of a digest in a table whose alternates are selected by whole fingerprints: a few instructions less.
     #[inline(always)]
     pub(crate) fn whole_place(&self, digest: Digest) -> Place {
-        debug_assert_eq!(self.alternate_bits, self.fingerprint_bits);
+        debug_assert!(self.is_whole());
         self.place_by(digest, not_zero(upper_part(digest, self.values)))
     }
 

@@ -13,6 +13,29 @@ use crate::hash::Digest;
 /// Digests that are looked up at once.
 pub(crate) const BATCH: usize = 32;
 
+/// The digests of up to `BATCH` items.
+#[inline(always)]
+pub(crate) fn digests<T>(items: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {
+    let mut digests = [Digest::ZERO; BATCH];
+    for (to, item) in digests.iter_mut().zip(items) {
+        *to = digest(item);
+    }
+    digests
+}
+
+/// How often `contains` accepts random hashes, of `probes`: 0 to 1.
+pub(crate) fn measured_rate(probes: usize, contains: impl Fn(u64) -> bool) -> f64 {
+    // A sequence without repetition, mixed by SplitMix64's finalizer.
+    let probe = |i: usize| {
+        let mut z = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x6B6F_656C;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        contains(z ^ z >> 31)
+    };
+    let found = (0..probes).filter(|i| probe(*i)).count();
+    found as f64 / probes.max(1) as f64
+}
+
 /// A table and its layout.
 pub(crate) struct Inner {
     pub(crate) table: Table,
@@ -92,20 +115,29 @@ impl Inner {
         self.layout.run(ContainsBatch { inner: self, digests, found });
     }
 
+    /// Looks those of up to `BATCH` digests up that have not been found yet, in any table.
+    pub(crate) fn contains_more(&self, digests: &[Digest], found: &mut [bool]) {
+        self.layout.run(ContainsMore { inner: self, digests, found });
+    }
+
+    /// Starts loading what up to `BATCH` digests' look-ups read.
+    pub(crate) fn prefetch(&self, digests: &[Digest]) {
+        self.layout.run(Prefetch { inner: self, digests });
+    }
+
     /// Inserts up to `BATCH` digests, in order, up to the first that has no room; how many had.
     pub(crate) fn insert_batch(&self, digests: &[Digest]) -> usize {
         self.layout.run(InsertBatch { inner: self, digests })
     }
 
     /// Fills a table that nobody else uses: inserts digests, in order, up to the first that has no room; how many had.
-    pub(crate) fn fill(&mut self, digests: impl Iterator<Item = Digest>) -> usize {
-        let layout = self.layout;
-        layout.run(Fill { inner: self, digests })
+    pub(crate) fn fill(&self, digests: impl Iterator<Item = Digest>) -> usize {
+        self.layout.run(Fill { inner: self, digests })
     }
 
-    /// Fills one segment with digests of it, up to the first that has no room; how many had.
+    /// Fills one segment with digests of it; those that had no room.
     #[cfg(feature = "rayon")]
-    pub(crate) fn fill_segment(&self, segment: u32, digests: impl Iterator<Item = Digest>) -> usize {
+    pub(crate) fn fill_segment(&self, segment: u32, digests: impl Iterator<Item = Digest>) -> Vec<Digest> {
         self.layout.run(FillSegment { table: &self.table, segment, digests })
     }
 }
@@ -119,19 +151,13 @@ struct FillSegment<'a, I> {
 
 #[cfg(feature = "rayon")]
 impl<I: Iterator<Item = Digest>> Task for FillSegment<'_, I> {
-    type Output = usize;
+    type Output = Vec<Digest>;
 
-    fn run<C: Codec>(self, codec: C) -> usize {
+    fn run<C: Codec>(self, codec: C) -> Vec<Digest> {
         let mut locked = Locked::lock(self.table, self.segment);
-        let mut inserted = 0;
-        for digest in self.digests {
-            // A segment is small enough for the second-level cache: there is nothing to wait for.
-            if !locked.insert(codec, self.table.geometry().place(digest)) {
-                break;
-            }
-            inserted += 1;
-        }
-        inserted
+        // A segment is small enough for the second-level cache: there is nothing to wait for.
+        let full = |digest: &Digest| !locked.insert(codec, self.table.geometry().place(*digest));
+        self.digests.filter(full).collect()
     }
 }
 
@@ -244,6 +270,38 @@ impl Task for ContainsBatch<'_> {
     }
 }
 
+struct ContainsMore<'a> {
+    inner: &'a Inner,
+    digests: &'a [Digest],
+    found: &'a mut [bool],
+}
+
+impl Task for ContainsMore<'_> {
+    type Output = ();
+
+    fn run<C: Codec>(self, codec: C) {
+        Prefetch { inner: self.inner, digests: self.digests }.run(codec);
+        for (found, digest) in self.found.iter_mut().zip(self.digests).filter(|(found, _)| !**found) {
+            *found = self.inner.table.contains(codec, *digest, self.inner.place(*digest));
+        }
+    }
+}
+
+struct Prefetch<'a> {
+    inner: &'a Inner,
+    digests: &'a [Digest],
+}
+
+impl Task for Prefetch<'_> {
+    type Output = ();
+
+    fn run<C: Codec>(self, codec: C) {
+        for digest in self.digests {
+            self.inner.table.prefetch(codec, self.inner.place(*digest));
+        }
+    }
+}
+
 struct InsertBatch<'a> {
     inner: &'a Inner,
     digests: &'a [Digest],
@@ -266,7 +324,7 @@ impl Task for InsertBatch<'_> {
 }
 
 struct Fill<'a, I> {
-    inner: &'a mut Inner,
+    inner: &'a Inner,
     digests: I,
 }
 

@@ -10,7 +10,9 @@
 //! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
 //! | `cuckoo`, `info` | the filter; what it says of itself |
 //! | `builder` | its options |
+//! | `chunks` | bytes in chunks, and chunks to tables |
 //! | `format` | the bytes |
+//! | `plan` | which tables a growing filter has |
 //! | `inner` | the filter without its hash function; batches |
 //! | `sizing` | from what is asked for to layout and size |
 //! | `locked` | all writes to a segment |
@@ -28,6 +30,7 @@
 
 mod builder;
 mod bytes;
+mod chunks;
 mod codec;
 mod cuckoo;
 mod error;
@@ -40,6 +43,7 @@ mod lanes;
 mod layout;
 mod locked;
 mod num;
+mod plan;
 #[cfg(feature = "rayon")]
 mod rayon;
 mod scalable;
@@ -54,7 +58,7 @@ mod view;
 mod words;
 
 pub use builder::FilterBuilder;
-pub use bytes::{ChunkLoader, Chunks};
+pub use chunks::{ChunkLoader, Chunks};
 pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};
 pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};

@@ -36,7 +36,7 @@ pub(crate) struct Shape {
 
 /// How far tables of buckets of so many slots are filled: in tables of any size, and less as they get small. Measured
 /// with random keys: 44, 87, 97 and 99% without the margin that a segment with more than its share needs.
-fn load_limit(bucket_slots: u32, slots: f64) -> f64 {
+pub(crate) fn load_limit(bucket_slots: u32, slots: f64) -> f64 {
     let (most, limit, spread) = match bucket_slots {
         1 => (0.40, 0.44, 2.0),
         2 => (0.84, 0.88, 2.5),
@@ -57,6 +57,12 @@ pub(crate) fn rate_at(format: Format, load: f64) -> f64 {
     let slots = 2.0 * f64::from(format.bucket_slots) * load;
     // 1 - (1 - collision)^slots, without losing what is small.
     -f64::exp_m1(slots * f64::ln_1p(-collision(format.fingerprint_bits)))
+}
+
+/// The false-positive rate of several tables, each of which may say yes.
+pub(crate) fn rate_of_any(rates: impl Iterator<Item = f64>) -> f64 {
+    // 1 - the product of 1 - rate, without losing what is small.
+    -f64::exp_m1(rates.map(|rate| f64::ln_1p(-rate)).sum())
 }
 
 /// The geometry of so many buckets.

@@ -223,48 +223,49 @@ impl Table {
         self.contains_carefully(codec, digest)
     }
 
-    /// `contains`, when something moved or is just moving. Every turn of the loop but the last was made necessary by a
-    /// writer that finished something meanwhile.
+    /// `contains`, when something moved or is just moving.
     #[cold]
     #[inline(never)]
     fn contains_carefully<C: Codec>(&self, codec: C, digest: Digest) -> bool {
         let place = self.geometry.place(digest);
-        let segment = self.segment(place.segment);
-        loop {
-            let watch = segment.watch::<C>(place);
-            step();
-            let (first, second) = segment.pass(codec, place, &watch);
-            let mut found = codec.either_has(first, second, place.fingerprint);
-            if !found && watch.is_odd() {
-                // One fingerprint is being moved, and the writer may never get to finish. Whoever has seen its source
-                // empty sees its target filled: so look once more.
-                step();
-                let (first, second) = segment.pass(codec, place, &watch);
-                found = codec.either_has(first, second, place.fingerprint);
-            }
-            if found {
-                return true;
-            }
-            if watch.is_unchanged() {
-                return false;
-            }
-            spin_loop();
-        }
+        let has = |first, second| u32::from(codec.either_has(first, second, place.fingerprint));
+        self.read_carefully(codec, place, has, 1) > 0
     }
 
     /// How often the fingerprint of a place is in its buckets; waits for nobody. One copy may be counted twice while
     /// it is being moved.
     pub(crate) fn count<C: Codec>(&self, codec: C, place: Place) -> u32 {
-        let segment = self.segment(place.segment);
         let count =
-            |(first, second)| codec.count(first, place.fingerprint) + codec.count(second, place.fingerprint);
+            |first, second| codec.count(first, place.fingerprint) + codec.count(second, place.fingerprint);
+        self.read_carefully(codec, place, count, u32::MAX)
+    }
+
+    /// [R2]..[R4] for any state of the stripe: what `look` finds in a place's buckets, not less than what is there. So many
+    /// as `final_at` are believed without looking at the version. Every turn of the loop but the last was made necessary
+    /// by a writer that finished something meanwhile.
+    #[inline]
+    fn read_carefully<C: Codec>(
+        &self,
+        codec: C,
+        place: Place,
+        look: impl Fn(C::Bits, C::Bits) -> u32,
+        final_at: u32,
+    ) -> u32 {
+        let segment = self.segment(place.segment);
         loop {
             let watch = segment.watch::<C>(place);
-            let mut found = count(segment.pass(codec, place, &watch));
-            if watch.is_odd() {
-                found = count(segment.pass(codec, place, &watch));
+            step();
+            let (first, second) = segment.pass(codec, place, &watch);
+            let mut found = look(first, second);
+            if found < final_at && watch.is_odd() {
+                // One fingerprint is being moved, and the writer may never get to finish. Whoever has seen its source
+                // empty sees its target filled: so look once more. Not instead: the first pass may have met it where it
+                // was, and the second miss it.
+                step();
+                let (first, second) = segment.pass(codec, place, &watch);
+                found = found.max(look(first, second));
             }
-            if watch.is_unchanged() {
+            if found >= final_at || watch.is_unchanged() {
                 return found;
             }
             spin_loop();

@@ -5,57 +5,127 @@ use core::hash::{Hash, Hasher};
 
 use super::codec::Codec;
 use super::error::{BytesError, FilterError};
-use super::format::{HEADER_LEN, Header, SegmentBytes};
+use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
 use super::geometry::Place;
 use super::hasher::{FilterHasher, Xxh3};
 use super::layout::{Layout, Task};
-use super::sizing::rate_at;
+use super::plan::Lineage;
+use super::sizing::{Shape, rate_at, rate_of_any};
 use super::words::Bytes;
 use crate::hash::Digest;
 
-/// A filter that is looked up in its bytes, without a copy: of a file that is mapped into memory, or a part of a larger
-/// one. At any address: nothing needs to be aligned.
+/// A filter of either kind that is looked up in its bytes, without a copy: of a file that is mapped into memory, or a
+/// part of a larger one. At any address: nothing needs to be aligned.
 ///
 /// ```
-/// use koel::{CuckooFilter, FilterView};
+/// use koel::{CuckooFilter, FilterView, ScalableCuckooFilter};
 ///
 /// let bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
 /// let view = <FilterView>::from_bytes(&bytes)?;
 /// assert!(view.contains("ada") && !view.contains("mary"));
 /// assert_eq!(view.len(), 2);
+///
+/// let bytes = ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+/// assert!(<FilterView>::from_bytes(&bytes)?.contains("grace"));
 /// # Ok::<(), koel::FilterError>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct FilterView<'a, S = Xxh3> {
-    header: Header,
-    layout: Layout,
-    segments: &'a [u8],
-    len: usize,
+    /// The newest first; one, unless the filter is a growing one.
+    tables: Vec<Table<'a>>,
     hasher: S,
 }
 
+/// One table in its bytes.
+#[derive(Clone, Copy)]
+struct Table<'a> {
+    shape: Shape,
+    layout: Layout,
+    segments: &'a [u8],
+    segment_len: usize,
+    len: usize,
+}
+
+impl<'a> Table<'a> {
+    /// The table that these bytes begin with, and the bytes after it.
+    fn parse(header: &Header, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BytesError> {
+        let (expected, found) = (header.filter_len(), bytes.len() as u64);
+        if expected > found {
+            return Err(BytesError::Length { expected, found });
+        }
+        let (table, rest) = bytes.split_at(expected as usize);
+        let (segments, segment_len) = (&table[HEADER_LEN..], header.segment_len());
+        let mut len = 0;
+        for (segment, bytes) in (0..).zip(segments.chunks_exact(segment_len)) {
+            len += header.read_segment(segment, bytes)?.len;
+        }
+        let (shape, layout) = (header.shape, Layout::new(header.shape.format));
+        Ok((Table { shape, layout, segments, segment_len, len }, rest))
+    }
+
+    #[inline]
+    fn locate(&self, digest: Digest) -> (Place, Bytes<'a>) {
+        let place = self.shape.geometry.place(digest);
+        let at = place.segment as usize * self.segment_len;
+        (place, SegmentBytes::of_checked(&self.segments[at..at + self.segment_len]).words)
+    }
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        let (place, words) = self.locate(digest);
+        self.layout.run(Contains { words, place })
+    }
+
+    fn count(&self, digest: Digest) -> usize {
+        let (place, words) = self.locate(digest);
+        self.layout.run(Count { words, place }) as usize
+    }
+
+    fn rate(&self) -> f64 {
+        rate_at(self.shape.format, self.len as f64 / self.shape.slots() as f64)
+    }
+}
+
 impl<'a, S: FilterHasher> FilterView<'a, S> {
-    /// The filter in these bytes. Reads all of them once.
+    /// The filter in these bytes: what [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes) or
+    /// [`ScalableCuckooFilter::to_bytes`](crate::ScalableCuckooFilter::to_bytes) gave. Reads all of them once.
     ///
     /// # Errors
     ///
     /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, FilterError> {
-        let header = Header::parse(bytes)?;
-        let (expected, found) = (header.filter_len(), bytes.len() as u64);
-        if expected != found {
-            return Err(BytesError::Length { expected, found }.into());
+        if ChainHeader::is_at(bytes) {
+            return Self::from_chain(bytes);
         }
-        if header.shape.geometry.alternate_bits != header.shape.geometry.fingerprint_bits {
+        let header = Header::parse(bytes)?;
+        if !header.shape.geometry.is_whole() {
             return Err(BytesError::Layout.into());
         }
         let hasher = header.hasher()?;
-        let segments = &bytes[HEADER_LEN..];
-        let mut len = 0;
-        for (segment, bytes) in (0..).zip(segments.chunks_exact(header.segment_len())) {
-            len += header.read_segment(segment, bytes)?.len;
+        let (table, rest) = Table::parse(&header, bytes)?;
+        all_read(bytes, rest)?;
+        Ok(FilterView { tables: vec![table], hasher })
+    }
+
+    /// All tables of a growing filter.
+    fn from_chain(bytes: &'a [u8]) -> Result<Self, FilterError> {
+        let chain = ChainHeader::parse(bytes)?;
+        let mut rest = &bytes[HEADER_LEN..];
+        let newest = Header::parse(rest)?;
+        let hasher = newest.hasher()?;
+        let (mut tables, mut lineage) = (Vec::new(), Lineage::default());
+        for to_come in (0..chain.tables as usize).rev() {
+            let header = Header::parse(rest)?;
+            if !header.has_hasher_of(&newest) {
+                return Err(BytesError::Hasher.into());
+            }
+            lineage.meet(&header.shape, to_come)?;
+            let table;
+            (table, rest) = Table::parse(&header, rest)?;
+            tables.push(table);
         }
-        Ok(FilterView { header, layout: Layout::new(header.shape.format), segments, len, hasher })
+        all_read(bytes, rest)?;
+        Ok(FilterView { tables, hasher })
     }
 
     /// The hash of a key, for the `_hash` forms.
@@ -94,43 +164,46 @@ impl<'a, S> FilterView<'a, S> {
     /// `contains` of a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let (place, words) = self.locate(hash);
-        self.layout.run(Contains { words, place })
+        let digest = Digest::new(hash);
+        self.tables.iter().any(|table| table.contains(digest))
     }
 
     /// `count` of a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
-        let (place, words) = self.locate(hash);
-        self.layout.run(Count { words, place }) as usize
+        let digest = Digest::new(hash);
+        self.tables.iter().map(|table| table.count(digest)).sum()
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.len
+        self.tables.iter().map(|table| table.len).sum()
     }
 
     /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// How many slots there are.
     pub fn capacity(&self) -> usize {
-        self.header.shape.slots() as usize
+        self.tables.iter().map(|table| table.shape.slots() as usize).sum()
     }
 
     /// The expected false-positive rate.
     pub fn false_positive_rate(&self) -> f64 {
-        rate_at(self.header.shape.format, self.len as f64 / self.capacity() as f64)
+        match &*self.tables {
+            [table] => table.rate(),
+            tables => rate_of_any(tables.iter().map(Table::rate)),
+        }
     }
+}
 
-    #[inline]
-    fn locate(&self, hash: u64) -> (Place, Bytes<'a>) {
-        let place = self.header.shape.geometry.place(Digest::new(hash));
-        let len = self.header.segment_len();
-        let at = place.segment as usize * len;
-        (place, SegmentBytes::of_checked(&self.segments[at..at + len]).words)
+/// Bytes that go on after the end are not a filter's.
+fn all_read(bytes: &[u8], rest: &[u8]) -> Result<(), BytesError> {
+    if rest.is_empty() {
+        return Ok(());
     }
+    Err(BytesError::Length { expected: (bytes.len() - rest.len()) as u64, found: bytes.len() as u64 })
 }
 
 struct Contains<'a> {
@@ -166,8 +239,8 @@ impl Task for Count<'_> {
 impl<S> fmt::Debug for FilterView<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterView")
-            .field("header", &self.header)
-            .field("len", &self.len)
+            .field("tables", &self.tables.len())
+            .field("len", &self.len())
             .finish_non_exhaustive()
     }
 }

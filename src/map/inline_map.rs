@@ -12,11 +12,7 @@ use super::builder::sealed::FromShape;
 use super::{Builder, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{BATCH, CapacityError, Directory, Found, Inline, NoRoom, Shape, Stats, Writing};
 use crate::hash::Digest;
-use crate::outcome::{Compute, Occupied, Operation};
-
-/// The message of a panic that `checked_insert` avoids.
-const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
-                    `checked_insert` hands back what does not fit";
+use crate::outcome::{Compute, FULL, Occupied, Operation};
 
 pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 
@@ -76,7 +72,7 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 /// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation.
 pub struct InlineMap<K: Pod, V: Pod, S = RandomState> {
     pub(super) slots: Slots<K, V>,
-    hasher: S,
+    pub(super) hasher: S,
     /// Copies of keys and values go to and come from any thread.
     entries: PhantomData<*mut (K, V)>,
 }
@@ -332,7 +328,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Hashes a key, locks its segment and finds it.
     #[inline]
     fn place(&self, key: &K) -> Place<'_, K, V> {
-        let digest = self.digest(key);
+        self.place_of(self.digest(key), key)
+    }
+
+    /// Locks the segment of a key with this digest, and finds the key.
+    #[inline]
+    fn place_of(&self, digest: Digest, key: &K) -> Place<'_, K, V> {
         let (writing, found) = self.slots.lock_and_find(digest, |(other, _)| other == *key);
         Place { writing, digest, found }
     }
@@ -385,7 +386,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[inline]
     pub fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
-        let mut place = self.place(&key);
+        self.checked_insert_of(self.digest(&key), key, value)
+    }
+
+    /// [`InlineMap::checked_insert`] of a key with this digest.
+    #[inline]
+    pub(super) fn checked_insert_of(
+        &self,
+        digest: Digest,
+        key: K,
+        value: V,
+    ) -> Result<Option<V>, Full<K, V>> {
+        let mut place = self.place_of(digest, &key);
         if place.found.is_some() {
             return Ok(place.replace(value).map(|(_, old)| old));
         }
@@ -611,7 +623,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         let (at_least, _) = pairs.size_hint();
         if at_least > 1 && self.is_empty() {
             // As far as there is memory: a hint is no promise.
-            let _ = self.slots.reserve(at_least, &|(key, _)| self.digest(&key));
+            let _ = self.try_reserve(at_least);
         }
         for (key, value) in pairs {
             self.insert(key, value);
@@ -627,8 +639,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// [the type](InlineMap#under-a-lock).
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
-        let done = self.slots.reserve(additional, &|(key, _)| self.digest(&key));
+        let done = self.try_reserve(additional);
         assert!(done, "no memory for {additional} more entries");
+    }
+
+    /// False: there was not memory for all.
+    pub(super) fn try_reserve(&self, additional: usize) -> bool {
+        self.slots.reserve(additional, &|(key, _)| self.digest(&key))
     }
 
     /// Makes segments that have much more room than entries smaller. What they leave behind is kept for readers that

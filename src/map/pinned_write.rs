@@ -13,12 +13,8 @@ use super::{Full, Pinned};
 use crate::engine::{Directory, Found, NoRoom, Writing};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots};
 use crate::hash::Digest;
-use crate::outcome::{Compute, Occupied, Operation};
+use crate::outcome::{Compute, FULL, Occupied, Operation};
 use crate::reclaim::Guard;
-
-/// The message of a panic that `checked_insert` avoids.
-const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
-                    `checked_insert` hands back what does not fit";
 
 type Slot<K, V> = Found<Slots<K, V>>;
 
@@ -109,7 +105,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Hashes a key, locks its segment and finds it.
     #[inline]
     fn place<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Place<'_, K, V> {
-        let digest = self.map.digest(key);
+        self.place_of(self.map.digest(key), key)
+    }
+
+    /// Locks the segment of a key with this digest, and finds the key.
+    #[inline]
+    fn place_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Place<'_, K, V> {
         let eq = |entry| key.equivalent(&self.entry(entry).key);
         let (writing, found) = self.directory().lock_and_find(digest, eq);
         Place { writing, digest, found }
@@ -173,7 +174,18 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert!(!pin.contains_key(&full.key) && map.len() >= 2);
     /// ```
     pub fn checked_insert(&self, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
-        let mut place = self.place(&key);
+        self.checked_insert_of(self.map.digest(&key), key, value)
+    }
+
+    /// [`Pinned::checked_insert`] of a key with this digest.
+    #[inline]
+    pub(super) fn checked_insert_of(
+        &self,
+        digest: Digest,
+        key: K,
+        value: V,
+    ) -> Result<Option<&V>, Full<K, V>> {
+        let mut place = self.place_of(digest, &key);
         let new = match self.make(&mut place, key, value) {
             Ok(new) => new,
             Err((key, value)) => return Err(Full { key, value }),
@@ -496,7 +508,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let (at_least, _) = pairs.size_hint();
         if at_least > 1 && self.is_empty() {
             // As far as there is memory: a hint is no promise.
-            let _ = self.directory().reserve(at_least, &|entry| self.rehash(entry));
+            let _ = self.try_reserve(at_least);
         }
         for (key, value) in pairs {
             self.insert(key, value);
@@ -512,8 +524,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// [`HashMap`](crate::HashMap#under-a-lock).
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
-        let done = self.directory().reserve(additional, &|entry| self.rehash(entry));
+        let done = self.try_reserve(additional);
         assert!(done, "no memory for {additional} more entries");
+    }
+
+    /// False: there was not memory for all.
+    pub(super) fn try_reserve(&self, additional: usize) -> bool {
+        self.directory().reserve(additional, &|entry| self.rehash(entry))
     }
 
     /// Makes segments that have much more room than entries smaller, and gives back memory that is not in use: of

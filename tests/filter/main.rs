@@ -8,6 +8,7 @@ mod capacity;
 mod hostile;
 mod laws;
 mod scalable;
+mod scalable_bytes;
 mod stress;
 
 use koel::{CuckooFilter, FilterBuilder};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use koel::{FilterError, ScalableCuckooFilter};
 
 use crate::common::{Rng, env_number, on_threads, seed};
+use crate::layouts;
 
 fn new(capacity: usize, rate: f64) -> ScalableCuckooFilter {
     ScalableCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed()).build().unwrap()
@@ -172,4 +173,95 @@ fn what_cannot_be_is_refused() {
         let error = ScalableCuckooFilter::builder().capacity(capacity).build().unwrap_err();
         assert!(matches!(error, FilterError::Capacity { .. }), "{error}");
     }
+}
+
+#[test]
+fn many_at_once_are_as_many_one_by_one() {
+    let (filter, other) = (new(1000, 0.01), new(1000, 0.01));
+    let keys: Vec<u64> = (0..30_000).collect();
+    assert_eq!(filter.insert_many(&keys), keys.len());
+    keys.iter().for_each(|key| other.insert(key).unwrap());
+    assert_eq!(filter.to_bytes(), other.to_bytes());
+    let asked: Vec<u64> = (0..70_001).collect();
+    let mut found = vec![true; asked.len()];
+    filter.contains_many(&asked, &mut found);
+    assert!(asked.iter().zip(&found).all(|(key, found)| *found == filter.contains(key)));
+    let hashes: Vec<u64> = asked.iter().map(|key| filter.hash(key)).collect();
+    let mut by_hash = vec![true; asked.len()];
+    filter.contains_many_hash(&hashes, &mut by_hash);
+    assert_eq!(by_hash, found);
+    assert_eq!((filter.insert_many_hash(&[7; 9]), filter.count_hash(7)), (8, 8));
+}
+
+#[test]
+fn growing_filters_are_built_of_keys() {
+    for n in [0_u64, 1, 1000, 100_000] {
+        let filter = ScalableCuckooFilter::from_keys(0..n, 0.001).unwrap();
+        assert_eq!((filter.len() as u64, filter.info().tables.len()), (n, 1));
+        assert!((0..n).all(|key| filter.contains(&key)) && filter.false_positive_rate() <= 0.001);
+        (n..3 * n).for_each(|key| filter.insert(&key).unwrap());
+        assert!((0..3 * n).all(|key| filter.contains(&key)) && filter.false_positive_rate() <= 0.001);
+    }
+    let builder = || ScalableCuckooFilter::builder().seed(seed());
+    let copies = |n, most: usize| builder().max_duplicates(most).from_keys((0..50).chain(vec![7; n]));
+    for most in [1, 3, 8, 20] {
+        let filter = copies(most - 1, most).unwrap();
+        assert_eq!((filter.count(&7), filter.len()), (most, 49 + most));
+        let inserted = 50 + most - 1;
+        let error = copies(most + 5, most).unwrap_err();
+        assert!(matches!(error, FilterError::Full { inserted: n } if n == inserted), "{most}: {error}");
+    }
+    #[cfg(feature = "rayon")]
+    for n in [0_u64, 1, 1000, 1_000_000] {
+        let filter = builder().false_positive_rate(0.001).par_from_keys(0..n).unwrap();
+        assert_eq!((filter.len() as u64, filter.info().tables.len()), (n, 1));
+        assert!((0..n).all(|key| filter.contains(&key)));
+        assert!(builder().max_duplicates(3).par_from_keys(vec![1; 4]).is_err());
+        assert_eq!(builder().max_duplicates(20).par_from_keys(vec![1; 20]).unwrap().count(&1), 20);
+    }
+}
+
+#[test]
+fn growing_filters_have_every_layout() {
+    for (bits, slots, semi_sorted) in layouts().filter(|(bits, ..)| (6..=20).contains(bits)) {
+        let builder = ScalableCuckooFilter::builder().capacity(1000).fingerprint_bits(bits).seed(seed());
+        let builder = builder.bucket_slots(slots).semi_sorted(semi_sorted);
+        let filter = builder.build().unwrap();
+        let n = 20_000_u64;
+        let inserted = (0..n).filter(|key| filter.insert(key).is_ok()).count();
+        // Among so many, some have as many equals as one key may have copies.
+        assert!(inserted as u64 > n - n / 50, "{inserted}: {}", filter.info());
+        assert!(slots == 1 || bits < 8 || inserted as u64 == n, "{inserted}: {}", filter.info());
+        let present = (0..n).filter(|key| filter.contains(key)).count();
+        assert!(present >= inserted && filter.len() == inserted);
+        let table = filter.info().tables[0].clone();
+        assert_eq!(table.fingerprint_bits, bits);
+        let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).unwrap();
+        assert_eq!(copy.to_bytes(), filter.to_bytes());
+        assert!((n..3 * n).all(|key| copy.insert(&key).is_ok() || slots == 1 || bits < 8));
+        let removed = (n..3 * n).filter(|key| copy.remove(key)).count();
+        copy.compact();
+        assert!(removed as u64 >= n && copy.len() + removed >= inserted, "{}", copy.info());
+        let measured = filter.measure_false_positive_rate(20_000);
+        let expected = filter.false_positive_rate();
+        assert!((measured - expected).abs() < 0.1 * expected + 0.01, "{measured} {expected}");
+    }
+}
+
+#[test]
+fn options_of_a_growing_filter_are_checked() {
+    let builder = ScalableCuckooFilter::builder;
+    for bits in [0, 1, 33] {
+        let error = builder().fingerprint_bits(bits).build().unwrap_err();
+        assert!(matches!(error, FilterError::FingerprintBits { requested, least: 2 } if requested == bits));
+    }
+    assert!(builder().fingerprint_bits(4).semi_sorted(true).build().is_err());
+    for slots in [0, 3, 16] {
+        let error = builder().bucket_slots(slots).build().unwrap_err();
+        assert!(matches!(error, FilterError::BucketSlots { requested, .. } if requested == slots));
+    }
+    assert!(builder().bucket_slots(8).semi_sorted(true).build().is_err());
+    let narrow = builder().fingerprint_bits(8).false_positive_rate(0.001).build().unwrap_err();
+    assert!(matches!(narrow, FilterError::RateTooLow { .. }), "{narrow}");
+    assert!(builder().fingerprint_bits(14).false_positive_rate(0.001).build().is_ok());
 }

@@ -4,13 +4,13 @@ use std::collections::HashMap as Model;
 
 use koel::{Compute, Full, Occupied, Operation};
 
-use crate::common::{AnyMap, Config, Seeded, catch};
-use crate::ops::{Datum, Decision, Op};
+use super::common::{AnyMap, Config, catch};
+use super::ops::{Datum, Decision, Op};
 
 /// A map that can be driven.
-pub(crate) trait Subject: AnyMap<Key: Datum, Value: Datum, Hasher = Seeded> + PartialEq {}
+pub(crate) trait Subject: AnyMap<Key: Datum, Value: Datum> + PartialEq {}
 
-impl<M: AnyMap<Key: Datum, Value: Datum, Hasher = Seeded> + PartialEq> Subject for M {}
+impl<M: AnyMap<Key: Datum, Value: Datum> + PartialEq> Subject for M {}
 
 /// A map and what it should be.
 pub(crate) struct Driver<M: Subject> {
@@ -21,7 +21,7 @@ pub(crate) struct Driver<M: Subject> {
 }
 
 impl<M: Subject> Driver<M> {
-    pub(crate) fn new(config: Config, hasher: Seeded) -> Self {
+    pub(crate) fn new(config: Config, hasher: M::Hasher) -> Self {
         let limit = config.limit().unwrap_or(usize::MAX);
         Driver { map: M::build(config, hasher), model: Model::new(), limit }
     }

@@ -7,6 +7,7 @@
 mod common;
 mod driver;
 mod ops;
+mod strategy;
 
 use std::hash::{Hash, Hasher};
 
@@ -17,7 +18,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 /// Runs sequences of operations on `M`, and `at_the_end` after each.
-fn agrees_with_the_model<M: Subject>(at_the_end: impl Fn(&mut Driver<M>)) {
+fn agrees_with_the_model<M: Subject<Hasher = Seeded>>(at_the_end: impl Fn(&mut Driver<M>)) {
     let seed = seed();
     let config = ProptestConfig {
         cases: env_number("KOEL_CASES", 500) as u32,
@@ -33,7 +34,7 @@ fn agrees_with_the_model<M: Subject>(at_the_end: impl Fn(&mut Driver<M>)) {
         .into_iter()
         .chain([Config::room_for(300)])
         .collect();
-    let input = (prop::sample::select(configs), any::<u64>(), ops::sequences());
+    let input = (prop::sample::select(configs), any::<u64>(), strategy::sequences());
     let result = runner.run(&input, |(config, hasher, ops)| {
         let mut driver = Driver::<M>::new(config, common::seeded(hasher));
         for op in &ops {

@@ -21,7 +21,10 @@ fn engine_rows() -> Vec<Vec<String>> {
 
 /// All sources of this repository that are not the library's.
 fn beside_the_library() -> Vec<Source> {
-    ["tests", "loom-tests", "benches", "examples"].into_iter().flat_map(sources).collect()
+    ["tests", "fuzz/harness", "fuzz/fuzz_targets", "loom-tests", "benches", "examples"]
+        .into_iter()
+        .flat_map(sources)
+        .collect()
 }
 
 /// All sources of this repository.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use koel::{HashMap, InlineMap};
 use rayon::prelude::*;
 
-use crate::common::{AnyMap, Config, growing_configs, seeded};
+use crate::common::{AnyMap, Config, catch, growing_configs, seeded};
 
 #[test]
 fn a_parallel_walk_sees_every_entry_once() {
@@ -76,4 +76,30 @@ fn what_a_parallel_walk_yields_outlives_its_removal() {
     map.clear();
     (0..5).for_each(|_| map.pin().extend((0..1000).map(|n| (n, String::new()))));
     assert!(entries.len() == 5000 && entries.iter().all(|(key, value)| **value == key.to_string()));
+}
+
+/// Where a key occurs more than once, its last value stays, as in a sequential collection.
+#[test]
+fn the_last_value_of_a_key_stays() {
+    let pairs = || (0..300_000_u64).into_par_iter().map(|n| (n % 7001, n));
+    let last = |key: u64| (0..300_000).rev().find(|n| n % 7001 == key).unwrap();
+    let map: HashMap<u64, u64> = pairs().collect();
+    let mut inline: InlineMap<u64, u64> = (0..7001_u64).into_par_iter().map(|n| (n, 0)).collect();
+    inline.par_extend(pairs());
+    assert_eq!((map.len(), inline.len()), (7001, 7001));
+    for key in 0..7001 {
+        assert_eq!((map.pin()[&key], inline.get(&key)), (last(key), Some(last(key))), "{key}");
+    }
+}
+
+#[test]
+fn a_full_map_panics_in_parallel_as_well() {
+    let map: HashMap<u64, u64> = HashMap::builder().fixed_capacity(100).build();
+    let all = || (&map).par_extend((0..1000_u64).into_par_iter().map(|n| (n, n)));
+    assert!(catch(all).unwrap_err().contains("full"));
+    assert!(map.len() >= 100 && map.pin().iter().all(|(key, value)| key == value));
+    let inline: InlineMap<u64, u64> = InlineMap::builder().fixed_capacity(100).build();
+    let all = || (&inline).par_extend((0..1000_u64).into_par_iter().map(|n| (n, n)));
+    assert!(catch(all).unwrap_err().contains("full"));
+    assert!(inline.len() >= 100 && inline.iter().all(|(key, value)| key == value));
 }

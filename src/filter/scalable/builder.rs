@@ -6,13 +6,16 @@ use super::super::error::FilterError;
 use super::super::geometry::MAX_BUCKETS;
 use super::super::hasher::Xxh3;
 use super::super::inner::Inner;
-use super::super::layout::Format;
-use super::super::sizing::rate_at;
-use super::chain::{Chain, Level, Plan, SLOTS};
+use super::super::layout::{BUCKET_SLOTS, FINGERPRINT_BITS, Format, SEMI_SORTED_BITS};
+use super::super::plan::Plan;
+use super::super::sizing::{load_limit, rate_at};
+use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
 
-/// Fewest buckets of a segment: smaller ones fill unevenly, and a lock would be much beside them.
-const MIN_BUCKETS: u64 = 1024;
+/// Fewest buckets of a segment: smaller ones fill unevenly, and a lock would be much beside them. Models look at each.
+const MIN_BUCKETS: u64 = if cfg!(loom) { 2 } else { 1024 };
+/// Fewest bits of a fingerprint, unless fewer are asked for: with fewer, tables do not fill.
+const MIN_BITS: u32 = 6;
 /// Keys to begin with, if nothing is asked for.
 const DEFAULT_CAPACITY: usize = 3500;
 /// The rate, if none is asked for.
@@ -31,18 +34,24 @@ const DEFAULT_RATE: f64 = 0.01;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ScalableFilterBuilder<S = Xxh3> {
-    capacity: usize,
-    rate: f64,
-    max_duplicates: usize,
-    hasher: S,
+    pub(crate) capacity: usize,
+    rate: Option<f64>,
+    fingerprint_bits: Option<u32>,
+    bucket_slots: u32,
+    semi_sorted: bool,
+    max_duplicates: Option<usize>,
+    pub(crate) hasher: S,
 }
 
 impl Default for ScalableFilterBuilder {
     fn default() -> Self {
         ScalableFilterBuilder {
             capacity: DEFAULT_CAPACITY,
-            rate: DEFAULT_RATE,
-            max_duplicates: 2 * SLOTS as usize,
+            rate: None,
+            fingerprint_bits: None,
+            bucket_slots: 4,
+            semi_sorted: false,
+            max_duplicates: None,
             hasher: Xxh3::default(),
         }
     }
@@ -65,25 +74,53 @@ impl<S> ScalableFilterBuilder<S> {
     }
 
     /// How often a look-up of an absent key may say that it is present, over all tables and however many there come to be:
-    /// above 0 and below 1. 0.01 if it is not given.
+    /// above 0 and below 1. 0.01 unless this or a width is given.
     ///
     /// The first table has half of it, and each further one half of what the one before has.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = rate;
+        self.rate = Some(rate);
         self
     }
 
-    /// How often a key may be there: 8 if it is not given. One copy more is [`Full`](crate::Full). Without an end to it,
+    /// Bits of a fingerprint in the first table, 2 to 32, in semi-sorted buckets 5 to 32; each further table has one bit more.
+    /// If it is not given, the least that the rate allows, and six at the least: tables of shorter ones do not fill.
+    /// With 32 there is no further table.
+    pub fn fingerprint_bits(mut self, bits: u32) -> Self {
+        self.fingerprint_bits = Some(bits);
+        self
+    }
+
+    /// Slots in a bucket: 1, 2, 4 or 8. 4 if it is not given: the best of both, memory and speed.
+    pub fn bucket_slots(mut self, slots: u32) -> Self {
+        self.bucket_slots = slots;
+        self
+    }
+
+    /// Whether buckets of four are semi-sorted, which saves one bit for each fingerprint and makes look-ups slower. Not, if
+    /// it is not given.
+    pub fn semi_sorted(mut self, yes: bool) -> Self {
+        self.semi_sorted = yes;
+        self
+    }
+
+    /// How often a key may be there: as often as two buckets have slots, 8, if it is not given. One copy more is [`Full`](crate::Full). Without an end to it,
     /// one key that is inserted again and again would make the filter grow.
     pub fn max_duplicates(mut self, copies: usize) -> Self {
-        self.max_duplicates = copies.max(1);
+        self.max_duplicates = Some(copies.max(1));
         self
     }
 
     /// The hash function.
     pub fn hasher<S2>(self, hasher: S2) -> ScalableFilterBuilder<S2> {
-        let ScalableFilterBuilder { capacity, rate, max_duplicates, .. } = self;
-        ScalableFilterBuilder { capacity, rate, max_duplicates, hasher }
+        ScalableFilterBuilder {
+            capacity: self.capacity,
+            rate: self.rate,
+            fingerprint_bits: self.fingerprint_bits,
+            bucket_slots: self.bucket_slots,
+            semi_sorted: self.semi_sorted,
+            max_duplicates: self.max_duplicates,
+            hasher,
+        }
     }
 
     /// Builds the filter.
@@ -97,34 +134,48 @@ impl<S> ScalableFilterBuilder<S> {
             requested: self.capacity,
             limit: (1 << 33).min(usize::MAX as u64 / 16) as usize,
         })?;
-        let level = Level { inner: Inner::new(shape, false)?, index: 0 };
-        Ok(ScalableCuckooFilter::with_chain(
-            plan,
-            Chain::new(vec![Arc::new(level)]),
-            self.max_duplicates,
-            self.hasher,
-        ))
+        let level = Level { inner: Arc::new(Inner::new(shape, false)?), index: 0 };
+        let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
+        Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher))
     }
 
     fn plan(&self) -> Result<Plan, FilterError> {
         let limit = (1 << 33).min(usize::MAX as u64 / 16) as usize;
-        if !(self.rate > 0.0 && self.rate < 1.0) {
-            return Err(FilterError::Rate { requested: self.rate });
-        }
         if self.capacity == 0 || self.capacity > limit {
             return Err(FilterError::Capacity { requested: self.capacity, limit });
         }
-        // Even a table that is full to the last slot has half the rate at the most.
-        let rate_of =
-            |bits| rate_at(Format { fingerprint_bits: bits, bucket_slots: SLOTS, semi_sorted: false }, 1.0);
-        // With fewer than six bits, tables do not fill.
-        let bits = (6..=32)
-            .find(|bits| rate_of(*bits) <= self.rate / 2.0)
-            .ok_or(FilterError::RateTooLow { requested: self.rate, limit: 2.0 * rate_of(32) })?;
-        let buckets = (self.capacity as f64 / 0.94 / f64::from(SLOTS)).ceil() as u64;
+        let format = self.format()?;
+        let load = load_limit(self.bucket_slots, f64::INFINITY);
+        let buckets = (self.capacity as f64 / load / f64::from(self.bucket_slots)).ceil() as u64;
         let segments = buckets.div_ceil(u64::from(MAX_BUCKETS)).max(1);
         let in_each =
             buckets.div_ceil(segments).next_multiple_of(2).clamp(MIN_BUCKETS, u64::from(MAX_BUCKETS));
-        Ok(Plan { segments: segments as u32, buckets: in_each as u32, bits })
+        Ok(Plan { segments: segments as u32, buckets: in_each as u32, format })
+    }
+
+    /// The format of the first table.
+    fn format(&self) -> Result<Format, FilterError> {
+        let (bucket_slots, semi_sorted) = (self.bucket_slots, self.semi_sorted);
+        if let Some(requested) = self.rate.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
+            return Err(FilterError::Rate { requested });
+        }
+        if !BUCKET_SLOTS.contains(&bucket_slots) || semi_sorted && bucket_slots != 4 {
+            return Err(FilterError::BucketSlots { requested: bucket_slots, semi_sorted });
+        }
+        let widths = if semi_sorted { SEMI_SORTED_BITS } else { FINGERPRINT_BITS };
+        if let Some(requested) = self.fingerprint_bits.filter(|bits| !widths.contains(bits)) {
+            return Err(FilterError::FingerprintBits { requested, least: *widths.start() });
+        }
+        let of_bits = |fingerprint_bits| Format { fingerprint_bits, bucket_slots, semi_sorted };
+        // Even a table that is full to the last slot has half the rate at the most.
+        let rate_of = |bits| 2.0 * rate_at(of_bits(bits), 1.0);
+        let rate = match self.fingerprint_bits {
+            Some(_) => self.rate.unwrap_or(f64::INFINITY),
+            None => self.rate.unwrap_or(DEFAULT_RATE),
+        };
+        let mut bits = self.fingerprint_bits.map_or(MIN_BITS..=32, |bits| bits..=bits);
+        let widest = *bits.end();
+        let bits = bits.find(|bits| rate_of(*bits) <= rate);
+        bits.map(of_bits).ok_or(FilterError::RateTooLow { requested: rate, limit: rate_of(widest) })
     }
 }

@@ -7,55 +7,21 @@ use core::fmt;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::super::geometry::{Geometry, MAX_SEGMENTS};
 use super::super::inner::Inner;
-use super::super::layout::Format;
-use super::super::sizing::Shape;
 use crate::reclaim::{Collector, Guard, LocalGuard, OwnedPins, PROTECTED, Retire};
 use crate::sync::{AtomicPtr, Mutex, MutexGuard, Ordering};
 
-/// Slots in a bucket of all tables.
-pub(super) const SLOTS: u32 = 4;
-/// The load up to which tables are said to have room.
-const LOAD: f64 = 0.94;
-
-/// What all tables of a chain have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
-    /// Segments of table 0.
-    pub(crate) segments: u32,
-    /// Buckets in every segment.
-    pub(crate) buckets: u32,
-    /// Bits of a fingerprint of table 0.
-    pub(crate) bits: u32,
-}
-
-impl Plan {
-    /// The shape of table `index`: with `2^index` times the slots of table 0, and one bit more for each doubling; `None` if
-    /// there is none, as fingerprints or segments cannot be more.
-    pub(super) fn shape(self, index: u32) -> Option<Shape> {
-        let bits = self.bits + index;
-        let segments = u64::from(self.segments) << index.min(32);
-        if bits > 32 || segments > u64::from(MAX_SEGMENTS) {
-            return None;
-        }
-        let format = Format { fingerprint_bits: bits, bucket_slots: SLOTS, semi_sorted: false };
-        let geometry = Geometry::new(segments as u32, self.buckets, bits, self.bits);
-        let slots = geometry.all_buckets() * u64::from(SLOTS);
-        Some(Shape { format, geometry, capacity: (slots as f64 * LOAD) as usize })
-    }
-}
-
 /// A table of a chain.
+#[derive(Clone)]
 pub(super) struct Level {
-    pub(super) inner: Inner,
+    pub(super) inner: Arc<Inner>,
     /// How often its size is twice that of table 0.
     pub(super) index: u32,
 }
 
 /// The tables, newest first.
 pub(super) struct List {
-    pub(super) levels: Vec<Arc<Level>>,
+    pub(super) levels: Vec<Level>,
     pins: Arc<OwnedPins>,
 }
 
@@ -93,7 +59,7 @@ impl core::ops::Deref for Pinned<'_> {
 
 impl Chain {
     /// A chain of these tables, newest first.
-    pub(super) fn new(levels: Vec<Arc<Level>>) -> Self {
+    pub(super) fn new(levels: Vec<Level>) -> Self {
         let collector = Collector::new(false);
         let list = Box::new(List { levels, pins: collector.owned_pins() });
         Chain { list: AtomicPtr::new(Box::into_raw(list)), structure: Mutex::new(()), collector }
@@ -122,7 +88,7 @@ pub(super) struct Restructuring<'a> {
 
 impl Restructuring<'_> {
     /// Puts a list of these tables in the place of the current one.
-    pub(super) fn replace(&self, levels: Vec<Arc<Level>>) {
+    pub(super) fn replace(&self, levels: Vec<Level>) {
         let pinned = self.chain.pin();
         let new = Box::new(List { levels, pins: Arc::clone(&pinned.pins) });
         // Release: pairs with the load in `pin`.

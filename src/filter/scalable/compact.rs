@@ -6,12 +6,10 @@ use super::super::codec::Codec;
 use super::super::geometry::{Place, upper_bits};
 use super::super::layout::Task;
 use super::super::locked::Locked;
+use super::super::sizing::load_limit;
 use super::super::table::Table;
 use super::chain::Level;
 use super::filter::ScalableCuckooFilter;
-
-/// Older tables are filled so far: what is moved there should find its place without long searches.
-const LOAD: f64 = 0.94;
 
 impl<S> ScalableCuckooFilter<S> {
     /// Moves fingerprints from newer tables to free slots in older ones, and gives back the tables that become empty. How
@@ -27,14 +25,14 @@ impl<S> ScalableCuckooFilter<S> {
         let levels = self.chain.pin().levels.clone();
         for (age, source) in levels.iter().enumerate() {
             let older = &levels[age + 1..];
-            let room: f64 = older.iter().map(|level| room(level)).sum();
+            let room: f64 = older.iter().map(room).sum();
             if older.is_empty() || source.inner.table.len() as f64 > room {
                 continue;
             }
             if empty_into(source, older) {
                 let restructuring = self.chain.lock();
                 let mut left = self.chain.pin().levels.clone();
-                left.retain(|level| !Arc::ptr_eq(level, source));
+                left.retain(|level| !Arc::ptr_eq(&level.inner, &source.inner));
                 restructuring.replace(left);
                 given_back += 1;
             }
@@ -43,13 +41,14 @@ impl<S> ScalableCuckooFilter<S> {
     }
 }
 
-/// Slots that may still be filled.
+/// Slots that may still be filled: what is moved should find its place without long searches.
 fn room(level: &Level) -> f64 {
-    level.inner.slots() as f64 * LOAD - level.inner.table.len() as f64
+    let slots = level.inner.slots() as f64;
+    slots * load_limit(level.inner.layout.format.bucket_slots, slots) - level.inner.table.len() as f64
 }
 
 /// Empties a table into older ones. False: they had no room for all.
-fn empty_into(source: &Level, older: &[Arc<Level>]) -> bool {
+fn empty_into(source: &Level, older: &[Level]) -> bool {
     let table = &source.inner.table;
     for segment in table.segments() {
         // Whoever holds the lock from now on does not insert: the segment stays empty.
@@ -69,7 +68,7 @@ fn empty_into(source: &Level, older: &[Arc<Level>]) -> bool {
 /// Empties one segment. False: not all found room.
 struct EmptySegment<'a> {
     source: &'a Level,
-    older: &'a [Arc<Level>],
+    older: &'a [Level],
     segment: u32,
 }
 

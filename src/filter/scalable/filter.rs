@@ -8,12 +8,14 @@ use super::super::codec::Codec;
 use super::super::error::FilterError;
 use super::super::geometry::Place;
 use super::super::hasher::Xxh3;
-use super::super::inner::Inner;
+use super::super::inner::{Inner, measured_rate};
 use super::super::layout::Task;
 use super::super::locked::Locked;
+use super::super::plan::Plan;
+use super::super::sizing::rate_of_any;
 use super::super::table::Table;
 use super::builder::ScalableFilterBuilder;
-use super::chain::{Chain, Level, Plan};
+use super::chain::{Chain, Level};
 use crate::full::Full;
 use crate::hash::Digest;
 use crate::sync::Mutex;
@@ -48,6 +50,14 @@ use crate::sync::Mutex;
 /// [capacity](ScalableFilterBuilder::capacity). Fingerprints are one bit wider in each further table, and the first has as
 /// much of a bit more than a [`CuckooFilter`](crate::CuckooFilter) of the same rate.
 ///
+/// # Union
+///
+/// There is no `try_union`. A fingerprint can be moved to an older table, which asks for fewer of its bits, and not to a newer
+/// one: the bits that it would need went with the key. So what the other filter's oldest table holds would have to go into
+/// this one's oldest, which is full once the filter has grown; and to hang the other's tables into this chain would add
+/// up both rates, beyond what was asked for. Insert the keys, or unite filters of
+/// [fixed capacity](crate::CuckooFilter::try_union).
+///
 /// # Keys, duplicates, removing
 ///
 /// As in a [`CuckooFilter`](crate::CuckooFilter#keys); a key may be there
@@ -75,6 +85,24 @@ impl ScalableCuckooFilter {
     /// A builder.
     pub fn builder() -> ScalableFilterBuilder {
         ScalableFilterBuilder::default()
+    }
+
+    /// A filter of these keys, whose first table is made for their number at this false-positive rate.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?;
+    /// assert!(filter.contains("ada") && filter.contains("grace"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::from_keys`].
+    pub fn from_keys<Q: Hash>(
+        keys: impl IntoIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).from_keys(keys)
     }
 }
 
@@ -111,7 +139,12 @@ impl<S> ScalableCuckooFilter<S> {
 
     /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1.
     pub fn false_positive_rate(&self) -> f64 {
-        1.0 - self.chain.pin().levels.iter().map(|level| 1.0 - level.inner.rate()).product::<f64>()
+        rate_of_any(self.chain.pin().levels.iter().map(|level| level.inner.rate()))
+    }
+
+    /// How often look-ups of random hashes did say so, of `probes`: 0 to 1. Changes nothing.
+    pub fn measure_false_positive_rate(&self, probes: usize) -> f64 {
+        measured_rate(probes, |hash| self.contains_hash(hash))
     }
 
     /// What the filter is made of and how full it is.
@@ -148,7 +181,10 @@ impl<S> ScalableCuckooFilter<S> {
     ///
     /// As [`ScalableCuckooFilter::insert`].
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
-        let digest = Digest::new(hash);
+        self.insert_digest(Digest::new(hash))
+    }
+
+    pub(crate) fn insert_digest(&self, digest: Digest) -> Result<(), Full> {
         loop {
             let list = self.chain.pin();
             let copies: usize = list.levels.iter().map(|level| level.inner.count(digest)).sum();
@@ -199,6 +235,23 @@ impl<S> ScalableCuckooFilter<S> {
         self.chain.pin().levels.iter().map(|level| level.inner.count(digest)).sum()
     }
 
+    /// Gives digests to `fill`, for the oldest table of a filter that nobody else uses; what `fill` leaves over.
+    pub(crate) fn fill_oldest(
+        &mut self,
+        digests: Vec<Digest>,
+        fill: impl FnOnce(&Inner, &[Digest]) -> Vec<Digest>,
+    ) -> Vec<Digest> {
+        let list = self.chain.pin();
+        let oldest = list.levels.last().filter(|level| {
+            // As many copies as two buckets hold are no more than a key may have.
+            2 * level.inner.layout.format.bucket_slots as usize <= self.max_duplicates
+        });
+        match oldest {
+            Some(level) => fill(&level.inner, &digests),
+            None => digests,
+        }
+    }
+
     /// Adds a table, unless somebody else has: table `newest` was the newest.
     fn grow(&self, newest: u32) -> Result<(), Full> {
         let restructuring = self.chain.lock();
@@ -210,7 +263,7 @@ impl<S> ScalableCuckooFilter<S> {
         }
         let shape = self.plan.shape(newest + 1).ok_or(Full::NOTHING)?;
         let inner = Inner::new(shape, false).map_err(|_| Full::NOTHING)?;
-        let mut levels = vec![Arc::new(Level { inner, index: newest + 1 })];
+        let mut levels = vec![Level { inner: Arc::new(inner), index: newest + 1 }];
         levels.extend(list.levels.iter().cloned());
         restructuring.replace(levels);
         Ok(())
@@ -316,24 +369,6 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     #[inline]
     pub fn remove_bytes(&self, key: &[u8]) -> bool {
         self.remove_hash(self.hash_bytes(key))
-    }
-
-    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be.
-    ///
-    /// # Panics
-    ///
-    /// If the slices are not of one length.
-    pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
-        for (key, found) in keys.iter().zip(found) {
-            *found = self.contains(key);
-        }
-    }
-
-    /// Inserts many keys, in order, up to the first that has no room. How many had.
-    #[must_use = "not all may have been inserted"]
-    pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
-        keys.iter().position(|key| self.insert(key).is_err()).unwrap_or(keys.len())
     }
 }
 

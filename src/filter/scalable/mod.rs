@@ -13,6 +13,7 @@
 //! the oldest first, it could be one that is equal only in the few bits that the old table has; the other key would be
 //! missed.
 
+mod batch;
 mod builder;
 mod bytes;
 mod chain;

@@ -1,0 +1,7 @@
+//! Operations on a `HashMap` against a model: see `harness::map_ops`.
+#![no_main]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| harness::map_ops(data));

@@ -1,0 +1,229 @@
+//! Operations on filters, against what they must answer.
+//!
+//! Of a filter of fixed capacity the oracle knows every answer, false positives included; of a growing one, that no key
+//! that was inserted and not removed is ever missed.
+
+use std::collections::HashMap;
+
+use koel::{CuckooFilter, FilterView, ScalableCuckooFilter};
+
+use super::input::Input;
+use super::oracle::Oracle;
+
+/// A fixed filter or a growing one.
+pub(crate) fn filter_ops(data: &[u8]) {
+    let mut input = Input::new(data);
+    if input.byte() % 2 == 0 { fixed(input) } else { growing(input) }
+}
+
+/// Hashes with one, two, or all of the input's bits; few are different.
+fn hash(input: &mut Input<'_>) -> u64 {
+    match input.byte() % 4 {
+        0 => input.word(),
+        1 => u64::from(input.byte() % 8),
+        _ => u64::from(input.number()).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+    }
+}
+
+/// Consecutive hashes, spread by the filter.
+fn run(input: &mut Input<'_>) -> Vec<u64> {
+    let (start, len) = (u64::from(input.number()), u64::from(input.number() % 1024));
+    (start..start + len).collect()
+}
+
+fn build(input: &mut Input<'_>) -> Option<CuckooFilter> {
+    let bits = 2 + u32::from(input.byte() % 31);
+    let (kind, capacity) = (input.byte() % 5, 1 + input.number() as usize % 600);
+    let builder = CuckooFilter::builder().fingerprint_bits(bits).capacity(capacity).seed(1);
+    let builder = match kind {
+        4 => builder.bucket_slots(4).semi_sorted(true),
+        _ => builder.bucket_slots(1 << kind),
+    };
+    builder.build().ok().filter(|filter| filter.memory_usage() < 1 << 20)
+}
+
+fn fixed(mut input: Input<'_>) {
+    let Some(mut filter) = build(&mut input) else { return };
+    let mut oracle = Oracle::new(&filter.info());
+    let most = 2 * filter.info().bucket_slots as usize;
+    let mut turns = 200;
+    while !input.is_empty() && turns > 0 {
+        turns -= 1;
+        match input.byte() % 12 {
+            0..=2 => {
+                let hash = hash(&mut input);
+                insert(&filter, &mut oracle, hash, most);
+            }
+            3 | 4 => {
+                let hash = hash(&mut input);
+                assert_eq!(filter.remove_hash(hash), oracle.remove(hash));
+            }
+            5 => {
+                let hash = hash(&mut input);
+                let present = oracle.count(hash) > 0;
+                match filter.insert_unique_hash(hash) {
+                    Ok(new) => assert_eq!(new, !present),
+                    Err(_) => assert!(!present),
+                }
+                (!present && filter.contains_hash(hash)).then(|| oracle.insert(hash));
+            }
+            6 => {
+                let hashes = run(&mut input);
+                let inserted = filter.insert_many_hash(&hashes);
+                hashes[..inserted].iter().for_each(|hash| oracle.insert(*hash));
+            }
+            7 => {
+                for hash in run(&mut input) {
+                    assert_eq!(filter.remove_hash(hash), oracle.remove(hash));
+                }
+            }
+            8 => look(&filter, &oracle, &run(&mut input)),
+            9 => filter = <CuckooFilter>::from_bytes(&filter.to_bytes()).expect("its own bytes"),
+            10 => match filter.try_union(&filter) {
+                Ok(()) => oracle.double(),
+                Err(_) => assert!(oracle.len > 0, "a union with nothing"),
+            },
+            _ => {
+                filter.clear();
+                oracle.clear();
+            }
+        }
+        assert_eq!(filter.len(), oracle.len);
+    }
+    look(&filter, &oracle, &(0..1000).collect::<Vec<_>>());
+    let _ = (filter.info().to_string(), filter.measure_false_positive_rate(10));
+}
+
+/// One more; or nothing has changed, and then two keys at least are there if all copies are not of one.
+fn insert(filter: &CuckooFilter, oracle: &mut Oracle, hash: u64, most: usize) {
+    match filter.insert_hash(hash) {
+        Ok(()) => oracle.insert(hash),
+        Err(_) => assert!(oracle.len >= most, "full with {} keys", oracle.len),
+    }
+    assert!(oracle.count(hash) <= most);
+}
+
+/// Every way to look gives the oracle's answer.
+fn look(filter: &CuckooFilter, oracle: &Oracle, hashes: &[u64]) {
+    let (bytes, mut found) = (filter.to_bytes(), vec![false; hashes.len()]);
+    let view = <FilterView>::from_bytes(&bytes).expect("its own bytes");
+    filter.contains_many_hash(hashes, &mut found);
+    for (hash, found) in hashes.iter().zip(found) {
+        let count = oracle.count(*hash);
+        assert_eq!((filter.count_hash(*hash), view.count_hash(*hash)), (count, count));
+        assert_eq!(filter.contains_hash(*hash), count > 0);
+        assert_eq!((found, view.contains_hash(*hash)), (count > 0, count > 0));
+    }
+}
+
+/// A growing filter and what was put into it.
+struct Growing {
+    filter: ScalableCuckooFilter,
+    present: HashMap<u64, usize>,
+    len: usize,
+    rate: f64,
+}
+
+fn growing(mut input: Input<'_>) {
+    let rate = [0.5, 0.1, 0.01, 1e-6][usize::from(input.byte() % 4)];
+    let copies = 1 + usize::from(input.byte() % 12);
+    let builder = ScalableCuckooFilter::builder().capacity(1).false_positive_rate(rate).seed(1);
+    let filter = builder.max_duplicates(copies).build().expect("a small filter");
+    let mut all = Growing { filter, present: HashMap::new(), len: 0, rate };
+    // Inputs that would take long teach nothing new.
+    let mut turns = 60;
+    while !input.is_empty() && turns > 0 && all.len < 16_000 {
+        turns -= 1;
+        match input.byte() % 10 {
+            0 | 1 => {
+                let hash = hash(&mut input);
+                all.insert(hash, copies);
+            }
+            2 => {
+                let hash = hash(&mut input);
+                all.remove(hash);
+            }
+            3 => {
+                let hash = hash(&mut input);
+                let there = all.filter.contains_hash(hash);
+                if all.filter.insert_unique_hash(hash) == Ok(true) {
+                    assert!(!there);
+                    all.note(hash);
+                }
+            }
+            4 | 5 => {
+                let (start, times) = (u64::from(input.number()), u64::from(input.byte() % 4));
+                (start..start + 1024 * times).for_each(|hash| all.insert(hash, copies));
+            }
+            6 | 7 => run(&mut input).into_iter().for_each(|hash| all.remove(hash)),
+            8 => {
+                all.filter.compact();
+                all.check();
+            }
+            _ if input.byte() < 64 => {
+                all.filter.clear();
+                (all.present, all.len) = (HashMap::new(), 0);
+            }
+            _ => {
+                let bytes = all.filter.to_bytes();
+                all.filter = <ScalableCuckooFilter>::from_bytes(&bytes).expect("its own bytes");
+            }
+        }
+        assert_eq!(all.filter.len(), all.len);
+    }
+    all.finish();
+}
+
+impl Growing {
+    fn note(&mut self, hash: u64) {
+        *self.present.entry(hash).or_default() += 1;
+        self.len += 1;
+    }
+
+    fn insert(&mut self, hash: u64, copies: usize) {
+        let before = self.present.get(&hash).copied().unwrap_or(0);
+        match self.filter.insert_hash(hash) {
+            Ok(()) => {
+                assert!(before < copies, "a copy too many");
+                self.note(hash);
+            }
+            // Other keys' fingerprints may count as copies.
+            Err(_) => assert!(self.filter.count_hash(hash) >= copies),
+        }
+    }
+
+    /// Only of what is there: anything else may take a key away.
+    fn remove(&mut self, hash: u64) {
+        let Some(count) = self.present.get_mut(&hash) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.present.remove(&hash);
+        }
+        self.len -= 1;
+        assert!(self.filter.remove_hash(hash), "a key was missed when it was to be removed");
+    }
+
+    fn check(&self) {
+        let bytes = self.filter.to_bytes();
+        let view = <FilterView>::from_bytes(&bytes).expect("its own bytes");
+        let hashes: Vec<u64> = self.present.keys().copied().chain(0..100).collect();
+        let mut found = vec![false; hashes.len()];
+        self.filter.contains_many_hash(&hashes, &mut found);
+        for (hash, found) in hashes.iter().zip(found) {
+            let (count, there) = (self.filter.count_hash(*hash), self.filter.contains_hash(*hash));
+            assert!(count >= self.present.get(hash).copied().unwrap_or(0), "missed");
+            assert_eq!((there, found, view.contains_hash(*hash)), (count > 0, count > 0, count > 0));
+            assert_eq!(view.count_hash(*hash), count);
+        }
+        assert!(self.filter.false_positive_rate() <= self.rate, "{}", self.filter.info());
+    }
+
+    fn finish(mut self) {
+        self.check();
+        let all: Vec<(u64, usize)> = self.present.iter().map(|(hash, count)| (*hash, *count)).collect();
+        for (hash, count) in all {
+            (0..count).for_each(|_| self.remove(hash));
+        }
+        assert!(self.filter.is_empty());
+    }
+}

@@ -1,0 +1,49 @@
+//! What is done with a fuzzer's input. `tests/fuzz` does the same with the committed inputs and their mutations.
+#![allow(dead_code, reason = "every target compiles all of it and uses one function")]
+
+mod chunks;
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/model/driver.rs"]
+mod driver;
+mod filter_bytes;
+mod filter_ops;
+mod input;
+mod maps;
+mod memory;
+#[path = "../../tests/model/ops.rs"]
+mod ops;
+mod oracle;
+
+use memory::peak_of;
+
+pub(crate) use chunks::load as chunk_loader;
+pub(crate) use filter_ops::filter_ops;
+pub(crate) use maps::{inline_map_ops, map_ops};
+
+/// Memory for one byte of input: a segment of two buckets takes 24 bytes, and in memory two cache lines, and as much
+/// for its lock; while it is loaded, a vector of its own.
+const PER_BYTE: usize = 24;
+/// Memory for no input: a filter that grows has a reclaimer.
+const CONSTANT: usize = 64 << 10;
+
+/// # Panics
+///
+/// If something takes memory out of proportion to its input.
+fn bounded<T>(input: usize, f: impl FnOnce() -> T) -> T {
+    let (result, peak) = peak_of(f);
+    let most = CONSTANT + PER_BYTE * input;
+    assert!(peak <= most, "{peak} bytes of memory for {input} bytes of input");
+    result
+}
+
+/// Bytes that may be a filter: an error or a filter, no panic, and no memory out of proportion.
+pub(crate) fn filter_bytes(data: &[u8]) {
+    let bytes = filter_bytes::signed(data);
+    bounded(bytes.len(), || filter_bytes::all_ways(&bytes));
+}
+
+/// Whether bytes as `filter_bytes` takes them are a filter's of either kind.
+pub(crate) fn is_filter(data: &[u8]) -> bool {
+    filter_bytes::all_ways(&filter_bytes::signed(data))
+}

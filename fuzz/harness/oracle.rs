@@ -1,0 +1,68 @@
+//! What a filter of fixed capacity must answer: a multiset of fingerprints with their two buckets, computed by
+//! `docs/filter-format.md` and not by the library.
+
+use std::collections::HashMap;
+
+use koel::FilterInfo;
+
+/// Segment, both buckets in ascending order, fingerprint.
+type Place = (u64, u64, u64, u64);
+
+/// The multiset.
+pub(crate) struct Oracle {
+    segments: u64,
+    buckets: u64,
+    bits: u32,
+    counts: HashMap<Place, usize>,
+    pub(crate) len: usize,
+}
+
+impl Oracle {
+    /// Of an empty filter.
+    pub(crate) fn new(info: &FilterInfo) -> Self {
+        let (segments, buckets) = (info.segments as u64, info.segment_buckets as u64);
+        Oracle { segments, buckets, bits: info.fingerprint_bits, counts: HashMap::new(), len: 0 }
+    }
+
+    fn place(&self, hash: u64) -> Place {
+        let product = u128::from(hash) * 0x243F_6A88_85A3_08D3;
+        let digest = product as u64 ^ (product >> 64) as u64;
+        let part = |from: u32, of: u64| (u64::from((digest >> from) as u32) * of) >> 32;
+        let fingerprint = u64::from(digest as u32 >> (32 - self.bits)).max(1);
+        let first = part(16, self.buckets);
+        let mixed = (fingerprint as u32).wrapping_mul(0x9E37_79B1);
+        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
+        let sum = (u64::from(mixed) * self.buckets) >> 32 | 1;
+        let second = (sum + self.buckets - first) % self.buckets;
+        (part(32, self.segments), first.min(second), first.max(second), fingerprint)
+    }
+
+    pub(crate) fn count(&self, hash: u64) -> usize {
+        self.counts.get(&self.place(hash)).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn insert(&mut self, hash: u64) {
+        *self.counts.entry(self.place(hash)).or_default() += 1;
+        self.len += 1;
+    }
+
+    /// Whether there was one to remove.
+    pub(crate) fn remove(&mut self, hash: u64) -> bool {
+        let place = self.place(hash);
+        let Some(count) = self.counts.get_mut(&place).filter(|count| **count > 0) else { return false };
+        *count -= 1;
+        self.len -= 1;
+        true
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.counts.clear();
+        self.len = 0;
+    }
+
+    /// Everything twice.
+    pub(crate) fn double(&mut self) {
+        self.counts.values_mut().for_each(|count| *count *= 2);
+        self.len *= 2;
+    }
+}

@@ -1,0 +1,282 @@
+//! The bytes of a filter in chunks, and a filter's tables from its chunks.
+
+use core::fmt;
+use core::marker::PhantomData;
+use std::io::Read;
+use std::sync::Arc;
+
+use super::error::{BytesError, FilterError};
+use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
+use super::hasher::{FilterHasher, Xxh3};
+use super::inner::Inner;
+use super::locked::Locked;
+use super::plan::Lineage;
+
+/// An iterator over the chunks of a filter: see [`CuckooFilter::chunks`](crate::CuckooFilter::chunks).
+pub struct Chunks<'a, S = Xxh3> {
+    /// The header of a growing filter.
+    chain: Option<[u8; HEADER_LEN]>,
+    tables: Vec<Table<'a>>,
+    next: u32,
+    hasher: PhantomData<fn() -> S>,
+}
+
+/// A table and its header.
+struct Table<'a> {
+    inner: Held<'a>,
+    header: Header,
+    bytes: [u8; HEADER_LEN],
+}
+
+/// A filter's only table, or one of a chain, which may be taken out of it meanwhile.
+pub(crate) enum Held<'a> {
+    Borrowed(&'a Inner),
+    Shared(Arc<Inner>),
+}
+
+impl core::ops::Deref for Held<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        match self {
+            Held::Borrowed(inner) => inner,
+            Held::Shared(inner) => inner,
+        }
+    }
+}
+
+impl<'a, S: FilterHasher> Chunks<'a, S> {
+    /// The chunks of these tables, newest first, from number `next` on.
+    pub(crate) fn new(
+        chain: Option<ChainHeader>,
+        tables: impl IntoIterator<Item = Held<'a>>,
+        hasher: &S,
+        next: u32,
+    ) -> Self {
+        let table = |inner: Held<'a>| {
+            let bytes = Header::bytes(inner.shape(), hasher);
+            let header = Header::parse(&bytes).expect("a filter's own header");
+            Table { inner, header, bytes }
+        };
+        let tables = tables.into_iter().map(table).collect();
+        Chunks { chain: chain.map(ChainHeader::bytes), tables, next, hasher: PhantomData }
+    }
+}
+
+impl<S> Chunks<'_, S> {
+    /// Bytes of all chunks.
+    pub(crate) fn all_bytes(&self) -> usize {
+        let tables: u64 = self.tables.iter().map(|table| table.header.filter_len()).sum();
+        tables as usize + if self.chain.is_some() { HEADER_LEN } else { 0 }
+    }
+
+    /// A chunk.
+    fn chunk(&self, mut number: u32) -> Option<Vec<u8>> {
+        if let Some(chain) = &self.chain {
+            let Some(rest) = number.checked_sub(1) else { return Some(chain.to_vec()) };
+            number = rest;
+        }
+        for Table { inner, header, bytes } in &self.tables {
+            let Some(segment) = number.checked_sub(1) else { return Some(bytes.to_vec()) };
+            if segment < header.segments() {
+                let mut chunk = Vec::new();
+                let locked = Locked::lock(&inner.table, segment);
+                let words = locked.segment().all_words();
+                header.write_segment(segment, locked.len() as u64, words, &mut chunk);
+                return Some(chunk);
+            }
+            number = segment - header.segments();
+        }
+        None
+    }
+}
+
+impl<S> Iterator for Chunks<'_, S> {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let chunk = self.chunk(self.next)?;
+        self.next += 1;
+        Some(chunk)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let of_tables: u32 = self.tables.iter().map(|table| 1 + table.header.segments()).sum();
+        let left = (of_tables + u32::from(self.chain.is_some())).saturating_sub(self.next) as usize;
+        (left, Some(left))
+    }
+}
+
+impl<S> ExactSizeIterator for Chunks<'_, S> {}
+
+impl<S> fmt::Debug for Chunks<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunks").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+/// Puts a filter of either kind together from its chunks, in order. What is refused changes nothing: the right chunk may
+/// still come.
+///
+/// ```
+/// use koel::{ChunkLoader, CuckooFilter, ScalableCuckooFilter};
+///
+/// let filter = CuckooFilter::from_keys(0..1000, 0.001)?;
+/// let mut loader: ChunkLoader = ChunkLoader::new();
+/// for chunk in filter.chunks().take(1) {
+///     loader.load(&chunk)?;
+/// }
+/// // The transfer broke off, and is resumed.
+/// assert!(loader.load(b"noise").is_err());
+/// for chunk in filter.chunks_from(loader.next()) {
+///     loader.load(&chunk)?;
+/// }
+/// let copy = loader.finish()?;
+/// assert!((0..1000).all(|key| copy.contains(&key)));
+///
+/// let growing = ScalableCuckooFilter::from_keys(0..1000, 0.001)?;
+/// let mut loader: ChunkLoader = ChunkLoader::new();
+/// for chunk in growing.chunks() {
+///     loader.load(&chunk)?;
+/// }
+/// let copy = loader.finish_scalable()?;
+/// assert!((0..1000).all(|key| copy.contains(&key)));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+pub struct ChunkLoader<S = Xxh3> {
+    chain: Option<ChainHeader>,
+    lineage: Lineage,
+    /// Newest first; all but the last are complete.
+    tables: Vec<Loaded>,
+    hasher: Option<S>,
+    taken: u32,
+}
+
+/// What has come of a table: its header and checked bytes of segments.
+struct Loaded {
+    header: Header,
+    segments: Vec<Vec<u8>>,
+}
+
+impl Loaded {
+    fn is_complete(&self) -> bool {
+        self.segments.len() == self.header.segments() as usize
+    }
+
+    fn into_inner(self) -> Result<Inner, FilterError> {
+        let inner = Inner::new(self.header.shape, false)?;
+        for (segment, bytes) in (0..).zip(self.segments) {
+            let bytes = SegmentBytes::of_checked(&bytes);
+            Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
+        }
+        Ok(inner)
+    }
+}
+
+impl<S> Default for ChunkLoader<S> {
+    fn default() -> Self {
+        ChunkLoader { chain: None, lineage: Lineage::default(), tables: Vec::new(), hasher: None, taken: 0 }
+    }
+}
+
+impl<S: FilterHasher> ChunkLoader<S> {
+    /// Nothing is loaded yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads all chunks of a filter of this kind, and not a byte more.
+    pub(crate) fn read(reader: &mut impl Read, growing: bool) -> Result<Self, FilterError> {
+        let mut loader = Self::new();
+        let mut chunk = Vec::new();
+        while let Some(len) = loader.next_len() {
+            chunk.clear();
+            reader.by_ref().take(len as u64).read_to_end(&mut chunk)?;
+            loader.load(&chunk)?;
+            if loader.is_scalable() != growing {
+                return Err(BytesError::Kind.into());
+            }
+        }
+        Ok(loader)
+    }
+
+    /// The number of the chunk that comes next.
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        self.taken
+    }
+
+    /// Bytes of the chunk that comes next; `None` if there is none.
+    #[must_use]
+    pub fn next_len(&self) -> Option<usize> {
+        match self.tables.last() {
+            Some(table) if !table.is_complete() => Some(table.header.segment_len()),
+            _ if self.tables.len() < self.chain.map_or(1, |chain| chain.tables) as usize => Some(HEADER_LEN),
+            _ => None,
+        }
+    }
+
+    /// Whether the chunks are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), as far as is known.
+    #[must_use]
+    pub fn is_scalable(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// Takes the next chunk.
+    ///
+    /// # Errors
+    ///
+    /// [`FilterError::Bytes`] if it is damaged, or not the next one, or there is none to come. It was not taken.
+    pub fn load(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
+        let expected = self.next_len().unwrap_or(0);
+        if chunk.len() != expected {
+            return Err(BytesError::Length { expected: expected as u64, found: chunk.len() as u64 }.into());
+        }
+        match self.tables.last_mut() {
+            Some(table) if !table.is_complete() => {
+                table.header.read_segment(table.segments.len() as u32, chunk)?;
+                table.segments.push(chunk.to_vec());
+            }
+            _ if self.taken == 0 && ChainHeader::is_at(chunk) => {
+                self.chain = Some(ChainHeader::parse(chunk)?);
+            }
+            _ => self.load_header(chunk)?,
+        }
+        self.taken += 1;
+        Ok(())
+    }
+
+    fn load_header(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
+        let header = Header::parse(chunk)?;
+        if self.tables.first().is_some_and(|first| !first.header.has_hasher_of(&header)) {
+            return Err(BytesError::Hasher.into());
+        }
+        let (mut lineage, hasher) = (self.lineage, header.hasher()?);
+        if let Some(chain) = self.chain {
+            lineage.meet(&header.shape, chain.tables as usize - self.tables.len() - 1)?;
+        } else if !header.shape.geometry.is_whole() {
+            return Err(BytesError::Layout.into());
+        }
+        self.lineage = lineage;
+        self.hasher.get_or_insert(hasher);
+        self.tables.push(Loaded { header, segments: Vec::new() });
+        Ok(())
+    }
+
+    /// What was loaded, if it is complete: the header of a growing filter, tables, the hash function.
+    pub(crate) fn parts(self) -> Result<(Option<ChainHeader>, Vec<Inner>, S), FilterError> {
+        let complete = self.next_len().is_none();
+        let Some(hasher) = self.hasher.filter(|_| complete) else {
+            return Err(BytesError::Incomplete { next: self.taken }.into());
+        };
+        let tables = self.tables.into_iter().map(Loaded::into_inner).collect::<Result<_, _>>()?;
+        Ok((self.chain, tables, hasher))
+    }
+}
+
+impl<S> fmt::Debug for ChunkLoader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChunkLoader").field("next", &self.taken).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,75 @@
+//! What the tables of a growing filter have in common, and which tables those can be.
+
+use super::error::BytesError;
+use super::geometry::{Geometry, MAX_SEGMENTS};
+use super::layout::Format;
+use super::sizing::{Shape, load_limit};
+
+/// What all tables of a chain have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Segments of table 0.
+    pub(crate) segments: u32,
+    /// Buckets in every segment.
+    pub(crate) buckets: u32,
+    /// The format of table 0; the others have wider fingerprints.
+    pub(crate) format: Format,
+}
+
+impl Plan {
+    /// The shape of table `index`: with `2^index` times the slots of table 0, and one bit more for each doubling; `None` if
+    /// there is none, as fingerprints or segments cannot be more.
+    pub(crate) fn shape(self, index: u32) -> Option<Shape> {
+        let (bits, oldest) = (self.format.fingerprint_bits + index, self.format.fingerprint_bits);
+        let segments = u64::from(self.segments) << index.min(32);
+        if bits > 32 || segments > u64::from(MAX_SEGMENTS) {
+            return None;
+        }
+        let format = Format { fingerprint_bits: bits, ..self.format };
+        let geometry = Geometry::new(segments as u32, self.buckets, bits, oldest);
+        let slots = geometry.all_buckets() as f64 * f64::from(format.bucket_slots);
+        let capacity = slots * load_limit(format.bucket_slots, slots);
+        Some(Shape { format, geometry, capacity: capacity as usize })
+    }
+
+    /// The plan that a table follows, and its index.
+    pub(crate) fn of(shape: &Shape) -> Option<(Self, u32)> {
+        let geometry = &shape.geometry;
+        let index = geometry.fingerprint_bits - geometry.alternate_bits;
+        let segments = geometry.segments >> index.min(31);
+        if segments == 0 {
+            return None;
+        }
+        let format = Format { fingerprint_bits: geometry.alternate_bits, ..shape.format };
+        let plan = Plan { segments, buckets: geometry.buckets, format };
+        let planned = format.is_valid().then(|| plan.shape(index)).flatten()?;
+        (planned.format == shape.format && planned.geometry == *geometry).then_some((plan, index))
+    }
+}
+
+/// Tables as they are met, newest first: whether they make a chain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lineage {
+    /// The plan, and the index of the last table.
+    met: Option<(Plan, u32)>,
+}
+
+impl Lineage {
+    /// Meets one table, and so many are to come: of the same plan, each older than the one before, and the last table 0,
+    /// without which there is no chain.
+    ///
+    /// So a transfer that is resumed when tables were added or given back gives a whole chain, or none. New tables are newer
+    /// than all others, and keys move to older ones only: a key that nobody touches, and that was not in the tables met
+    /// before, is in one of as many of the oldest as are still to come.
+    pub(crate) fn meet(&mut self, shape: &Shape, to_come: usize) -> Result<(), BytesError> {
+        let (plan, index) = Plan::of(shape).ok_or(BytesError::Layout)?;
+        if (index as usize) < to_come || to_come == 0 && index != 0 {
+            return Err(BytesError::Layout);
+        }
+        if self.met.is_some_and(|(other, newer)| other != plan || index >= newer) {
+            return Err(BytesError::Layout);
+        }
+        self.met = Some((plan, index));
+        Ok(())
+    }
+}

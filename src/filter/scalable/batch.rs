@@ -1,0 +1,114 @@
+//! Many keys at once: look-ups and insertions whose waits for memory overlap, and building.
+
+use core::hash::{BuildHasher, Hash};
+
+use super::super::error::FilterError;
+use super::super::inner::{BATCH, digests};
+use super::builder::ScalableFilterBuilder;
+use super::filter::ScalableCuckooFilter;
+use crate::hash::Digest;
+
+impl<S> ScalableCuckooFilter<S> {
+    /// [`ScalableCuckooFilter::contains_many`] of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
+        self.contains_batches(hashes, found, |hash| Digest::new(*hash));
+    }
+
+    /// [`ScalableCuckooFilter::insert_many`] of keys whose hashes you have.
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many_hash(&self, hashes: &[u64]) -> usize {
+        self.insert_batches(hashes, |hash| Digest::new(*hash))
+    }
+
+    /// Table by table, the newest first, as [`ScalableCuckooFilter::contains_hash`]: a key that was not found in one is
+    /// looked for in the next.
+    fn contains_batches<T>(&self, items: &[T], found: &mut [bool], digest: impl Fn(&T) -> Digest) {
+        for (items, found) in items.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+            let digests = digests(items, &digest);
+            found.fill(false);
+            for level in &self.chain.pin().levels {
+                level.inner.contains_more(&digests[..items.len()], found);
+            }
+        }
+    }
+
+    fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
+        let mut inserted = 0;
+        for items in items.chunks(BATCH) {
+            let digests = digests(items, &digest);
+            for level in &self.chain.pin().levels {
+                level.inner.prefetch(&digests[..items.len()]);
+            }
+            for digest in &digests[..items.len()] {
+                if self.insert_digest(*digest).is_err() {
+                    return inserted;
+                }
+                inserted += 1;
+            }
+        }
+        inserted
+    }
+}
+
+impl<S: BuildHasher> ScalableCuckooFilter<S> {
+    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap, table by
+    /// table.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys([1, 2], 1e-6)?;
+    /// let mut found = [false; 3];
+    /// filter.contains_many(&[1, 2, 3], &mut found);
+    /// assert_eq!(found, [true, true, false]);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
+        self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
+    }
+
+    /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
+    /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
+        self.insert_batches(keys, |key| Digest::new(self.hash(key)))
+    }
+}
+
+impl<S: BuildHasher> ScalableFilterBuilder<S> {
+    /// Builds a filter of these keys. Its first table is made for their number, or more if it was asked for.
+    ///
+    /// Faster than inserting them one by one: nobody else sees the filter before it is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::build`]; and [`FilterError::Full`] if a key occurs more often than it may.
+    pub fn from_keys<Q: Hash>(
+        mut self,
+        keys: impl IntoIterator<Item = Q>,
+    ) -> Result<ScalableCuckooFilter<S>, FilterError> {
+        let digest = |key| Digest::new(self.hasher.hash_one(&key));
+        let digests: Vec<Digest> = keys.into_iter().map(digest).collect();
+        let all = digests.len();
+        self.capacity = self.capacity.max(all);
+        let mut filter = self.build()?;
+        let left = filter.fill_oldest(digests, |inner, digests| {
+            let filled = inner.fill(digests.iter().copied());
+            digests[filled..].to_vec()
+        });
+        let more = filter.insert_batches(&left, |digest| *digest);
+        let inserted = all - left.len() + more;
+        if inserted < all {
+            return Err(FilterError::Full { inserted });
+        }
+        Ok(filter)
+    }
+}

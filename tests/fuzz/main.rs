@@ -1,0 +1,72 @@
+//! The fuzzer's harness without the fuzzer: every committed input, every truncation of it and every flip of a byte. What
+//! `fuzz/run` finds becomes one of these inputs.
+
+#[path = "../../fuzz/harness/mod.rs"]
+mod harness;
+
+use std::path::Path;
+
+/// The inputs of a target, by name.
+fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+    let mut seeds: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
+        .expect("a target has a folder of seeds")
+        .map(|file| file.expect("a file of this package").path())
+        .map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file of this package")))
+        .collect();
+    seeds.sort();
+    assert!(!seeds.is_empty(), "{target} has no seeds");
+    seeds
+}
+
+/// Runs a target on its seeds, their truncations, and `flips` of each byte.
+fn smoke(target: &str, flips: &[u8], run: impl Fn(&[u8])) {
+    for (name, seed) in seeds(target) {
+        // Printed if it fails.
+        println!("{name}");
+        run(&seed);
+        for at in 0..seed.len() {
+            println!("up to byte {at}");
+            run(&seed[..at]);
+            let mut damaged = seed.clone();
+            for flip in flips {
+                println!("byte {at} ^ {flip:#x}");
+                damaged[at] = seed[at] ^ flip;
+                run(&damaged);
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_of_enemies_do_no_harm() {
+    smoke("filter_bytes", &[1, 0x80, 0xFF], harness::filter_bytes);
+}
+
+#[test]
+fn chunks_of_enemies_do_no_harm() {
+    smoke("chunk_loader", &[1, 0x80, 0xFF], harness::chunk_loader);
+}
+
+#[test]
+fn filters_answer_as_the_oracle_does() {
+    smoke("filter_ops", &[1, 0x10], harness::filter_ops);
+}
+
+#[test]
+fn hash_maps_agree_with_the_model() {
+    smoke("map_ops", &[1, 0x10], harness::map_ops);
+}
+
+#[test]
+fn inline_maps_agree_with_the_model() {
+    smoke("inline_map_ops", &[1, 0x10], harness::inline_map_ops);
+}
+
+/// The inputs are not refused for what they have in common.
+#[test]
+fn seeds_of_filters_are_filters() {
+    for (name, seed) in seeds("filter_bytes") {
+        assert!(harness::is_filter(&seed), "{name}");
+    }
+}
