@@ -6,8 +6,8 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// When this part of what went in has been deleted from the store, the filter is worth building anew.
 const STALE: f64 = 0.25;
-/// So is a filter with so many times the keys it was made for: twice the keys, some ten times the rate.
-const CROWDED: f64 = 2.0;
+/// So is a filter with so many times the keys it was made for: at 1% by then some 5% of absent keys pass.
+const CROWDED: f64 = 1.5;
 
 #[derive(Debug)]
 pub(super) struct Bloom {

@@ -15,7 +15,7 @@ pub enum Filter {
     #[default]
     Cuckoo,
     /// A Bloom filter: keys go in. It is built anew, in the background, when a quarter of its keys has been deleted or
-    /// there are twice as many as it was made for.
+    /// there are half as many again as it was made for.
     Bloom,
     /// None: every look-up that the cache does not answer reaches the store.
     None,

@@ -1,6 +1,7 @@
 //! [`FjallStore`]: partitions of a fjall keyspace.
 
 use core::fmt;
+use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub struct FjallStore {
     /// Held over a write: whether a key is there and the generation are read before.
     writing: Mutex<()>,
     durable: bool,
+    /// fjall lets several processes open one keyspace, which destroys it. The system gives the lock back.
+    _lock: Option<File>,
 }
 
 impl FjallStore {
@@ -36,10 +39,15 @@ impl FjallStore {
     ///
     /// If it is no keyspace, is damaged, cannot be read, or is open elsewhere.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, FjallError> {
-        Self::with_keyspace(Config::new(folder).open()?)
+        let folder = folder.as_ref();
+        std::fs::create_dir_all(folder).map_err(fjall::Error::Io)?;
+        let lock = lock(folder)?;
+        let mut store = Self::with_keyspace(Config::new(folder).open()?)?;
+        store._lock = Some(lock);
+        Ok(store)
     }
 
-    /// A keyspace that you have opened, with settings of your own.
+    /// A keyspace that you have opened, with settings of your own. See to it that nobody else opens it: fjall does not.
     ///
     /// # Errors
     ///
@@ -49,7 +57,7 @@ impl FjallStore {
         let generation = keyspace.open_partition("koel.generation", PartitionCreateOptions::default())?;
         let lineage = Generation::new_lineage();
         let writing = Mutex::new(());
-        let store = FjallStore { keyspace, data, generation, lineage, writing, durable: true };
+        let store = FjallStore { keyspace, data, generation, lineage, writing, durable: true, _lock: None };
         if store.generation.get(GENERATION)?.is_none() {
             store.commit(|_| ())?;
         }
@@ -108,7 +116,19 @@ impl FjallStore {
     }
 }
 
-/// fjall panics for a longer one.
+/// Locks a folder for this process.
+fn lock(folder: &Path) -> Result<File, FjallError> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let file = options.open(folder.join("koel.lock")).map_err(fjall::Error::Io)?;
+    match fs4::FileExt::try_lock(&file) {
+        Ok(()) => Ok(file),
+        Err(fs4::TryLockError::WouldBlock) => Err(FjallError::Locked),
+        Err(fs4::TryLockError::Error(error)) => Err(fjall::Error::Io(error).into()),
+    }
+}
+
+/// fjall panics for other keys.
 fn check(key: &[u8]) -> Result<(), FjallError> {
     match key.len() {
         0 => Err(FjallError::KeyEmpty),
@@ -121,6 +141,9 @@ impl Store for FjallStore {
     type Error = FjallError;
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>, FjallError> {
+        if check(key).is_err() {
+            return Ok(None);
+        }
         Ok(self.data.get(key)?.map(|value| Arc::from(&*value)))
     }
 
@@ -134,7 +157,7 @@ impl Store for FjallStore {
 
     fn delete(&self, key: &[u8]) -> Result<bool, FjallError> {
         let _writing = self.writing.lock();
-        if !self.data.contains_key(key)? {
+        if check(key).is_err() || !self.data.contains_key(key)? {
             return Ok(false);
         }
         self.commit(|batch| batch.remove(&self.data, key))?;
@@ -172,6 +195,8 @@ pub enum FjallError {
         /// Its length, in bytes.
         len: usize,
     },
+    /// The folder is open elsewhere.
+    Locked,
     /// The row of the generation is not as it should be.
     Generation,
     /// fjall's own error.
@@ -191,6 +216,7 @@ impl fmt::Display for FjallError {
             FjallError::KeyTooLong { len } => {
                 write!(f, "a key of {len} bytes; {} are the most", FjallStore::MAX_KEY_LEN)
             }
+            FjallError::Locked => f.write_str("the folder is open elsewhere"),
             FjallError::Generation => f.write_str("the row of the generation is damaged"),
             FjallError::Fjall(error) => error.fmt(f),
         }

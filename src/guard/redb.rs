@@ -40,12 +40,17 @@ impl RedbStore {
     /// The longest key: what every store here takes. (redb itself would take gigabytes, and a page holds few such keys.)
     pub const MAX_KEY_LEN: usize = u16::MAX as usize;
 
-    /// The database in a file; a new one, if there is no such file.
+    /// The database in a file; a new one, if there is no such file. A new file appears whole: it is made under the name
+    /// with `.new` at its end.
     ///
     /// # Errors
     ///
     /// If the file is no redb database, is damaged, cannot be read, or is open elsewhere.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, RedbError> {
+        let file = file.as_ref();
+        if !file.try_exists()? {
+            create_whole(file)?;
+        }
         Self::with_database(Database::create(file)?)
     }
 
@@ -124,6 +129,31 @@ impl RedbStore {
     }
 }
 
+/// Makes an empty database, and gives it its name when it is whole: a process that is killed while redb makes one leaves a
+/// file that redb cannot open.
+fn create_whole(file: &Path) -> Result<(), RedbError> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = file.with_file_name(name);
+    match Database::create(&new) {
+        Ok(database) => drop(database),
+        // Another process is making it.
+        Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => return Err(error.into()),
+        // One was killed while it made it. Nobody has ever written to it.
+        Err(_) => {
+            std::fs::remove_file(&new)?;
+            drop(Database::create(&new)?);
+        }
+    }
+    // A link does not replace a file that somebody else has made meanwhile. Not all file systems have them.
+    match std::fs::hard_link(&new, file) {
+        Ok(()) => std::fs::remove_file(&new)?,
+        Err(_) if file.try_exists()? => {}
+        Err(_) => std::fs::rename(&new, file)?,
+    }
+    Ok(())
+}
+
 /// Whether the key was there.
 fn insert(
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
@@ -190,6 +220,12 @@ pub enum RedbError {
     },
     /// redb's own error.
     Redb(Box<redb::Error>),
+}
+
+impl From<std::io::Error> for RedbError {
+    fn from(error: std::io::Error) -> Self {
+        RedbError::Redb(Box::new(redb::Error::Io(error)))
+    }
 }
 
 impl From<redb::DatabaseError> for RedbError {
