@@ -128,6 +128,7 @@ impl<S: Store> Builder<S> {
             absent: Absent::new(),
             counters: Counters::new(),
             rebuilding: AtomicBool::new(false),
+            again: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             scanned: AtomicU64::new(0),
             to_scan: AtomicU64::new(0),

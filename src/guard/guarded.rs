@@ -231,6 +231,8 @@ impl<S: Store> Guarded<S> {
 
     /// The filter has said "absent" of a key that is there: it is taken away at once, and built anew.
     pub(super) fn distrust(&self) {
+        // Release: pairs with the scan's swap. A scan that is running may have begun before what it should have seen.
+        self.shared.again.store(true, Ordering::Release);
         self.shared.active.store(None);
         // No thread: without a filter the guard is slow, and right.
         let _ = self.rebuild();

@@ -111,21 +111,26 @@ impl<S: Store> Shared<S, S::Error> {
     /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
     pub(super) fn rebuild(&self) {
         let ending = Ending { shared: self };
-        match self.scan() {
-            Ok(()) => *self.failure.lock() = None,
-            Err(error) => *self.failure.lock() = Some(error),
+        let mut done = Ok(true);
+        // Until one is published.
+        while let Ok(true) = done {
+            // Acquire: pairs with `distrust`: this scan sees what that one should have.
+            self.again.swap(false, Ordering::Acquire);
+            done = self.scan();
         }
+        *self.failure.lock() = done.err();
         drop(ending);
         self.tell();
     }
 
-    fn scan(&self) -> Result<(), Error<S::Error>> {
+    /// Whether another scan is needed instead.
+    fn scan(&self) -> Result<bool, Error<S::Error>> {
         let hint = self.store.len_hint().unwrap_or(0);
         // Relaxed: information.
         self.to_scan.store(hint, Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
         let keys = hint.max(self.expected_keys);
-        let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(()) };
+        let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
             // A write is over, and the scan sees it, or begins after this, and tells the rebuild.
@@ -143,7 +148,7 @@ impl<S: Store> Shared<S, S::Error> {
                 self.tell();
                 // Relaxed: soon enough.
                 if self.stop.load(Ordering::Relaxed) {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
             self.scanned.store(number, Ordering::Relaxed);
@@ -152,8 +157,12 @@ impl<S: Store> Shared<S, S::Error> {
         // No write is between looking at the filters and telling them.
         let _frozen = self.stripes.freeze();
         *self.next.lock() = None;
-        self.active.store(Some(Arc::clone(&rebuild.filter)));
-        Ok(())
+        // Relaxed: a mark that comes later takes the filter away later.
+        let again = self.again.load(Ordering::Relaxed);
+        if !again {
+            self.active.store(Some(Arc::clone(&rebuild.filter)));
+        }
+        Ok(again)
     }
 
     /// Whether a filter should be there and is not, or is worn.

@@ -31,6 +31,8 @@ pub(super) struct Shared<S, E> {
     pub(super) counters: Counters,
     /// A scan is running, or about to.
     pub(super) rebuilding: AtomicBool,
+    /// What the scan that is running finds is not to be trusted: another one must follow.
+    pub(super) again: AtomicBool,
     /// The scan should end.
     pub(super) stop: AtomicBool,
     pub(super) scanned: AtomicU64,

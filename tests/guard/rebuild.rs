@@ -163,3 +163,21 @@ fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
     });
     assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
 }
+
+/// A scan that began before something was written around the guard does not end the distrust.
+#[test]
+fn a_filter_that_is_distrusted_during_a_scan_is_scanned_for_again() {
+    let store = filled(10);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap();
+    let gate = Gate::new();
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    guarded.rebuild().unwrap();
+    gate.wait();
+    sure(store.inner.put(b"around", b""));
+    assert_eq!(guarded.verify(1000).unwrap().false_negatives, 1);
+    assert!(finds(&guarded, b"around"), "it passes");
+    gate.open();
+    guarded.wait_until_ready().unwrap();
+    assert!(finds(&guarded, b"around") && guarded.stats().filter_keys == 11);
+}

@@ -84,7 +84,7 @@ fn citations(text: &str) -> Vec<String> {
 }
 
 fn parse(label: &str) -> Option<(char, u32)> {
-    let letter = label.chars().next().filter(|letter| "IRWGMCE".contains(*letter))?;
+    let letter = label.chars().next().filter(|letter| "IRWGMCED".contains(*letter))?;
     Some((letter, label[1..].parse().ok()?))
 }
 

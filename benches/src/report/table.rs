@@ -5,8 +5,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell as Field, CellAlignment, Table};
 
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, keys_in_words,
-    lost_in_words, significant, threads_in_words,
+    Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped,
+    keys_in_words, lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
 use crate::stats::Spread;
@@ -71,6 +71,26 @@ pub fn summary_table(report: &Report) -> String {
         )
     });
     format!("Summary, in Mops{}\n{table}\n", limits.collect::<String>())
+}
+
+/// One workload on one store: an entrant a line.
+pub fn guard_table(cell: &GuardCell) -> String {
+    let headings = ["", "Mops", "min .. max", "by bare", "reach the store", "false positives", "bytes"];
+    let mut table = new_table(&headings);
+    for row in &cell.rows {
+        table.add_row(vec![
+            name_field(row.entrant, row.entrant != "bare store"),
+            number_field(significant(row.mops.median)),
+            number_field(range(&row.mops)),
+            number_field(ratio(Some(row.by_bare))),
+            number_field(format!("{:.2}%", row.store_reads * 100.0)),
+            number_field(format!("{:.3}%", row.false_positive_rate * 100.0)),
+            number_field(grouped(row.bytes)),
+        ]);
+    }
+    let GuardCell { store, workload, about, keys, threads, .. } = cell;
+    let (keys, threads) = (keys_in_words(*keys), threads_in_words(*threads));
+    format!("{store}: {workload}, {keys}, {threads}\n{about}\n{table}\n")
 }
 
 /// One phase: a contestant a line.
