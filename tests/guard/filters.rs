@@ -82,7 +82,7 @@ fn a_bloom_filter_is_built_anew_after_many_deletes() {
 fn false_positives_that_repeat_do_not_reach_the_store() {
     let store = Arc::new(ScriptedStore::default());
     let guarded = ready(Arc::clone(&store));
-    for number in (0..1000) {
+    for number in 0..1000 {
         guarded.put(&key(number), b"").unwrap();
     }
     let passes = |number: &u64| {

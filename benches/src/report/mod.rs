@@ -1,6 +1,7 @@
 //! What was measured, in the form that is printed, drawn and saved.
 
 mod chart;
+mod guard;
 mod html;
 mod table;
 
@@ -10,8 +11,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
+pub use self::guard::{GuardCell, GuardRow, guard_table};
 pub use self::html::page;
-pub use self::table::{guard_table, latency_table, memory_table, summary_table, throughput_table};
+pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
 use crate::contestants::Id;
 use crate::error::Error;
 use crate::stats::Spread;
@@ -91,40 +93,6 @@ pub struct Row {
     pub by_best_peer: Option<f64>,
     /// Its median by papaya's; if it holds its pin, by that of papaya holding one.
     pub by_papaya: Option<f64>,
-}
-
-/// One workload on one store, bare and guarded.
-#[derive(Debug, Serialize)]
-pub struct GuardCell {
-    /// The store.
-    pub store: &'static str,
-    /// The workload.
-    pub workload: &'static str,
-    /// What the workload does, in words.
-    pub about: &'static str,
-    /// Keys in the store.
-    pub keys: u64,
-    /// Threads.
-    pub threads: usize,
-    /// Nobody, a filter, a cache, both.
-    pub rows: Vec<GuardRow>,
-}
-
-/// One way of standing before a store.
-#[derive(Debug, Serialize)]
-pub struct GuardRow {
-    /// What the tables call it.
-    pub entrant: &'static str,
-    /// Look-ups per microsecond, all threads together.
-    pub mops: Spread,
-    /// Its median by that of the bare store.
-    pub by_bare: f64,
-    /// Of all look-ups, those that reached the store.
-    pub store_reads: f64,
-    /// Of absent keys that the filter was asked for, those that it took for present; 0 without a filter.
-    pub false_positive_rate: f64,
-    /// Bytes of the filter and the cache.
-    pub bytes: u64,
 }
 
 /// One kind of operation under the stopwatch; all contestants.

@@ -5,8 +5,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell as Field, CellAlignment, Table};
 
 use super::{
-    Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped,
-    keys_in_words, lost_in_words, significant, threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, keys_in_words,
+    lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
 use crate::stats::Spread;
@@ -73,26 +73,6 @@ pub fn summary_table(report: &Report) -> String {
     format!("Summary, in Mops{}\n{table}\n", limits.collect::<String>())
 }
 
-/// One workload on one store: an entrant a line.
-pub fn guard_table(cell: &GuardCell) -> String {
-    let headings = ["", "Mops", "min .. max", "by bare", "reach the store", "false positives", "bytes"];
-    let mut table = new_table(&headings);
-    for row in &cell.rows {
-        table.add_row(vec![
-            name_field(row.entrant, row.entrant != "bare store"),
-            number_field(significant(row.mops.median)),
-            number_field(range(&row.mops)),
-            number_field(ratio(Some(row.by_bare))),
-            number_field(format!("{:.2}%", row.store_reads * 100.0)),
-            number_field(format!("{:.3}%", row.false_positive_rate * 100.0)),
-            number_field(grouped(row.bytes)),
-        ]);
-    }
-    let GuardCell { store, workload, about, keys, threads, .. } = cell;
-    let (keys, threads) = (keys_in_words(*keys), threads_in_words(*threads));
-    format!("{store}: {workload}, {keys}, {threads}\n{about}\n{table}\n")
-}
-
 /// One phase: a contestant a line.
 pub fn latency_table(cell: &LatencyCell) -> String {
     let mut headings = vec![""];
@@ -145,18 +125,18 @@ pub(super) fn range(spread: &Spread) -> String {
     format!("{} .. {}", significant(spread.min), significant(spread.max))
 }
 
-fn new_table(headings: &[&str]) -> Table {
+pub(super) fn new_table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED).apply_modifier(UTF8_ROUND_CORNERS).set_header(headings);
     table
 }
 
-fn name_field(name: &str, is_koel: bool) -> Field {
+pub(super) fn name_field(name: &str, is_koel: bool) -> Field {
     let field = Field::new(name);
     if is_koel { field.add_attribute(Attribute::Bold) } else { field }
 }
 
-fn number_field(text: String) -> Field {
+pub(super) fn number_field(text: String) -> Field {
     Field::new(text).set_alignment(CellAlignment::Right)
 }
 
