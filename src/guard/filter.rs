@@ -61,6 +61,10 @@ impl Plan {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a guard has one; a box would be one more load for each look-up"
+)]
 pub(super) enum Sets {
     Cuckoo(ScalableCuckooFilter),
     Bloom(Bloom),

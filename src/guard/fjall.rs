@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fjall::{Config, Keyspace, PartitionCreateOptions, PartitionHandle, PersistMode};
 
-use super::store::{Generation, Store, Value};
+use super::store::{Generation, Scanned, Store, Value};
 use crate::sync::Mutex;
 
 const GENERATION: &[u8] = b"generation";
@@ -164,7 +164,7 @@ impl Store for FjallStore {
         Ok(true)
     }
 
-    fn scan_keys(&self) -> Result<impl Iterator<Item = Result<Box<[u8]>, FjallError>> + use<'_>, FjallError> {
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<FjallError>>, FjallError> {
         let snapshot = self.data.snapshot();
         Ok(snapshot.keys().map(|key| Ok((&*key.map_err(fjall::Error::from)?).into())))
     }

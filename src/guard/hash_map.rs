@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::store::{Generation, Store, Value};
+use super::store::{Generation, Scanned, Store, Value};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// Shards: threads of a stress test should not queue up.
@@ -78,7 +78,7 @@ impl Store for HashMapStore {
         Ok(shard.remove(key).is_some())
     }
 
-    fn scan_keys(&self) -> Result<impl Iterator<Item = Result<Box<[u8]>, Infallible>> + use<'_>, Infallible> {
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Infallible>>, Infallible> {
         let keys: Vec<_> = self.all().iter().flat_map(|shard| shard.keys().cloned()).collect();
         Ok(keys.into_iter().map(Ok))
     }

@@ -78,5 +78,5 @@ pub use rebuild::{Phase, Progress};
 #[cfg(feature = "redb")]
 pub use redb::{RedbError, RedbStore};
 pub use stats::Stats;
-pub use store::{Generation, Store, Value};
+pub use store::{Generation, Scanned, Store, Value};
 pub use verify::Verification;

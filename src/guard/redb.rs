@@ -8,7 +8,7 @@ use redb::{
     Database, Durability, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
-use super::store::{Generation, Store, Value};
+use super::store::{Generation, Scanned, Store, Value};
 
 const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
 /// Lineage and count of the generation, in one row.
@@ -191,7 +191,7 @@ impl Store for RedbStore {
         self.write(|table| Ok(table.remove(key)?.is_some()))
     }
 
-    fn scan_keys(&self) -> Result<impl Iterator<Item = Result<Box<[u8]>, RedbError>> + use<'_>, RedbError> {
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<RedbError>>, RedbError> {
         let table = self.database.begin_read()?.open_table(DATA)?;
         let all = table.range::<&[u8]>(..)?;
         Ok(all.map(|row| Ok(row?.0.value().into())))

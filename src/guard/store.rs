@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// A value: shared, so that the cache hands it out without copying.
 pub type Value = Arc<[u8]>;
 
+/// A key from a scan, or why there is none.
+pub type Scanned<E> = Result<Box<[u8]>, E>;
+
 /// A key-value store that [`Guarded`](super::Guarded) can stand before: bytes to bytes.
 ///
 /// Every operation is one transaction: visible to all whole or not at all, and visible to all when it returns. Threads call
@@ -57,9 +60,7 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     ///
     /// The store's, from the call or from any step of the iterator.
-    fn scan_keys(
-        &self,
-    ) -> Result<impl Iterator<Item = Result<Box<[u8]>, Self::Error>> + use<'_, Self>, Self::Error>;
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Self::Error>>, Self::Error>;
 
     /// Which state of which history the store is in.
     ///
@@ -94,7 +95,7 @@ impl<S: Store> Store for Arc<S> {
         (**self).delete(key)
     }
 
-    fn scan_keys(&self) -> Result<impl Iterator<Item = Result<Box<[u8]>, S::Error>> + use<'_, S>, S::Error> {
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<S::Error>>, S::Error> {
         (**self).scan_keys()
     }
 

@@ -147,3 +147,46 @@ fn many_keys_at_once_are_answered_as_one_by_one() {
     assert!(guarded.get_many(&empty).unwrap().is_empty());
     assert!(guarded.stats().blocked > 250);
 }
+
+/// With fingerprints of 32 bits it cannot grow.
+#[test]
+fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
+    let store = Arc::new(HashMapStore::new());
+    let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).expected_keys(1);
+    let guarded = builder.open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    for number in 0..20_000 {
+        assert!(!guarded.put(&key(number), b"").unwrap());
+        assert!(finds(&guarded, &key(number)));
+    }
+    assert!(guarded.stats().crowded_stripes > 0);
+    let is_right = || {
+        for number in 0..30_000 {
+            assert_eq!(finds(&guarded, &key(number)), sure(store.get(&key(number))).is_some(), "{number}");
+        }
+    };
+    is_right();
+    // Overwriting, deleting and putting go on; nobody loses a fingerprint that another needs.
+    for number in 0..20_000 {
+        match number % 3 {
+            0 => assert!(guarded.delete(&key(number)).unwrap()),
+            1 => assert!(guarded.put(&key(number), b"new").unwrap()),
+            _ => assert!(!guarded.put(&key(number + 20_000), b"").unwrap()),
+        }
+    }
+    is_right();
+    // A snapshot tells where nobody knows.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    guarded.snapshot(&file).unwrap();
+    let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).snapshot(&file);
+    let copy = builder.open().unwrap();
+    assert!(copy.rejected_snapshot().is_none());
+    assert_eq!(copy.stats().crowded_stripes, guarded.stats().crowded_stripes);
+    assert_eq!(copy.verify(usize::MAX).unwrap().false_negatives, 0);
+    // A new filter has room for all.
+    guarded.rebuild().unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!(guarded.stats().crowded_stripes, 0);
+    is_right();
+}

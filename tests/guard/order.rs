@@ -36,14 +36,14 @@ fn an_absent_key_does_not_reach_the_store() {
 #[test]
 fn a_new_key_has_one_fingerprint_and_an_overwritten_one_no_more() {
     let (_, guarded) = open();
-    assert_eq!(guarded.put(b"a", b"1").unwrap(), false);
+    assert!(!guarded.put(b"a", b"1").unwrap());
     for _ in 0..100 {
-        assert_eq!(guarded.put(b"a", b"2").unwrap(), true);
+        assert!(guarded.put(b"a", b"2").unwrap());
         assert_eq!(keys(&guarded), 1);
     }
-    assert_eq!(guarded.delete(b"a").unwrap(), true);
+    assert!(guarded.delete(b"a").unwrap());
     assert_eq!(keys(&guarded), 0);
-    assert_eq!(guarded.delete(b"a").unwrap(), false);
+    assert!(!guarded.delete(b"a").unwrap());
     assert_eq!((keys(&guarded), finds(&guarded, b"a")), (0, false));
 }
 
@@ -55,7 +55,7 @@ fn a_delete_of_a_key_that_is_not_there_takes_nobodys_fingerprint() {
     }
     // Among so many absent keys there are false positives.
     for number in 1000..20_000 {
-        assert_eq!(guarded.delete(&key(number)).unwrap(), false);
+        assert!(!guarded.delete(&key(number)).unwrap());
     }
     assert_eq!(keys(&guarded), 1000);
     assert!((0..1000).all(|number| finds(&guarded, &key(number))));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
-use koel::guard::{Generation, HashMapStore, Store, Value};
+use koel::guard::{Generation, HashMapStore, Scanned, Store, Value};
 
 /// What the store is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Store for ScriptedStore {
         self.run(Op::Delete, || sure(self.inner.delete(key)))
     }
 
-    fn scan_keys(&self) -> Result<impl Iterator<Item = Result<Box<[u8]>, Scripted>> + use<'_>, Scripted> {
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Scripted>>, Scripted> {
         let keys = sure(self.inner.scan_keys());
         Ok(keys.map(|key| self.run(Op::Scan, || sure(key.clone()))))
     }
