@@ -3,6 +3,7 @@
 //! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
 //! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.
 //! * [`CuckooFilter`], [`ScalableCuckooFilter`]: sets of fingerprints; "surely absent" or "probably present".
+//! * [`guard`]: a filter and a cache before a key-value store.
 //!
 //! All are MemC3 tables (Fan, Andersen and Kaminsky, NSDI 2013): 4-way set-associative cuckoo hashing with 1-byte
 //! tags and striped version counters, to which koel adds segments with a writer lock each, growth, safe reclamation,
@@ -37,6 +38,7 @@
 //! * `metrics`: `CacheStats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `FromParallelIterator`, `ParallelExtend`; filters built on all
 //!   threads.
+//! * `redb`, `fjall`: stores that [`guard`] can stand before.
 //!
 //! # Design
 //!
@@ -48,6 +50,8 @@ mod engine;
 mod entries;
 mod filter;
 mod full;
+#[cfg(not(loom))]
+pub mod guard;
 mod hash;
 mod map;
 mod outcome;

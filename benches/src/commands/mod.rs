@@ -2,6 +2,7 @@
 
 mod filter;
 mod filter_tasks;
+mod guard;
 mod latency;
 mod map;
 mod memory;
@@ -33,6 +34,7 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
         Some(Command::Map(args)) => map::run(args, &console, &mut report),
         Some(Command::Latency(args)) => latency::run(args, &console, &mut report),
         Some(Command::Memory(args)) => memory::run(args, &console, &mut report),
+        Some(Command::Guard(args)) => guard::run(args, &console, &mut report),
     };
     console.finish();
     save(output?, &console, &report)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::chart::{self, Bar, Line, escape};
 use super::table::{range, ratio};
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, keys_in_words,
+    Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, keys_in_words,
     lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
@@ -56,6 +56,9 @@ pub fn page(report: &Report) -> String {
     }
     if !report.paper.is_empty() {
         filter_html::paper(&mut html, &report.paper);
+    }
+    if !report.guard.is_empty() {
+        guard(&mut html, &report.guard);
     }
     html.push_str("</main>\n</body>\n</html>\n");
     html
@@ -250,6 +253,28 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
         }
     }
     html.push_str("</tbody></table></div>\n</details>\n</section>\n");
+}
+
+fn guard(html: &mut String, cells: &[GuardCell]) {
+    html.push_str(
+        "<h2>Guarded stores</h2>\n<p>Millions of look-ups a second, all threads together; every answer was checked.</p>\n",
+    );
+    let headings =
+        ["Store", "Workload", "#Keys", "#Threads", "Entrant", "#Mops", "#By bare", "#Reach the store"];
+    open_table(html, &headings);
+    for cell in cells {
+        for row in &cell.rows {
+            add(html, format_args!("<tr><td>{}</td><td>{}</td>", cell.store, cell.workload));
+            number(html, &grouped(cell.keys));
+            number(html, &cell.threads.to_string());
+            add(html, format_args!("<td>{}</td>", row.entrant));
+            number(html, &significant(row.mops.median));
+            judged(html, Some(row.by_bare));
+            number(html, &format!("{:.2}%", row.store_reads * 100.0));
+            html.push_str("</tr>\n");
+        }
+    }
+    html.push_str("</tbody></table></div>\n");
 }
 
 pub(super) fn panel(html: &mut String, caption: &str, svg: &str) {

@@ -5,6 +5,7 @@ mod curves;
 mod filter;
 mod filter_html;
 mod filter_table;
+mod guard;
 mod html;
 mod paper;
 mod table;
@@ -21,6 +22,7 @@ pub use self::filter::{
 pub use self::filter_table::{
     filter_aims_table, filter_size_table, filter_summary_table, filter_table, paper_table,
 };
+pub use self::guard::{GuardCell, GuardRow, guard_table};
 pub use self::html::page;
 pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
@@ -47,6 +49,8 @@ pub struct Report {
     pub filter_sizes: Vec<FilterSizeCell>,
     /// Tables of the literature.
     pub paper: Vec<PaperTable>,
+    /// Guarded stores, workload by workload.
+    pub guard: Vec<GuardCell>,
 }
 
 /// Where the measuring was done.

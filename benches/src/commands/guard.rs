@@ -1,0 +1,283 @@
+//! `koel-bench guard`: look-ups in stores, bare and guarded.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use koel::guard::{Filter, FjallStore, Guarded, RedbStore, Store};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::cli::{GuardArgs, Output, StoreId, default_threads};
+use crate::console::Console;
+use crate::error::{CheckError, Error};
+use crate::report::{GuardCell, GuardRow, Report, guard_table};
+use crate::rounds::interleaved;
+use crate::stats::Spread;
+
+/// Bytes of a value.
+const VALUE: [u8; 100] = [b'v'; 100];
+/// The cache holds this part of what is in the store.
+const CACHED: u64 = 20;
+/// Hot keys are this part of all: the cache holds them with room to spare.
+const HOT: u64 = 100;
+/// Requests of a thread, which it repeats.
+const REQUESTS: usize = 1 << 18;
+/// Pairs that go into a store at once.
+const BATCH: u64 = 50_000;
+
+/// What is looked up: a part of absent keys; of the present ones, all or the hot ones, equally often.
+#[derive(Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    about: &'static str,
+    absent_percent: u32,
+    hot: bool,
+}
+
+const WORKLOADS: [Workload; 4] = [
+    Workload { name: "absent", about: "no key is there", absent_percent: 100, hot: false },
+    Workload {
+        name: "hot",
+        about: "a hundredth of the keys, which the cache can hold",
+        absent_percent: 0,
+        hot: true,
+    },
+    Workload {
+        name: "uniform",
+        about: "all keys equally often: neither filter nor cache can spare much",
+        absent_percent: 0,
+        hot: false,
+    },
+    Workload { name: "half", about: "absent and hot keys in turn", absent_percent: 50, hot: true },
+];
+
+/// What stands before the store.
+const ENTRANTS: [(&str, Option<(bool, bool)>); 4] = [
+    ("bare store", None),
+    ("filter", Some((true, false))),
+    ("cache", Some((false, true))),
+    ("filter and cache", Some((true, true))),
+];
+
+struct Request {
+    key: Box<[u8]>,
+    present: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &GuardArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+    let output = args.output.create()?;
+    let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
+    let all = [StoreId::Redb, StoreId::Fjall];
+    let stores: Vec<StoreId> =
+        all.into_iter().filter(|id| args.stores.is_empty() || args.stores.contains(id)).collect();
+    let cells = stores.len() * args.keys.len() * threads.len() * WORKLOADS.len();
+    console.expect(cells * args.rounds * ENTRANTS.len());
+    for id in stores {
+        for &keys in &args.keys {
+            let folder = match &args.folder {
+                Some(folder) => tempfile::tempdir_in(folder),
+                None => tempfile::tempdir(),
+            };
+            let folder = folder.map_err(told)?;
+            match id {
+                StoreId::Redb => {
+                    let store = redb(folder.path(), keys, console)?;
+                    measure("redb", store, keys, &threads, args, (console, &mut *report))?;
+                }
+                StoreId::Fjall => {
+                    let store = fjall(folder.path(), keys, console)?;
+                    measure("fjall", store, keys, &threads, args, (console, &mut *report))?;
+                }
+            }
+        }
+    }
+    Ok(output)
+}
+
+fn told(error: impl std::fmt::Display) -> Error {
+    Error::Input(error.to_string())
+}
+
+fn key(number: u64) -> Box<[u8]> {
+    format!("user:{number:012}").into_bytes().into()
+}
+
+fn pairs(from: u64, keys: u64) -> impl Iterator<Item = (Box<[u8]>, [u8; 100])> {
+    (from..keys.min(from + BATCH)).map(|number| (key(number), VALUE))
+}
+
+fn redb(folder: &Path, keys: u64, console: &Console) -> Result<RedbStore, Error> {
+    let store = RedbStore::open(folder.join("redb")).map_err(told)?;
+    for from in (0..keys).step_by(BATCH as usize) {
+        console.begin("filling", "redb");
+        store.load(pairs(from, keys)).map_err(told)?;
+    }
+    Ok(store)
+}
+
+/// Everything is in tables on disk, with their Bloom filters, and nothing in memory tables.
+fn fjall(folder: &Path, keys: u64, console: &Console) -> Result<FjallStore, Error> {
+    let keyspace = fjall::Config::new(folder).open().map_err(told)?;
+    let store = FjallStore::with_keyspace(keyspace.clone()).map_err(told)?;
+    for from in (0..keys).step_by(BATCH as usize) {
+        console.begin("filling", "fjall");
+        store.load(pairs(from, keys)).map_err(told)?;
+    }
+    let data = keyspace.open_partition("koel.data", fjall::PartitionCreateOptions::default());
+    data.and_then(|data| data.rotate_memtable_and_wait()).map_err(told)?;
+    Ok(store)
+}
+
+/// A way to the store.
+struct Entrant<S: Store> {
+    name: &'static str,
+    store: Arc<S>,
+    guarded: Option<Guarded<Arc<S>>>,
+}
+
+impl<S: Store> Entrant<S> {
+    fn new(name: &'static str, with: Option<(bool, bool)>, store: &Arc<S>, keys: u64) -> Result<Self, Error> {
+        let guarded = with.map(|(filter, cache)| {
+            let entry = key(0).len() + VALUE.len();
+            let builder = Guarded::builder(Arc::clone(store))
+                .filter(if filter { Filter::Cuckoo } else { Filter::None })
+                .cache_bytes(if cache { keys * entry as u64 / CACHED } else { 0 });
+            let guarded = builder.open()?;
+            guarded.wait_until_ready()?;
+            Ok(guarded)
+        });
+        let guarded = guarded.transpose().map_err(|error: koel::guard::Error<S::Error>| told(error))?;
+        Ok(Entrant { name, store: Arc::clone(store), guarded })
+    }
+
+    #[inline]
+    fn finds(&self, key: &[u8]) -> Result<bool, Error> {
+        match &self.guarded {
+            None => self.store.get(key).map(|value| value.is_some()).map_err(told),
+            Some(guarded) => guarded.get(key).map(|value| value.is_some()).map_err(told),
+        }
+    }
+
+    /// Look-ups that were asked for, those that reached the store; the observed rate and the bytes.
+    fn row(&self, before: (u64, u64)) -> (f64, f64, u64) {
+        let Some(guarded) = &self.guarded else { return (1.0, 0.0, 0) };
+        let stats = guarded.stats();
+        let (lookups, reads) = (stats.lookups() - before.0, stats.store_reads() - before.1);
+        let bytes = stats.filter_bytes as u64 + stats.cache_bytes;
+        (reads as f64 / lookups.max(1) as f64, stats.observed_false_positive_rate, bytes)
+    }
+
+    fn counted(&self) -> (u64, u64) {
+        self.guarded.as_ref().map_or((0, 0), |guarded| {
+            let stats = guarded.stats();
+            (stats.lookups(), stats.store_reads())
+        })
+    }
+}
+
+fn measure<S: Store>(
+    store_name: &'static str,
+    store: S,
+    keys: u64,
+    threads: &[usize],
+    args: &GuardArgs,
+    (console, report): (&Console, &mut Report),
+) -> Result<(), Error> {
+    let store = Arc::new(store);
+    for &threads in threads {
+        for workload in WORKLOADS {
+            let requests: Vec<Vec<Request>> =
+                (0..threads).map(|thread| requests(workload, keys, thread as u64)).collect();
+            let entrants = ENTRANTS.iter().map(|(name, with)| Entrant::new(name, *with, &store, keys));
+            let mut entrants = entrants.collect::<Result<Vec<_>, _>>()?;
+            for entrant in &entrants {
+                // What the cache can hold is in it.
+                race(entrant, &requests, Duration::ZERO)?;
+            }
+            let before: Vec<_> = entrants.iter().map(Entrant::counted).collect();
+            let mops = interleaved(&mut entrants, args.rounds, |entrant| {
+                console.begin(workload.name, entrant.name);
+                let mops = race(entrant, &requests, Duration::from_secs_f64(args.seconds));
+                console.done();
+                mops
+            })?;
+            let mops: Vec<Spread> = mops.into_iter().map(Spread::of).collect();
+            let bare = mops[0].median;
+            let rows = entrants.iter().zip(mops).zip(before).map(|((entrant, mops), before)| {
+                let (store_reads, false_positive_rate, bytes) = entrant.row(before);
+                let by_bare = mops.median / bare;
+                GuardRow { entrant: entrant.name, mops, by_bare, store_reads, false_positive_rate, bytes }
+            });
+            let Workload { name: workload, about, .. } = workload;
+            let cell = GuardCell { store: store_name, workload, about, keys, threads, rows: rows.collect() };
+            console.say(&guard_table(&cell));
+            report.guard.push(cell);
+        }
+    }
+    Ok(())
+}
+
+/// What a thread looks up.
+fn requests(workload: Workload, keys: u64, thread: u64) -> Vec<Request> {
+    let mut rng = SmallRng::seed_from_u64(thread + 1);
+    let one = |number: usize| {
+        let present = (number as u32 * 50) % 100 >= workload.absent_percent;
+        if workload.absent_percent == 100 || !present {
+            // Between the keys that are there.
+            let number = rng.random_range(0..keys);
+            let tail: u32 = rng.random();
+            return Request {
+                key: [&*key(number), format!("/{tail:x}").as_bytes()].concat().into(),
+                present: false,
+            };
+        }
+        let number = if workload.hot {
+            // Spread over all pages of the store.
+            rng.random_range(0..(keys / HOT).max(1)) * HOT % keys
+        } else {
+            rng.random_range(0..keys)
+        };
+        Request { key: key(number), present: true }
+    };
+    (0..REQUESTS).map(one).collect()
+}
+
+/// Look-ups per microsecond; at least each request once. Every answer is checked.
+fn race<S: Store>(entrant: &Entrant<S>, requests: &[Vec<Request>], length: Duration) -> Result<f64, Error> {
+    let over = AtomicBool::new(false);
+    let start = Instant::now();
+    let reader = |requests: &[Request]| -> Result<u64, Error> {
+        let mut done = 0;
+        loop {
+            for some in requests.chunks(256) {
+                for Request { key, present } in some {
+                    if entrant.finds(key)? != *present {
+                        let key = String::from_utf8_lossy(key);
+                        let detail = format!("`{key}` is there: {present}; it says otherwise");
+                        return Err(CheckError::new(entrant.name, detail).into());
+                    }
+                }
+                done += some.len() as u64;
+                if over.load(Ordering::Relaxed) {
+                    return Ok(done);
+                }
+            }
+            if length.is_zero() {
+                return Ok(done);
+            }
+        }
+    };
+    let done = std::thread::scope(|scope| {
+        let readers: Vec<_> = requests.iter().map(|requests| scope.spawn(|| reader(requests))).collect();
+        if !length.is_zero() {
+            std::thread::sleep(length);
+            over.store(true, Ordering::Relaxed);
+        }
+        let ends = readers.into_iter().map(|reader| reader.join().expect("a reader does not panic"));
+        ends.sum::<Result<u64, Error>>()
+    })?;
+    Ok(done as f64 / start.elapsed().as_secs_f64() / 1e6)
+}

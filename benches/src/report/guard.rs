@@ -1,0 +1,61 @@
+//! Guarded stores: what was measured, and its table.
+
+use serde::Serialize;
+
+use super::table::{name_field, new_table, number_field, range, ratio};
+use super::{grouped, keys_in_words, significant, threads_in_words};
+use crate::stats::Spread;
+
+/// One workload on one store, bare and guarded.
+#[derive(Debug, Serialize)]
+pub struct GuardCell {
+    /// The store.
+    pub store: &'static str,
+    /// The workload.
+    pub workload: &'static str,
+    /// What the workload does, in words.
+    pub about: &'static str,
+    /// Keys in the store.
+    pub keys: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Nobody, a filter, a cache, both.
+    pub rows: Vec<GuardRow>,
+}
+
+/// One way of standing before a store.
+#[derive(Debug, Serialize)]
+pub struct GuardRow {
+    /// What the tables call it.
+    pub entrant: &'static str,
+    /// Look-ups per microsecond, all threads together.
+    pub mops: Spread,
+    /// Its median by that of the bare store.
+    pub by_bare: f64,
+    /// Of all look-ups, those that reached the store.
+    pub store_reads: f64,
+    /// Of absent keys that the filter was asked for, those that it took for present; 0 without a filter.
+    pub false_positive_rate: f64,
+    /// Bytes of the filter and the cache.
+    pub bytes: u64,
+}
+
+/// One workload on one store: an entrant a line.
+pub fn guard_table(cell: &GuardCell) -> String {
+    let headings = ["", "Mops", "min .. max", "by bare", "reach the store", "false positives", "bytes"];
+    let mut table = new_table(&headings);
+    for row in &cell.rows {
+        table.add_row(vec![
+            name_field(row.entrant, row.entrant != "bare store"),
+            number_field(significant(row.mops.median)),
+            number_field(range(&row.mops)),
+            number_field(ratio(Some(row.by_bare))),
+            number_field(format!("{:.2}%", row.store_reads * 100.0)),
+            number_field(format!("{:.3}%", row.false_positive_rate * 100.0)),
+            number_field(grouped(row.bytes)),
+        ]);
+    }
+    let GuardCell { store, workload, about, keys, threads, .. } = cell;
+    let (keys, threads) = (keys_in_words(*keys), threads_in_words(*threads));
+    format!("{store}: {workload}, {keys}, {threads}\n{about}\n{table}\n")
+}

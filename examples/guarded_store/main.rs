@@ -1,0 +1,162 @@
+//! Reads a redb database with and without a guard, while a writer puts and deletes, and tells what that saved.
+//!
+//! ```text
+//! cargo run --release --example guarded_store -- [--db FILE] [--keys FILE] [--requests FILE] [--seconds N]
+//! ```
+//!
+//! The example asks for no feature: koel's own development dependencies switch `redb` on.
+
+mod args;
+mod console;
+mod data;
+mod measure;
+mod report;
+
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use koel::guard::{Guarded, Progress, RedbStore, Store};
+
+use args::Args;
+use console::{Console, STOP};
+use measure::{Pass, Subject};
+use report::Report;
+
+/// Bytes of hot keys and values that the guard may keep.
+const CACHE: u64 = 64 << 20;
+/// Turns that each of the two gets, one after the other.
+const TURNS: usize = 2;
+
+/// What ended the program early: a message, and that it was the input's fault.
+pub(crate) type Failure = String;
+
+fn main() -> ExitCode {
+    let args = match Args::parse() {
+        Ok(Some(args)) => args,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(message) => return fail(&message),
+    };
+    if let Err(error) = ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)) {
+        return fail(&format!("Ctrl-C cannot be handled: {error}"));
+    }
+    match run(&args) {
+        Ok(()) if STOP.load(Ordering::Relaxed) => {
+            eprintln!("stopped; what was written is whole");
+            ExitCode::from(130)
+        }
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => fail(&message),
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("guarded_store: {message}");
+    ExitCode::from(2)
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    let console = Console::new();
+    // All input is read before anything is written.
+    let given = args.keys.as_deref().map(data::read_lines).transpose()?;
+    let requests = args.requests.as_deref().map(data::read_lines).transpose()?;
+    let temporary = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
+    let file = args.db.clone().unwrap_or_else(|| temporary.path().join("guarded_store.redb"));
+    let store = RedbStore::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let keys = data::fill(&store, given, &console).map_err(|error| format!("{}: {error}", file.display()))?;
+    if STOP.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let plan = data::plan(&keys, requests, threads);
+    console.say(&format!(
+        "{} keys; {threads} readers, half of their look-ups for absent keys, and a writer; {TURNS} turns of {} s each",
+        keys.len(),
+        args.seconds
+    ));
+    let snapshot = args.db.as_ref().map(|file| file.with_extension("filter"));
+    let guarded = open(store, keys.len() as u64, snapshot.as_deref(), &console)?;
+    let report = race(&guarded, &plan, args.seconds, &console)?;
+    if let Some(snapshot) = snapshot.filter(|_| !STOP.load(Ordering::Relaxed)) {
+        guarded.snapshot(&snapshot).map_err(|error| error.to_string())?;
+        console.say(&format!("the filter is in {}: the next run opens with it", snapshot.display()));
+    }
+    console.finish();
+    println!("{report}");
+    Ok(())
+}
+
+/// Stands a guard before the store and waits for its filter.
+fn open(
+    store: RedbStore,
+    keys: u64,
+    snapshot: Option<&std::path::Path>,
+    console: &Console,
+) -> Result<Guarded<RedbStore>, Failure> {
+    let bar = console.bar("scanning keys", keys);
+    let follow = bar.clone();
+    let mut builder = Guarded::builder(store)
+        .cache_bytes(CACHE)
+        .on_progress(move |progress: Progress| follow.set_position(progress.scanned));
+    if let Some(snapshot) = snapshot {
+        builder = builder.snapshot(snapshot);
+    }
+    let guarded = builder.open().map_err(|error| error.to_string())?;
+    guarded.wait_until_ready().map_err(|error| error.to_string())?;
+    bar.finish_and_clear();
+    Ok(guarded)
+}
+
+/// The bare store and the guarded one, in turns.
+fn race(
+    guarded: &Guarded<RedbStore>,
+    plan: &data::Plan,
+    seconds: f64,
+    console: &Console,
+) -> Result<Report, Failure> {
+    let bar = console.bar("reading and writing", (2 * TURNS) as u64);
+    let mut report = Report::default();
+    for _ in 0..TURNS {
+        let before = guarded.stats();
+        let pass: Pass = measure::run(&Bare(guarded), plan, seconds)?;
+        // The bare store's readers do not ask the guard; its writer does, or the filter would be wrong.
+        assert_eq!(guarded.stats().lookups(), before.lookups());
+        report.bare.push(pass);
+        bar.inc(1);
+        report.guarded.push(measure::run(guarded, plan, seconds)?);
+        bar.inc(1);
+        if STOP.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    report.verification = Some(guarded.verify(10_000).map_err(|error| error.to_string())?);
+    report.stats = guarded.stats();
+    Ok(report)
+}
+
+/// Reads around the guard, writes through it.
+struct Bare<'a>(&'a Guarded<RedbStore>);
+
+impl Subject for Bare<'_> {
+    fn read(&self, key: &[u8]) -> Result<bool, Failure> {
+        self.0.store().get(key).map(|value| value.is_some()).map_err(|error| error.to_string())
+    }
+
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure> {
+        self.0.write(key, value)
+    }
+}
+
+impl Subject for Guarded<RedbStore> {
+    fn read(&self, key: &[u8]) -> Result<bool, Failure> {
+        self.get(key).map(|value| value.is_some()).map_err(|error| error.to_string())
+    }
+
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure> {
+        let written = match value {
+            Some(value) => self.put(key, value),
+            None => self.delete(key),
+        };
+        written.map(drop).map_err(|error| error.to_string())
+    }
+}

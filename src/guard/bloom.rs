@@ -1,0 +1,97 @@
+//! A Bloom filter (through `fastbloom`) that counts what it cannot take out.
+
+use fastbloom::AtomicBloomFilter;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// When this part of what went in has been deleted from the store, the filter is worth building anew.
+const STALE: f64 = 0.25;
+/// So is a filter with so many times the keys it was made for: at 1% by then some 5% of absent keys pass.
+const CROWDED: f64 = 1.5;
+
+#[derive(Debug)]
+pub(super) struct Bloom {
+    bits: AtomicBloomFilter,
+    /// Keys that it was made for.
+    capacity: u64,
+    inserted: AtomicU64,
+    deleted: AtomicU64,
+}
+
+impl Bloom {
+    pub(super) fn new(keys: u64, rate: f64) -> Self {
+        let capacity = keys.max(1000);
+        let bits = AtomicBloomFilter::with_false_pos(rate).expected_items(capacity as usize);
+        Bloom { bits, capacity, inserted: AtomicU64::new(0), deleted: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, hash: u64) -> bool {
+        self.bits.contains_hash(hash)
+    }
+
+    pub(super) fn insert(&self, hash: u64) {
+        // Its bits are set relaxed: the store's commit, or the publication of the filter, orders them for readers.
+        self.bits.insert_hash(hash);
+        // Relaxed, here and below: information.
+        self.inserted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A key that was in went out: its bits stay.
+    pub(super) fn delete(&self) {
+        self.deleted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An insertion was of a key that was in already.
+    pub(super) fn undo(&self) {
+        self.inserted.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Keys that went in and not out.
+    pub(super) fn len(&self) -> u64 {
+        self.inserted().saturating_sub(self.deleted.load(Ordering::Relaxed))
+    }
+
+    fn inserted(&self) -> u64 {
+        self.inserted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_worn(&self) -> bool {
+        let (inserted, deleted) = (self.inserted() as f64, self.deleted.load(Ordering::Relaxed) as f64);
+        let some = self.capacity as f64 * STALE;
+        deleted > some.max(inserted * STALE) || inserted > self.capacity as f64 * CROWDED
+    }
+
+    pub(super) fn false_positive_rate(&self) -> f64 {
+        self.bits.expected_false_pos(self.inserted() as usize)
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.bits.num_bits() / 8
+    }
+
+    /// Appends four numbers, then the words: all little-endian.
+    pub(super) fn append_bytes(&self, out: &mut Vec<u8>) {
+        let deleted = self.deleted.load(Ordering::Relaxed);
+        let numbers = [u64::from(self.bits.num_hashes()), self.capacity, self.inserted(), deleted];
+        out.extend(numbers.into_iter().chain(self.bits.iter()).flat_map(u64::to_le_bytes));
+    }
+
+    /// The filter in bytes that a checksum vouches for.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() % 8 != 0 {
+            return None;
+        }
+        let words = bytes.chunks_exact(8);
+        let mut words = words.map(|word| u64::from_le_bytes(*word.first_chunk().expect("eight bytes")));
+        let (hashes, capacity) = (words.next()?, words.next()?);
+        let (inserted, deleted) = (words.next()?, words.next()?);
+        let words: Vec<u64> = words.collect();
+        if words.is_empty() || !(1..=64).contains(&hashes) {
+            return None;
+        }
+        let bits = AtomicBloomFilter::from_vec(words).hashes(hashes as u32);
+        let (inserted, deleted) = (AtomicU64::new(inserted), AtomicU64::new(deleted));
+        Some(Bloom { bits, capacity, inserted, deleted })
+    }
+}

@@ -1,0 +1,157 @@
+//! The options of a guard.
+
+use core::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+
+use super::absent::Absent;
+use super::error::Error;
+use super::filter::{Filter, Plan};
+use super::guarded::Guarded;
+use super::hot::Hot;
+use super::rebuild::Progress;
+use super::shared::{OnProgress, Shared};
+use super::snapshot;
+use super::stats::Counters;
+use super::store::Store;
+use super::stripes::Stripes;
+use crate::Xxh3;
+use crate::sync::{AtomicBool, AtomicU64, Mutex};
+
+/// The options of a [`Guarded`], from [`Guarded::builder`].
+///
+/// ```
+/// use koel::guard::{Filter, Guarded, HashMapStore};
+///
+/// let guarded = Guarded::builder(HashMapStore::new())
+///     .filter(Filter::Cuckoo)
+///     .false_positive_rate(0.001)
+///     .expected_keys(100_000)
+///     .on_progress(|progress| println!("{} of {}", progress.scanned, progress.expected))
+///     .open()?;
+/// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+/// ```
+#[must_use = "a builder does nothing until `open`"]
+pub struct Builder<S> {
+    store: S,
+    filter: Filter,
+    rate: f64,
+    expected_keys: u64,
+    cache_bytes: u64,
+    snapshot: Option<PathBuf>,
+    on_progress: Option<OnProgress>,
+}
+
+impl<S: Store> Builder<S> {
+    pub(super) fn new(store: S) -> Self {
+        Builder {
+            store,
+            filter: Filter::default(),
+            rate: 0.01,
+            expected_keys: 1000,
+            cache_bytes: 0,
+            snapshot: None,
+            on_progress: None,
+        }
+    }
+
+    /// Which filter: [`Filter::Cuckoo`] if it is not given.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// How often the filter may take an absent key for present, above 0 and below 1: 0.01 if it is not given.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// How many keys there will be. The filter has room for these, or for a quarter more than the store holds when it
+    /// is scanned, whichever is more; beyond that it grows.
+    pub fn expected_keys(mut self, keys: u64) -> Self {
+        self.expected_keys = keys;
+        self
+    }
+
+    /// Bytes of keys and values that the cache may hold; 0, if it is not given: no cache.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// A file that [`Guarded::snapshot`] has written. If it fits the store, the filter comes from it; if it does not, is
+    /// damaged or missing, the store is scanned, and [`Guarded::rejected_snapshot`] says why.
+    pub fn snapshot(mut self, file: impl Into<PathBuf>) -> Self {
+        self.snapshot = Some(file.into());
+        self
+    }
+
+    /// Called with the scan's progress: when it begins, each time it has seen some thousand keys, and when it is over. From
+    /// the scan's thread.
+    pub fn on_progress(mut self, f: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Box::new(f));
+        self
+    }
+
+    /// Opens the guard. It serves at once; without a snapshot, the filter is built in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Filter`] for a false-positive rate that is out of range; [`Error::Store`]; [`Error::Thread`].
+    pub fn open(self) -> Result<Guarded<S>, Error<S::Error>> {
+        let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
+        // To say at once what the scan would say later.
+        plan.build(self.expected_keys.max(1))?;
+        let (mut active, mut rejected) = (None, None);
+        if let (Some(file), false) = (&self.snapshot, self.filter == Filter::None) {
+            let generation = self.store.generation().map_err(Error::Store)?;
+            match snapshot::read(file, plan, generation) {
+                Ok((filter, hasher)) => {
+                    active = Some(Arc::new(filter));
+                    plan.hasher = hasher;
+                }
+                Err(error) => rejected = Some(error),
+            }
+        }
+        let scan = active.is_none() && self.filter != Filter::None;
+        let guarded = Guarded::with_shared(Shared {
+            store: self.store,
+            plan,
+            expected_keys: self.expected_keys,
+            stripes: Stripes::new(),
+            active: ArcSwapOption::new(active),
+            next: Mutex::new(None),
+            hot: Hot::new(self.cache_bytes),
+            absent: Absent::new(),
+            counters: Counters::new(),
+            rebuilding: AtomicBool::new(false),
+            again: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            scanned: AtomicU64::new(0),
+            to_scan: AtomicU64::new(0),
+            failure: Mutex::new(None),
+            on_progress: self.on_progress,
+            rejected,
+            snapshot: Mutex::new(()),
+        });
+        if scan {
+            guarded.rebuild()?;
+        }
+        Ok(guarded)
+    }
+}
+
+impl<S> fmt::Debug for Builder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("filter", &self.filter)
+            .field("false_positive_rate", &self.rate)
+            .field("expected_keys", &self.expected_keys)
+            .field("cache_bytes", &self.cache_bytes)
+            .field("snapshot", &self.snapshot)
+            .finish_non_exhaustive()
+    }
+}

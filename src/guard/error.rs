@@ -1,0 +1,97 @@
+//! What can go wrong at a guard.
+
+use core::fmt;
+use std::io;
+
+use crate::FilterError;
+
+/// Why a guard could not do what it was asked for. A look-up or a write fails only with [`Error::Store`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error<E> {
+    /// The store's own error.
+    Store(E),
+    /// There is no such filter: the rate or the number of keys is out of range.
+    Filter(FilterError),
+    /// The snapshot could not be written.
+    Snapshot(SnapshotError),
+    /// No thread could be started for the scan of the store.
+    Thread(io::Error),
+    /// The scan of the store panicked; the guard serves without its filter.
+    ScanPanicked,
+}
+
+impl<E> From<FilterError> for Error<E> {
+    fn from(error: FilterError) -> Self {
+        Error::Filter(error)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Store(error) => write!(f, "the store: {error}"),
+            Error::Filter(error) => write!(f, "the filter: {error}"),
+            Error::Snapshot(error) => write!(f, "the snapshot: {error}"),
+            Error::Thread(error) => write!(f, "no thread to scan the store with: {error}"),
+            Error::ScanPanicked => f.write_str("the scan of the store panicked"),
+        }
+    }
+}
+
+impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Error::Store(error) => Some(error),
+            Error::Filter(error) => Some(error),
+            Error::Snapshot(error) => Some(error),
+            Error::Thread(error) => Some(error),
+            Error::ScanPanicked => None,
+        }
+    }
+}
+
+/// Why there is no snapshot, or why one was not used. A guard that opens without it scans the store instead.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The guard has no filter, or is still building it.
+    NoFilter,
+    /// The file could not be read or written.
+    Io(io::Error),
+    /// Not a snapshot, or damaged.
+    Damaged(&'static str),
+    /// Of another store, or of another moment of this one.
+    OtherGeneration,
+    /// Of another kind of filter, or one of another false-positive rate.
+    OtherFilter,
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        SnapshotError::Io(error)
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotError::NoFilter => f.write_str("there is no filter, or it is still being built"),
+            SnapshotError::Io(error) => error.fmt(f),
+            SnapshotError::Damaged(what) => write!(f, "damaged: {what}"),
+            SnapshotError::OtherGeneration => {
+                f.write_str("of another store, or of another moment of this one")
+            }
+            SnapshotError::OtherFilter => f.write_str("of another kind of filter, or of another rate"),
+        }
+    }
+}
+
+impl core::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            SnapshotError::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}

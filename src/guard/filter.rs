@@ -1,0 +1,224 @@
+//! The filter that readers ask, of either kind; and where a fingerprint goes that has no room.
+
+use core::hash::{BuildHasher, Hasher};
+
+use super::bloom::Bloom;
+use super::stripes::STRIPES;
+use crate::sync::{AtomicBool, Ordering};
+use crate::{FilterError, ScalableCuckooFilter, Xxh3};
+
+/// Which filter a guard keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Filter {
+    /// A growing cuckoo filter: keys go in and out.
+    #[default]
+    Cuckoo,
+    /// A Bloom filter: keys go in. It is built anew, in the background, when a quarter of its keys has been deleted or
+    /// there are half as many again as it was made for.
+    Bloom,
+    /// None: every look-up that the cache does not answer reaches the store.
+    None,
+}
+
+/// How a guard's filters are made: all of one guard have one hash function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) filter: Filter,
+    pub(super) rate: f64,
+    pub(super) hasher: Xxh3,
+}
+
+impl Plan {
+    #[inline]
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        hasher.finish()
+    }
+
+    /// An empty filter for so many keys; `None` if there is to be none.
+    pub(super) fn build(&self, keys: u64) -> Result<Option<Active>, FilterError> {
+        let sets = match self.filter {
+            Filter::None => return Ok(None),
+            Filter::Bloom => Sets::Bloom(self.bloom(keys)?),
+            Filter::Cuckoo => {
+                let capacity = usize::try_from(keys).unwrap_or(usize::MAX).max(1);
+                let builder = ScalableCuckooFilter::builder().capacity(capacity);
+                let filter = builder.false_positive_rate(self.rate).hasher(self.hasher).build()?;
+                Sets::Cuckoo(filter)
+            }
+        };
+        Ok(Some(Active::new(sets)))
+    }
+
+    fn bloom(&self, keys: u64) -> Result<Bloom, FilterError> {
+        if !(self.rate > 0.0 && self.rate < 1.0) {
+            return Err(FilterError::Rate { requested: self.rate });
+        }
+        Ok(Bloom::new(keys, self.rate))
+    }
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a guard has one; a box would be one more load for each look-up"
+)]
+pub(super) enum Sets {
+    Cuckoo(ScalableCuckooFilter),
+    Bloom(Bloom),
+}
+
+/// A filter that readers ask, or will.
+///
+/// Between writes it holds a fingerprint for each of the store's keys [D1]; or, of a stripe that is crowded, perhaps not
+/// all, and then says "perhaps" for the whole stripe [D4].
+#[derive(Debug)]
+pub(super) struct Active {
+    sets: Sets,
+    /// Stripes with a key whose fingerprint has found no room.
+    crowded: Box<[AtomicBool]>,
+}
+
+/// What became of a fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// It is in the filter.
+    Placed,
+    /// There was no room: the stripe is crowded since.
+    Crowded,
+    /// The stripe was crowded already: it need not be in.
+    Unneeded,
+}
+
+impl Active {
+    pub(super) fn new(sets: Sets) -> Self {
+        Active { sets, crowded: (0..STRIPES).map(|_| AtomicBool::new(false)).collect() }
+    }
+
+    /// False: no key of the store has this hash.
+    #[inline]
+    pub(super) fn may_contain(&self, hash: u64, stripe: usize) -> bool {
+        let found = match &self.sets {
+            Sets::Cuckoo(filter) => filter.contains_hash(hash),
+            Sets::Bloom(filter) => filter.contains(hash),
+        };
+        found || self.is_crowded(stripe)
+    }
+
+    fn is_crowded(&self, stripe: usize) -> bool {
+        // Relaxed: a key that needs it is visible only after its commit, which the store orders after the mark.
+        self.crowded[stripe].load(Ordering::Relaxed)
+    }
+
+    /// Puts a fingerprint in. The caller holds the stripe, or nobody else knows the filter.
+    pub(super) fn add(&self, hash: u64, stripe: usize) -> Added {
+        if self.is_crowded(stripe) {
+            return Added::Unneeded;
+        }
+        let placed = match &self.sets {
+            Sets::Cuckoo(filter) => filter.insert_hash(hash).is_ok(),
+            Sets::Bloom(filter) => {
+                filter.insert(hash);
+                true
+            }
+        };
+        if placed {
+            return Added::Placed;
+        }
+        self.crowded[stripe].store(true, Ordering::Relaxed);
+        Added::Crowded
+    }
+
+    /// Takes back what `add` has just done, for a key that was in already or has not come. The caller holds the stripe.
+    pub(super) fn undo(&self, added: Added, hash: u64, stripe: usize) {
+        match (added, &self.sets) {
+            (Added::Placed, Sets::Cuckoo(filter)) => {
+                filter.remove_hash(hash);
+            }
+            (Added::Placed, Sets::Bloom(filter)) => filter.undo(),
+            (Added::Crowded, _) => self.crowded[stripe].store(false, Ordering::Relaxed),
+            (Added::Unneeded, _) => {}
+        }
+    }
+
+    /// Takes the fingerprint of a key out that is in no more. The caller holds the stripe. False: it was not in, so the
+    /// filter has not known all of the store's keys.
+    pub(super) fn remove(&self, hash: u64, stripe: usize) -> bool {
+        if self.is_crowded(stripe) {
+            // Nobody knows whether it is this key's fingerprint that is not in: it would take another's.
+            return true;
+        }
+        match &self.sets {
+            Sets::Cuckoo(filter) => filter.remove_hash(hash),
+            Sets::Bloom(filter) => {
+                filter.delete();
+                true
+            }
+        }
+    }
+
+    /// Whether a new filter would be much better.
+    pub(super) fn is_worn(&self) -> bool {
+        match &self.sets {
+            Sets::Cuckoo(_) => false,
+            Sets::Bloom(filter) => filter.is_worn(),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match &self.sets {
+            Sets::Cuckoo(filter) => filter.len() as u64,
+            Sets::Bloom(filter) => filter.len(),
+        }
+    }
+
+    pub(super) fn false_positive_rate(&self) -> f64 {
+        match &self.sets {
+            Sets::Cuckoo(filter) => filter.false_positive_rate(),
+            Sets::Bloom(filter) => filter.false_positive_rate(),
+        }
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let sets = match &self.sets {
+            Sets::Cuckoo(filter) => filter.memory_usage(),
+            Sets::Bloom(filter) => filter.memory_usage(),
+        };
+        sets + STRIPES
+    }
+
+    pub(super) fn crowded_stripes(&self) -> usize {
+        (0..STRIPES).filter(|stripe| self.is_crowded(*stripe)).count()
+    }
+
+    /// Whether its fingerprints were made by this hash function, as far as it knows.
+    pub(super) fn has_hasher(&self, hasher: Xxh3) -> bool {
+        match &self.sets {
+            Sets::Cuckoo(filter) => *filter.hasher() == hasher,
+            Sets::Bloom(_) => true,
+        }
+    }
+
+    /// Appends the crowded stripes, a byte each, then the filter's bytes. No writes are under way.
+    pub(super) fn append_bytes(&self, out: &mut Vec<u8>) {
+        out.extend((0..STRIPES).map(|stripe| u8::from(self.is_crowded(stripe))));
+        match &self.sets {
+            Sets::Cuckoo(filter) => filter.write_to(out).expect("writing to memory does not fail"),
+            Sets::Bloom(filter) => filter.append_bytes(out),
+        }
+    }
+
+    /// The filter in bytes that a checksum vouches for.
+    pub(super) fn from_bytes(filter: Filter, bytes: &[u8]) -> Option<Self> {
+        let (crowded, bytes) = bytes.split_at_checked(STRIPES)?;
+        let sets = match filter {
+            Filter::None => return None,
+            Filter::Cuckoo => Sets::Cuckoo(ScalableCuckooFilter::from_bytes(bytes).ok()?),
+            Filter::Bloom => Sets::Bloom(Bloom::from_bytes(bytes)?),
+        };
+        let crowded = crowded.iter().map(|byte| AtomicBool::new(*byte != 0)).collect();
+        Some(Active { sets, crowded })
+    }
+}

@@ -1,0 +1,233 @@
+//! [`FjallStore`]: partitions of a fjall keyspace.
+
+use core::fmt;
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+use fjall::{Config, Keyspace, PartitionCreateOptions, PartitionHandle, PersistMode};
+
+use super::store::{Generation, Scanned, Store, Value};
+use crate::sync::Mutex;
+
+const GENERATION: &[u8] = b"generation";
+
+/// A fjall keyspace, a folder of log-structured merge trees.
+///
+/// Keys and values are in the partition `koel.data`, the [`Generation`] in `koel.generation`. A write is an atomic batch,
+/// and is on disk when it returns, unless [`FjallStore::durable`] says otherwise. fjall's trees have Bloom filters of their
+/// own; what the guard spares there is less than with other stores.
+pub struct FjallStore {
+    keyspace: Keyspace,
+    data: PartitionHandle,
+    generation: PartitionHandle,
+    lineage: u128,
+    /// Held over a write: whether a key is there and the generation are read before.
+    writing: Mutex<()>,
+    durable: bool,
+    /// fjall lets several processes open one keyspace, which destroys it. The system gives the lock back.
+    _lock: Option<File>,
+}
+
+impl FjallStore {
+    /// The longest key that fjall takes.
+    pub const MAX_KEY_LEN: usize = u16::MAX as usize;
+
+    /// The keyspace in a folder; a new one, if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it is no keyspace, is damaged, cannot be read, or is open elsewhere.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, FjallError> {
+        let folder = folder.as_ref();
+        std::fs::create_dir_all(folder).map_err(fjall::Error::Io)?;
+        let lock = lock(folder)?;
+        let mut store = Self::with_keyspace(Config::new(folder).open()?)?;
+        store._lock = Some(lock);
+        Ok(store)
+    }
+
+    /// A keyspace that you have opened, with settings of your own. See to it that nobody else opens it: fjall does not.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or written.
+    pub fn with_keyspace(keyspace: Keyspace) -> Result<Self, FjallError> {
+        let data = keyspace.open_partition("koel.data", PartitionCreateOptions::default())?;
+        let generation = keyspace.open_partition("koel.generation", PartitionCreateOptions::default())?;
+        let lineage = Generation::new_lineage();
+        let writing = Mutex::new(());
+        let store = FjallStore { keyspace, data, generation, lineage, writing, durable: true, _lock: None };
+        if store.generation.get(GENERATION)?.is_none() {
+            store.commit(|_| ())?;
+        }
+        Ok(store)
+    }
+
+    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash of the system may take the
+    /// last writes back, all of them from some moment on; the guard is right nevertheless.
+    #[must_use]
+    pub fn durable(mut self, yes: bool) -> Self {
+        self.durable = yes;
+        self
+    }
+
+    /// Puts many pairs in one batch, which is much faster.
+    ///
+    /// For filling a store *before* a guard is opened on it: a guard that is open would not know of the keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::put`]; nothing was put then.
+    pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), FjallError> {
+        let pairs: Vec<(K, V)> = pairs.into_iter().collect();
+        for (key, _) in &pairs {
+            check(key.as_ref())?;
+        }
+        let _writing = self.writing.lock();
+        self.commit(|batch| {
+            for (key, value) in &pairs {
+                batch.insert(&self.data, key.as_ref(), value.as_ref());
+            }
+        })
+    }
+
+    /// One batch, with the generation that it makes. `writing` is held, or nobody else knows the store.
+    fn commit(&self, change: impl FnOnce(&mut fjall::Batch)) -> Result<(), FjallError> {
+        let count = self.read_generation()?.count + 1;
+        let mode = self.durable.then_some(PersistMode::SyncAll);
+        let mut batch = self.keyspace.batch().durability(mode);
+        change(&mut batch);
+        let row = [&self.lineage.to_le_bytes()[..], &count.to_le_bytes()].concat();
+        batch.insert(&self.generation, GENERATION, row);
+        Ok(batch.commit()?)
+    }
+
+    fn read_generation(&self) -> Result<Generation, FjallError> {
+        let none = Generation { lineage: 0, count: 0 };
+        let Some(row) = self.generation.get(GENERATION)? else { return Ok(none) };
+        let (Some(lineage), Some(count)) = (row.first_chunk(), row.last_chunk()) else {
+            return Err(FjallError::Generation);
+        };
+        Ok(Generation { lineage: u128::from_le_bytes(*lineage), count: u64::from_le_bytes(*count) })
+    }
+}
+
+/// Locks a folder for this process.
+fn lock(folder: &Path) -> Result<File, FjallError> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let file = options.open(folder.join("koel.lock")).map_err(fjall::Error::Io)?;
+    match fs4::FileExt::try_lock(&file) {
+        Ok(()) => Ok(file),
+        Err(fs4::TryLockError::WouldBlock) => Err(FjallError::Locked),
+        Err(fs4::TryLockError::Error(error)) => Err(fjall::Error::Io(error).into()),
+    }
+}
+
+/// fjall panics for other keys.
+fn check(key: &[u8]) -> Result<(), FjallError> {
+    match key.len() {
+        0 => Err(FjallError::KeyEmpty),
+        len if len > FjallStore::MAX_KEY_LEN => Err(FjallError::KeyTooLong { len }),
+        _ => Ok(()),
+    }
+}
+
+impl Store for FjallStore {
+    type Error = FjallError;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, FjallError> {
+        if check(key).is_err() {
+            return Ok(None);
+        }
+        Ok(self.data.get(key)?.map(|value| Arc::from(&*value)))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, FjallError> {
+        check(key)?;
+        let _writing = self.writing.lock();
+        let existed = self.data.contains_key(key)?;
+        self.commit(|batch| batch.insert(&self.data, key, value))?;
+        Ok(existed)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, FjallError> {
+        let _writing = self.writing.lock();
+        if check(key).is_err() || !self.data.contains_key(key)? {
+            return Ok(false);
+        }
+        self.commit(|batch| batch.remove(&self.data, key))?;
+        Ok(true)
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<FjallError>>, FjallError> {
+        let snapshot = self.data.snapshot();
+        Ok(snapshot.keys().map(|key| Ok((&*key.map_err(fjall::Error::from)?).into())))
+    }
+
+    fn generation(&self) -> Result<Generation, FjallError> {
+        self.read_generation()
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        Some(self.data.approximate_len() as u64)
+    }
+}
+
+impl fmt::Debug for FjallStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FjallStore").field("durable", &self.durable).finish_non_exhaustive()
+    }
+}
+
+/// What can go wrong at a [`FjallStore`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FjallError {
+    /// fjall has no empty keys.
+    KeyEmpty,
+    /// A key is longer than [`FjallStore::MAX_KEY_LEN`].
+    KeyTooLong {
+        /// Its length, in bytes.
+        len: usize,
+    },
+    /// The folder is open elsewhere.
+    Locked,
+    /// The row of the generation is not as it should be.
+    Generation,
+    /// fjall's own error.
+    Fjall(Box<fjall::Error>),
+}
+
+impl From<fjall::Error> for FjallError {
+    fn from(error: fjall::Error) -> Self {
+        FjallError::Fjall(Box::new(error))
+    }
+}
+
+impl fmt::Display for FjallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FjallError::KeyEmpty => f.write_str("an empty key, which fjall does not take"),
+            FjallError::KeyTooLong { len } => {
+                write!(f, "a key of {len} bytes; {} are the most", FjallStore::MAX_KEY_LEN)
+            }
+            FjallError::Locked => f.write_str("the folder is open elsewhere"),
+            FjallError::Generation => f.write_str("the row of the generation is damaged"),
+            FjallError::Fjall(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for FjallError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            FjallError::Fjall(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}

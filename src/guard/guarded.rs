@@ -1,0 +1,338 @@
+//! [`Guarded`]: look-ups and writes.
+
+use core::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::builder::Builder;
+use super::error::{Error, SnapshotError};
+use super::rebuild::Progress;
+use super::section::Section;
+use super::shared::Shared;
+use super::stats::{Event, Shard, Stats};
+use super::store::{Store, Value};
+use super::stripes::stripe_of;
+use super::verify::Verification;
+use crate::sync::{Mutex, Ordering};
+
+/// A store with a filter, and a cache, before it. See [the module](super).
+///
+/// Every method takes `&self`; share it by reference or [`Arc`]. Dropping it ends its scan and gives the store back to
+/// nobody: share the store by [`Arc`], if you need it afterwards.
+pub struct Guarded<S: Store> {
+    pub(super) shared: Arc<Shared<S, S::Error>>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the filter and the memory of false positives say of a key.
+enum Judgement {
+    /// Surely absent.
+    Absent,
+    /// Perhaps present; whether a filter was asked.
+    Perhaps { filtered: bool },
+}
+
+impl<S: Store> Guarded<S> {
+    /// Stands a guard with a cuckoo filter before a store. Serves at once: the filter is built from the store's keys in the
+    /// background.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Thread`].
+    pub fn open(store: S) -> Result<Self, Error<S::Error>> {
+        Self::builder(store).open()
+    }
+
+    /// The options.
+    pub fn builder(store: S) -> Builder<S> {
+        Builder::new(store)
+    }
+
+    pub(super) fn with_shared(shared: Shared<S, S::Error>) -> Self {
+        Guarded { shared: Arc::new(shared), worker: Mutex::new(None) }
+    }
+
+    /// The value of a key.
+    ///
+    /// Takes no lock and writes no shared memory unless the store is asked.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error<S::Error>> {
+        let shared = &*self.shared;
+        let hash = shared.plan.hash(key);
+        let (stripe, counters) = (stripe_of(hash), shared.counters.mine());
+        if let Some(value) = shared.hot.get(key) {
+            counters.count(Event::Hit);
+            return Ok(Some(value));
+        }
+        let Judgement::Perhaps { filtered } = self.judge(hash, stripe, key, counters) else {
+            return Ok(None);
+        };
+        // Before the store is asked [D5].
+        let version = shared.stripes.version(stripe);
+        let value = shared.store.get(key).map_err(Error::Store)?;
+        self.learn(hash, version, key, value.as_ref(), filtered);
+        Ok(value)
+    }
+
+    /// The values of many keys, in their order. The store is asked once, for those that pass.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>, Error<S::Error>> {
+        let shared = &*self.shared;
+        let counters = shared.counters.mine();
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.len());
+        // Number, hash, version of the stripe, and whether a filter was asked.
+        let mut passed: Vec<(usize, u64, u64, bool)> = Vec::new();
+        for (number, key) in keys.iter().enumerate() {
+            let key = key.as_ref();
+            let hash = shared.plan.hash(key);
+            let stripe = stripe_of(hash);
+            let value = shared.hot.get(key);
+            if value.is_some() {
+                counters.count(Event::Hit);
+            } else if let Judgement::Perhaps { filtered } = self.judge(hash, stripe, key, counters) {
+                passed.push((number, hash, shared.stripes.version(stripe), filtered));
+            }
+            values.push(value);
+        }
+        if passed.is_empty() {
+            return Ok(values);
+        }
+        let asked: Vec<&[u8]> = passed.iter().map(|(number, ..)| keys[*number].as_ref()).collect();
+        let found = shared.store.get_many(&asked).map_err(Error::Store)?;
+        assert_eq!(found.len(), asked.len(), "the store answers for each key");
+        for (&(number, hash, version, filtered), value) in passed.iter().zip(found) {
+            self.learn(hash, version, keys[number].as_ref(), value.as_ref(), filtered);
+            values[number] = value;
+        }
+        Ok(values)
+    }
+
+    #[inline]
+    fn judge(&self, hash: u64, stripe: usize, key: &[u8], counters: &Shard) -> Judgement {
+        let active = self.shared.active.load();
+        let Some(active) = &*active else { return Judgement::Perhaps { filtered: false } };
+        if !active.may_contain(hash, stripe) {
+            counters.count(Event::Blocked);
+            return Judgement::Absent;
+        }
+        if self.shared.absent.contains(hash, stripe, key) {
+            counters.count(Event::RememberedAbsent);
+            return Judgement::Absent;
+        }
+        Judgement::Perhaps { filtered: true }
+    }
+
+    /// What the store has answered goes where it will be looked for, unless a write came between.
+    fn learn(&self, hash: u64, version: u64, key: &[u8], value: Option<&Value>, filtered: bool) {
+        let (shared, stripe) = (&*self.shared, stripe_of(hash));
+        let event = match (value.is_some(), filtered) {
+            (true, true) => Event::PassedFound,
+            (false, true) => Event::PassedAbsent,
+            (true, false) => Event::UnfilteredFound,
+            (false, false) => Event::UnfilteredAbsent,
+        };
+        shared.counters.mine().count(event);
+        match value {
+            Some(value) if shared.hot.is_on() => {
+                shared.stripes.if_unchanged(stripe, version, || shared.hot.put(key, value));
+            }
+            None if filtered => {
+                shared.stripes.if_unchanged(stripe, version, || shared.absent.note(hash, stripe, key));
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives a key a value. Whether the key was there before.
+    ///
+    /// # Errors
+    ///
+    /// The store's. Whether the pair was put is then as the store leaves it; the guard is right either way.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error<S::Error>> {
+        let shared = &*self.shared;
+        let mut section = Section::begin(shared, shared.plan.hash(key), key);
+        section.announce();
+        let existed = match shared.store.put(key, value) {
+            Ok(existed) => existed,
+            Err(error) => {
+                // Only the store knows what became of it; if it cannot say, the fingerprint stays.
+                if let Ok(None) = shared.store.get(key) {
+                    section.revoke();
+                }
+                shared.counters.mine().count(Event::Failed);
+                return Err(Error::Store(error));
+            }
+        };
+        if existed {
+            section.revoke()
+        } else {
+            section.came()
+        }
+        shared.counters.mine().count(Event::Put);
+        self.refresh();
+        Ok(existed)
+    }
+
+    /// Takes a key out. Whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// The store's. Whether the key was taken out is then as the store leaves it; the guard is right either way.
+    pub fn delete(&self, key: &[u8]) -> Result<bool, Error<S::Error>> {
+        let shared = &*self.shared;
+        let section = Section::begin(shared, shared.plan.hash(key), key);
+        let existed = shared.store.delete(key).map_err(|error| {
+            shared.counters.mine().count(Event::Failed);
+            Error::Store(error)
+        })?;
+        let known = !existed || section.left();
+        shared.counters.mine().count(Event::Delete);
+        if !known {
+            self.distrust();
+        }
+        self.refresh();
+        Ok(existed)
+    }
+
+    /// Begins to scan the store for a new filter, unless a scan is running. Look-ups pass meanwhile, or ask the old one.
+    ///
+    /// Needed only if somebody has written around the guard, and then [`Guarded::verify`] says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Thread`].
+    pub fn rebuild(&self) -> Result<(), Error<S::Error>> {
+        // AcqRel: pairs with the store when the last one ended.
+        if self.shared.rebuilding.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("koel-guard".to_owned());
+        match thread.spawn(move || shared.rebuild()) {
+            Ok(worker) => {
+                *self.worker.lock() = Some(worker);
+                Ok(())
+            }
+            Err(error) => {
+                self.shared.rebuilding.store(false, Ordering::Release);
+                Err(Error::Thread(error))
+            }
+        }
+    }
+
+    /// The filter has said "absent" of a key that is there: it is taken away at once, and built anew.
+    pub(super) fn distrust(&self) {
+        // Release: pairs with the scan's swap. A scan that is running may have begun before what it should have seen.
+        self.shared.again.store(true, Ordering::Release);
+        self.shared.active.store(None);
+        // No thread: without a filter the guard is slow, and right.
+        let _ = self.rebuild();
+    }
+
+    /// Builds a worn filter anew.
+    fn refresh(&self) {
+        if self.shared.wants_rebuild() {
+            // As above.
+            let _ = self.rebuild();
+        }
+    }
+
+    /// Waits until no scan is running.
+    ///
+    /// # Errors
+    ///
+    /// Why the scan has failed, if it has; [`Guarded::rebuild`] tries again.
+    pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
+        // Acquire: pairs with the scan's last store.
+        while self.shared.rebuilding.load(Ordering::Acquire) {
+            let worker = self.worker.lock().take();
+            match worker {
+                // What it panicked with is told as a failure.
+                Some(worker) => drop(worker.join()),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        self.shared.failure.lock().take().map_or(Ok(()), Err)
+    }
+
+    /// How far the scan is.
+    pub fn progress(&self) -> Progress {
+        self.shared.progress()
+    }
+
+    /// What the guard has done since it was opened.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::of_counters(&self.shared.counters);
+        stats.cache_bytes = self.shared.hot.weight();
+        if let Some(active) = &*self.shared.active.load() {
+            stats.expected_false_positive_rate = active.false_positive_rate();
+            stats.filter_keys = active.len();
+            stats.filter_bytes = active.memory_usage();
+            stats.crowded_stripes = active.crowded_stripes();
+        }
+        stats
+    }
+
+    /// Writes the filter to a file, from which [`Builder::snapshot`] opens a guard without a scan, as long as nothing has
+    /// been written to the store since. The file appears whole or not at all.
+    ///
+    /// Writers wait while the filter is copied in memory, a millisecond or so a megabyte; readers do not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Snapshot`]: there is no filter yet, or the file cannot be written. [`Error::Store`].
+    pub fn snapshot(&self, file: impl AsRef<Path>) -> Result<(), Error<S::Error>> {
+        self.shared.write_snapshot(file.as_ref())
+    }
+
+    /// Why the snapshot that the guard was to be opened from was not used; `None` if it was, or there was to be none.
+    pub fn rejected_snapshot(&self) -> Option<&SnapshotError> {
+        self.shared.rejected.as_ref()
+    }
+
+    /// Looks for keys of the store that the filter takes for absent, among about `samples` of them, spread over all. There
+    /// is none, unless somebody has written around the guard; if there is, the filter is built anew at once.
+    ///
+    /// Scans the store's keys. May run while others read and write.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
+        let verification = self.shared.verify(samples)?;
+        if verification.false_negatives > 0 {
+            self.distrust();
+        }
+        Ok(verification)
+    }
+
+    /// The store. Write to it through the guard only.
+    pub fn store(&self) -> &S {
+        &self.shared.store
+    }
+}
+
+impl<S: Store> Drop for Guarded<S> {
+    fn drop(&mut self) {
+        // Relaxed: soon enough.
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(worker) = self.worker.lock().take() {
+            drop(worker.join());
+        }
+    }
+}
+
+impl<S: Store> fmt::Debug for Guarded<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}

@@ -1,0 +1,94 @@
+//! [`HashMapStore`]: a store in memory, for tests.
+
+use core::convert::Infallible;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::store::{Generation, Scanned, Store, Value};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+
+/// Shards: threads of a stress test should not queue up.
+const SHARDS: usize = 64;
+
+type Shard = HashMap<Box<[u8]>, Value, ahash::RandomState>;
+
+/// A store in memory, for tests: nothing is kept when it is dropped. Share it by [`Arc`] to look behind the guard.
+pub struct HashMapStore {
+    shards: Vec<Mutex<Shard>>,
+    picker: ahash::RandomState,
+    lineage: u128,
+    writes: AtomicU64,
+}
+
+impl HashMapStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        HashMapStore {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
+            picker: ahash::RandomState::new(),
+            lineage: Generation::new_lineage(),
+            writes: AtomicU64::new(0),
+        }
+    }
+
+    fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {
+        self.shards[self.picker.hash_one(key) as usize % SHARDS].lock()
+    }
+
+    /// Counts a write, under its shard's lock: whoever sees the write sees the count.
+    fn count(&self) {
+        // Relaxed: the shards' locks order it for whoever holds them all.
+        self.writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn all(&self) -> Vec<MutexGuard<'_, Shard>> {
+        self.shards.iter().map(|shard| shard.lock()).collect()
+    }
+}
+
+impl Default for HashMapStore {
+    fn default() -> Self {
+        HashMapStore::new()
+    }
+}
+
+impl core::fmt::Debug for HashMapStore {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("HashMapStore").field("len", &self.len_hint()).finish_non_exhaustive()
+    }
+}
+
+impl Store for HashMapStore {
+    type Error = Infallible;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, Infallible> {
+        Ok(self.shard(key).get(key).map(Arc::clone))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+        let mut shard = self.shard(key);
+        self.count();
+        Ok(shard.insert(key.into(), value.into()).is_some())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, Infallible> {
+        let mut shard = self.shard(key);
+        self.count();
+        Ok(shard.remove(key).is_some())
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Infallible>>, Infallible> {
+        let keys: Vec<_> = self.all().iter().flat_map(|shard| shard.keys().cloned()).collect();
+        Ok(keys.into_iter().map(Ok))
+    }
+
+    fn generation(&self) -> Result<Generation, Infallible> {
+        let _all = self.all();
+        Ok(Generation { lineage: self.lineage, count: self.writes.load(Ordering::Relaxed) })
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        Some(self.shards.iter().map(|shard| shard.lock().len() as u64).sum())
+    }
+}

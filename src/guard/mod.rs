@@ -1,0 +1,82 @@
+//! A filter and a cache before a key-value store: look-ups of keys that the store does not hold do not reach it.
+//!
+//! [`Guarded`] wraps a [`Store`]: [`RedbStore`] (feature `redb`), [`FjallStore`] (feature `fjall`), [`HashMapStore`] for
+//! tests, or one of your own. It keeps a filter of the store's keys in memory, and asks the store only where the filter
+//! says "perhaps".
+//!
+//! ```
+//! use koel::guard::{Guarded, HashMapStore};
+//!
+//! let guarded = Guarded::open(HashMapStore::new())?;
+//! assert!(!guarded.put(b"ada", b"1815")?, "a new key");
+//! assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+//!
+//! guarded.wait_until_ready()?;
+//! assert_eq!(guarded.get(b"grace")?, None);
+//! assert_eq!(guarded.stats().blocked, 1, "the store was not asked");
+//! # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+//! ```
+//!
+//! It is never wrong: a key that the store holds is never reported absent, however threads meet, commits fail, the filter
+//! fills up or the process is killed; and a value is never older than the last write that was over before the
+//! look-up began. `docs/design.md` has the rules and why they hold. All writes must go through the guard, and while a
+//! guard is open nobody else may write to its store.
+//!
+//! Imports point downward in this list.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `builder` | options; opening |
+//! | `guarded` | look-ups and writes |
+//! | `verify` | samples for false negatives |
+//! | `rebuild` | a filter from the store's keys, while serving |
+//! | `snapshot` | the filter in a file |
+//! | `section` | one write: the order rules |
+//! | `shared` | what they all share |
+//! | `filter` | the filter that readers ask |
+//! | `bloom` | the Bloom filter |
+//! | `stripes` | locks and versions, one for many keys |
+//! | `absent` | false positives that repeat |
+//! | `hot` | between guard and cache |
+//! | `stats` | counters |
+//! | `redb`, `fjall`, `hash_map` | stores |
+//! | `store` | what a store is |
+//! | `error` | errors |
+//! | `policy` | filters for blocks of sorted tables; by itself |
+
+mod absent;
+mod bloom;
+mod builder;
+mod error;
+mod filter;
+#[cfg(feature = "fjall")]
+mod fjall;
+mod guarded;
+mod hash_map;
+mod hot;
+mod policy;
+mod rebuild;
+#[cfg(feature = "redb")]
+mod redb;
+mod section;
+mod shared;
+mod snapshot;
+mod stats;
+mod store;
+mod stripes;
+mod verify;
+
+pub use builder::Builder;
+pub use error::{Error, SnapshotError};
+pub use filter::Filter;
+#[cfg(feature = "fjall")]
+pub use fjall::{FjallError, FjallStore};
+pub use guarded::Guarded;
+pub use hash_map::HashMapStore;
+pub use policy::{BloomPolicy, CuckooPolicy, FilterPolicy};
+pub use rebuild::{Phase, Progress};
+#[cfg(feature = "redb")]
+pub use redb::{RedbError, RedbStore};
+pub use stats::Stats;
+pub use store::{Generation, Scanned, Store, Value};
+pub use verify::Verification;

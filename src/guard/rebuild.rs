@@ -1,0 +1,189 @@
+//! A filter from the store's keys, while the guard serves [D3].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::error::Error;
+use super::filter::{Active, Filter};
+use super::shared::Shared;
+use super::store::Store;
+use super::stripes::stripe_of;
+use crate::sync::{Mutex, Ordering};
+
+/// Progress is told each time so many keys have been scanned.
+const STEP: u64 = 4096;
+
+/// How far the scan of the store is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What the guard is doing.
+    pub phase: Phase,
+    /// Keys that the current or last scan has seen.
+    pub scanned: u64,
+    /// Keys that it will see, about; 0 if the store does not know.
+    pub expected: u64,
+}
+
+/// What a guard is doing about its filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// The filter is there.
+    Ready,
+    /// A scan is running. Look-ups pass, or ask an older filter.
+    Rebuilding,
+    /// There is no filter: none was asked for, or the scan has failed.
+    Unfiltered,
+}
+
+/// A filter that is being built: the scan puts the store's keys in, and writes what has changed since the scan began.
+#[derive(Debug)]
+pub(super) struct Rebuild {
+    filter: Arc<Active>,
+    /// Hashes of keys that were deleted since, and how often: the scan may have yet to bring them, so they are taken out
+    /// after it. `None`: it is over, and they are taken out at once.
+    deleted: Mutex<Option<HashMap<u64, u64, ahash::RandomState>>>,
+}
+
+impl Rebuild {
+    fn new(filter: Active) -> Self {
+        Rebuild { filter: Arc::new(filter), deleted: Mutex::new(Some(HashMap::default())) }
+    }
+
+    /// A key has come. The caller holds its stripe.
+    pub(super) fn note_put(&self, hash: u64, stripe: usize) {
+        if let Some(deleted) = &mut *self.deleted.lock() {
+            if let Some(count) = deleted.get_mut(&hash) {
+                // A fingerprint of this hash is in or to come, and would be taken out: it stays instead.
+                *count -= 1;
+                if *count == 0 {
+                    deleted.remove(&hash);
+                }
+                return;
+            }
+        }
+        self.filter.add(hash, stripe);
+    }
+
+    /// A key has left. The caller holds its stripe.
+    pub(super) fn note_delete(&self, hash: u64, stripe: usize) {
+        match &mut *self.deleted.lock() {
+            Some(deleted) => *deleted.entry(hash).or_insert(0) += 1,
+            None => {
+                self.filter.remove(hash, stripe);
+            }
+        }
+    }
+
+    /// The scan is over: every key that was there is in, and what was deleted meanwhile goes out.
+    fn settle(&self) {
+        let deleted = self.deleted.lock().take().unwrap_or_default();
+        for (hash, count) in deleted {
+            for _ in 0..count {
+                self.filter.remove(hash, stripe_of(hash));
+            }
+        }
+    }
+}
+
+impl<S: Store> Shared<S, S::Error> {
+    pub(super) fn progress(&self) -> Progress {
+        // Relaxed: information.
+        let phase = if self.rebuilding.load(Ordering::Relaxed) {
+            Phase::Rebuilding
+        } else if self.active.load().is_some() {
+            Phase::Ready
+        } else {
+            Phase::Unfiltered
+        };
+        let (scanned, expected) =
+            (self.scanned.load(Ordering::Relaxed), self.to_scan.load(Ordering::Relaxed));
+        Progress { phase, scanned, expected }
+    }
+
+    fn tell(&self) {
+        if let Some(on_progress) = &self.on_progress {
+            on_progress(self.progress());
+        }
+    }
+
+    /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
+    pub(super) fn rebuild(&self) {
+        let ending = Ending { shared: self };
+        let mut done = Ok(true);
+        // Until one is published.
+        while let Ok(true) = done {
+            // Acquire: pairs with `distrust`: this scan sees what that one should have.
+            self.again.swap(false, Ordering::Acquire);
+            done = self.scan();
+        }
+        *self.failure.lock() = done.err();
+        drop(ending);
+        self.tell();
+    }
+
+    /// Whether another scan is needed instead.
+    fn scan(&self) -> Result<bool, Error<S::Error>> {
+        let hint = self.store.len_hint().unwrap_or(0);
+        // Relaxed: information.
+        self.to_scan.store(hint, Ordering::Relaxed);
+        self.scanned.store(0, Ordering::Relaxed);
+        let keys = hint.max(self.expected_keys);
+        let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
+        let rebuild = Arc::new(Rebuild::new(filter));
+        let keys = {
+            // A write is over, and the scan sees it, or begins after this, and tells the rebuild.
+            let _frozen = self.stripes.freeze();
+            let keys = self.store.scan_keys().map_err(Error::Store)?;
+            *self.next.lock() = Some(Arc::clone(&rebuild));
+            keys
+        };
+        self.tell();
+        for (key, number) in keys.zip(1..) {
+            let hash = self.plan.hash(&key.map_err(Error::Store)?);
+            rebuild.filter.add(hash, stripe_of(hash));
+            if number % STEP == 0 {
+                self.scanned.store(number, Ordering::Relaxed);
+                self.tell();
+                // Relaxed: soon enough.
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+            }
+            self.scanned.store(number, Ordering::Relaxed);
+        }
+        rebuild.settle();
+        // No write is between looking at the filters and telling them.
+        let _frozen = self.stripes.freeze();
+        *self.next.lock() = None;
+        // Relaxed: a mark that comes later takes the filter away later.
+        let again = self.again.load(Ordering::Relaxed);
+        if !again {
+            self.active.store(Some(Arc::clone(&rebuild.filter)));
+        }
+        Ok(again)
+    }
+
+    /// Whether a filter should be there and is not, or is worn.
+    pub(super) fn wants_rebuild(&self) -> bool {
+        self.plan.filter != Filter::None && self.active.load().as_ref().is_some_and(|active| active.is_worn())
+    }
+}
+
+/// Ends a scan, however it ends.
+struct Ending<'a, S: Store> {
+    shared: &'a Shared<S, S::Error>,
+}
+
+impl<S: Store> Drop for Ending<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.shared.failure.lock() = Some(Error::ScanPanicked);
+        }
+        // Writers that still tell it tell nobody.
+        *self.shared.next.lock() = None;
+        // Release: pairs with the load in `Guarded::wait_until_ready`, which then reads how it ended.
+        self.shared.rebuilding.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,279 @@
+//! [`RedbStore`]: tables of a redb database.
+
+use core::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{
+    Database, Durability, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
+};
+
+use super::store::{Generation, Scanned, Store, Value};
+
+const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
+/// Lineage and count of the generation, in one row.
+const GENERATION: TableDefinition<'_, (), (u128, u64)> = TableDefinition::new("koel.generation");
+
+/// A redb database in a file: the embedded store that the guard is made for.
+///
+/// Keys and values are in the table `koel.data`, the [`Generation`] in `koel.generation`. A write is a transaction, and is
+/// on disk when it returns, unless [`RedbStore::durable`] says otherwise.
+///
+/// ```
+/// use koel::guard::{Guarded, RedbStore};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("people.redb");
+/// let guarded = Guarded::open(RedbStore::open(&file)?)?;
+/// guarded.put(b"ada", b"1815")?;
+/// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RedbStore {
+    database: Database,
+    lineage: u128,
+    durability: Durability,
+}
+
+impl RedbStore {
+    /// The longest key: what every store here takes. (redb itself would take gigabytes, and a page holds few such keys.)
+    pub const MAX_KEY_LEN: usize = u16::MAX as usize;
+
+    /// The database in a file; a new one, if there is no such file. A new file appears whole: it is made under the name
+    /// with `.new` at its end.
+    ///
+    /// # Errors
+    ///
+    /// If the file is no redb database, is damaged, cannot be read, or is open elsewhere.
+    pub fn open(file: impl AsRef<Path>) -> Result<Self, RedbError> {
+        let file = file.as_ref();
+        if !file.try_exists()? {
+            create_whole(file)?;
+        }
+        Self::with_database(Database::create(file)?)
+    }
+
+    /// A database that you have opened, with settings of your own.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or written.
+    pub fn with_database(database: Database) -> Result<Self, RedbError> {
+        let lineage = Generation::new_lineage();
+        let store = RedbStore { database, lineage, durability: Durability::Immediate };
+        let transaction = store.database.begin_write()?;
+        let known = {
+            transaction.open_table(DATA)?;
+            let table = transaction.open_table(GENERATION)?;
+            table.get(())?.is_some()
+        };
+        if known {
+            transaction.abort()?;
+        } else {
+            store.bump(&transaction)?;
+            transaction.commit()?;
+        }
+        Ok(store)
+    }
+
+    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash may take the last writes
+    /// back, all of them from some moment on; the guard is right nevertheless.
+    #[must_use]
+    pub fn durable(mut self, yes: bool) -> Self {
+        self.durability = if yes { Durability::Immediate } else { Durability::Eventual };
+        self
+    }
+
+    /// Puts many pairs in one transaction, which is much faster. How many keys were new.
+    ///
+    /// For filling a store *before* a guard is opened on it: a guard that is open would not know of the keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::put`]; nothing was put then.
+    pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<u64, RedbError> {
+        self.write(|table| {
+            let mut new = 0;
+            for (key, value) in pairs {
+                new += u64::from(!insert(table, key.as_ref(), value.as_ref())?);
+            }
+            Ok(new)
+        })
+    }
+
+    /// One transaction, with the generation that it makes.
+    fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Table<'_, &'static [u8], &'static [u8]>) -> Result<T, RedbError>,
+    ) -> Result<T, RedbError> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(self.durability);
+        let result = {
+            let mut table = transaction.open_table(DATA)?;
+            change(&mut table)?
+        };
+        self.bump(&transaction)?;
+        transaction.commit()?;
+        Ok(result)
+    }
+
+    fn bump(&self, transaction: &WriteTransaction) -> Result<(), RedbError> {
+        let mut table = transaction.open_table(GENERATION)?;
+        let count = table.get(())?.map_or(0, |row| row.value().1);
+        table.insert((), (self.lineage, count + 1))?;
+        Ok(())
+    }
+}
+
+/// Makes an empty database, and gives it its name when it is whole: a process that is killed while redb makes one leaves a
+/// file that redb cannot open.
+fn create_whole(file: &Path) -> Result<(), RedbError> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = file.with_file_name(name);
+    match Database::create(&new) {
+        Ok(database) => drop(database),
+        // Another process is making it.
+        Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => return Err(error.into()),
+        // One was killed while it made it. Nobody has ever written to it.
+        Err(_) => {
+            std::fs::remove_file(&new)?;
+            drop(Database::create(&new)?);
+        }
+    }
+    // A link does not replace a file that somebody else has made meanwhile. Not all file systems have them.
+    match std::fs::hard_link(&new, file) {
+        Ok(()) => std::fs::remove_file(&new)?,
+        Err(_) if file.try_exists()? => {}
+        Err(_) => std::fs::rename(&new, file)?,
+    }
+    Ok(())
+}
+
+/// Whether the key was there.
+fn insert(
+    table: &mut Table<'_, &'static [u8], &'static [u8]>,
+    key: &[u8],
+    value: &[u8],
+) -> Result<bool, RedbError> {
+    if key.len() > RedbStore::MAX_KEY_LEN {
+        return Err(RedbError::KeyTooLong { len: key.len() });
+    }
+    Ok(table.insert(key, value)?.is_some())
+}
+
+impl Store for RedbStore {
+    type Error = RedbError;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, RedbError> {
+        let table = self.database.begin_read()?.open_table(DATA)?;
+        Ok(table.get(key)?.map(|value| Arc::from(value.value())))
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, RedbError> {
+        let table = self.database.begin_read()?.open_table(DATA)?;
+        keys.iter().map(|key| Ok(table.get(*key)?.map(|value| Arc::from(value.value())))).collect()
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, RedbError> {
+        self.write(|table| insert(table, key, value))
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, RedbError> {
+        // One look, without the disk, spares a commit that would change nothing.
+        if self.database.begin_read()?.open_table(DATA)?.get(key)?.is_none() {
+            return Ok(false);
+        }
+        self.write(|table| Ok(table.remove(key)?.is_some()))
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<RedbError>>, RedbError> {
+        let table = self.database.begin_read()?.open_table(DATA)?;
+        let all = table.range::<&[u8]>(..)?;
+        Ok(all.map(|row| Ok(row?.0.value().into())))
+    }
+
+    fn generation(&self) -> Result<Generation, RedbError> {
+        let table = self.database.begin_read()?.open_table(GENERATION)?;
+        let row = table.get(())?;
+        let (lineage, count) = row.map_or((0, 0), |row| row.value());
+        Ok(Generation { lineage, count })
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        self.database.begin_read().ok()?.open_table(DATA).ok()?.len().ok()
+    }
+}
+
+/// What can go wrong at a [`RedbStore`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RedbError {
+    /// A key is longer than [`RedbStore::MAX_KEY_LEN`].
+    KeyTooLong {
+        /// Its length, in bytes.
+        len: usize,
+    },
+    /// redb's own error.
+    Redb(Box<redb::Error>),
+}
+
+impl From<std::io::Error> for RedbError {
+    fn from(error: std::io::Error) -> Self {
+        RedbError::Redb(Box::new(redb::Error::Io(error)))
+    }
+}
+
+impl From<redb::DatabaseError> for RedbError {
+    fn from(error: redb::DatabaseError) -> Self {
+        RedbError::Redb(Box::new(error.into()))
+    }
+}
+
+impl From<redb::TransactionError> for RedbError {
+    fn from(error: redb::TransactionError) -> Self {
+        RedbError::Redb(Box::new(error.into()))
+    }
+}
+
+impl From<redb::TableError> for RedbError {
+    fn from(error: redb::TableError) -> Self {
+        RedbError::Redb(Box::new(error.into()))
+    }
+}
+
+impl From<redb::StorageError> for RedbError {
+    fn from(error: redb::StorageError) -> Self {
+        RedbError::Redb(Box::new(error.into()))
+    }
+}
+
+impl From<redb::CommitError> for RedbError {
+    fn from(error: redb::CommitError) -> Self {
+        RedbError::Redb(Box::new(error.into()))
+    }
+}
+
+impl fmt::Display for RedbError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RedbError::KeyTooLong { len } => {
+                write!(f, "a key of {len} bytes; {} are the most", RedbStore::MAX_KEY_LEN)
+            }
+            RedbError::Redb(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for RedbError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            RedbError::KeyTooLong { .. } => None,
+            RedbError::Redb(error) => Some(&**error),
+        }
+    }
+}

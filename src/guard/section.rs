@@ -1,0 +1,77 @@
+//! One write of one key: the order rules [D1], [D2], kept by a type that ends on every way out.
+
+use std::sync::Arc;
+
+use super::filter::{Active, Added};
+use super::rebuild::Rebuild;
+use super::shared::Shared;
+use super::stripes::{Writing, stripe_of};
+
+/// From before the commit until filter and store agree again.
+///
+/// Dropped without having been told what became of the write (an error that leaves it open, a panic of the store), it
+/// assumes that the key is there: the filter may then say "perhaps" for no key, and never "absent" for one.
+#[derive(Debug)]
+pub(super) struct Section<'a> {
+    hash: u64,
+    stripe: usize,
+    active: Option<Arc<Active>>,
+    next: Option<Arc<Rebuild>>,
+    /// What `announce` did, until it is known what became of it.
+    announced: Option<Option<Added>>,
+    // The last field: what `Drop` does here is done before.
+    _writing: Writing<'a>,
+}
+
+impl<'a> Section<'a> {
+    /// Waits for other writers of the stripe. From here on nothing of the key is cached, until the section ends.
+    pub(super) fn begin<S, E>(shared: &'a Shared<S, E>, hash: u64, key: &[u8]) -> Self {
+        let stripe = stripe_of(hash);
+        let writing = shared.stripes.write(stripe);
+        shared.hot.remove(key);
+        shared.absent.forget(hash, stripe);
+        // Filters are replaced while no write is under way: these stay the ones.
+        let (active, next) = (shared.active.load_full(), shared.next.lock().clone());
+        Section { hash, stripe, active, next, announced: None, _writing: writing }
+    }
+
+    /// Before the commit of a put: whether or not the key is new, one fingerprint more goes in.
+    pub(super) fn announce(&mut self) {
+        self.announced = Some(self.active.as_ref().map(|active| active.add(self.hash, self.stripe)));
+    }
+
+    /// The store has put a key that it did not hold: its fingerprint stays.
+    pub(super) fn came(mut self) {
+        self.announced = None;
+        self.note_put();
+    }
+
+    /// The key was there before, or it is certain that it is not there now: what was announced is taken back.
+    pub(super) fn revoke(mut self) {
+        if let (Some(Some(added)), Some(active)) = (self.announced.take(), &self.active) {
+            active.undo(added, self.hash, self.stripe);
+        }
+    }
+
+    /// The store has deleted a key that it held. False: the filter had not known it, and is not to be trusted.
+    pub(super) fn left(self) -> bool {
+        if let Some(next) = &self.next {
+            next.note_delete(self.hash, self.stripe);
+        }
+        self.active.as_ref().is_none_or(|active| active.remove(self.hash, self.stripe))
+    }
+
+    fn note_put(&self) {
+        if let Some(next) = &self.next {
+            next.note_put(self.hash, self.stripe);
+        }
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        if self.announced.is_some() {
+            self.note_put();
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What look-ups, writes and the scan share.
+
+use core::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+
+use super::absent::Absent;
+use super::error::{Error, SnapshotError};
+use super::filter::{Active, Plan};
+use super::hot::Hot;
+use super::rebuild::{Progress, Rebuild};
+use super::stats::Counters;
+use super::stripes::Stripes;
+use crate::sync::{AtomicBool, AtomicU64, Mutex};
+
+pub(super) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
+
+pub(super) struct Shared<S, E> {
+    pub(super) store: S,
+    pub(super) plan: Plan,
+    pub(super) expected_keys: u64,
+    pub(super) stripes: Stripes,
+    /// What readers ask; nothing: every look-up passes. Replaced while no write is under way [D3], but for being
+    /// taken away, which harms nobody.
+    pub(super) active: ArcSwapOption<Active>,
+    /// The filter that is being built. As above.
+    pub(super) next: Mutex<Option<Arc<Rebuild>>>,
+    pub(super) hot: Hot,
+    pub(super) absent: Absent,
+    pub(super) counters: Counters,
+    /// A scan is running, or about to.
+    pub(super) rebuilding: AtomicBool,
+    /// What the scan that is running finds is not to be trusted: another one must follow.
+    pub(super) again: AtomicBool,
+    /// The scan should end.
+    pub(super) stop: AtomicBool,
+    pub(super) scanned: AtomicU64,
+    pub(super) to_scan: AtomicU64,
+    /// Why the last scan failed.
+    pub(super) failure: Mutex<Option<Error<E>>>,
+    pub(super) on_progress: Option<OnProgress>,
+    /// Why the snapshot was not used.
+    pub(super) rejected: Option<SnapshotError>,
+    /// Held by who writes a snapshot.
+    pub(super) snapshot: Mutex<()>,
+}
+
+impl<S, E> fmt::Debug for Shared<S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}

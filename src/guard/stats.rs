@@ -1,0 +1,167 @@
+//! What a guard has done, counted without sharing: each thread has its cache line.
+
+use core::fmt;
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+
+/// More threads than these share counters, and are slower.
+const SHARDS: usize = 32;
+
+/// One of the things that are counted.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(super) enum Event {
+    Blocked,
+    PassedFound,
+    PassedAbsent,
+    UnfilteredFound,
+    UnfilteredAbsent,
+    Hit,
+    RememberedAbsent,
+    Put,
+    Delete,
+    Failed,
+}
+
+const EVENTS: usize = Event::Failed as usize + 1;
+
+#[derive(Debug, Default)]
+pub(super) struct Shard([AtomicU64; EVENTS]);
+
+impl Shard {
+    #[inline]
+    pub(super) fn count(&self, event: Event) {
+        // Relaxed: information.
+        self.0[event as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Counters {
+    shards: Box<[CachePadded<Shard>]>,
+}
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+std::thread_local! {
+    // Relaxed: any distribution will do.
+    static MINE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
+}
+
+impl Counters {
+    pub(super) fn new() -> Self {
+        Counters { shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect() }
+    }
+
+    /// This thread's counters; any, if the thread is ending.
+    #[inline]
+    pub(super) fn mine(&self) -> &Shard {
+        &self.shards[MINE.try_with(|mine| *mine).unwrap_or(0)]
+    }
+
+    pub(super) fn sum(&self, event: Event) -> u64 {
+        // Relaxed: information.
+        self.shards.iter().map(|shard| shard.0[event as usize].load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// What a guard has done since it was opened, and how it is: from [`Guarded::stats`](super::Guarded::stats). Displays as
+/// lines of text.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Look-ups that the filter has answered: surely absent.
+    pub blocked: u64,
+    /// Look-ups that passed the filter and were found in the store.
+    pub passed_found: u64,
+    /// Look-ups that passed the filter and were not found: its false positives that reached the store.
+    pub passed_absent: u64,
+    /// Look-ups that reached the store because there was no filter, or not yet.
+    pub unfiltered: u64,
+    /// Look-ups that the cache has answered.
+    pub cache_hits: u64,
+    /// Look-ups that were known to be false positives: absent, and the store was not asked.
+    pub remembered_absent: u64,
+    /// Puts that the store has done.
+    pub puts: u64,
+    /// Deletes that the store has done.
+    pub deletes: u64,
+    /// Puts and deletes for which the store returned an error.
+    pub failed_writes: u64,
+    /// How often the filter took an absent key for present, of all absent keys it was asked for; 0 if there were none.
+    pub observed_false_positive_rate: f64,
+    /// How often it is expected to, as full as it is now; 0 without a filter. Keys that are drawn again and again make
+    /// the observed rate differ.
+    pub expected_false_positive_rate: f64,
+    /// Keys in the filter.
+    pub filter_keys: u64,
+    /// Bytes of the filter.
+    pub filter_bytes: usize,
+    /// Of 1,024 groups of keys, those for which the filter says "perhaps" since it had no room for one of them.
+    pub crowded_stripes: usize,
+    /// Bytes of keys and values in the cache.
+    pub cache_bytes: u64,
+}
+
+impl Stats {
+    pub(super) fn of_counters(counters: &Counters) -> Self {
+        let sum = |event| counters.sum(event);
+        let (blocked, passed_absent) = (sum(Event::Blocked), sum(Event::PassedAbsent));
+        let remembered_absent = sum(Event::RememberedAbsent);
+        let wrong = (passed_absent + remembered_absent) as f64;
+        Stats {
+            blocked,
+            passed_found: sum(Event::PassedFound),
+            passed_absent,
+            unfiltered: sum(Event::UnfilteredFound) + sum(Event::UnfilteredAbsent),
+            cache_hits: sum(Event::Hit),
+            remembered_absent,
+            puts: sum(Event::Put),
+            deletes: sum(Event::Delete),
+            failed_writes: sum(Event::Failed),
+            observed_false_positive_rate: wrong / (wrong + blocked as f64).max(1.0),
+            ..Stats::default()
+        }
+    }
+
+    /// Look-ups.
+    #[must_use]
+    pub fn lookups(&self) -> u64 {
+        self.blocked + self.cache_hits + self.remembered_absent + self.store_reads()
+    }
+
+    /// Look-ups that reached the store.
+    #[must_use]
+    pub fn store_reads(&self) -> u64 {
+        self.passed_found + self.passed_absent + self.unfiltered
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stats { blocked, passed_found, passed_absent, unfiltered, cache_hits, .. } = self;
+        writeln!(
+            f,
+            "look-ups: {}, of which {} reached the store: {passed_found} passed and found, {passed_absent} passed and \
+             absent, {unfiltered} without a filter",
+            self.lookups(),
+            self.store_reads()
+        )?;
+        writeln!(
+            f,
+            "spared: {blocked} blocked by the filter, {cache_hits} cache hits, {} remembered as absent",
+            self.remembered_absent
+        )?;
+        writeln!(f, "writes: {} puts, {} deletes, {} failed", self.puts, self.deletes, self.failed_writes)?;
+        write!(
+            f,
+            "filter: {} keys in {} bytes; false positives: {:.3e} observed, {:.3e} expected",
+            self.filter_keys,
+            self.filter_bytes,
+            self.observed_false_positive_rate,
+            self.expected_false_positive_rate
+        )
+    }
+}

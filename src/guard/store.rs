@@ -1,0 +1,132 @@
+//! What a store is: the trait that stands between the guard and a database.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+/// A value: shared, so that the cache hands it out without copying.
+pub type Value = Arc<[u8]>;
+
+/// A key from a scan, or why there is none.
+pub type Scanned<E> = Result<Box<[u8]>, E>;
+
+/// A key-value store that [`Guarded`](super::Guarded) can stand before: bytes to bytes.
+///
+/// Every operation is one transaction: visible to all whole or not at all, and visible to all when it returns. Threads call
+/// any of them at the same time. The guard never lets two writes of one key run at once.
+///
+/// # What the guard relies on
+///
+/// * `put` and `delete` say truly whether the key was there before. If they return an error, the write may have happened
+///   or not: the guard asks `get` then, and believes nothing else.
+/// * `scan_keys` gives the keys as they were at the moment of the call, each once, whatever is written meanwhile.
+/// * `generation` changes with each write that changes anything, in the same transaction, and never takes a value again:
+///   see [`Generation`].
+pub trait Store: Send + Sync + 'static {
+    /// What can go wrong. The guard hands it on.
+    type Error: core::error::Error + Send + Sync + 'static;
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, Self::Error>;
+
+    /// The values of many keys, in their order. One after the other, unless the store can do better.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Self::Error> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
+    /// Gives a key a value. Whether the key was there before.
+    ///
+    /// # Errors
+    ///
+    /// The store's; also for a key or a value that is longer than it takes.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
+
+    /// Takes a key out. Whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    fn delete(&self, key: &[u8]) -> Result<bool, Self::Error>;
+
+    /// All keys at the moment of this call, in any order.
+    ///
+    /// # Errors
+    ///
+    /// The store's, from the call or from any step of the iterator.
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Self::Error>>, Self::Error>;
+
+    /// Which state of which history the store is in.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    fn generation(&self) -> Result<Generation, Self::Error>;
+
+    /// About how many keys there are, if that is known at once. Sizes the filter, and the progress bar.
+    fn len_hint(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A shared store is a store.
+impl<S: Store> Store for Arc<S> {
+    type Error = S::Error;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, S::Error> {
+        (**self).get(key)
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, S::Error> {
+        (**self).get_many(keys)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, S::Error> {
+        (**self).put(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, S::Error> {
+        (**self).delete(key)
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<S::Error>>, S::Error> {
+        (**self).scan_keys()
+    }
+
+    fn generation(&self) -> Result<Generation, S::Error> {
+        (**self).generation()
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        (**self).len_hint()
+    }
+}
+
+/// A state in a store's history, written in the transaction that makes it. Two states are equal only if they are the
+/// same one: a snapshot of the filter belongs to a store if and only if their generations are equal.
+///
+/// The count alone would not do: a store that is put back from a backup and written to again has the counts of the history
+/// it has lost. So whoever opens a store draws a lineage at random, and it is written with each count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// Drawn at random when the store was opened for the writes that led here: [`Generation::new_lineage`].
+    pub lineage: u128,
+    /// How many writes led here.
+    pub count: u64,
+}
+
+impl Generation {
+    /// A new lineage: 128 random bits.
+    #[must_use]
+    pub fn new_lineage() -> u128 {
+        let half = || u128::from(RandomState::new().build_hasher().finish());
+        // Never that of a store that has none.
+        (half() << 64 | half()).max(1)
+    }
+}

@@ -1,0 +1,63 @@
+//! Databases that cannot be opened, and keys that are too long: an error that says so, and nothing lost.
+
+use koel::guard::{Error, FjallError, FjallStore, Guarded, RedbError, RedbStore, Store};
+
+use crate::common::finds;
+
+#[test]
+fn a_database_that_is_open_already_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+    let _first = RedbStore::open(&a).unwrap();
+    assert!(RedbStore::open(&a).unwrap_err().to_string().contains("open"), "redb");
+    let _first = FjallStore::open(&b).unwrap();
+    assert!(FjallStore::open(&b).is_err(), "fjall");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.txt");
+    for len in [1, 100, 10_000] {
+        let text = b"not a database. ".repeat(len);
+        std::fs::write(&file, &text).unwrap();
+        assert!(RedbStore::open(&file).is_err());
+        assert_eq!(std::fs::read(&file).unwrap(), text);
+    }
+    assert!(RedbStore::open(folder.path()).is_err(), "a folder");
+    assert!(RedbStore::open(folder.path().join("no/such/folder")).is_err());
+    assert!(FjallStore::open(&file).is_err(), "a file");
+}
+
+#[test]
+fn a_key_that_is_too_long_is_an_error_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fits, too_long) = (vec![b'a'; 65_535], vec![b'a'; 65_536]);
+    let redb = Guarded::open(RedbStore::open(folder.path().join("a")).unwrap()).unwrap();
+    redb.wait_until_ready().unwrap();
+    let generation = redb.store().generation().unwrap();
+    let error = redb.put(&too_long, b"").unwrap_err();
+    assert!(matches!(error, Error::Store(RedbError::KeyTooLong { len: 65_536 })), "{error}");
+    assert_eq!((redb.store().generation().unwrap(), redb.stats().filter_keys), (generation, 0));
+    assert!(!redb.put(&fits, b"").unwrap() && finds(&redb, &fits) && !finds(&redb, &too_long));
+    assert!(!redb.delete(&too_long).unwrap() && redb.delete(&fits).unwrap());
+
+    let fjall = Guarded::open(FjallStore::open(folder.path().join("b")).unwrap()).unwrap();
+    fjall.wait_until_ready().unwrap();
+    let error = fjall.put(&too_long, b"").unwrap_err();
+    assert!(matches!(error, Error::Store(FjallError::KeyTooLong { len: 65_536 })), "{error}");
+    assert!(matches!(fjall.put(b"", b""), Err(Error::Store(FjallError::KeyEmpty))));
+    assert_eq!(fjall.stats().filter_keys, 0);
+    assert!(!fjall.put(&fits, b"").unwrap() && finds(&fjall, &fits) && !finds(&fjall, &too_long));
+    assert!(!finds(&fjall, b"") && !fjall.delete(&too_long).unwrap());
+}
+
+#[test]
+fn a_load_with_a_bad_key_loads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let pairs = [(b"a".to_vec(), b""), (vec![b'a'; 70_000], b"")];
+    let redb = RedbStore::open(folder.path().join("a")).unwrap();
+    assert!(redb.load(pairs.clone()).is_err() && redb.get(b"a").unwrap().is_none());
+    let fjall = FjallStore::open(folder.path().join("b")).unwrap();
+    assert!(fjall.load(pairs).is_err() && fjall.get(b"a").unwrap().is_none());
+}

@@ -1,0 +1,192 @@
+//! Cuckoo, Bloom, none; filters that are full, worn or wrong; false positives that repeat.
+
+use std::sync::Arc;
+
+use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store};
+
+use crate::common::{finds, key, ready};
+use crate::scripted::{ScriptedStore, sure};
+
+#[test]
+fn every_filter_answers_as_the_store_does() {
+    for filter in [Filter::Cuckoo, Filter::Bloom, Filter::None] {
+        let store = Arc::new(HashMapStore::new());
+        for number in 0..500 {
+            sure(store.put(&key(number), b"old"));
+        }
+        let guarded = Guarded::builder(Arc::clone(&store)).filter(filter).open().unwrap();
+        for number in 400..900 {
+            assert_eq!(guarded.put(&key(number), b"new").unwrap(), number < 500);
+        }
+        for number in (0..1200).step_by(3) {
+            assert_eq!(guarded.delete(&key(number)).unwrap(), number < 900);
+        }
+        guarded.wait_until_ready().unwrap();
+        for number in 0..2000 {
+            assert_eq!(guarded.get(&key(number)).unwrap(), sure(store.get(&key(number))), "{number}");
+        }
+        let (stats, phase) = (guarded.stats(), guarded.progress().phase);
+        assert_eq!(phase, if filter == Filter::None { Phase::Unfiltered } else { Phase::Ready });
+        assert_eq!(stats.blocked > 1000, filter != Filter::None, "{stats}");
+        assert_eq!(guarded.verify(10_000).unwrap().false_negatives, 0);
+    }
+}
+
+#[test]
+fn a_rate_that_cannot_be_is_an_error_at_once() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        for rate in [0.0, 1.0, -1.0, f64::NAN] {
+            let builder = Guarded::builder(HashMapStore::new()).filter(filter).false_positive_rate(rate);
+            assert!(matches!(builder.open(), Err(koel::guard::Error::Filter(_))), "{filter:?} {rate}");
+        }
+    }
+}
+
+#[test]
+fn a_filter_grows_far_beyond_what_was_expected() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let builder = Guarded::builder(HashMapStore::new()).filter(filter).expected_keys(1);
+        let guarded = builder.open().unwrap();
+        for number in 0..50_000 {
+            guarded.put(&key(number), b"").unwrap();
+        }
+        guarded.wait_until_ready().unwrap();
+        assert!((0..50_000).all(|number| finds(&guarded, &key(number))));
+        let absent = (100_000..110_000).filter(|number| finds(&guarded, &key(*number))).count();
+        let stats = guarded.stats();
+        assert!(absent == 0 && stats.observed_false_positive_rate < 0.1, "{filter:?}: {stats}");
+    }
+}
+
+/// As often as a Bloom filter cannot take anything out.
+#[test]
+fn a_bloom_filter_is_built_anew_after_many_deletes() {
+    let builder = Guarded::builder(HashMapStore::new()).filter(Filter::Bloom).expected_keys(10_000);
+    let guarded = builder.open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    for round in 0..20 {
+        for number in 0..5000 {
+            guarded.put(&key(round * 5000 + number), b"").unwrap();
+        }
+        for number in 0..5000 {
+            assert!(guarded.delete(&key(round * 5000 + number)).unwrap());
+        }
+    }
+    guarded.wait_until_ready().unwrap();
+    let stats = guarded.stats();
+    assert!(stats.expected_false_positive_rate < 0.02, "{stats}");
+    assert!(stats.filter_keys < 10_000, "{stats}");
+}
+
+#[test]
+fn false_positives_that_repeat_do_not_reach_the_store() {
+    let store = Arc::new(ScriptedStore::default());
+    let guarded = ready(Arc::clone(&store));
+    for number in 0..1000 {
+        guarded.put(&key(number), b"").unwrap();
+    }
+    let passes = |number: &u64| {
+        let before = store.reads();
+        assert!(!finds(&guarded, &key(*number)));
+        store.reads() > before
+    };
+    let wrong: Vec<u64> = (1000..200_000).filter(passes).take(50).collect();
+    assert!(wrong.len() > 20, "there are false positives");
+    let mut remembered = 0;
+    for number in &wrong {
+        finds(&guarded, &key(*number));
+        let before = store.reads();
+        (0..10).for_each(|_| assert!(!finds(&guarded, &key(*number))));
+        remembered += u64::from(store.reads() == before);
+    }
+    assert!(remembered > wrong.len() as u64 / 2, "{remembered} of {}", wrong.len());
+    assert!(guarded.stats().remembered_absent >= 10 * remembered);
+    // A write of the key clears it.
+    for number in &wrong {
+        guarded.put(&key(*number), b"").unwrap();
+        assert!(finds(&guarded, &key(*number)));
+    }
+}
+
+#[test]
+fn a_write_around_the_guard_is_noticed_by_verify_and_by_a_delete() {
+    for by_verify in [true, false] {
+        let store = Arc::new(HashMapStore::new());
+        let guarded = ready(Arc::clone(&store));
+        for number in 0..100 {
+            sure(store.put(&key(number), b""));
+        }
+        assert!(!finds(&guarded, &key(1)), "the guard does not know of it");
+        if by_verify {
+            let verification = guarded.verify(1000).unwrap();
+            assert!(verification.checked == 100 && verification.false_negatives > 90, "{verification:?}");
+        } else {
+            assert!(guarded.delete(&key(0)).unwrap());
+        }
+        assert!((1..100).all(|number| finds(&guarded, &key(number))));
+        guarded.wait_until_ready().unwrap();
+        assert!((1..100).all(|number| finds(&guarded, &key(number))));
+        assert_eq!(guarded.progress().phase, Phase::Ready);
+    }
+}
+
+#[test]
+fn many_keys_at_once_are_answered_as_one_by_one() {
+    let store = Arc::new(ScriptedStore::default());
+    let guarded = ready(Arc::clone(&store));
+    for number in (0..300).step_by(2) {
+        guarded.put(&key(number), &key(number)).unwrap();
+    }
+    let keys: Vec<Vec<u8>> = (0..300).chain([4, 4, 5]).map(key).collect();
+    let found = guarded.get_many(&keys).unwrap();
+    for (key, found) in keys.iter().zip(&found) {
+        assert_eq!(*found, guarded.get(key).unwrap());
+    }
+    assert_eq!(found.iter().flatten().count(), 152);
+    let empty: [&[u8]; 0] = [];
+    assert!(guarded.get_many(&empty).unwrap().is_empty());
+    assert!(guarded.stats().blocked > 250);
+}
+
+/// With fingerprints of 32 bits it cannot grow.
+#[test]
+fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
+    let store = Arc::new(HashMapStore::new());
+    let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).expected_keys(1);
+    let guarded = builder.open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    for number in 0..20_000 {
+        assert!(!guarded.put(&key(number), b"").unwrap());
+        assert!(finds(&guarded, &key(number)));
+    }
+    assert!(guarded.stats().crowded_stripes > 0);
+    let is_right = || {
+        for number in 0..30_000 {
+            assert_eq!(finds(&guarded, &key(number)), sure(store.get(&key(number))).is_some(), "{number}");
+        }
+    };
+    is_right();
+    // Overwriting, deleting and putting go on; nobody loses a fingerprint that another needs.
+    for number in 0..20_000 {
+        match number % 3 {
+            0 => assert!(guarded.delete(&key(number)).unwrap()),
+            1 => assert!(guarded.put(&key(number), b"new").unwrap()),
+            _ => assert!(!guarded.put(&key(number + 20_000), b"").unwrap()),
+        }
+    }
+    is_right();
+    // A snapshot tells where nobody knows.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    guarded.snapshot(&file).unwrap();
+    let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).snapshot(&file);
+    let copy = builder.open().unwrap();
+    assert!(copy.rejected_snapshot().is_none());
+    assert_eq!(copy.stats().crowded_stripes, guarded.stats().crowded_stripes);
+    assert_eq!(copy.verify(usize::MAX).unwrap().false_negatives, 0);
+    // A new filter has room for all.
+    guarded.rebuild().unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!(guarded.stats().crowded_stripes, 0);
+    is_right();
+}

@@ -1,0 +1,195 @@
+//! A process that is killed at any moment loses nothing that it had acknowledged, and what it leaves reopens without a
+//! false "absent".
+//!
+//! A child, this program again, writes to a real database and says what it has done; the parent kills it after a random
+//! time, does something to the snapshot, opens what is left and looks for every key. 200 kills; 2,000 with
+//! `KOEL_GUARD_LONG=1`.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use koel::guard::{Guarded, RedbStore, SnapshotError, Store};
+
+use crate::common::{Rng, finds, key, long};
+
+const KEYS: u64 = 400;
+/// Keys that nobody touches: scanning them takes a child some time, in which it is killed as well.
+const FIXED: u64 = 20_000;
+const CHILD: &str = "KOEL_GUARD_CHILD";
+
+/// What the store should hold: the value's number of each key, after what was acknowledged.
+type Known = BTreeMap<u64, u64>;
+
+fn open(folder: &Path) -> Guarded<RedbStore> {
+    let store = RedbStore::open(folder.join("db")).expect("the database");
+    Guarded::builder(store).snapshot(folder.join("filter")).open().expect("a guard")
+}
+
+/// The child: writes until it is killed. Each line of its output is one operation that is over.
+#[test]
+fn the_child() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let folder = Path::new(&folder);
+    let seed = std::env::var("KOEL_GUARD_SEED").expect("a seed").parse().expect("a number");
+    let mut rng = Rng::new(seed);
+    let guarded = open(folder);
+    let mut out = std::io::stdout();
+    // The test's name is on this line.
+    writeln!(out).expect("the parent listens");
+    loop {
+        let (number, value) = (rng.below(KEYS), rng.next());
+        let line = match rng.below(8) {
+            0..4 => {
+                writeln!(out, "? put {number} {value}").expect("the parent listens");
+                guarded.put(&key(number), &value.to_le_bytes()).expect("a put");
+                format!("put {number} {value}")
+            }
+            4..7 => {
+                writeln!(out, "? delete {number} 0").expect("the parent listens");
+                guarded.delete(&key(number)).expect("a delete");
+                format!("delete {number} 0")
+            }
+            // Sometimes there is no filter yet.
+            _ => {
+                let _ = guarded.snapshot(folder.join("filter"));
+                "snapshot 0 0".to_owned()
+            }
+        };
+        writeln!(out, "! {line}").expect("the parent listens");
+    }
+}
+
+fn spawn(folder: &Path, seed: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "kills::the_child", "--nocapture", "--test-threads=1"]);
+    command.env(CHILD, folder).env("KOEL_GUARD_SEED", seed.to_string());
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a child")
+}
+
+/// Applies what the child has said: what is over; and the one that may or may not be.
+fn read_log(child: &mut Child, known: &mut Known) -> Option<(u64, Option<u64>)> {
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut open = None;
+    for line in output.lines() {
+        let Ok(line) = line else { break };
+        let words: Vec<&str> = line.split(' ').collect();
+        let [mark @ ("?" | "!"), verb, number, value] = words[..] else { continue };
+        let (Ok(number), Ok(value)) = (number.parse(), value.parse()) else { continue };
+        let result = match verb {
+            "put" => Some(value),
+            "delete" => None,
+            _ => continue,
+        };
+        if mark == "?" {
+            open = Some((number, result));
+            continue;
+        }
+        open = None;
+        match result {
+            Some(value) => known.insert(number, value),
+            None => known.remove(&number),
+        };
+    }
+    open
+}
+
+/// What may happen to a snapshot.
+fn damage(file: &Path, folder: &Path, rng: &mut Rng) {
+    let Ok(mut bytes) = std::fs::read(file) else { return };
+    let write = |bytes: &[u8]| std::fs::write(file, bytes).expect("the snapshot");
+    match rng.below(6) {
+        0 => write(&bytes[..rng.below(bytes.len() as u64) as usize]),
+        1 => {
+            let bit = rng.below(bytes.len() as u64 * 8) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            write(&bytes);
+        }
+        // Keeps this one; brings back one that was kept.
+        2 => write_to(&folder.join("kept"), &bytes),
+        3 => drop(std::fs::copy(folder.join("kept"), file)),
+        4 => drop(std::fs::copy(folder.join("foreign"), file)),
+        _ => {}
+    }
+}
+
+fn write_to(file: &Path, bytes: &[u8]) {
+    std::fs::write(file, bytes).expect("a file");
+}
+
+fn foreign_snapshot(folder: &Path) {
+    let guarded = Guarded::open(RedbStore::open(folder.join("other")).expect("a database")).expect("a guard");
+    guarded.wait_until_ready().expect("a filter");
+    guarded.put(b"foreign", b"").expect("a put");
+    guarded.snapshot(folder.join("foreign")).expect("a snapshot");
+}
+
+/// Every key that is there is found, and none that is not; at once, and again when the filter is there.
+fn check(guarded: &Guarded<RedbStore>, known: &mut Known, open: Option<(u64, Option<u64>)>) {
+    if let Some((number, result)) = open {
+        let value = guarded.store().get(&key(number)).expect("a look-up");
+        let found = value.map(|value| u64::from_le_bytes(value[..].try_into().expect("eight bytes")));
+        assert!(found == result || found == known.get(&number).copied(), "{number} is {found:?}");
+        match found {
+            Some(found) => known.insert(number, found),
+            None => known.remove(&number),
+        };
+    }
+    for ready in [false, true] {
+        if ready {
+            guarded.wait_until_ready().expect("a filter");
+        }
+        for number in 0..KEYS {
+            let value = guarded.get(&key(number)).expect("a look-up");
+            let expected = known.get(&number).map(|value| value.to_le_bytes());
+            assert_eq!(value.as_deref(), expected.as_ref().map(|bytes| &bytes[..]), "key {number}");
+        }
+    }
+    assert_eq!(guarded.stats().filter_keys, known.len() as u64 + FIXED);
+    assert_eq!(guarded.verify(usize::MAX).expect("a scan").false_negatives, 0);
+    assert!(!finds(guarded, b"foreign"));
+}
+
+#[test]
+fn a_process_that_is_killed_loses_nothing_and_reopens_without_a_false_absent() {
+    let kills = if long() { 2000 } else { 200 };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    foreign_snapshot(folder);
+    let fixed = (0..FIXED).map(|number| (key(1_000_000 + number), b""));
+    RedbStore::open(folder.join("db")).expect("a database").load(fixed).expect("a load");
+    let (mut rng, mut known) = (Rng::new(7), Known::new());
+    let (mut loaded, mut other, mut damaged, mut writes) = (0, 0, 0, 0);
+    for kill in 0..kills {
+        let mut child = spawn(folder, kill);
+        std::thread::sleep(Duration::from_micros(rng.below(60_000)));
+        child.kill().expect("SIGKILL");
+        child.wait().expect("an end");
+        let open = read_log(&mut child, &mut known);
+        damage(&folder.join("filter"), folder, &mut rng);
+        let guarded = open_counted(folder, [&mut loaded, &mut other, &mut damaged]);
+        check(&guarded, &mut known, open);
+        writes = guarded.store().generation().expect("a generation").count;
+        if rng.below(3) == 0 {
+            // Killed before its first write, the next child leaves this one, and it fits.
+            guarded.snapshot(folder.join("filter")).expect("a snapshot");
+        }
+    }
+    println!(
+        "{kills} kills, {writes} writes; snapshots: {loaded} used, {other} of other moments, {damaged} damaged"
+    );
+    assert!(writes > kills && loaded > 5 && other > 5 && damaged > 5, "{writes} {loaded} {other} {damaged}");
+}
+
+fn open_counted(folder: &Path, counts: [&mut u64; 3]) -> Guarded<RedbStore> {
+    let guarded = open(folder);
+    let [loaded, other, damaged] = counts;
+    match guarded.rejected_snapshot() {
+        None => *loaded += 1,
+        Some(SnapshotError::OtherGeneration) => *other += 1,
+        Some(_) => *damaged += 1,
+    }
+    guarded
+}

@@ -1,0 +1,13 @@
+//! The guard: it answers as the store does, whatever happens, and mostly without asking it.
+
+mod bad_input;
+mod common;
+mod filters;
+mod kills;
+mod laws;
+mod order;
+mod policy;
+mod rebuild;
+mod scripted;
+mod snapshots;
+mod stress;

@@ -1,0 +1,230 @@
+//! The order rules, with a store that fails, panics or stalls on command.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use koel::guard::{Error, Guarded, Store};
+
+use crate::common::{finds, key, ready};
+use crate::scripted::{Act, Gate, Op, Scripted, ScriptedStore, sure};
+
+type Opened = (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>);
+
+fn open() -> Opened {
+    let store = Arc::new(ScriptedStore::default());
+    let guarded = ready(Arc::clone(&store));
+    (store, guarded)
+}
+
+fn keys(guarded: &Guarded<Arc<ScriptedStore>>) -> u64 {
+    guarded.stats().filter_keys
+}
+
+fn failed<T: std::fmt::Debug>(result: Result<T, Error<Scripted>>) {
+    assert!(matches!(result, Err(Error::Store(Scripted))), "{result:?}");
+}
+
+#[test]
+fn an_absent_key_does_not_reach_the_store() {
+    let (store, guarded) = open();
+    assert!(!finds(&guarded, b"nobody"));
+    assert_eq!((store.reads(), guarded.stats().blocked), (0, 1));
+}
+
+#[test]
+fn a_new_key_has_one_fingerprint_and_an_overwritten_one_no_more() {
+    let (_, guarded) = open();
+    assert!(!guarded.put(b"a", b"1").unwrap());
+    for _ in 0..100 {
+        assert!(guarded.put(b"a", b"2").unwrap());
+        assert_eq!(keys(&guarded), 1);
+    }
+    assert!(guarded.delete(b"a").unwrap());
+    assert_eq!(keys(&guarded), 0);
+    assert!(!guarded.delete(b"a").unwrap());
+    assert_eq!((keys(&guarded), finds(&guarded, b"a")), (0, false));
+}
+
+#[test]
+fn a_delete_of_a_key_that_is_not_there_takes_nobodys_fingerprint() {
+    let (_, guarded) = open();
+    for number in 0..1000 {
+        guarded.put(&key(number), b"1").unwrap();
+    }
+    // Among so many absent keys there are false positives.
+    for number in 1000..20_000 {
+        assert!(!guarded.delete(&key(number)).unwrap());
+    }
+    assert_eq!(keys(&guarded), 1000);
+    assert!((0..1000).all(|number| finds(&guarded, &key(number))));
+}
+
+#[test]
+fn the_fingerprint_is_in_the_filter_while_the_put_is_under_way() {
+    let (store, guarded) = open();
+    for (act, visible) in [(Act::Stall as fn(Gate) -> Act, false), (Act::DoAndStall, true)] {
+        let gate = Gate::new();
+        store.next(Op::Put, [act(gate.clone())]);
+        let name: &[u8] = if visible { b"after" } else { b"before" };
+        std::thread::scope(|scope| {
+            scope.spawn(|| guarded.put(name, b"1").unwrap());
+            gate.wait();
+            let reads = store.reads();
+            assert_eq!(finds(&guarded, name), visible);
+            assert_eq!(store.reads(), reads + 1, "the filter says perhaps");
+            gate.open();
+        });
+        assert!(finds(&guarded, name));
+    }
+    assert_eq!(keys(&guarded), 2);
+}
+
+#[test]
+fn the_fingerprint_is_in_the_filter_until_the_delete_has_committed() {
+    let (store, guarded) = open();
+    for (act, visible) in [(Act::Stall as fn(Gate) -> Act, true), (Act::DoAndStall, false)] {
+        guarded.put(b"a", b"1").unwrap();
+        let gate = Gate::new();
+        store.next(Op::Delete, [act(gate.clone())]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| guarded.delete(b"a").unwrap());
+            gate.wait();
+            assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (visible, 1));
+            gate.open();
+        });
+        assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (false, 0));
+    }
+}
+
+#[test]
+fn a_put_that_fails_leaves_no_fingerprint_of_a_key_that_did_not_come() {
+    let (store, guarded) = open();
+    store.next(Op::Put, [Act::Fail]);
+    failed(guarded.put(b"a", b"1"));
+    assert_eq!((keys(&guarded), guarded.stats().failed_writes), (0, 1));
+}
+
+#[test]
+fn a_put_that_fails_after_its_commit_is_found() {
+    let (store, guarded) = open();
+    store.next(Op::Put, [Act::DoAndFail]);
+    failed(guarded.put(b"a", b"1"));
+    assert!(finds(&guarded, b"a"));
+    assert!(guarded.delete(b"a").unwrap());
+    assert_eq!(keys(&guarded), 0);
+}
+
+#[test]
+fn a_put_of_which_the_store_cannot_say_what_became_stays_in_the_filter() {
+    for act in [Act::Fail, Act::DoAndFail] {
+        let (store, guarded) = open();
+        store.next(Op::Put, [act]);
+        store.next(Op::Get, [Act::Fail]);
+        failed(guarded.put(b"a", b"1"));
+        assert_eq!(keys(&guarded), 1);
+        let there = sure(store.inner.get(b"a")).is_some();
+        assert_eq!(finds(&guarded, b"a"), there);
+    }
+}
+
+#[test]
+fn an_overwrite_that_fails_leaves_the_key_in_the_filter() {
+    for act in [Act::Fail, Act::DoAndFail, Act::Panic, Act::DoAndPanic] {
+        let (store, guarded) = open();
+        guarded.put(b"a", b"1").unwrap();
+        store.next(Op::Put, [act]);
+        let _ = catch_unwind(AssertUnwindSafe(|| guarded.put(b"a", b"2")));
+        assert!(finds(&guarded, b"a"));
+        guarded.delete(b"a").unwrap();
+        assert!(!finds(&guarded, b"a"));
+    }
+}
+
+#[test]
+fn a_delete_that_fails_leaves_the_key_in_the_filter() {
+    for act in [Act::Fail, Act::DoAndFail, Act::Panic, Act::DoAndPanic] {
+        let (store, guarded) = open();
+        guarded.put(b"a", b"1").unwrap();
+        store.next(Op::Delete, [act]);
+        let _ = catch_unwind(AssertUnwindSafe(|| guarded.delete(b"a")));
+        let there = sure(store.inner.get(b"a")).is_some();
+        assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (there, 1));
+        // And it can be written again.
+        guarded.put(b"a", b"2").unwrap();
+        assert!(finds(&guarded, b"a"));
+    }
+}
+
+#[test]
+fn a_store_that_panics_leaves_no_lock_and_no_false_absent() {
+    for act in [Act::Panic, Act::DoAndPanic] {
+        let (store, guarded) = open();
+        store.next(Op::Put, [act]);
+        assert!(catch_unwind(AssertUnwindSafe(|| guarded.put(b"a", b"1"))).is_err());
+        let there = sure(store.inner.get(b"a")).is_some();
+        assert_eq!(finds(&guarded, b"a"), there);
+        guarded.put(b"a", b"2").unwrap();
+        assert_eq!(guarded.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
+    }
+}
+
+#[test]
+fn writes_of_one_key_wait_for_each_other() {
+    let (store, guarded) = open();
+    let gate = Gate::new();
+    store.next(Op::Put, [Act::DoAndStall(gate.clone())]);
+    let (done, is_done) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(!guarded.put(b"a", b"1").unwrap()));
+        gate.wait();
+        for second in [true, false] {
+            let (guarded, done) = (&guarded, done.clone());
+            scope.spawn(move || {
+                if second {
+                    guarded.put(b"a", b"2").unwrap();
+                } else {
+                    guarded.delete(b"a").unwrap();
+                }
+                done.send(()).unwrap();
+            });
+        }
+        let early = is_done.recv_timeout(Duration::from_millis(50));
+        assert!(early.is_err(), "the first is not over");
+        gate.open();
+    });
+    let there = sure(store.inner.get(b"a")).is_some();
+    assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (there, u64::from(there)));
+}
+
+/// A reader that has had "not there" from the store before a put must not remember it after.
+#[test]
+fn what_a_reader_had_before_a_write_is_not_remembered_after_it() {
+    let store = Arc::new(ScriptedStore::default());
+    let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(0.4).expected_keys(1);
+    let guarded = builder.open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    for number in 0..2000 {
+        guarded.put(&key(number), b"1").unwrap();
+    }
+    let passes = |number: &u64| {
+        let before = guarded.stats().passed_absent;
+        assert!(!finds(&guarded, &key(*number)));
+        guarded.stats().passed_absent > before
+    };
+    // Each of them has been a false positive once: the next time it is remembered.
+    let wrong: Vec<u64> = (10_000..).filter(passes).take(20).collect();
+    for number in wrong {
+        let gate = Gate::new();
+        store.next(Op::Get, [Act::DoAndStall(gate.clone())]);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| finds(&guarded, &key(number)));
+            gate.wait();
+            guarded.put(&key(number), b"1").unwrap();
+            gate.open();
+            assert!(!reader.join().unwrap(), "read before the put");
+        });
+        assert!(finds(&guarded, &key(number)), "read after the put");
+    }
+}

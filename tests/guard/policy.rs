@@ -1,0 +1,107 @@
+//! Filters for blocks of sorted tables.
+
+use koel::guard::{BloomPolicy, CuckooPolicy, FilterPolicy};
+
+use crate::common::key;
+
+fn build(policy: &dyn FilterPolicy, keys: &[Vec<u8>]) -> Vec<u8> {
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let mut bytes = Vec::new();
+    policy.build(&keys, &mut bytes);
+    bytes
+}
+
+fn rate(policy: &dyn FilterPolicy, bytes: &[u8]) -> f64 {
+    (0..10_000).filter(|number| policy.may_match(&key(1_000_000 + number), bytes)).count() as f64 / 10_000.0
+}
+
+#[test]
+fn every_key_of_a_block_matches_and_few_others_do() {
+    let policies: [(&dyn FilterPolicy, f64); 4] = [
+        (&BloomPolicy::new(10), 0.02),
+        // Two hashes of 32 bits in all.
+        (&BloomPolicy::new(16), 0.01),
+        (&CuckooPolicy::new(0.01), 0.02),
+        (&CuckooPolicy::new(0.0005), 0.002),
+    ];
+    for (policy, most) in policies {
+        for len in [1, 2, 10, 100, 1000, 10_000] {
+            let keys: Vec<Vec<u8>> = (0..len).map(key).collect();
+            let bytes = build(policy, &keys);
+            assert!(keys.iter().all(|key| policy.may_match(key, &bytes)), "{} {len}", policy.name());
+            let rate = rate(policy, &bytes);
+            // Bloom's 64 bits are few for one key's many probes.
+            let most = if len < 10 { 0.02 } else { most };
+            assert!(rate <= most, "{} {len}: {rate}", policy.name());
+        }
+    }
+}
+
+#[test]
+fn a_block_without_keys_matches_none_and_keys_may_repeat() {
+    for policy in [&BloomPolicy::new(10) as &dyn FilterPolicy, &CuckooPolicy::new(0.01)] {
+        let bytes = build(policy, &[]);
+        assert!(!policy.may_match(b"a", &bytes), "{}", policy.name());
+        let bytes = build(policy, &vec![b"a".to_vec(); 1000]);
+        assert!(policy.may_match(b"a", &bytes) && !policy.may_match(b"b", &bytes), "{}", policy.name());
+        let empty = build(policy, &[Vec::new()]);
+        assert!(policy.may_match(b"", &empty));
+    }
+}
+
+#[test]
+fn filters_are_appended() {
+    for policy in [&BloomPolicy::new(10) as &dyn FilterPolicy, &CuckooPolicy::new(0.01)] {
+        let mut bytes = b"before".to_vec();
+        policy.build(&[b"a"], &mut bytes);
+        assert!(bytes.starts_with(b"before") && policy.may_match(b"a", &bytes[6..]));
+        assert!(!policy.may_match(b"b", &bytes[6..]));
+    }
+}
+
+#[test]
+fn blooms_probes_are_in_the_last_byte() {
+    let probes = |bits| *build(&BloomPolicy::new(bits), &[key(1)]).last().unwrap();
+    let expected = [(0, 1), (1, 1), (2, 1), (3, 2), (10, 6), (16, 11), (43, 29), (44, 30), (1000, 30)];
+    for (bits, k) in expected {
+        assert_eq!(probes(bits), k, "{bits} bits a key");
+    }
+}
+
+#[test]
+fn blooms_array_has_64_bits_at_least_and_whole_bytes() {
+    let len = |bits, keys: u64| build(&BloomPolicy::new(bits), &(0..keys).map(key).collect::<Vec<_>>()).len();
+    assert_eq!(len(10, 0), 8 + 1);
+    assert_eq!(len(10, 6), 8 + 1);
+    assert_eq!(len(10, 7), 9 + 1);
+    assert_eq!(len(10, 1000), 1250 + 1);
+}
+
+#[test]
+fn what_is_not_a_filter_matches_every_key() {
+    let bloom = BloomPolicy::new(10);
+    let mut bytes = build(&bloom, &[key(1)]);
+    assert!(!bloom.may_match(b"other", &bytes));
+    *bytes.last_mut().unwrap() = 31;
+    assert!(bloom.may_match(b"other", &bytes), "reserved");
+    assert!(bloom.may_match(b"other", &[]) && bloom.may_match(b"other", &[6]));
+
+    let cuckoo = CuckooPolicy::new(0.01);
+    let whole = build(&cuckoo, &[key(1)]);
+    assert!(!cuckoo.may_match(b"other", &whole));
+    for at in 0..whole.len() {
+        assert!(cuckoo.may_match(b"other", &whole[..at]));
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        assert!(cuckoo.may_match(b"other", &bytes) && cuckoo.may_match(&key(1), &bytes));
+    }
+}
+
+#[test]
+fn bloom_has_leveldbs_name() {
+    let bloom = BloomPolicy::new(10);
+    let bytes = build(&bloom, &[b"hello".to_vec(), b"world".to_vec()]);
+    assert!(bloom.may_match(b"hello", &bytes) && bloom.may_match(b"world", &bytes));
+    assert!(!bloom.may_match(b"x", &bytes) && !bloom.may_match(b"foo", &bytes));
+    assert_eq!(bloom.name(), "leveldb.BuiltinBloomFilter2");
+}

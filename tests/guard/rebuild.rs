@@ -1,0 +1,183 @@
+//! Building the filter while reads and writes go on.
+
+use std::sync::{Arc, Mutex};
+
+use koel::guard::{Error, Guarded, Phase, Progress, Store};
+
+use crate::common::{Rng, finds, key};
+use crate::scripted::{Act, Gate, Op, ScriptedStore, sure};
+
+fn filled(keys: u64) -> Arc<ScriptedStore> {
+    let store = Arc::new(ScriptedStore::default());
+    for number in 0..keys {
+        sure(store.inner.put(&key(number), b""));
+    }
+    store
+}
+
+#[test]
+fn a_guard_serves_while_its_filter_is_being_built() {
+    let (store, gate) = (filled(1000), Gate::new());
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    gate.wait();
+    assert_eq!(guarded.progress().phase, Phase::Rebuilding);
+    assert!((0..1000).all(|number| finds(&guarded, &key(number))));
+    assert!(!finds(&guarded, b"nobody"));
+    assert_eq!((guarded.stats().unfiltered, store.reads()), (1001, 1001));
+    gate.open();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!(guarded.progress().phase, Phase::Ready);
+    assert_eq!(guarded.stats().filter_keys, 1000);
+}
+
+/// The scan stands still before its first, a middle or its last key; meanwhile keys are put, deleted, deleted and put again,
+/// put and deleted again, also several times.
+#[test]
+fn writes_during_a_scan_are_in_the_new_filter_and_nothing_else_is() {
+    for (at, seed) in [(0, 1), (250, 2), (499, 3)] {
+        let (store, gate) = (filled(500), Gate::new());
+        store.next(Op::Scan, (0..at).map(|_| Act::Do).chain([Act::Stall(gate.clone())]));
+        let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+        gate.wait();
+        let mut rng = Rng::new(seed);
+        for _ in 0..20_000 {
+            let key = key(rng.below(1000));
+            if rng.below(2) == 0 {
+                guarded.put(&key, b"").unwrap();
+            } else {
+                guarded.delete(&key).unwrap();
+            }
+        }
+        gate.open();
+        guarded.wait_until_ready().unwrap();
+        let there = store.inner.len_hint().unwrap();
+        assert_eq!(guarded.stats().filter_keys, there, "each key once");
+        for number in 0..1000 {
+            assert_eq!(finds(&guarded, &key(number)), sure(store.inner.get(&key(number))).is_some());
+        }
+        // And all of them can be taken out: nobody's fingerprint is another's.
+        for number in (0..1000).rev() {
+            guarded.delete(&key(number)).unwrap();
+            assert_eq!(guarded.verify(10_000).unwrap().false_negatives, 0);
+        }
+        assert_eq!(guarded.stats().filter_keys, 0);
+    }
+}
+
+#[test]
+fn writes_that_fail_during_a_scan_leave_no_false_absent() {
+    for act in [Act::Fail, Act::DoAndFail] {
+        for unsure in [false, true] {
+            let (store, gate) = (filled(10), Gate::new());
+            store.next(Op::Scan, [Act::Do, Act::Stall(gate.clone())]);
+            let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+            gate.wait();
+            for number in 0..20 {
+                if unsure {
+                    store.next(Op::Get, [Act::Fail]);
+                }
+                store.next(Op::Put, [act.clone()]);
+                assert!(guarded.put(&key(number), b"").is_err());
+                store.next(Op::Delete, [act.clone()]);
+                assert!(number % 3 != 0 || guarded.delete(&key(number)).is_err());
+            }
+            gate.open();
+            guarded.wait_until_ready().unwrap();
+            for number in 0..20 {
+                assert_eq!(finds(&guarded, &key(number)), sure(store.inner.get(&key(number))).is_some());
+            }
+        }
+    }
+}
+
+/// A write that is under way when the scan begins is waited for.
+#[test]
+fn a_scan_begins_between_writes() {
+    let store = filled(10);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap();
+    let gate = Gate::new();
+    store.next(Op::Put, [Act::Stall(gate.clone())]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| guarded.put(b"late", b"").unwrap());
+        gate.wait();
+        guarded.rebuild().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(guarded.progress().phase, Phase::Rebuilding);
+        assert_eq!(guarded.progress().scanned, 0, "it waits");
+        // Readers do not.
+        assert!(finds(&guarded, &key(1)) && !finds(&guarded, b"nobody"));
+        gate.open();
+    });
+    guarded.wait_until_ready().unwrap();
+    assert!(finds(&guarded, b"late"));
+    assert_eq!(guarded.stats().filter_keys, 11);
+}
+
+#[test]
+fn a_scan_that_fails_or_panics_leaves_a_guard_that_passes_everything() {
+    for act in [Act::Fail, Act::Panic] {
+        let store = filled(100);
+        store.next(Op::Scan, (0..50).map(|_| Act::Do).chain([act.clone()]));
+        let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+        let error = guarded.wait_until_ready().unwrap_err();
+        assert_eq!(matches!(error, Error::Store(_)), matches!(act, Act::Fail), "{error}");
+        assert_eq!(guarded.progress().phase, Phase::Unfiltered);
+        guarded.put(b"late", b"").unwrap();
+        assert!((0..100).all(|number| finds(&guarded, &key(number))) && finds(&guarded, b"late"));
+        // The next one does not fail.
+        guarded.rebuild().unwrap();
+        guarded.wait_until_ready().unwrap();
+        assert!((0..100).all(|number| finds(&guarded, &key(number))) && finds(&guarded, b"late"));
+        assert_eq!(guarded.stats().filter_keys, 101);
+    }
+}
+
+#[test]
+fn progress_is_told_from_the_beginning_to_the_end() {
+    let told = Arc::new(Mutex::new(Vec::<Progress>::new()));
+    let listener = Arc::clone(&told);
+    let listen = move |progress| listener.lock().unwrap().push(progress);
+    let guarded = Guarded::builder(filled(10_000)).on_progress(listen).open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    drop(guarded);
+    let told = told.lock().unwrap();
+    assert!(told.len() >= 4, "{told:?}");
+    assert!(told.windows(2).all(|two| two[0].scanned <= two[1].scanned), "{told:?}");
+    assert!(told.iter().all(|progress| progress.expected == 10_000));
+    let last = told[told.len() - 1];
+    assert_eq!((last.scanned, last.phase), (10_000, Phase::Ready));
+}
+
+#[test]
+fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
+    let (store, gate) = (filled(100_000), Gate::new());
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    gate.wait();
+    std::thread::scope(|scope| {
+        scope.spawn(move || drop(guarded));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        gate.open();
+    });
+    assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
+}
+
+/// A scan that began before something was written around the guard does not end the distrust.
+#[test]
+fn a_filter_that_is_distrusted_during_a_scan_is_scanned_for_again() {
+    let store = filled(10);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap();
+    let gate = Gate::new();
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    guarded.rebuild().unwrap();
+    gate.wait();
+    sure(store.inner.put(b"around", b""));
+    assert_eq!(guarded.verify(1000).unwrap().false_negatives, 1);
+    assert!(finds(&guarded, b"around"), "it passes");
+    gate.open();
+    guarded.wait_until_ready().unwrap();
+    assert!(finds(&guarded, b"around") && guarded.stats().filter_keys == 11);
+}

@@ -1,0 +1,163 @@
+//! A store that fails, panics or stalls on command.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+
+use koel::guard::{Generation, HashMapStore, Scanned, Store, Value};
+
+/// What the store is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Get,
+    Put,
+    Delete,
+    /// Each key of a scan.
+    Scan,
+}
+
+/// What it does instead.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Nothing else.
+    Do,
+    /// Return an error and change nothing.
+    Fail,
+    /// Do it, and return an error.
+    DoAndFail,
+    /// Panic, and change nothing.
+    Panic,
+    /// Do it, and panic.
+    DoAndPanic,
+    /// Wait at a gate, then do it.
+    Stall(Gate),
+    /// Do it, then wait at a gate.
+    DoAndStall(Gate),
+}
+
+/// Where the store waits for the test.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    arrive: Arc<Barrier>,
+    leave: Arc<Barrier>,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Gate { arrive: Arc::new(Barrier::new(2)), leave: Arc::new(Barrier::new(2)) }
+    }
+
+    /// The test waits until the store is at the gate.
+    pub(crate) fn wait(&self) {
+        self.arrive.wait();
+    }
+
+    /// The test lets the store go on.
+    pub(crate) fn open(&self) {
+        self.leave.wait();
+    }
+
+    fn stall(&self) {
+        self.arrive.wait();
+        self.leave.wait();
+    }
+}
+
+/// The store's error.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scripted;
+
+impl fmt::Display for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("as the script says")
+    }
+}
+
+impl std::error::Error for Scripted {}
+
+/// A store in memory with a script.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptedStore {
+    pub(crate) inner: HashMapStore,
+    script: Mutex<Vec<(Op, VecDeque<Act>)>>,
+    pub(crate) reads: AtomicU64,
+}
+
+impl ScriptedStore {
+    /// The next operations of this kind do this, one after the other; then they are done as usual.
+    pub(crate) fn next(&self, op: Op, acts: impl IntoIterator<Item = Act>) {
+        let mut script = self.script.lock().expect("no panic with the script");
+        script.push((op, acts.into_iter().collect()));
+    }
+
+    /// How often `get` was called.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    fn run<T>(&self, op: Op, mut action: impl FnMut() -> T) -> Result<T, Scripted> {
+        let act = {
+            let mut script = self.script.lock().expect("no panic with the script");
+            let line = script.iter_mut().find(|(of, acts)| *of == op && !acts.is_empty());
+            line.and_then(|(_, acts)| acts.pop_front()).unwrap_or(Act::Do)
+        };
+        match act {
+            Act::Do => Ok(action()),
+            Act::Fail => Err(Scripted),
+            Act::DoAndFail => {
+                action();
+                Err(Scripted)
+            }
+            Act::Panic => panic!("as the script says"),
+            Act::DoAndPanic => {
+                action();
+                panic!("as the script says")
+            }
+            Act::Stall(gate) => {
+                gate.stall();
+                Ok(action())
+            }
+            Act::DoAndStall(gate) => {
+                let result = action();
+                gate.stall();
+                Ok(result)
+            }
+        }
+    }
+}
+
+/// Of a store that cannot fail.
+pub(crate) fn sure<T>(result: Result<T, std::convert::Infallible>) -> T {
+    result.unwrap_or_else(|never| match never {})
+}
+
+impl Store for ScriptedStore {
+    type Error = Scripted;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, Scripted> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.run(Op::Get, || sure(self.inner.get(key)))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Scripted> {
+        self.run(Op::Put, || sure(self.inner.put(key, value)))
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, Scripted> {
+        self.run(Op::Delete, || sure(self.inner.delete(key)))
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Scripted>>, Scripted> {
+        let keys = sure(self.inner.scan_keys());
+        Ok(keys.map(|key| self.run(Op::Scan, || sure(key.clone()))))
+    }
+
+    fn generation(&self) -> Result<Generation, Scripted> {
+        Ok(sure(self.inner.generation()))
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        self.inner.len_hint()
+    }
+}

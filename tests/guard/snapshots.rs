@@ -1,0 +1,182 @@
+//! Snapshots: used if they fit, and never if they do not.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use koel::guard::{Builder, Error, Filter, Guarded, HashMapStore, Phase, RedbStore, SnapshotError, Store};
+
+use crate::common::{finds, key};
+use crate::scripted::sure;
+
+const KEYS: u64 = 2000;
+
+fn builder<S: Store>(store: S, filter: Filter, file: &Path) -> Builder<S> {
+    Guarded::builder(store).filter(filter).snapshot(file)
+}
+
+fn is_right<S: Store>(guarded: &Guarded<S>, keys: std::ops::Range<u64>) {
+    for number in 0..2 * KEYS {
+        assert_eq!(finds(guarded, &key(number)), keys.contains(&number), "{number}");
+    }
+}
+
+/// A store with keys, a snapshot of its filter, and the guard that made both.
+fn with_snapshot(filter: Filter, file: &Path) -> (Arc<HashMapStore>, Guarded<Arc<HashMapStore>>) {
+    let store = Arc::new(HashMapStore::new());
+    let guarded = Guarded::builder(Arc::clone(&store)).filter(filter).open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    for number in 0..KEYS {
+        guarded.put(&key(number), b"").unwrap();
+    }
+    guarded.wait_until_ready().unwrap();
+    guarded.snapshot(file).unwrap();
+    (store, guarded)
+}
+
+#[test]
+fn a_snapshot_that_fits_is_loaded_and_nothing_is_scanned() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let (store, first) = with_snapshot(filter, &file);
+        drop(first);
+        let guarded = builder(store, filter, &file).open().unwrap();
+        assert_eq!(guarded.progress().phase, Phase::Ready);
+        assert_eq!((guarded.progress().scanned, guarded.stats().filter_keys), (0, KEYS));
+        assert!(guarded.rejected_snapshot().is_none());
+        is_right(&guarded, 0..KEYS);
+        assert!(guarded.stats().blocked > KEYS / 2);
+        // It goes on from there.
+        for number in 0..KEYS / 2 {
+            assert!(guarded.delete(&key(number)).unwrap());
+        }
+        is_right(&guarded, KEYS / 2..KEYS);
+        assert_eq!(guarded.verify(usize::MAX).unwrap().false_negatives, 0);
+    }
+}
+
+#[test]
+fn a_snapshot_from_before_a_write_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    for put in [true, false] {
+        let (store, first) = with_snapshot(Filter::Cuckoo, &file);
+        if put {
+            first.put(&key(KEYS), b"").unwrap();
+        } else {
+            first.delete(&key(KEYS - 1)).unwrap();
+        }
+        drop(first);
+        let guarded = builder(store, Filter::Cuckoo, &file).open().unwrap();
+        assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherGeneration)));
+        is_right(&guarded, 0..if put { KEYS + 1 } else { KEYS - 1 });
+        guarded.wait_until_ready().unwrap();
+        is_right(&guarded, 0..if put { KEYS + 1 } else { KEYS - 1 });
+    }
+}
+
+#[test]
+fn a_foreign_snapshot_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    let (_, _others) = with_snapshot(Filter::Cuckoo, &file);
+    // As many writes as the other has seen.
+    let store = HashMapStore::new();
+    for number in KEYS..2 * KEYS {
+        sure(store.put(&key(number), b""));
+    }
+    let guarded = builder(store, Filter::Cuckoo, &file).open().unwrap();
+    assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherGeneration)));
+    guarded.wait_until_ready().unwrap();
+    is_right(&guarded, KEYS..2 * KEYS);
+}
+
+#[test]
+fn a_snapshot_of_another_filter_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    let (store, _first) = with_snapshot(Filter::Cuckoo, &file);
+    let other_kind = builder(Arc::clone(&store), Filter::Bloom, &file);
+    let other_rate = builder(store, Filter::Cuckoo, &file).false_positive_rate(0.001);
+    for builder in [other_kind, other_rate] {
+        let guarded = builder.open().unwrap();
+        assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherFilter)));
+        guarded.wait_until_ready().unwrap();
+        is_right(&guarded, 0..KEYS);
+    }
+}
+
+#[test]
+fn a_snapshot_that_is_missing_cut_or_flipped_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let (store, _first) = with_snapshot(filter, &file);
+        let whole = std::fs::read(&file).unwrap();
+        let refuses = |bytes: Option<&[u8]>| {
+            match bytes {
+                Some(bytes) => std::fs::write(&file, bytes).unwrap(),
+                None => std::fs::remove_file(&file).unwrap(),
+            }
+            let guarded = builder(Arc::clone(&store), filter, &file).open().unwrap();
+            assert!(guarded.rejected_snapshot().is_some());
+            assert!((0..50).all(|number| finds(&guarded, &key(number))));
+        };
+        refuses(None);
+        for len in (0..whole.len()).step_by(whole.len() / 61).chain(0..80) {
+            refuses(Some(&whole[..len]));
+        }
+        for bit in (0..whole.len() * 8).step_by(whole.len() * 8 / 151).chain(0..64 * 8) {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            refuses(Some(&bytes));
+        }
+        refuses(Some(&[&whole[..], &[0]].concat()));
+        // The file as it was is a snapshot.
+        std::fs::write(&file, &whole).unwrap();
+        assert!(builder(store, filter, &file).open().unwrap().rejected_snapshot().is_none());
+    }
+}
+
+/// The counts of a history that a backup has undone come again; its snapshots do not fit.
+#[test]
+fn a_snapshot_of_a_history_that_was_undone_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, backup, file] = ["db", "backup", "filter"].map(|name| folder.path().join(name));
+    let write = |number: u64| {
+        let guarded = Guarded::open(RedbStore::open(&db).unwrap()).unwrap();
+        guarded.wait_until_ready().unwrap();
+        guarded.put(&key(number), b"").unwrap();
+        guarded
+    };
+    drop(write(1));
+    std::fs::copy(&db, &backup).unwrap();
+    let undone = write(2);
+    undone.snapshot(&file).unwrap();
+    let count = undone.store().generation().unwrap().count;
+    drop(undone);
+    std::fs::copy(&backup, &db).unwrap();
+    drop(write(3));
+    let store = RedbStore::open(&db).unwrap();
+    assert_eq!(store.generation().unwrap().count, count);
+    let guarded = builder(store, Filter::Cuckoo, &file).open().unwrap();
+    assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherGeneration)));
+    assert!(finds(&guarded, &key(1)) && !finds(&guarded, &key(2)) && finds(&guarded, &key(3)));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_is_an_error_and_leaves_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    let (_, guarded) = with_snapshot(Filter::Cuckoo, &file);
+    let before = std::fs::read(&file).unwrap();
+    std::fs::create_dir(folder.path().join("filter.new")).unwrap();
+    guarded.put(b"late", b"").unwrap();
+    let error = guarded.snapshot(&file).unwrap_err();
+    assert!(matches!(error, Error::Snapshot(SnapshotError::Io(_))), "{error}");
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+
+    let none = Guarded::builder(HashMapStore::new()).filter(Filter::None).open().unwrap();
+    let error = none.snapshot(&file).unwrap_err();
+    assert!(matches!(error, Error::Snapshot(SnapshotError::NoFilter)), "{error}");
+}

@@ -1,0 +1,112 @@
+//! The example `guarded_store`: bad input, a short run, Ctrl-C.
+//!
+//! `cargo test` builds the examples; `cargo test --test guarded_store` alone does not.
+
+#![cfg(unix)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use koel::guard::{RedbStore, Store};
+
+fn program() -> PathBuf {
+    let mut path = std::env::current_exe().expect("this program");
+    path.pop();
+    path.pop();
+    path.push("examples/guarded_store");
+    assert!(path.exists(), "not built: `cargo test --no-run`, without naming a test, builds {path:?}");
+    path
+}
+
+fn run(args: &[&str]) -> Output {
+    Command::new(program()).args(args).output().expect("the example runs")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Exit code 2, and a message that has these words.
+fn refuses(args: &[&str], words: &[&str]) {
+    let output = run(args);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+    assert!(words.iter().all(|word| told.contains(word)), "{args:?}: {told}");
+}
+
+#[test]
+fn bad_input_ends_with_a_clear_error_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let db = folder.path().join("good.redb");
+    let good = file("good.txt", b"a\nb\n");
+    let bad_utf8 = file("bad.txt", b"a\n\xff\xfe\nb\n");
+    let long = file("long.txt", &[b'k'; 70_000]);
+    let empty = file("empty.txt", b"\n\n");
+    refuses(&["--keys", "no/such/file"], &["no/such/file"]);
+    refuses(&["--requests", "no/such/file"], &["no/such/file"]);
+    refuses(&["--db", text(&db), "--keys", text(&bad_utf8)], &["line 2", "UTF-8"]);
+    refuses(&["--db", text(&db), "--keys", text(&long)], &["70000", "65535"]);
+    refuses(&["--db", text(&db), "--keys", text(&empty)], &["no keys"]);
+    assert!(!db.exists(), "nothing is made for bad keys");
+    refuses(&["--db", text(&good)], &["good.txt"]);
+    assert_eq!(std::fs::read(&good).unwrap(), b"a\nb\n", "a file that is no database is left alone");
+    refuses(&["--db", text(folder.path())], &[text(folder.path())]);
+    refuses(&["--seconds", "never"], &["--help"]);
+    refuses(&["--nonsense"], &["--nonsense"]);
+    let _open = RedbStore::open(&db).unwrap();
+    refuses(&["--db", text(&db), "--keys", text(&good)], &["open"]);
+}
+
+#[test]
+fn a_short_run_checks_every_answer_and_the_next_one_opens_with_its_filter() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, keys) = (folder.path().join("db.redb"), folder.path().join("keys.txt"));
+    let lines: String = (0..1000).map(|number| format!("key {number} ä\n")).collect();
+    std::fs::write(&keys, lines).unwrap();
+    let requests = folder.path().join("requests.txt");
+    std::fs::write(&requests, "key 1 ä\nnobody\nkey 999 ä\n").unwrap();
+    let (db, keys, requests) = (text(&db), text(&keys), text(&requests));
+    for args in [
+        vec!["--db", db, "--keys", keys, "--seconds", "0.2"],
+        vec!["--db", db, "--requests", requests, "--seconds", "0.2"],
+    ] {
+        let output = run(&args);
+        let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        assert!(out.contains("Every answer was checked") && out.contains("1,000"), "{out}");
+        assert!(told.contains("db.filter"), "{told}");
+    }
+}
+
+#[test]
+fn ctrl_c_stops_it_and_the_database_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, keys) = (folder.path().join("db.redb"), folder.path().join("keys.txt"));
+    std::fs::write(&keys, "a\nb\nc\n").unwrap();
+    let mut command = Command::new(program());
+    command.args(["--db", text(&db), "--keys", text(&keys), "--seconds", "600"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    let waited = |limit| start.elapsed() < Duration::from_secs(limit);
+    while !db.exists() && waited(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    while child.try_wait().unwrap().is_none() && waited(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    if child.try_wait().unwrap().is_none() {
+        child.kill().unwrap();
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let store = RedbStore::open(&db).unwrap();
+    assert!(store.get(b"a").unwrap().is_some() && store.get(b"c").unwrap().is_some());
+}
