@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn a_trace_is_replayed_in_order_and_wraps_around() {
-        let trace = Arc::new(Trace { keys: vec![5, 6, 7], requests: vec![0, 1, 2, 1] });
+        let trace = Arc::new(Trace::of([5, 6, 7, 6].into_iter()));
         let mut first = Sampler::replay(trace.clone(), 0, 2);
         let mut second = Sampler::replay(trace, 1, 2);
         assert_eq!((0..6).map(|_| first.any(0)).collect::<Vec<_>>(), [0, 1, 2, 1, 0, 1]);
         assert_eq!((0..3).map(|_| second.any(0)).collect::<Vec<_>>(), [2, 1, 0]);
         assert_eq!((0..3).map(|_| first.owned(0).unwrap()).collect::<Vec<_>>(), [0, 2, 0]);
         assert_eq!((0..3).map(|_| second.owned(0).unwrap()).collect::<Vec<_>>(), [1, 1, 1]);
-        let mut idle = Sampler::replay(Arc::new(Trace { keys: vec![5], requests: vec![0] }), 1, 2);
+        let mut idle = Sampler::replay(Arc::new(Trace::of([5].into_iter())), 1, 2);
         assert_eq!(idle.owned(0), None);
     }
 }

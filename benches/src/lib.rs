@@ -1,10 +1,14 @@
-//! Measures koel beside other concurrent hash maps and filters; the `koel-bench` program is a thin shell around this library.
+//! Measures koel beside other concurrent hash maps, filters and caches; the `koel-bench` program is a thin shell around
+//! this library.
 //!
 //! The layers, from the bottom: [`keys`] and [`dist`] say which keys and values there are; [`workload`] and
 //! [`trace`] what is asked for; [`plan`] writes it down, operation by operation, with the answers that must come;
-//! [`contestants`] are the maps, [`filters`] the filters; [`check`] and [`race`] run plans on them, through [`entrant`] and in [`rounds`];
-//! [`commands`] choose what to run and [`report`] tells what came out; [`paper`] reproduces tables of the literature.
+//! [`contestants`] are the maps, [`filters`] the filters, [`caches`] the caches; [`check`] and [`race`] run plans on
+//! them, through [`entrant`] and in [`rounds`]; [`replay`] puts [`requests`] to caches, and to exact policies of
+//! [`reference`]; [`commands`] choose what to run and [`report`] tells what came out; [`paper`] reproduces tables of the
+//! literature.
 
+pub mod caches;
 pub mod check;
 pub mod cli;
 pub mod commands;
@@ -20,7 +24,10 @@ pub mod machine;
 pub mod paper;
 pub mod plan;
 pub mod race;
+pub mod reference;
+pub mod replay;
 pub mod report;
+pub mod requests;
 pub mod rounds;
 pub mod stats;
 pub mod stopwatch;

@@ -1,6 +1,7 @@
-//! Reads key traces: plain text with one key a line, or comma-separated columns under a header that names `key`.
+//! Reads key traces: plain text with one key a line, or comma-separated columns under a header that names `key`, and
+//! perhaps `size`.
 //!
-//! Keys are unsigned 64-bit integers in decimal. Blank lines and lines that start with `#` are skipped.
+//! Keys and sizes are unsigned 64-bit integers in decimal. Blank lines and lines that start with `#` are skipped.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +11,12 @@ use std::path::Path;
 use crate::error::Error;
 
 /// A trace: the distinct keys in order of first appearance, and the requests as indices into them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Every key once.
     pub keys: Vec<u64>,
+    /// The size of each key in its first request; empty if the trace tells none.
+    pub sizes: Vec<u64>,
     /// The requests in order; each is an index into `keys`.
     pub requests: Vec<u32>,
 }
@@ -37,8 +40,8 @@ pub fn read(path: &Path) -> Result<Trace, Error> {
 /// As [`read`].
 pub fn parse(input: impl BufRead, name: &str) -> Result<Trace, Error> {
     let mut index_of = HashMap::new();
-    let mut trace = Trace { keys: Vec::new(), requests: Vec::new() };
-    let mut column = None;
+    let mut trace = Trace::default();
+    let mut columns = None;
     for (number, line) in input.lines().enumerate() {
         let at = |problem: String| Error::Input(format!("{name}:{}: {problem}", number + 1));
         let line = line.map_err(|e| at(e.to_string()))?;
@@ -46,15 +49,19 @@ pub fn parse(input: impl BufRead, name: &str) -> Result<Trace, Error> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let Some(column) = column else {
-            let (found, is_header) = key_column(line).map_err(at)?;
-            column = Some(found);
-            if !is_header {
-                push(&mut trace, &mut index_of, number_in(line, found).map_err(at)?).map_err(at)?;
+        let columns = match &columns {
+            Some(columns) => columns,
+            None => {
+                let (found, is_header) = Columns::named_by(line).map_err(at)?;
+                let found = columns.insert(found);
+                if is_header {
+                    continue;
+                }
+                found
             }
-            continue;
         };
-        push(&mut trace, &mut index_of, number_in(line, column).map_err(at)?).map_err(at)?;
+        let request = columns.request_in(line).map_err(at)?;
+        push(&mut trace, &mut index_of, request).map_err(at)?;
     }
     if trace.requests.is_empty() {
         return Err(Error::Input(format!("{name}: the trace holds no key")));
@@ -62,43 +69,80 @@ pub fn parse(input: impl BufRead, name: &str) -> Result<Trace, Error> {
     Ok(trace)
 }
 
-/// Where the first line says that keys are: `None` for one key a line, or a column; and whether it is a header.
-fn key_column(line: &str) -> Result<(Option<usize>, bool), String> {
-    if line.parse::<u64>().is_ok() {
-        return Ok((None, false));
+/// Where the first line says that keys and sizes are.
+#[derive(Debug)]
+struct Columns {
+    /// `None`: one key a line.
+    key: Option<usize>,
+    size: Option<usize>,
+}
+
+impl Columns {
+    /// What the first line says; and whether it is a header.
+    fn named_by(line: &str) -> Result<(Self, bool), String> {
+        if line.parse::<u64>().is_ok() {
+            return Ok((Columns { key: None, size: None }, false));
+        }
+        let column = |name| line.split(',').position(|field| field.trim() == name);
+        match column("key") {
+            Some(key) => Ok((Columns { key: Some(key), size: column("size") }, true)),
+            None => Err(format!(
+                "expected a key (an unsigned 64-bit integer) or a header with a column `key`, found `{}`",
+                shorten(line)
+            )),
+        }
     }
-    match line.split(',').position(|field| field.trim() == "key") {
-        Some(column) => Ok((Some(column), true)),
-        None => Err(format!(
-            "expected a key (an unsigned 64-bit integer) or a header with a column `key`, found `{}`",
-            shorten(line)
-        )),
+
+    /// Key and size.
+    fn request_in(&self, line: &str) -> Result<(u64, Option<u64>), String> {
+        let size = self.size.map(|column| number_in(line, Some(column), "size")).transpose();
+        Ok((number_in(line, self.key, "key")?, size?))
     }
 }
 
-fn number_in(line: &str, column: Option<usize>) -> Result<u64, String> {
+fn number_in(line: &str, column: Option<usize>, what: &str) -> Result<u64, String> {
     let field = match column {
         None => line,
         Some(column) => match line.split(',').nth(column) {
             Some(field) => field.trim(),
             None => {
-                return Err(format!("expected a key in column {}, found `{}`", column + 1, shorten(line)));
+                return Err(format!("expected a {what} in column {}, found `{}`", column + 1, shorten(line)));
             }
         },
     };
-    field
-        .parse()
-        .map_err(|_| format!("expected a key (an unsigned 64-bit integer), found `{}`", shorten(field)))
+    let problem = |_| format!("expected a {what} (an unsigned 64-bit integer), found `{}`", shorten(field));
+    field.parse().map_err(problem)
 }
 
-fn push(trace: &mut Trace, index_of: &mut HashMap<u64, u32>, key: u64) -> Result<(), String> {
+fn push(
+    trace: &mut Trace,
+    index_of: &mut HashMap<u64, u32>,
+    (key, size): (u64, Option<u64>),
+) -> Result<(), String> {
     let next = u32::try_from(trace.keys.len()).map_err(|_| "more than 2^32 distinct keys".to_owned())?;
     let index = *index_of.entry(key).or_insert(next);
     if index == next {
         trace.keys.push(key);
+        trace.sizes.extend(size);
     }
     trace.requests.push(index);
     Ok(())
+}
+
+impl Trace {
+    /// A trace of these requests.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 2^32 distinct keys.
+    pub fn of(requests: impl Iterator<Item = u64>) -> Self {
+        let mut index_of = HashMap::new();
+        let mut trace = Trace::default();
+        for key in requests {
+            push(&mut trace, &mut index_of, (key, None)).expect("fewer distinct keys");
+        }
+        trace
+    }
 }
 
 /// Enough of a bad line to recognize it.
@@ -120,12 +164,15 @@ mod tests {
 
     #[test]
     fn plain_lines_and_csv_give_the_same_trace() {
-        let expected = Trace { keys: vec![7, 9], requests: vec![0, 1, 0] };
+        let expected = Trace { keys: vec![7, 9], sizes: Vec::new(), requests: vec![0, 1, 0] };
         assert_eq!(parse_str("7\n9\n7\n"), Ok(expected.clone()));
         assert_eq!(parse_str("# a comment\n\n7\r\n9\r\n7"), Ok(expected.clone()));
-        assert_eq!(parse_str("key,size\n7,512\n9,1024\n7,512\n"), Ok(expected.clone()));
-        assert_eq!(parse_str("size, key\n512,7\n1024, 9\n512,7\n"), Ok(expected.clone()));
-        assert_eq!(parse_str("key\n7\n9\n7\n"), Ok(expected));
+        assert_eq!(parse_str("key\n7\n9\n7\n"), Ok(expected.clone()));
+        assert_eq!(Trace::of([7, 9, 7].into_iter()), expected);
+        let sized = Trace { sizes: vec![512, 1024], ..expected };
+        // Later sizes of a key do not count.
+        assert_eq!(parse_str("key,size\n7,512\n9,1024\n7,9\n"), Ok(sized.clone()));
+        assert_eq!(parse_str("size, key\n512,7\n1024, 9\n512,7\n"), Ok(sized));
         assert_eq!(parse_str("18446744073709551615").unwrap().keys, [u64::MAX]);
     }
 
@@ -140,6 +187,8 @@ mod tests {
         assert!(message("name,size\n7,1\n").starts_with("t.txt:1: "));
         assert!(message("size,key\n1,2\n3\n").starts_with("t.txt:3: expected a key in column 2"));
         assert!(message("7,512\n").starts_with("t.txt:1: "));
+        assert!(message("key,size\n7,512\n8\n").starts_with("t.txt:3: expected a size in column 2"));
+        assert!(message("key,size\n7,big\n").starts_with("t.txt:2: expected a size (an unsigned"));
         let long = message(&"y".repeat(1000));
         assert!(long.len() < 200 && long.ends_with("...`"), "{long}");
         assert!(parse(&b"7\n\xff\xfe\n"[..], "t.txt").unwrap_err().to_string().starts_with("t.txt:2: "));

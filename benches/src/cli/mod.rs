@@ -1,5 +1,6 @@
 //! The command line.
 
+mod cache;
 mod filter;
 mod values;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+pub use self::cache::{CACHE_SIZES, CURVE_SIZES, CacheArgs, CachePart};
 pub use self::filter::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, PAPER_KEYS};
 use crate::contestants::Id;
 use crate::dist::Dist;
@@ -22,14 +24,14 @@ pub const DEFAULT_KEYS: [u64; 2] = [60_000, 950_000];
 /// Sizes of `map --grid`; the last is far outside the caches.
 pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
 
-/// Measures koel beside other concurrent hash maps and filters, and checks every answer.
+/// Measures koel beside other concurrent hash maps, filters and caches, and checks every answer.
 ///
 /// Without a command it gives a tour of about a minute.
 #[derive(Debug, Parser)]
 #[command(
     name = "koel-bench",
     version,
-    after_help = "Exit codes: 0 done; 1 a map or a filter gave a wrong answer; 2 bad input."
+    after_help = "Exit codes: 0 done; 1 a map, a filter or a cache gave a wrong answer; 2 bad input."
 )]
 pub struct Cli {
     /// What to measure.
@@ -56,6 +58,7 @@ impl Cli {
             Command::Tour(args) => (&args.output, None),
             Command::Map(args) => (&args.output, args.conflict().map(str::to_owned)),
             Command::Filter(args) => (&args.output, args.conflict()),
+            Command::Cache(args) => (&args.output, args.conflict().map(str::to_owned)),
             Command::Latency(args) => (&args.output, None),
             Command::Memory(args) => (&args.output, None),
             Command::Guard(args) => (&args.output, None),
@@ -73,6 +76,8 @@ pub enum Command {
     Map(MapArgs),
     /// Cuckoo filters beside other filters; with --paper, the tables of the literature
     Filter(FilterArgs),
+    /// Caches: hit ratios beside other caches, then throughput, memory and latency
+    Cache(CacheArgs),
     /// Time of single operations, from the median to the longest
     Latency(LatencyArgs),
     /// Bytes per entry

@@ -33,6 +33,24 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number of entries.
+pub(super) fn entries(text: &str) -> Result<usize, String> {
+    number(text, 2, 100_000_000).map(|entries| entries as usize)
+}
+
+/// A part in percent.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
+        _ => Err("valid: a number above 0, up to 100".to_owned()),
+    }
+}
+
+/// A number of MiB.
+pub(super) fn mebibytes(text: &str) -> Result<u64, String> {
+    number(text, 1, 1 << 40)
+}
+
 fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
     let value = match text.strip_suffix(['k', 'K', 'm', 'M']) {
         Some(digits) => scaled(digits, if text.ends_with(['k', 'K']) { 1e3 } else { 1e6 }),
@@ -81,6 +99,12 @@ mod tests {
         for bad in ["", "x", "-1", "NaN", "inf", "3601"] {
             assert!(seconds(bad).unwrap_err().contains("from 0 to 3600"), "{bad}");
         }
+        assert_eq!((percent("0.1"), percent("100")), (Ok(0.1), Ok(100.0)));
+        for bad in ["", "x", "0", "-1", "NaN", "inf", "100.1"] {
+            assert!(percent(bad).unwrap_err().contains("above 0, up to 100"), "{bad}");
+        }
+        assert!(entries("1").unwrap_err().contains("from 2 to"));
+        assert!(mebibytes("0").unwrap_err().contains("from 1 to"));
         assert!(threads("0").unwrap_err().contains("from 1 to 256"));
     }
 }

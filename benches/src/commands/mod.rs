@@ -1,5 +1,7 @@
 //! The commands: what each measures, and in which order.
 
+mod cache;
+mod cache_speed;
 mod filter;
 mod filter_tasks;
 mod guard;
@@ -32,6 +34,7 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
         Some(Command::Tour(args)) => tour::run(args, &console, &mut report),
         Some(Command::Filter(args)) => filter::run(args, &console, &mut report),
         Some(Command::Map(args)) => map::run(args, &console, &mut report),
+        Some(Command::Cache(args)) => cache::run(args, &console, &mut report),
         Some(Command::Latency(args)) => latency::run(args, &console, &mut report),
         Some(Command::Memory(args)) => memory::run(args, &console, &mut report),
         Some(Command::Guard(args)) => guard::run(args, &console, &mut report),

@@ -1,5 +1,7 @@
 //! Contestants as objects: what a round asks of each, compiled for each.
 
+mod cache;
+mod cache_runner;
 mod churn;
 mod filter;
 mod filter_runner;
@@ -8,6 +10,8 @@ mod text;
 
 use hdrhistogram::Histogram;
 
+pub use self::cache::{CacheEntrant, ReadThrough, cache_entrant};
+pub use self::cache_runner::CacheRunner;
 pub use self::filter::{Built, FilterEntrant, Making, filter_entrant};
 pub use self::filter_runner::FilterRunner;
 pub use self::runner::Runner;

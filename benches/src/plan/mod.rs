@@ -3,12 +3,14 @@
 //! A plan is made once and run by every contestant. Writes are partitioned: a thread writes only the keys it owns,
 //! so it knows what is in them at every moment, and the content at the end is known as well.
 
+mod caches;
 mod filters;
 mod mixed;
 mod reads;
 
 use std::sync::Arc;
 
+pub use self::caches::{CacheLoad, CachePlan, resident};
 pub use self::filters::{ChurnPlan, LOOKUPS_PER_CHURN, absent, churn, present};
 pub use self::mixed::mixed;
 pub use self::reads::{ReadPlan, TextPlan, reads, replayed_reads, texts};

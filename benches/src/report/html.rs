@@ -60,6 +60,7 @@ pub fn page(report: &Report) -> String {
     if !report.guard.is_empty() {
         guard(&mut html, &report.guard);
     }
+    super::cache_html::caches(&mut html, &report.caches);
     html.push_str("</main>\n</body>\n</html>\n");
     html
 }

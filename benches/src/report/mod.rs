@@ -1,5 +1,9 @@
 //! What was measured, in the form that is printed, drawn and saved.
 
+pub mod cache;
+mod cache_chart;
+mod cache_html;
+pub mod cache_table;
 mod chart;
 mod curves;
 mod filter;
@@ -51,6 +55,8 @@ pub struct Report {
     pub paper: Vec<PaperTable>,
     /// Guarded stores, workload by workload.
     pub guard: Vec<GuardCell>,
+    /// Caches.
+    pub caches: cache::CacheReport,
 }
 
 /// Where the measuring was done.

@@ -1,0 +1,93 @@
+//! The caches that are compared: one small file for each, behind one trait.
+//!
+//! As with the maps, the timed loops are generic over the trait and compiled for each cache, and all caches hash with the
+//! same function and seeds: that of [`crate::contestants::hasher`].
+
+mod koel;
+mod mini_moka;
+mod moka;
+mod quick_cache;
+mod scc_hash_cache;
+
+use clap::ValueEnum;
+
+pub use self::koel::{Koel, KoelClock};
+pub use self::mini_moka::MiniMoka;
+pub use self::moka::Moka;
+pub use self::quick_cache::{BySize, QuickCache};
+pub use self::scc_hash_cache::SccHashCache;
+
+/// A cache from numbers to numbers, shared by threads.
+pub trait Cache: Send + Sync + Sized + 'static {
+    /// What the tables call it.
+    const NAME: &'static str;
+
+    /// Whether it promises that a reader never sees more in it than it was told to hold; then that is checked.
+    const STRICT: bool = false;
+
+    /// The same cache with a bound on bytes; itself, where one type has both.
+    type Weighted: Cache;
+
+    /// Holds so many entries.
+    fn of_entries(entries: usize) -> Self;
+
+    /// Holds so many bytes, which may be about so many entries: an entry takes as many as the low 32 bits of its value
+    /// say. `None` if the cache has no such bound.
+    fn of_bytes(bytes: u64, entries: usize) -> Option<Self::Weighted>;
+
+    /// The value of `key`; a hit, if there is one.
+    fn get(&self, key: u64) -> Option<u64>;
+
+    /// Inserts an entry, unless the cache decides otherwise.
+    fn insert(&self, key: u64, value: u64);
+
+    /// Does what the cache has put off: some note hits and evict now and then only.
+    fn settle(&self) {}
+
+    /// What it holds, while nobody writes, in the unit of its bound.
+    fn held(&self) -> u64;
+
+    /// Bytes the cache says it takes, if it says.
+    fn own_memory_usage(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// The caches by name, in the order in which tables list them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Id {
+    /// koel::Cache with its default policy
+    Koel,
+    /// koel::Cache with Policy::Clock
+    #[value(alias = "clock")]
+    KoelClock,
+    /// quick_cache::sync::Cache
+    #[value(alias = "quick")]
+    QuickCache,
+    /// moka::sync::Cache
+    Moka,
+    /// mini_moka::sync::Cache
+    MiniMoka,
+    /// scc::HashCache
+    #[value(alias = "scc")]
+    SccHashCache,
+}
+
+impl Id {
+    /// What the tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Id::Koel => Koel::NAME,
+            Id::KoelClock => KoelClock::NAME,
+            Id::QuickCache => <QuickCache>::NAME,
+            Id::Moka => Moka::NAME,
+            Id::MiniMoka => MiniMoka::NAME,
+            Id::SccHashCache => SccHashCache::NAME,
+        }
+    }
+
+    /// Whether it is koel.
+    pub fn is_koel(self) -> bool {
+        matches!(self, Id::Koel | Id::KoelClock)
+    }
+}

@@ -1,0 +1,99 @@
+//! Options of `koel-bench cache`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{OutputArgs, values};
+use crate::caches::Id;
+
+/// Parts of the keys that caches are to hold, in percent, unless told otherwise.
+pub const CACHE_SIZES: [f64; 3] = [0.1, 1.0, 10.0];
+
+/// What lies between, for curves.
+pub const CURVE_SIZES: [f64; 5] = [0.2, 0.5, 2.0, 5.0, 20.0];
+
+/// What `cache` can measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CachePart {
+    /// Hit ratios, by size of the cache
+    HitRatio,
+    /// Reading through, and pure hits
+    Throughput,
+    /// Bytes beyond key and value
+    Memory,
+    /// Time of single inserts into a full cache
+    Latency,
+}
+
+/// Options of `cache`.
+#[derive(Debug, Args)]
+pub struct CacheArgs {
+    /// What to measure [default: all; with --trace: hit-ratio]
+    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "PART,..")]
+    pub part: Vec<CachePart>,
+    /// Replay traces: one unsigned integer a line, or CSV with a header that names a column `key`; if there is a column
+    /// `size` as well, caches that are bounded by bytes are replayed, too
+    #[arg(long, value_delimiter = ',', value_name = "FILE,..")]
+    pub trace: Vec<PathBuf>,
+    /// Measure hit ratios on generated requests, too; without --trace they always are
+    #[arg(long, requires = "trace")]
+    pub generated: bool,
+    /// What caches are to hold, in percent of the different keys that are asked for, or of the bytes of all of them
+    /// [default: 0.1,1,10; with --html also what lies between, for curves]
+    #[arg(long, value_delimiter = ',', value_parser = values::percent, value_name = "PERCENT,..")]
+    pub sizes: Vec<f64>,
+    /// What caches that are bounded by bytes are to hold, in MiB [default: as --sizes]
+    #[arg(long, value_delimiter = ',', value_parser = values::mebibytes, value_name = "MIB,..", requires = "trace")]
+    pub mib: Vec<u64>,
+    /// Generated requests of each kind, for a tenth as many keys
+    #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
+    pub requests: usize,
+    /// What caches hold whose throughput, memory and latency are measured
+    #[arg(long, default_value = "100k", value_parser = values::entries, value_name = "N")]
+    pub entries: usize,
+    /// Keys that are asked for then, by Zipf with exponent 0.99
+    #[arg(long, default_value = "1M", value_parser = values::keys, value_name = "N")]
+    pub keys: u64,
+    /// Numbers of threads [default: 1, 2, 4, as far as there are cores]
+    #[arg(long, value_delimiter = ',', value_parser = values::threads, value_name = "T,..")]
+    pub threads: Vec<usize>,
+    /// Rounds, in each of which every cache is measured once
+    #[arg(long, default_value = "5", value_parser = values::rounds, value_name = "N")]
+    pub rounds: usize,
+    /// Requests of each thread in a round, and inserts that are timed in one
+    #[arg(long, default_value = "2M", value_parser = values::ops, value_name = "N")]
+    pub ops: usize,
+    /// A round of pure hits repeats its look-ups until they have taken this long; reading through goes on with others
+    #[arg(long, default_value = "0.2", value_parser = values::seconds, value_name = "S")]
+    pub seconds: f64,
+    /// Caches to measure [default: all]
+    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "CACHE,..")]
+    pub caches: Vec<Id>,
+    /// Where reports go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl CacheArgs {
+    /// What is measured.
+    pub fn measures(&self, part: CachePart) -> bool {
+        match (self.part.is_empty(), self.trace.is_empty()) {
+            (false, _) => self.part.contains(&part),
+            (true, true) => true,
+            (true, false) => part == CachePart::HitRatio,
+        }
+    }
+
+    /// Why two of the options do not go together.
+    pub(super) fn conflict(&self) -> Option<&'static str> {
+        let replays = self.measures(CachePart::HitRatio);
+        if !self.trace.is_empty() && !replays {
+            return Some("--trace without --part hit-ratio: traces are replayed for hit ratios alone");
+        }
+        if !self.sizes.is_empty() && !replays {
+            return Some("--sizes without --part hit-ratio: what else is measured holds --entries");
+        }
+        None
+    }
+}

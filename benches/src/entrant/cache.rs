@@ -1,0 +1,85 @@
+//! Caches as objects: what a round asks of each, compiled for each.
+
+use hdrhistogram::Histogram;
+
+use super::cache_runner::CacheRunner;
+use crate::caches::{Id, Koel, KoelClock, MiniMoka, Moka, QuickCache, SccHashCache};
+use crate::error::CheckError;
+use crate::heap::Footprint;
+use crate::plan::CachePlan;
+use crate::replay::{Bound, Replayed};
+use crate::stopwatch::Stopwatch;
+use crate::trace::Trace;
+
+/// What came of reading through a cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadThrough {
+    /// Requests per microsecond, all threads together.
+    pub mops: f64,
+    /// The part of them that were hits.
+    pub hit_ratio: f64,
+}
+
+/// A cache, for plans to run on; kept from plan to plan.
+///
+/// Every run checks every value, and that a cache which promises a bound keeps it.
+pub trait CacheEntrant {
+    /// What the tables call it.
+    fn name(&self) -> &'static str;
+
+    /// Replays `trace` on an empty cache with `bound`; `None` if there is no such cache.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn replay(&self, trace: &Trace, bound: Bound) -> Result<Option<Replayed>, CheckError>;
+
+    /// Makes a full cache that the plan's first thread has read through, for [`CacheEntrant::read_through`] and
+    /// [`CacheEntrant::inserts`].
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn fill(&mut self, plan: &CachePlan) -> Result<(), CheckError>;
+
+    /// Puts the plan's requests to the full cache, once, and inserts what is missing.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer; or if there is no full cache.
+    fn read_through(&mut self, plan: &CachePlan) -> Result<ReadThrough, CheckError>;
+
+    /// Looks up keys that the cache holds, until `seconds` have been spent in it: so many as half its `entries` are
+    /// inserted before, and `threads` are numbers below that. Returns hits per microsecond.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer, or none.
+    fn hits(&mut self, entries: usize, threads: &[Vec<u32>], seconds: f64) -> Result<f64, CheckError>;
+
+    /// Inserts `count` new keys into the full cache, and takes the time of each insert. Returns nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer; or if there is no full cache.
+    fn inserts(&mut self, count: usize, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError>;
+
+    /// The memory of a full cache that the plan's first thread has read through, and how many entries it holds.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer.
+    fn footprint(&self, plan: &CachePlan) -> Result<(Footprint, u64), CheckError>;
+}
+
+/// The cache of `id`.
+pub fn cache_entrant(id: Id) -> Box<dyn CacheEntrant> {
+    match id {
+        Id::Koel => Box::new(CacheRunner::<Koel>::new()),
+        Id::KoelClock => Box::new(CacheRunner::<KoelClock>::new()),
+        Id::QuickCache => Box::new(CacheRunner::<QuickCache>::new()),
+        Id::Moka => Box::new(CacheRunner::<Moka>::new()),
+        Id::MiniMoka => Box::new(CacheRunner::<MiniMoka>::new()),
+        Id::SccHashCache => Box::new(CacheRunner::<SccHashCache>::new()),
+    }
+}

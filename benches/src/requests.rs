@@ -1,0 +1,165 @@
+//! Requests that hit ratios are measured on: generated ones, and traces.
+
+use std::path::Path;
+
+use crate::dist::{Dist, Sampler};
+use crate::error::Error;
+use crate::keys;
+use crate::trace::{self, Trace};
+
+/// Indices from here on are not those of the popular keys.
+const ASIDE: u64 = 1 << 36;
+
+/// Requests, with what tables call them.
+#[derive(Debug)]
+pub struct Requests {
+    /// The name.
+    pub name: String,
+    /// How they are generated, or where they come from.
+    pub about: String,
+    /// The requests.
+    pub trace: Trace,
+}
+
+impl Requests {
+    /// Those in a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`trace::read`].
+    pub fn of_file(path: &Path) -> Result<Self, Error> {
+        let trace = trace::read(path)?;
+        let stem = path.file_stem().unwrap_or(path.as_os_str());
+        Ok(Requests { name: stem.to_string_lossy().into_owned(), about: path.display().to_string(), trace })
+    }
+
+    fn generated(name: &str, about: &str, count: u64, index: impl FnMut(u64) -> u64) -> Self {
+        let trace = Trace::of((0..count).map(index).map(keys::key));
+        Requests { name: name.to_owned(), about: about.to_owned(), trace }
+    }
+}
+
+/// All kinds of generated requests: `count` of each, for about a tenth as many keys. The same in every run.
+pub fn generated(count: u64) -> Vec<Requests> {
+    let keys = (count / 10).max(10);
+    let mut all: Vec<Requests> =
+        [0.8, 0.99, 1.2].iter().map(|&exponent| zipf(count, keys, exponent)).collect();
+    all.extend(loops(count, keys));
+    all.extend(scans(count, keys));
+    all.extend(shifting(count, keys));
+    all
+}
+
+fn popular(keys: u64, exponent: f64) -> impl FnMut() -> u64 {
+    let mut sampler = Sampler::new(Dist::Zipf(exponent), keys, 0, 1);
+    move || sampler.any(keys)
+}
+
+fn zipf(count: u64, keys: u64, exponent: f64) -> Requests {
+    let mut draw = popular(keys, exponent);
+    let about = format!("Zipf with exponent {exponent}");
+    Requests::generated(&format!("zipf:{exponent}"), &about, count, |_| draw())
+}
+
+fn loops(count: u64, keys: u64) -> [Requests; 2] {
+    // A little more than a tenth of the keys: what a cache of a tenth does not quite hold.
+    let inner = keys * 21 / 200 + 1;
+    let outer = keys.saturating_sub(inner).max(1);
+    [
+        Requests::generated("loop", "All keys in turn, again and again", count, |i| i % keys),
+        Requests::generated(
+            "two loops",
+            "Three requests of four loop over a little more than a tenth of the keys, the fourth over the rest",
+            count,
+            |i| if i % 4 == 3 { ASIDE + i / 4 % outer } else { (i - i / 4) % inner },
+        ),
+    ]
+}
+
+fn scans(count: u64, keys: u64) -> [Requests; 2] {
+    let (mut draw, mut draw_between) = (popular(keys, 0.99), popular(keys / 2, 0.99));
+    let mut coin = Sampler::new(Dist::Uniform, 3, 1, 2);
+    // Ten rounds: four fifths of each are popular keys, then a fifth of the keys are scanned where the last scan ended.
+    let round = (count / 10).max(5);
+    let (popular, scanned) = (round * 4 / 5, round / 5);
+    [
+        Requests::generated(
+            "zipf + scans",
+            "Zipf with exponent 0.99; every tenth part ends with a scan of a fifth of the keys",
+            count,
+            |i| {
+                let (number, at) = (i / round, i % round);
+                if at < popular { draw() } else { (number * scanned + at - popular) % keys }
+            },
+        ),
+        Requests::generated(
+            "zipf + one-timers",
+            "Zipf with exponent 0.99; one request of three is for a key that is never asked for again",
+            count,
+            |i| if coin.below(3) == 0 { ASIDE + i } else { draw_between() },
+        ),
+    ]
+}
+
+fn shifting(count: u64, keys: u64) -> [Requests; 2] {
+    let (mut draw, mut draw_near) = (popular(keys, 0.99), popular((keys / 5).max(1), 0.9));
+    let jump = (count / 8).max(1);
+    [
+        Requests::generated(
+            "shift by jumps",
+            "Zipf with exponent 0.99 whose ranks turn by an eighth of the keys, seven times",
+            count,
+            |i| (draw() + i / jump * (keys / 8)) % keys,
+        ),
+        Requests::generated(
+            "drift",
+            "Zipf with exponent 0.9 over a fifth of the keys, a window that moves by a key every 12 requests",
+            count,
+            |i| draw_near() + i / 12,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_as_many_as_asked_for_and_the_same_every_time() {
+        for count in [1, 10, 1000, 20_000] {
+            let (first, second) = (generated(count), generated(count));
+            assert_eq!(first.len(), 9);
+            for (first, second) in first.iter().zip(&second) {
+                assert_eq!(first.trace.requests.len() as u64, count, "{}", first.name);
+                assert_eq!(first.trace, second.trace, "{}", first.name);
+            }
+        }
+    }
+
+    #[test]
+    fn each_kind_is_what_its_name_says() {
+        let of =
+            |name: &str| generated(20_000).into_iter().find(|requests| requests.name == name).unwrap().trace;
+        assert_eq!(of("loop").keys.len(), 2000);
+        assert_eq!(of("loop").requests[2000], 0);
+        // 211 and the 1789 others.
+        assert_eq!(of("two loops").keys.len(), 2000);
+        let one_timers = of("zipf + one-timers");
+        let mut times = vec![0; one_timers.keys.len()];
+        one_timers.requests.iter().for_each(|&index| times[index as usize] += 1);
+        let once = times.iter().filter(|&&times| times == 1).count();
+        assert!((6_000..8_000).contains(&once), "{once}");
+        // Sharper Zipf, fewer keys.
+        assert!(of("zipf:1.2").keys.len() < of("zipf:0.99").keys.len());
+        assert!(of("zipf:0.99").keys.len() < of("zipf:0.8").keys.len());
+        // What is popular at the end was not asked for at the beginning, or was not popular.
+        let drift = of("drift").requests;
+        assert!(drift[18_000..].iter().all(|index| !drift[..2_000].contains(index)));
+        let most_asked_for = |requests: &[u32]| {
+            let times = |index: &u32| requests.iter().filter(|other| *other == index).count();
+            requests.iter().copied().max_by_key(times)
+        };
+        let jumps = of("shift by jumps").requests;
+        assert_ne!(most_asked_for(&jumps[..2_500]), most_asked_for(&jumps[17_500..]));
+    }
+}

@@ -1,0 +1,163 @@
+//! `koel-bench cache` from outside: exit codes, messages, and the files it writes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn koel_bench(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_koel-bench")).args(args).output().expect("the program starts")
+}
+
+/// A file in the directory that cargo keeps for this package's tests.
+fn file(name: &str, text: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).expect("the test directory is writable");
+    path.display().to_string()
+}
+
+#[track_caller]
+fn fails(args: &[&str], needles: &[&str]) {
+    let output = koel_bench(args);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+    for needle in needles {
+        assert!(message.contains(needle), "{args:?}: `{needle}` is missing in: {message}");
+    }
+}
+
+/// Runs the program with reports; returns what it prints, the numbers and the page.
+#[track_caller]
+fn reports(name: &str, args: &[&str]) -> (String, Value, String) {
+    let (json, html) = (file(&format!("{name}.json"), ""), file(&format!("{name}.html"), ""));
+    let output = koel_bench(&[args, &["--json", &json, "--html", &html]].concat());
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    let numbers = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (printed, numbers, fs::read_to_string(html).unwrap())
+}
+
+#[test]
+fn bad_options_exit_with_2_and_say_what_is_valid() {
+    fails(&["cache", "--caches", "koel,lru"], &["koel-clock", "quick-cache", "scc-hash-cache"]);
+    fails(&["cache", "--part", "speed"], &["hit-ratio", "throughput", "memory", "latency"]);
+    fails(&["cache", "--sizes", "0"], &["above 0, up to 100"]);
+    fails(&["cache", "--sizes", "NaN"], &["above 0, up to 100"]);
+    fails(&["cache", "--entries", "1"], &["from 2 to"]);
+    fails(&["cache", "--generated"], &["--trace"]);
+    fails(&["cache", "--mib", "128"], &["--trace"]);
+    fails(&["cache", "--trace", "t", "--part", "memory"], &["replayed for hit ratios"]);
+    fails(&["cache", "--sizes", "1", "--part", "latency"], &["--sizes without --part hit-ratio"]);
+    fails(&["cache", "--json", "r", "--html", "./r"], &["name one file"]);
+    fails(&["cache", "--html", "no/such/directory/r.html"], &["no/such/directory/r.html"]);
+}
+
+#[test]
+fn bad_traces_exit_with_2_and_name_file_and_line() {
+    let (sizes, plain) = (file("sizes.csv", "key,size\n1,2\n1\n"), file("plain.txt", "1\n2\n1\n"));
+    fails(&["cache", "--trace", "no/such/trace.txt"], &["no/such/trace.txt"]);
+    fails(&["cache", "--trace", &sizes], &["sizes.csv:3:", "expected a size in column 2"]);
+    fails(&["cache", "--trace", &plain, "--mib", "1"], &["none of the traces has a column `size`"]);
+}
+
+#[test]
+fn a_trace_with_sizes_is_replayed_by_entries_and_by_bytes() {
+    // 200 keys of 10 kB, again and again; and each once more at once.
+    let lines: String = (0..4_000).map(|i| format!("{},10000\n", i / 2 % 200)).collect();
+    let trace = file("sized.csv", &format!("key,size\n{lines}"));
+    let args = ["cache", "--trace", &trace, "--sizes", "10,100", "--mib", "1,2"];
+    let (printed, numbers, page) = reports("traced", &args);
+    for part in ["caches bounded by entries", "caches bounded by bytes", "1 MiB", "exact CLOCK", "of 2 lines"]
+    {
+        assert!(printed.contains(part), "`{part}` is missing in: {printed}");
+    }
+    let cells = numbers["caches"]["hit_ratios"].as_array().unwrap();
+    let shape: Vec<(bool, u64)> =
+        cells.iter().map(|cell| (cell["by_bytes"] == true, cell["capacity"].as_u64().unwrap())).collect();
+    assert_eq!(shape, [(false, 20), (false, 200), (true, 1 << 20), (true, 2 << 20)]);
+    for cell in cells {
+        let by_bytes = cell["by_bytes"] == true;
+        let rows = cell["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), if by_bytes { 5 } else { 6 });
+        let koel = &rows[0];
+        assert_eq!((koel["cache"].as_str(), &koel["holds_too_much"]), (Some("koel"), &Value::Bool(false)));
+        // Every second request is for the key before.
+        assert!(koel["hit_ratio"].as_f64().unwrap() >= 0.5, "{koel}");
+        for exact in cell["exact"].as_array().unwrap() {
+            let all_fit = cell["capacity"] == 2 << 20 || cell["capacity"] == 200;
+            assert_eq!(exact[1].as_f64(), Some(if all_fit { 0.95 } else { 0.5 }), "{exact}");
+        }
+    }
+    assert!(numbers["caches"]["throughput"].as_array().unwrap().is_empty());
+    assert!(page.contains("<polyline") && page.contains("sized, by bytes"));
+}
+
+#[test]
+fn generated_requests_have_curves_and_means() {
+    let args = ["cache", "--part", "hit-ratio", "--requests", "20k", "--caches", "koel,quick,moka"];
+    let (printed, numbers, page) = reports("generated", &args);
+    assert!(printed.contains("zipf + one-timers") && printed.contains("koel - best"), "{printed}");
+    let cells = numbers["caches"]["hit_ratios"].as_array().unwrap();
+    let (curves, tables): (Vec<&Value>, Vec<&Value>) =
+        cells.iter().partition(|cell| cell["for_curves"] == true);
+    // Nine kinds at three sizes.
+    assert_eq!(tables.len(), 27);
+    assert!(curves.len() > 27);
+    let means = &numbers["caches"]["means"][0];
+    assert_eq!(means["cells"], 27);
+    assert_eq!(means["koel_minus_best"]["samples"].as_array().unwrap().len(), 27);
+    let names: Vec<&str> =
+        means["means"].as_array().unwrap().iter().map(|mean| mean[0].as_str().unwrap()).collect();
+    assert_eq!(names, ["koel", "quick_cache", "moka", "exact LRU"]);
+    assert_eq!(page.matches("<figure>").count(), 9);
+    assert!(page.starts_with("<!doctype html>") && !page.contains("<script") && !page.contains("https://"));
+}
+
+#[test]
+fn speed_is_reported_with_hit_ratios_and_aims() {
+    let small = ["--entries", "1k", "--keys", "10k", "--ops", "20k", "--rounds", "2", "--seconds", "0"];
+    let parts = ["cache", "--part", "throughput,memory,latency", "--threads", "1,2"];
+    let (printed, numbers, page) = reports("speed", &[&parts[..], &small].concat());
+    for part in
+        ["read through: 1,000 entries, 10,000 keys, 2 threads", "pure hits", "Memory of full caches", "Aims"]
+    {
+        assert!(printed.contains(part), "`{part}` is missing in: {printed}");
+    }
+    let cells = numbers["caches"]["throughput"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        for row in cell["rows"].as_array().unwrap() {
+            assert_eq!(row["mops"]["samples"].as_array().unwrap().len(), 2);
+            let hit_ratio = row["hit_ratio"]["median"].as_f64().unwrap();
+            let pure = cell["workload"] == "pure hits";
+            assert!(if pure { hit_ratio == 1.0 } else { (0.3..0.9).contains(&hit_ratio) }, "{row}");
+            assert_eq!(row["koel_by_it"].is_null(), row["cache"] == "koel");
+            assert_eq!(row["by_one_thread"].is_null(), !pure || cell["threads"] == 1);
+        }
+    }
+    let memory = numbers["caches"]["memory"].as_array().unwrap();
+    assert!(memory.iter().all(|row| row["allocated_beyond"].as_f64() >= row["requested_beyond"].as_f64()));
+    assert!(memory.iter().all(|row| row["requested_beyond"].as_f64().unwrap() > 0.0));
+    assert_eq!(numbers["latency"][0]["rows"].as_array().unwrap().len(), 6);
+    let aims = numbers["caches"]["aims"].as_array().unwrap();
+    let kinds: Vec<(&str, &str, f64)> = aims
+        .iter()
+        .map(|aim| {
+            (aim["what"].as_str().unwrap(), aim["beside"].as_str().unwrap(), aim["aim"].as_f64().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            ("read through, 1 thread", "quick_cache", 1.2),
+            ("read through, 2 threads", "quick_cache", 1.5),
+            ("read through, 2 threads", "scc::HashCache", 0.8),
+            ("pure hits, 2 threads", "own 1 thread", 1.8),
+            ("bytes per entry beyond key and value", "", 24.0),
+            ("insert into a full cache, p99.99", "quick_cache", 1.0),
+        ]
+    );
+    assert!(page.contains("<h2>Throughput of caches</h2>") && page.contains("<h3>Aims</h3>"));
+}
