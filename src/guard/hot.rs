@@ -17,8 +17,9 @@ pub(super) struct Hot(Option<Cache<Box<[u8]>, Value>>);
 impl Hot {
     /// A cache of so many bytes; of none, if 0.
     pub(super) fn new(bytes: u64) -> Self {
-        let weigher = |key: &Box<[u8]>, value: &Value| (key.len() + value.len()) as u64 + OVERHEAD;
-        Hot((bytes > 0).then(|| Cache::builder().max_weight(bytes).weigher(weigher).build()))
+        let cache = Cache::<Box<[u8]>, Value>::builder().max_weight(bytes);
+        let cache = cache.weigher(|key, value| (key.len() + value.len()) as u64 + OVERHEAD);
+        Hot((bytes > 0).then(|| cache.build()))
     }
 
     /// Whether anything is ever kept: if not, nobody needs to offer it.
