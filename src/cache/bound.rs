@@ -88,7 +88,9 @@ impl Bound {
         loop {
             // Acquire: pairs with `before_raise`.
             let before = self.raises.load(Ordering::Acquire);
-            let sum = self.used.iter().map(|used| used.load(Ordering::Relaxed)).sum();
+            // Wrapping: what a raise has come between may be any number.
+            let used = self.used.iter().map(|used| used.load(Ordering::Relaxed));
+            let sum = used.fold(0, u64::wrapping_add);
             // Acquire: pairs with `set_used`.
             fence(Ordering::Acquire);
             if self.raises.load(Ordering::Relaxed) == before {

@@ -170,9 +170,15 @@ impl<K, V, S> Cache<K, V, S> {
         CacheIter::new(self)
     }
 
-    /// How many entries there are; expired ones count until they are found. Never above the bound.
+    /// How many entries there are; expired ones count until they are found. Never above the bound, unless that is on what a
+    /// weigher says: then entries that leave and come meanwhile may both count.
     pub fn len(&self) -> usize {
-        if self.weigher.is_none() { self.bound.used() as usize } else { self.table.directory.len() }
+        if self.weigher.is_none() {
+            return self.bound.used() as usize;
+        }
+        // Whoever purges may free tables [G5].
+        let _guard = self.enter();
+        self.table.directory.len()
     }
 
     /// Whether there are no entries.

@@ -71,6 +71,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                             self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
                             self.settle(&mut writing.locked, &mut out);
                         }
+                        drop(writing);
+                        // Before there is an answer: one that is returned leaks if the listener panics.
+                        drop(out);
                         return Ok(Compute::Removed(answer.0, answer.1));
                     }
                     Operation::Insert(value) => value,
@@ -92,6 +95,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             let old = old.map(|(key, value)| (key.clone(), value.clone()));
             let new = (key.clone(), value.clone());
             self.put(at, draft, key, value, &mut out)?;
+            // As above.
+            drop(out);
             return Ok(match old {
                 Some(old) => Compute::Updated { old, new },
                 None => Compute::Inserted(new.0, new.1),

@@ -225,13 +225,22 @@ impl<K, V, S> Cache<K, V, S> {
     /// cache.set_capacity(10);
     /// assert_eq!((cache.len(), cache.capacity()), (10, 10));
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this cache's lock, and if the removal listener panics: the capacity has been changed then.
     pub fn set_capacity(&self, capacity: u64) {
+        // Before anything is locked: somebody else may hold `lending`, and wait for the segment that this thread has.
+        self.table.directory.assert_not_writing();
         let guard = self.enter();
         let mut out = self.departures(&guard);
         let now = self.now();
         let mut spare = self.bound.lend();
         let before = self.bound.capacity();
         let segments = self.bound.segments();
+        if capacity == before {
+            return;
+        }
         if capacity > before {
             self.bound.set_capacity(capacity);
             self.bound.before_raise();

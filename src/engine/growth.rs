@@ -219,8 +219,9 @@ impl<P: Payload> Directory<P> {
             let target = (select(digest) as usize).min(new.len() - 1);
             let target = &mut new[target];
             let place = Place::new(digest, target.segment().buckets().len());
+            // A cache gives up growing instead: who evicts does not see what is in the overflow.
             let done = target.put(place, item, mark, self.shape.budget)
-                || target.put_in_overflow(place, item, mark, &self.meter);
+                || !P::MARKED && target.put_in_overflow(place, item, mark, &self.meter);
             done.then_some(()).ok_or(NoRoom)
         };
         /// How many buckets ahead of their hashing entries are fetched.

@@ -11,6 +11,7 @@ mod any_inline_map;
 mod any_map;
 mod catch;
 mod config;
+pub(crate) mod fuse;
 pub(crate) mod hashers;
 mod laws;
 mod ledger;

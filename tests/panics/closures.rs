@@ -2,8 +2,8 @@
 
 use koel::{Compute, Operation};
 
-use super::fuse::{Fused, Key, Site, arm, disarm, tick};
 use super::injected::Subject;
+use crate::common::fuse::{Fused, Key, Site, arm, disarm, tick};
 use crate::common::{Config, catch, ignore, laws};
 use crate::{assert_same, assert_works};
 

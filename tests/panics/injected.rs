@@ -3,7 +3,7 @@
 
 use koel::{HashMap, InlineMap, Operation};
 
-use super::fuse::{Fused, Key, Site, arm, disarm};
+use crate::common::fuse::{Fused, Key, Site, arm, disarm};
 use crate::common::{AnyMap, Config, catch, growing_configs};
 use crate::{assert_same, assert_unlocked, assert_works};
 

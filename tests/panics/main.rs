@@ -4,12 +4,11 @@
 mod closures;
 #[path = "../common/mod.rs"]
 mod common;
-mod fuse;
 mod injected;
 mod owned;
 
 use common::AnyMap;
-use fuse::Key;
+use common::fuse::Key;
 
 /// The map has exactly these entries.
 pub(crate) fn assert_same<M: AnyMap<Key = Key, Value = u64>>(what: &str, map: &M, before: &[(Key, u64)]) {

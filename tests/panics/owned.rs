@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use koel::{Full, HashMap, Operation};
 
-use super::fuse::{Fragile, Fused, Site, arm, disarm, tick};
+use crate::common::fuse::{Fragile, Fused, Site, arm, disarm, tick};
 use crate::common::{AnyMap, Config, Ledger, catch};
 
 type Map = HashMap<Fragile, Fragile, Fused>;

@@ -129,7 +129,8 @@ impl Adaptive {
     }
 
     fn fits(&self, weight: u64) -> bool {
-        self.weight().saturating_add(weight) <= self.capacity
+        // Sums may be beyond the largest number.
+        self.capacity.checked_sub(self.weight()).is_some_and(|room| weight <= room)
     }
 
     /// Whether main has room beside the window's share.
@@ -169,10 +170,7 @@ impl Adaptive {
 
     /// Moves or evicts the item at the window's front.
     fn step_window<R: Residents>(&mut self, residents: &mut R) {
-        let Some(locator) = self.window.peek(0) else {
-            debug_assert!(false, "every item has an entry");
-            return;
-        };
+        let Some(locator) = self.window.peek(0) else { return self.evict_stray(residents) };
         let Some(slot) = residents.find(locator, MAIN, 0) else { return self.window.pop(0) };
         let weight = residents.weight(slot);
         if mark::hits(residents.mark(slot)) > 0 && self.room_in_main(weight, STEPS, residents) {
@@ -192,10 +190,7 @@ impl Adaptive {
 
     /// Takes a hit from the item at main's front and sends it to the back, or evicts it.
     fn step_main<R: Residents>(&mut self, residents: &mut R) {
-        let Some(locator) = self.main.peek(0) else {
-            debug_assert!(false, "every item has an entry");
-            return;
-        };
+        let Some(locator) = self.main.peek(0) else { return self.evict_stray(residents) };
         let Some(slot) = residents.find(locator, MAIN, MAIN) else { return self.main.pop(0) };
         if mark::hits(residents.mark(slot)) > 0 {
             self.spare(0, locator, slot, residents);
@@ -251,6 +246,16 @@ impl Adaptive {
         residents.set_mark(slot, mark::less(residents.mark(slot)));
         self.main.pop(index);
         self.main.requeue(locator);
+    }
+
+    /// Evicts any item. Every item has an entry, unless its `Hash` contradicted itself when the table grew: then its entry
+    /// leads nowhere, and was dropped as stale.
+    #[cold]
+    fn evict_stray<R: Residents>(&mut self, residents: &mut R) {
+        let stray = (0..residents.slots()).find_map(|index| residents.at(index));
+        let slot = stray.expect("what is counted is in the table");
+        self.ring_of(residents.mark(slot)).forget(residents.weight(slot));
+        residents.evict(slot);
     }
 
     /// Evicts the item in `slot`, whose entry is the one of main at `index`.

@@ -33,7 +33,8 @@ impl Clock {
     }
 
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
-        while self.weight > 0 && self.weight.saturating_add(weight) > self.capacity {
+        // Sums may be beyond the largest number.
+        while self.weight > 0 && self.capacity.checked_sub(self.weight).is_none_or(|room| weight > room) {
             self.step(residents);
         }
     }

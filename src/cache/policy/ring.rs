@@ -87,7 +87,8 @@ impl Ring {
                 residents.set_mark(slot, residents.mark(slot) & !mark::SEEN);
             }
         }
-        debug_assert_eq!(kept.len(), self.len);
+        // Fewer: there are strays, see `Adaptive::evict_stray`.
+        debug_assert!(kept.len() <= self.len);
         self.entries = kept;
     }
 

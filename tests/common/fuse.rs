@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hash, Hasher};
 
-use crate::common::{Counted, Seeded, seeded};
+use super::{Counted, Seeded, seeded};
 
 /// A kind of user code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub(crate) enum Site {
     Clone,
     Drop,
     Closure,
+    Weigher,
+    Expiry,
+    Listener,
 }
 
 thread_local!(static ARMED: Cell<Option<(Site, usize)>> = const { Cell::new(None) });

@@ -1,0 +1,239 @@
+//! Small cases at the edge of what is promised. Most were wrong once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use koel::{Cache, Cause, ManualClock, Operation, Why};
+
+use crate::common::hashers::Through;
+use crate::common::{catch, on_threads};
+use crate::{POLICIES, Told, listening, weighing_values};
+
+/// Fails if `body` has not come to an end after some seconds, far more than it needs.
+fn comes_to_an_end(body: impl FnOnce() + Send + 'static) {
+    let (done, wait) = channel();
+    let thread = std::thread::spawn(move || {
+        body();
+        done.send(()).unwrap();
+    });
+    match wait.recv_timeout(Duration::from_secs(60)) {
+        Err(RecvTimeoutError::Timeout) => panic!("does not come to an end"),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => thread.join().unwrap(),
+    }
+}
+
+#[test]
+fn same_capacity_again_loses_none_of_it() {
+    comes_to_an_end(|| {
+        let cache = weighing_values(1000).build();
+        // Borrowed from all segments, and given back: it is nobody's now.
+        cache.insert(1, 1000).unwrap();
+        cache.remove(&1);
+        cache.set_capacity(1000);
+        cache.insert(2, 1000).unwrap();
+        assert_eq!((cache.weight(), cache.get(&2)), (1000, Some(1000)));
+    });
+}
+
+#[test]
+fn every_change_of_capacity_can_be_used_in_full() {
+    comes_to_an_end(|| {
+        let cache = weighing_values(0).build();
+        for capacity in [1, 2, 3, 5, 1000, 1001, 999, 999, 3, 0, 7, u64::MAX, 1] {
+            cache.set_capacity(capacity);
+            for key in 0..8 {
+                let refused = cache.insert(key, capacity.saturating_add(1));
+                if capacity < u64::MAX {
+                    let why = refused.unwrap_err().why;
+                    assert_eq!(why, Why::TooHeavy { weight: capacity + 1, capacity });
+                }
+                if capacity > 0 {
+                    cache.insert(key, capacity).unwrap();
+                    assert_eq!((cache.weight(), cache.len()), (capacity, 1));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn weights_near_the_largest_number_do_not_wrap() {
+    // One segment: of several, one that borrows may take from those that are full.
+    let builder = Cache::builder().max_weight(u64::MAX).estimated_entries(10);
+    let cache = builder.weigher(|_: &u64, weight: &u64| *weight).build();
+    cache.insert(1, 1 << 63).unwrap();
+    cache.insert(2, (1 << 63) - 1).unwrap();
+    assert_eq!(cache.weight(), u64::MAX);
+    // In the place of the one, and so instead of the other.
+    cache.insert(1, u64::MAX).unwrap();
+    assert_eq!((cache.len(), cache.get(&1)), (1, Some(u64::MAX)));
+    cache.compute(1, |_| Operation::<_, ()>::Insert(5)).unwrap();
+    assert_eq!(cache.weight(), 5);
+}
+
+/// Sums over segments while quota goes from one to the other.
+#[test]
+fn sums_of_large_weights_do_not_wrap_either() {
+    let cache = weighing_values(u64::MAX).build();
+    on_threads(3, |thread| {
+        for i in 0..3000 {
+            match thread {
+                0 => assert!(cache.weight() > 0 || cache.weight() == 0),
+                _ => cache.insert(i % 16, (1 << 63) + i).unwrap(),
+            }
+        }
+    });
+    assert!(cache.len() <= 1);
+}
+
+#[test]
+fn capacity_set_under_the_lock_panics_and_changes_nothing() {
+    for capacity in [1, 1000] {
+        let cache = weighing_values(100).build();
+        for key in 0..10 {
+            cache.insert(key, 10).unwrap();
+        }
+        let before = cache.weight();
+        let message = catch(|| {
+            cache.compute(1, |_| {
+                cache.set_capacity(capacity);
+                Operation::Abort(())
+            })
+        });
+        assert!(message.unwrap_err().contains("the same map"));
+        assert_eq!((cache.capacity(), cache.weight()), (100, before));
+        // All of the capacity is still there.
+        cache.insert(11, 100).unwrap();
+        assert_eq!(cache.weight(), 100);
+    }
+}
+
+#[test]
+fn a_replaced_entry_that_had_expired_counts_as_expired() {
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(10).time_to_live(Duration::from_secs(1)).clock(clock.clone());
+    let (builder, told) = listening(builder);
+    let cache = builder.build();
+    cache.insert(1, 1).unwrap();
+    clock.advance(Duration::from_secs(1));
+    cache.insert(1, 2).unwrap();
+    assert_eq!(*told.lock().unwrap(), [(1, 1, Cause::Expired)]);
+    assert_eq!(cache.stats().expirations, 1);
+}
+
+/// A table that doubles with a `Hash` that contradicts itself: nothing may end where the policy does not find it.
+#[test]
+fn keys_whose_hashes_change_do_not_escape_the_bound() {
+    static COLLIDE: AtomicBool = AtomicBool::new(false);
+    let spread =
+        |n: u64| if COLLIDE.load(Ordering::Relaxed) { 7 } else { n.wrapping_mul(0x9E37_79B9_7F4A_7C15) };
+    let spread: fn(u64) -> u64 = spread;
+    for policy in POLICIES {
+        COLLIDE.store(false, Ordering::Relaxed);
+        let builder = Cache::builder().max_weight(60_000).policy(policy).hasher(Through(spread));
+        let (builder, told) = listening(builder);
+        keys_change_their_hashes(&builder.build(), &told, &COLLIDE);
+    }
+}
+
+fn keys_change_their_hashes(cache: &Cache<u64, u64, Through>, told: &Told, collide: &AtomicBool) {
+    (0..60).for_each(|key| cache.insert(key, key).unwrap());
+    let memory = cache.memory_usage();
+    // Until the table is too small, once with every other key in the same place.
+    for key in 60..1000 {
+        collide.store(key % 2 == 0, Ordering::Relaxed);
+        cache.insert(key, key).unwrap();
+    }
+    collide.store(false, Ordering::Relaxed);
+    assert!(cache.memory_usage() >= memory);
+    let len = cache.len();
+    assert_eq!(len, cache.iter().count());
+    assert_eq!(len + told.lock().unwrap().len(), 1000);
+    cache.set_capacity(3);
+    assert!(cache.len() <= 3 && cache.iter().count() <= 3, "{cache:?}");
+    cache.clear();
+    assert_eq!((cache.len(), cache.iter().count()), (0, 0));
+    assert_eq!(told.lock().unwrap().len(), 1000);
+}
+
+/// Whoever asks for the length is at the table, and that may be freed at any time.
+#[test]
+fn length_of_a_cache_that_grows_and_is_purged() {
+    for _ in 0..20 {
+        let cache: Cache<u64, u64> = Cache::builder().max_weight(1 << 40).weigher(|_, _| 1).build();
+        let done = AtomicBool::new(false);
+        on_threads(2, |thread| {
+            if thread == 0 {
+                for key in 0..3000 {
+                    cache.insert(key, key).unwrap();
+                    if key % 50 == 0 {
+                        cache.purge();
+                    }
+                }
+                done.store(true, Ordering::Release);
+            } else {
+                while !done.load(Ordering::Acquire) {
+                    assert!(cache.len() <= 3000);
+                }
+            }
+        });
+        assert_eq!(cache.len(), 3000);
+    }
+}
+
+#[test]
+fn nothing_fits_a_cache_of_capacity_zero() {
+    let cache = Cache::new(0);
+    let refused = cache.insert(1, "one").unwrap_err();
+    assert_eq!(
+        (refused.key, refused.value, refused.why),
+        (1, "one", Why::TooHeavy { weight: 1, capacity: 0 })
+    );
+    assert_eq!((cache.len(), cache.capacity(), cache.get(&1)), (0, 0, None));
+}
+
+#[test]
+fn an_entry_may_be_all_that_a_cache_holds() {
+    let (builder, told) = listening(weighing_values(1003));
+    let cache = builder.build();
+    for key in 0..100 {
+        cache.insert(key, 10).unwrap();
+    }
+    cache.insert(1000, 1003).unwrap();
+    assert_eq!((cache.len(), cache.weight(), cache.peek(&1000)), (1, 1003, Some(1003)));
+    assert_eq!(told.lock().unwrap().len(), 100);
+    // And makes room again for as many as before.
+    cache.remove(&1000);
+    for key in 0..100 {
+        cache.insert(key, 10).unwrap();
+    }
+    assert!(cache.len() > 80, "{}", cache.len());
+}
+
+/// The listener may use the cache that tells it, also to insert.
+#[test]
+fn a_listener_may_write_to_its_cache() {
+    let slot: Arc<std::sync::OnceLock<std::sync::Weak<Cache<u64, u64>>>> = Arc::default();
+    let ear = Arc::clone(&slot);
+    let cache = Cache::builder()
+        .max_entries(4)
+        .on_removal(move |key: &u64, value: &u64, _| {
+            let cache = ear.get().and_then(std::sync::Weak::upgrade);
+            if let Some(cache) = cache.filter(|_| *value > 0) {
+                // Where it was, once more.
+                cache.insert(*key, value - 1).unwrap();
+                cache.set_capacity(4);
+            }
+        })
+        .build();
+    let cache = Arc::new(cache);
+    slot.set(Arc::downgrade(&cache)).unwrap();
+    for key in 0..100 {
+        cache.insert(key, key % 3).unwrap();
+    }
+    assert_eq!(cache.len(), 4);
+    cache.clear();
+    assert!(cache.len() <= 4);
+}

@@ -1,0 +1,41 @@
+//! The cache: laws against an oracle, the bound under threads, panics, and what once was wrong.
+//!
+//! `KOEL_SEED` and `KOEL_CACHE_STEPS` (operations of each law's run, 700) make other and longer runs. `bound` and `threads`
+//! are best run with `--release`, and with `RUSTFLAGS="--cfg koel_steps"`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bound;
+mod edges;
+mod laws;
+mod oracle;
+mod panics;
+mod threads;
+
+use std::sync::{Arc, Mutex};
+
+use koel::{Cache, CacheBuilder, Cause, Policy};
+
+/// All policies.
+pub(crate) const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::Clock];
+
+/// Entries that a cache is made for so that it has several segments, whatever it may hold.
+pub(crate) const SEVERAL_SEGMENTS: usize = 5000;
+
+/// What a listener was told: key, the value's number, cause.
+pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;
+
+/// Adds a listener that writes down what it is told.
+pub(crate) fn listening<S>(builder: CacheBuilder<u64, u64, S>) -> (CacheBuilder<u64, u64, S>, Told) {
+    let told = Told::default();
+    let ear = Arc::clone(&told);
+    let builder =
+        builder.on_removal(move |key, value, cause| ear.lock().unwrap().push((*key, *value, cause)));
+    (builder, told)
+}
+
+/// A cache of several segments, whose values are what they weigh.
+pub(crate) fn weighing_values(max_weight: u64) -> CacheBuilder<u64, u64> {
+    Cache::builder().max_weight(max_weight).estimated_entries(SEVERAL_SEGMENTS).weigher(|_, value| *value)
+}

@@ -1,0 +1,171 @@
+//! What a cache must hold, by what it has been told to do and what it has told.
+//!
+//! A cache may evict what it likes, but says so: every entry that was inserted is in the cache or has been told of, once,
+//! and with the right cause. So the oracle knows exactly what is there.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use koel::{CacheStats, Cause};
+
+/// A value: its number is its own, the rest is what weigher and expiry function are to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// In a box, so that memory that was freed shows.
+    pub(crate) number: Box<u64>,
+    pub(crate) weight: u64,
+    pub(crate) lives: Option<Duration>,
+}
+
+/// What the listener was told: key, number, cause.
+pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;
+
+/// How entries expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lives {
+    pub(crate) to_live: Option<Duration>,
+    pub(crate) to_idle: Option<Duration>,
+    /// Whether there is an expiry function, which says what the item says.
+    pub(crate) own: bool,
+}
+
+impl Lives {
+    pub(crate) const FOR_EVER: Lives = Lives { to_live: None, to_idle: None, own: false };
+
+    pub(crate) fn expire(self) -> bool {
+        self != Self::FOR_EVER
+    }
+}
+
+/// An entry that is in the cache.
+#[derive(Clone, Debug)]
+struct Held {
+    number: u64,
+    weight: u64,
+    deadline: Option<Duration>,
+    last_use: Duration,
+}
+
+/// What an operation may have done to entries other than its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Looked one up.
+    Look,
+    /// Took some out.
+    Remove,
+    /// Took all out.
+    Clear,
+    /// Put one in.
+    Insert,
+    /// Changed the capacity.
+    Resize,
+}
+
+pub(crate) struct Oracle {
+    held: BTreeMap<u64, Held>,
+    lives: Lives,
+    /// Whether values weigh what they say.
+    weighed: bool,
+    pub(crate) now: Duration,
+    pub(crate) capacity: u64,
+    pub(crate) stats: CacheStats,
+    /// What the last entry weighed that left for its size.
+    pub(crate) last_evicted: u64,
+}
+
+impl Oracle {
+    pub(crate) fn new(lives: Lives, weighed: bool, capacity: u64) -> Self {
+        let (held, now, stats) = (BTreeMap::new(), Duration::ZERO, CacheStats::default());
+        Oracle { held, lives, weighed, now, capacity, stats, last_evicted: 0 }
+    }
+
+    pub(crate) fn weight_of(&self, item: &Item) -> u64 {
+        if self.weighed { item.weight.max(1) } else { 1 }
+    }
+
+    fn has_expired(&self, held: &Held) -> bool {
+        held.deadline.is_some_and(|deadline| self.now >= deadline)
+            || self.lives.to_idle.is_some_and(|idle| self.now >= held.last_use + idle)
+    }
+
+    /// The number of a key's value, if it may be returned.
+    pub(crate) fn number(&self, key: u64) -> Option<u64> {
+        self.held.get(&key).filter(|held| !self.has_expired(held)).map(|held| held.number)
+    }
+
+    /// All that may be returned.
+    pub(crate) fn alive(&self) -> Vec<(u64, u64)> {
+        let alive = self.held.iter().filter(|(_, held)| !self.has_expired(held));
+        alive.map(|(key, held)| (*key, held.number)).collect()
+    }
+
+    /// How many entries have expired and not been told of.
+    pub(crate) fn expired(&self) -> usize {
+        self.held.len() - self.alive().len()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(crate) fn weight(&self) -> u64 {
+        self.held.values().map(|held| held.weight).sum()
+    }
+
+    /// What a key's entry weighs, if there is one.
+    pub(crate) fn held_weight(&self, key: u64) -> u64 {
+        self.held.get(&key).map_or(0, |held| held.weight)
+    }
+
+    /// A key was looked up, with a trace. What that returned must be what is here.
+    pub(crate) fn hit(&mut self, key: u64, seen: Option<u64>) {
+        let expected = self.number(key);
+        assert_eq!(seen, expected, "look-up of {key}");
+        match expected {
+            Some(_) => self.stats.hits += 1,
+            None => self.stats.misses += 1,
+        }
+        let now = self.now;
+        if let Some(held) = self.held.get_mut(&key).filter(|_| expected.is_some()) {
+            held.last_use = now;
+        }
+    }
+
+    /// An item was inserted, and what left for it has been taken account of.
+    pub(crate) fn insert(&mut self, key: u64, item: &Item) {
+        let own = item.lives.filter(|_| self.lives.own);
+        let lives = [own, self.lives.to_live].into_iter().flatten().min();
+        let (weight, deadline) = (self.weight_of(item), lives.map(|lives| self.now + lives));
+        let held = Held { number: *item.number, weight, deadline, last_use: self.now };
+        assert!(self.held.insert(key, held).is_none(), "{key} was replaced and nobody was told");
+        self.stats.insertions += 1;
+    }
+
+    /// Takes account of what has left; `own` is the key of an insertion.
+    pub(crate) fn told(&mut self, told: &Told, act: Act, own: Option<u64>) {
+        for (key, number, cause) in told.lock().unwrap().drain(..) {
+            let held = self.held.remove(&key).unwrap_or_else(|| panic!("told of {key}, which is not there"));
+            assert_eq!(number, held.number, "told of {key} with another value");
+            let expected: &[Cause] = match act {
+                Act::Clear => &[Cause::Explicit],
+                _ if self.has_expired(&held) => &[Cause::Expired],
+                Act::Look => &[],
+                Act::Remove => &[Cause::Explicit],
+                // What grows may have to make room for itself.
+                Act::Insert if own == Some(key) => &[Cause::Replaced, Cause::Size],
+                Act::Insert | Act::Resize => &[Cause::Size],
+            };
+            assert!(expected.contains(&cause), "{key}: {cause} by {act:?}, should be {expected:?}");
+            match cause {
+                Cause::Expired => self.stats.expirations += 1,
+                Cause::Size => {
+                    self.stats.evictions += 1;
+                    self.stats.evicted_weight += held.weight;
+                    self.last_evicted = held.weight;
+                }
+                _ => {}
+            }
+        }
+    }
+}

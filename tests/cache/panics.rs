@@ -1,0 +1,233 @@
+//! A panic at the n-th call of each kind of user code, for every n: the cache stays whole. What has left was told of, what
+//! has not is there, everything is dropped once, and the cache goes on working.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use koel::{Cache, ManualClock, Operation, Policy};
+
+use crate::POLICIES;
+use crate::common::fuse::{Fragile, Fused, Key, Site, arm, disarm, tick};
+use crate::common::{Ledger, catch};
+
+/// The number of an entry: no two have the same.
+type Number = u64;
+
+type Subject = Cache<Key, Fragile, Fused>;
+
+/// A cache whose user code has fuses, and what is known of it.
+struct Scene {
+    cache: Subject,
+    ledger: Arc<Ledger>,
+    told: Arc<Mutex<Vec<(u64, Number)>>>,
+    clock: ManualClock,
+}
+
+/// How many entries a scene has: the first half have expired.
+const ENTRIES: u64 = 12;
+/// What each weighs, if its number is below 1000; others weigh their number.
+const WEIGHT: u64 = 10;
+const CAPACITY: u64 = 2 * ENTRIES * WEIGHT;
+/// The number of what is inserted.
+const NEW: Number = 500;
+
+fn weight(number: Number) -> u64 {
+    if number < 1000 { WEIGHT } else { CAPACITY }
+}
+
+impl Scene {
+    fn new(policy: Policy, segments: bool) -> Self {
+        let told: Arc<Mutex<Vec<(u64, Number)>>> = Arc::default();
+        let (ear, clock) = (Arc::clone(&told), ManualClock::new());
+        let mut builder = Cache::builder().max_weight(CAPACITY).policy(policy).clock(clock.clone());
+        if segments {
+            builder = builder.estimated_entries(crate::SEVERAL_SEGMENTS);
+        }
+        let cache = builder
+            .weigher(|_, value: &Fragile| {
+                tick(Site::Weigher);
+                weight(value.0.n)
+            })
+            .expiry(|_, _| {
+                tick(Site::Expiry);
+                Some(Duration::from_secs(10))
+            })
+            .on_removal(move |key: &Key, value: &Fragile, _| {
+                ear.lock().unwrap().push((key.0, value.0.n));
+                tick(Site::Listener);
+            })
+            .hasher(Fused::new())
+            .build();
+        let scene = Scene { cache, ledger: Ledger::new(), told, clock };
+        for key in 0..ENTRIES {
+            if key == ENTRIES / 2 {
+                scene.clock.advance(Duration::from_secs(6));
+            }
+            scene.cache.insert(Key(key), scene.value(key)).unwrap();
+        }
+        // Segments give up what they have no room for; some of it is left.
+        scene.clock.advance(Duration::from_secs(6));
+        scene
+    }
+
+    fn value(&self, number: Number) -> Fragile {
+        Fragile(self.ledger.value(number))
+    }
+
+    /// # Panics
+    ///
+    /// If the cache is not whole.
+    fn check(&self, what: &str) {
+        let cache = &self.cache;
+        let told = self.told.lock().unwrap().clone();
+        let departed: BTreeSet<_> = told.iter().copied().collect();
+        assert_eq!(departed.len(), told.len(), "{what}: told twice: {told:?}");
+        let alive: BTreeSet<_> = cache.pin().iter().map(|(key, value)| (key.0, value.0.n)).collect();
+        assert!(alive.is_disjoint(&departed), "{what}: told of what is there");
+        let of_old = |(key, number): (u64, Number)| key == number && key < ENTRIES;
+        let expired: BTreeSet<_> = (0..ENTRIES / 2).map(|key| (key, key)).collect();
+        let expired: Vec<_> = expired.difference(&departed).copied().collect();
+        for key in ENTRIES / 2..ENTRIES {
+            let entry = (key, key);
+            assert!(alive.contains(&entry) != departed.contains(&entry), "{what}: {key} is lost");
+        }
+        assert!(alive.iter().chain(&departed).all(|&entry| of_old(entry) || entry.1 >= NEW));
+        let weight: u64 = alive.iter().chain(&expired).map(|(_, number)| weight(*number)).sum();
+        assert_eq!((cache.weight(), cache.len()), (weight, alive.len() + expired.len()), "{what}");
+        assert!(cache.weight() <= cache.capacity(), "{what}: {cache:?}");
+    }
+
+    /// Whether locks are free, and everything goes on.
+    fn works(&self, what: &str) {
+        let cache = &self.cache;
+        cache.set_capacity(CAPACITY);
+        for key in 0..40 {
+            cache.insert(Key(key), self.value(key + 600)).unwrap();
+            assert_eq!(cache.get(&Key(key)).map(|value| value.0.n), Some(key + 600), "{what}");
+        }
+        let heavy = CAPACITY * 10;
+        cache.insert(Key(77), self.value(heavy)).unwrap();
+        assert_eq!((cache.len(), cache.weight()), (1, CAPACITY), "{what}");
+        cache.clear();
+        assert_eq!((cache.len(), cache.weight()), (0, 0), "{what}");
+    }
+}
+
+type Verb = (&'static str, fn(&Scene));
+
+const VERBS: &[Verb] = &[
+    ("insert", |scene| scene.cache.insert(Key(100), scene.value(NEW)).unwrap()),
+    ("insert over", |scene| scene.cache.insert(Key(9), scene.value(NEW)).unwrap()),
+    ("insert over what has expired", |scene| scene.cache.insert(Key(1), scene.value(NEW)).unwrap()),
+    ("insert what takes all", |scene| scene.cache.insert(Key(100), scene.value(1000)).unwrap()),
+    ("insert what takes all, over", |scene| scene.cache.insert(Key(9), scene.value(1000)).unwrap()),
+    ("insert until it is full", |scene| {
+        (0..30).for_each(|i| scene.cache.insert(Key(200 + i), scene.value(NEW + i)).unwrap());
+    }),
+    ("get", |scene| drop(scene.cache.get(&Key(9)))),
+    ("get what has expired", |scene| drop(scene.cache.get(&Key(1)))),
+    ("get_ref", |scene| drop(scene.cache.pin().get_ref(&Key(9)).map(|value| value.0.n))),
+    ("peek", |scene| drop(scene.cache.peek(&Key(9)))),
+    ("contains_key", |scene| drop(scene.cache.contains_key(&Key(9)))),
+    ("remove", |scene| drop(scene.cache.remove(&Key(9)))),
+    ("remove what has expired", |scene| drop(scene.cache.remove(&Key(1)))),
+    ("remove_if", |scene| {
+        drop(scene.cache.remove_if(&Key(9), |_, _| {
+            tick(Site::Closure);
+            true
+        }));
+    }),
+    ("retain", |scene| {
+        scene.cache.retain(|key, _| {
+            tick(Site::Closure);
+            key.0 % 2 == 0
+        });
+    }),
+    ("clear", |scene| scene.cache.clear()),
+    ("purge", |scene| scene.cache.purge()),
+    ("iter", |scene| assert!(scene.cache.iter().count() > 0)),
+    ("set_capacity", |scene| scene.cache.set_capacity(3 * WEIGHT)),
+    ("compute to insert", |scene| compute(scene, 100, |scene| Operation::Insert(scene.value(NEW)))),
+    ("compute to replace", |scene| compute(scene, 9, |scene| Operation::Insert(scene.value(NEW)))),
+    ("compute what takes all", |scene| compute(scene, 9, |scene| Operation::Insert(scene.value(1000)))),
+    ("compute over what has expired", |scene| compute(scene, 1, |scene| Operation::Insert(scene.value(NEW)))),
+    ("compute to remove", |scene| compute(scene, 9, |_| Operation::Remove)),
+    ("compute to leave", |scene| compute(scene, 9, |_| Operation::Abort(()))),
+];
+
+fn compute(scene: &Scene, key: u64, what: fn(&Scene) -> Operation<Fragile, ()>) {
+    let answer = scene.cache.compute(Key(key), |_| {
+        tick(Site::Closure);
+        what(scene)
+    });
+    drop(answer.map_err(drop));
+}
+
+const SITES: [Site; 9] = [
+    Site::Hash,
+    Site::Eq,
+    Site::BuildHasher,
+    Site::Clone,
+    Site::Drop,
+    Site::Closure,
+    Site::Weigher,
+    Site::Expiry,
+    Site::Listener,
+];
+
+/// How many calls of a kind of user code there were in an operation, with a panic in each.
+fn panics_in(site: Site, (name, verb): Verb, policy: Policy, segments: bool) -> usize {
+    for n in 0.. {
+        let scene = Scene::new(policy, segments);
+        let what = format!("{name}, {site:?} {n}, {policy:?}");
+        arm(site, n);
+        let result = catch(|| verb(&scene));
+        let blown = disarm();
+        match result {
+            Ok(()) => assert!(!blown || site == Site::Drop, "{what}: a panic came to nothing"),
+            Err(message) => assert_eq!(message, format!("fuse: {site:?}"), "{what}"),
+        }
+        scene.check(&what);
+        scene.works(&what);
+        let Scene { cache, ledger, .. } = scene;
+        drop(cache);
+        ledger.assert_settled(&what);
+        if !blown {
+            return n;
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn cache_stays_whole_whatever_panics() {
+    for site in SITES {
+        let mut calls = 0;
+        for &verb in VERBS {
+            for policy in POLICIES {
+                calls += panics_in(site, verb, policy, false) + panics_in(site, verb, policy, true);
+            }
+        }
+        assert!(calls > 0, "{site:?} was never called");
+    }
+}
+
+/// The one place where entries are dropped and not told of.
+#[test]
+fn dropping_a_cache_drops_each_entry_whatever_panics() {
+    for n in 0..=2 * ENTRIES as usize {
+        let Scene { cache, ledger, told, .. } = Scene::new(Policy::default(), false);
+        let before = told.lock().unwrap().len();
+        arm(Site::Drop, n);
+        let result = catch(|| drop(cache));
+        let blown = disarm();
+        assert!(result.is_ok() || blown);
+        assert_eq!(told.lock().unwrap().len(), before);
+        ledger.assert_settled("a dropped cache");
+        if !blown {
+            return assert!(n > 0);
+        }
+    }
+    panic!("there are not so many entries");
+}
