@@ -11,7 +11,8 @@ use crate::{FilterError, ScalableCuckooFilter, Xxh3};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
-    /// A growing cuckoo filter: keys go in and out.
+    /// A growing cuckoo filter: keys go in and out. It is built anew, in the background, when it has grown to more than
+    /// eight times its size: one table is faster than four.
     #[default]
     Cuckoo,
     /// A Bloom filter: keys go in. It is built anew, in the background, when a quarter of its keys has been deleted or
@@ -79,7 +80,12 @@ pub(super) struct Active {
     sets: Sets,
     /// Stripes with a key whose fingerprint has found no room.
     crowded: Box<[AtomicBool]>,
+    /// Slots of a cuckoo filter to begin with.
+    slots: usize,
 }
+
+/// A cuckoo filter of so many times its first slots has four tables, all of which a look-up looks at.
+const GROWN: usize = 8;
 
 /// What became of a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +99,16 @@ pub(super) enum Added {
 }
 
 impl Active {
-    pub(super) fn new(sets: Sets) -> Self {
-        Active { sets, crowded: (0..STRIPES).map(|_| AtomicBool::new(false)).collect() }
+    fn new(sets: Sets) -> Self {
+        Self::with_crowded(sets, (0..STRIPES).map(|_| AtomicBool::new(false)).collect())
+    }
+
+    fn with_crowded(sets: Sets, crowded: Box<[AtomicBool]>) -> Self {
+        let slots = match &sets {
+            Sets::Cuckoo(filter) => filter.capacity(),
+            Sets::Bloom(_) => 0,
+        };
+        Active { sets, crowded, slots }
     }
 
     /// False: no key of the store has this hash.
@@ -162,7 +176,7 @@ impl Active {
     /// Whether a new filter would be much better.
     pub(super) fn is_worn(&self) -> bool {
         match &self.sets {
-            Sets::Cuckoo(_) => false,
+            Sets::Cuckoo(filter) => filter.capacity() / GROWN > self.slots,
             Sets::Bloom(filter) => filter.is_worn(),
         }
     }
@@ -219,6 +233,6 @@ impl Active {
             Filter::Bloom => Sets::Bloom(Bloom::from_bytes(bytes)?),
         };
         let crowded = crowded.iter().map(|byte| AtomicBool::new(*byte != 0)).collect();
-        Some(Active { sets, crowded })
+        Some(Self::with_crowded(sets, crowded))
     }
 }

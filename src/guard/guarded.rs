@@ -56,7 +56,7 @@ impl<S: Store> Guarded<S> {
 
     /// The value of a key.
     ///
-    /// Takes no lock and writes no shared memory unless the store is asked.
+    /// Takes no lock and writes no shared memory, unless the store is asked or the key is a false positive that repeats.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::Error;
-use super::filter::{Active, Filter};
+use super::filter::Active;
 use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
@@ -112,7 +112,7 @@ impl<S: Store> Shared<S, S::Error> {
     pub(super) fn rebuild(&self) {
         let ending = Ending { shared: self };
         let mut done = Ok(true);
-        // Until one is published.
+        // Until one is published that is not worn at once.
         while let Ok(true) = done {
             // Acquire: pairs with `distrust`: this scan sees what that one should have.
             self.again.swap(false, Ordering::Acquire);
@@ -123,13 +123,15 @@ impl<S: Store> Shared<S, S::Error> {
         self.tell();
     }
 
-    /// Whether another scan is needed instead.
+    /// Whether another scan is needed: this one is not to be trusted, or more has come meanwhile than it had room for.
     fn scan(&self) -> Result<bool, Error<S::Error>> {
         let hint = self.store.len_hint().unwrap_or(0);
         // Relaxed: information.
         self.to_scan.store(hint, Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
-        let keys = hint.max(self.expected_keys);
+        // A store that does not know how many keys it has should not get a filter that is too small again.
+        let known = self.active.load().as_ref().map_or(0, |active| active.len());
+        let keys = hint.max(known).max(self.expected_keys);
         let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
@@ -162,12 +164,12 @@ impl<S: Store> Shared<S, S::Error> {
         if !again {
             self.active.store(Some(Arc::clone(&rebuild.filter)));
         }
-        Ok(again)
+        Ok(again || rebuild.filter.is_worn())
     }
 
-    /// Whether a filter should be there and is not, or is worn.
+    /// Whether the filter is worn, and a scan may be tried: the last one has not failed.
     pub(super) fn wants_rebuild(&self) -> bool {
-        self.plan.filter != Filter::None && self.active.load().as_ref().is_some_and(|active| active.is_worn())
+        self.active.load().as_ref().is_some_and(|active| active.is_worn()) && self.failure.lock().is_none()
     }
 }
 

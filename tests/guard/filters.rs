@@ -47,11 +47,13 @@ fn a_filter_grows_far_beyond_what_was_expected() {
     for filter in [Filter::Cuckoo, Filter::Bloom] {
         let builder = Guarded::builder(HashMapStore::new()).filter(filter).expected_keys(1);
         let guarded = builder.open().unwrap();
+        guarded.wait_until_ready().unwrap();
         for number in 0..50_000 {
             guarded.put(&key(number), b"").unwrap();
         }
         guarded.wait_until_ready().unwrap();
         assert!((0..50_000).all(|number| finds(&guarded, &key(number))));
+        assert!(guarded.progress().scanned > 10_000, "it was built anew");
         let absent = (100_000..110_000).filter(|number| finds(&guarded, &key(*number))).count();
         let stats = guarded.stats();
         assert!(absent == 0 && stats.observed_false_positive_rate < 0.1, "{filter:?}: {stats}");
@@ -175,6 +177,7 @@ fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
         }
     }
     is_right();
+    assert_eq!(guarded.progress().scanned, 0, "and nobody had to notice that one was missing");
     // A snapshot tells where nobody knows.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("filter");

@@ -181,3 +181,30 @@ fn a_filter_that_is_distrusted_during_a_scan_is_scanned_for_again() {
     guarded.wait_until_ready().unwrap();
     assert!(finds(&guarded, b"around") && guarded.stats().filter_keys == 11);
 }
+
+/// A write that is under way when the scan ends is waited for: its key is found from its commit on.
+#[test]
+fn a_filter_is_published_between_writes() {
+    let store = filled(10);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap();
+    let (scan, put) = (Gate::new(), Gate::new());
+    store.next(Op::Scan, [Act::Stall(scan.clone())]);
+    guarded.rebuild().unwrap();
+    scan.wait();
+    store.next(Op::Put, [Act::DoAndStall(put.clone())]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| guarded.put(b"late", b"").unwrap());
+        put.wait();
+        scan.open();
+        let start = std::time::Instant::now();
+        let mut found = true;
+        while start.elapsed() < std::time::Duration::from_millis(50) {
+            found &= finds(&guarded, b"late");
+        }
+        put.open();
+        assert!(found, "it is committed");
+    });
+    guarded.wait_until_ready().unwrap();
+    assert!(finds(&guarded, b"late") && guarded.stats().filter_keys == 11);
+}
