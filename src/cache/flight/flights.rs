@@ -30,6 +30,10 @@ pub(crate) struct Flights<K, V> {
     shards: Box<[CachePadded<Shard<K, V>>]>,
 }
 
+// SAFETY: it is sent while nobody borrows it: whoever shares an outcome's `Arc` is a `Wait`, which borrows, or was forgotten
+// and does not look any more. Without this, values would have to be `Sync`.
+unsafe impl<K: Send, V: Send> Send for Flights<K, V> {}
+
 /// What [`Flights::join`] makes of its caller.
 pub(super) enum Join<'a, K, V> {
     /// It loads the key.
