@@ -530,18 +530,44 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             // It calls the user's `Hash`, so before anything is changed. If there is no memory, others go.
             let _ = self.table.directory.double(writing, digest, &|entry| self.rehash(entry));
         }
-        let locked = &mut writing.locked;
         let newcomer = Newcomer { locator: Locator::new(digest), weight: draft.weight };
-        let mark = self.decide(locked, draft.now, out, |evictor, entries| evictor.admit(newcomer, entries));
-        let place = Place::new(digest, locked.segment().buckets().len());
-        while !locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
-            let residents = locked.residents();
-            let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
-            let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
-            let hindrance = least.expect("no path, though a bucket is empty");
-            self.take_out(locked, hindrance, Cause::Size, out);
+        loop {
+            let locked = &mut writing.locked;
+            let mark =
+                self.decide(locked, draft.now, out, |evictor, entries| evictor.admit(newcomer, entries));
+            let place = Place::new(digest, locked.segment().buckets().len());
+            if locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
+                break;
+            }
+            // Not admitted, then: what follows calls the user's `Hash`.
+            let evictor = &mut locked.state().keep.evictor;
+            evictor.removed(mark, draft.weight);
+            let has_room = evictor.capacity() - evictor.weight() > draft.weight;
+            self.publish_used(locked);
+            // Where few slots are taken the keys are colliding, and no table is large enough.
+            let crowded = locked.len() * 2 >= locked.slots();
+            let grown = has_room
+                && crowded
+                && self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok();
+            if !grown {
+                self.evict_hindrance(&mut writing.locked, place, out);
+            }
         }
         new.publish();
+    }
+
+    /// Takes out an entry of a place whose buckets are full, and from which no path leads: one that is hit the least.
+    #[cold]
+    fn evict_hindrance(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        place: Place,
+        out: &mut Leaving<'_, K, V>,
+    ) {
+        let residents = locked.residents();
+        let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
+        let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
+        self.take_out(locked, least.expect("no path, though a bucket is empty"), Cause::Size, out);
     }
 
     /// Takes out an entry that a reader has found expired, if it is still there.
