@@ -82,7 +82,9 @@ impl Adaptive {
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let Newcomer { locator, weight } = newcomer;
         let steps = self.recall(locator);
-        let admitted = steps.is_some_and(|steps| self.room_in_main(weight, steps, residents));
+        // Nobody has to go for it while there is room for both.
+        let admitted =
+            steps.is_some_and(|steps| self.fits(weight) || self.room_in_main(weight, steps, residents));
         // While the cache fills, main does too: a loop finds at least what was there first.
         let filling = self.fits(weight) && self.fits_main(weight);
         self.make_room(weight, residents);
