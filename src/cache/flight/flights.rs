@@ -21,6 +21,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, fence};
 
 /// A shard is held for some dozens of nanoseconds, twice a load: 32 are enough for any machine.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 32 };
+const _: () = assert!(SHARDS.is_power_of_two());
 
 /// An empty table that has room for more than this gives it back.
 const KEPT_CAPACITY: usize = 64;
@@ -117,7 +118,7 @@ impl<K, V> Flights<K, V> {
 
     /// Those with these digests. hashbrown uses the lowest and the highest bits.
     fn shard(&self, digest: Digest) -> &Shard<K, V> {
-        &self.shards[digest.prefix() as usize % SHARDS]
+        &self.shards[digest.prefix() as usize & (self.shards.len() - 1)]
     }
 }
 
