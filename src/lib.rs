@@ -57,6 +57,7 @@ mod hash;
 mod map;
 mod outcome;
 mod reclaim;
+mod seats;
 mod sync;
 
 pub use cache::{

@@ -6,6 +6,7 @@
 
 #[cfg(not(loom))]
 pub(crate) use condvar::Condvar;
+pub(crate) use core::sync::atomic::compiler_fence;
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use super::slab::Magazine;
 use super::table::{Entry, EntrySlab};
 use crate::engine::Keep;
-use crate::reclaim::{Guard, OwnedPins, Retire};
+use crate::reclaim::{Guard, Retire};
 
 /// Entries that are retired as one.
 const MANY: usize = 31;
@@ -123,11 +123,6 @@ impl<K, V> Retire for OldEntries<K, V> {
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: the caller's; nothing in them needs to be dropped, and their slab outlives them.
         unsafe { EntrySlab::free_all(this.entries()) };
-    }
-
-    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
-        // SAFETY: the caller's: a list that is retired is not empty.
-        unsafe { EntrySlab::owned_pins((&*this).entries()[0]) }
     }
 
     #[cfg(loom)]

@@ -8,7 +8,6 @@
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
 use core::alloc::Layout;
-use core::cell::Cell;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -18,8 +17,8 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use crate::engine::Meter;
-use crate::reclaim::OwnedPins;
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::seats;
+use crate::sync::{AtomicU64, Mutex};
 
 /// Pieces of one page; a page is where a piece's slab is found.
 const PAGE: usize = 4096;
@@ -118,8 +117,6 @@ pub(crate) struct Slab<T> {
     huge_pages: bool,
     /// Bytes behind each entry, for what a front end keeps there.
     tail: usize,
-    /// For the reclaimer, which finds it by way of the entry.
-    owned_pins: Arc<OwnedPins>,
     pieces: PhantomData<fn() -> T>,
 }
 
@@ -141,14 +138,13 @@ impl<T> Slab<T> {
     };
 
     /// An empty slab for entries with tails of so many bytes: a few words.
-    pub(crate) fn new(huge_pages: bool, owned_pins: Arc<OwnedPins>, tail: usize) -> Arc<Self> {
+    pub(crate) fn new(huge_pages: bool, tail: usize) -> Arc<Self> {
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Magazine::default()))),
             chunks: Mutex::new(Chunks::default()),
             meter: Meter::new(),
             huge_pages,
             tail,
-            owned_pins,
             pieces: PhantomData,
         })
     }
@@ -246,16 +242,6 @@ impl<T> Slab<T> {
                 entry.as_ptr().map_addr(|addr| addr & !(PAGE - 1)).cast::<NonNull<Self>>().read()
             }
         }
-    }
-
-    /// The owned pins of the map of an entry.
-    ///
-    /// # Safety
-    ///
-    /// As for `free`.
-    pub(crate) unsafe fn owned_pins(entry: NonNull<T>) -> NonNull<OwnedPins> {
-        // SAFETY: the caller's.
-        NonNull::from(&*unsafe { Self::of(entry).as_ref() }.owned_pins)
     }
 
     /// A box, its entry uninitialized; `None` if there is no memory for it.
@@ -421,13 +407,5 @@ struct Boxed<T> {
 
 /// The list that this thread returns pieces to.
 fn shard() -> usize {
-    static NEXT: std::sync::OnceLock<AtomicUsize> = std::sync::OnceLock::new();
-    std::thread_local!(static SHARD: Cell<usize> = const { Cell::new(usize::MAX) });
-    SHARD.with(|shard| {
-        if shard.get() == usize::MAX {
-            // Relaxed: any number will do.
-            shard.set(NEXT.get_or_init(|| AtomicUsize::new(0)).fetch_add(1, Ordering::Relaxed) % SHARDS);
-        }
-        shard.get()
-    })
+    seats::number() % SHARDS
 }

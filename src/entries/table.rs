@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::old::{OldEntries, Reserve, Reserves};
 use super::slab::{Magazine, Slab};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape};
-use crate::reclaim::{Collector, Guard, OwnedPins, Retire};
+use crate::reclaim::{Collector, Guard, Retire};
 use crate::sync::Watch;
 
 /// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
@@ -65,11 +65,6 @@ impl<K, V> Retire for Entry<K, V> {
         let this = unsafe { NonNull::new_unchecked(this) };
         // SAFETY: the caller's.
         drop(unsafe { OwnedEntry::from_raw(this) });
-    }
-
-    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
-        // SAFETY: never null: it was in the table; the rest is the caller's.
-        unsafe { EntrySlab::owned_pins(NonNull::new_unchecked(this)) }
     }
 
     #[cfg(loom)]
@@ -172,7 +167,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         let directory = Directory::new(shape, requested)?;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS);
-        let slab = Slab::new(shape.huge_pages, collector.owned_pins(), tail);
+        let slab = Slab::new(shape.huge_pages, tail);
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }
 
@@ -205,8 +200,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
     /// for entries that is not in use now [M4].
     pub(crate) fn purge(&self, guard: &impl Guard) {
-        let old =
-            RetiredTables { tables: self.directory.drain_pool(), owned_pins: self.collector.owned_pins() };
+        let old = RetiredTables { tables: self.directory.drain_pool() };
         let old = Box::leak(Box::new(old));
         // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's
         // directory holds a guard of its collector, and `free` is the box's only end.
@@ -228,7 +222,6 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
 /// Tables on their way out.
 struct RetiredTables<K, V, R: Reserves<K, V>> {
     tables: Retired<Slots<K, V, R>>,
-    owned_pins: Arc<OwnedPins>,
 }
 
 impl<K, V, R: Reserves<K, V>> Retire for RetiredTables<K, V, R> {
@@ -237,11 +230,6 @@ impl<K, V, R: Reserves<K, V>> Retire for RetiredTables<K, V, R> {
         let old = unsafe { Box::from_raw(this) };
         // SAFETY: no guard is left that could lead to them.
         unsafe { old.tables.free() };
-    }
-
-    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
-        // SAFETY: the caller's. The collector has them as well.
-        NonNull::from(&*unsafe { &*this }.owned_pins)
     }
 
     #[cfg(loom)]

@@ -1,0 +1,77 @@
+//! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
+//!
+//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`epochs`] does it. Under `cfg(loom)`
+//! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own.
+
+mod barrier;
+mod epochs;
+#[cfg(loom)]
+mod stand_in;
+
+use core::fmt;
+
+use crate::sync::Ordering;
+
+/// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
+/// may just have stored.
+///
+/// The guard needs an Acquire, after its light barrier. But readers without guards, an `InlineMap`'s, load root and entry
+/// with it as well, against store buffering: one thread writes to one segment and reads in another while a second thread does
+/// the reverse, and neither may miss what the other wrote. See below the table of atomics in `docs/design.md`. On x86 both
+/// are one instruction; under loom, which knows no such loads, it is an Acquire.
+pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
+
+/// Something that can be retired.
+pub trait Retire {
+    /// Drops what `this` holds and frees it.
+    ///
+    /// # Safety
+    ///
+    /// `this` was allocated as the implementing type says, nothing refers to it any more, and nobody frees it again.
+    unsafe fn free(this: *mut Self);
+
+    /// Marks what holds it as freed, for a model: whoever reads it from now on fails.
+    #[cfg(loom)]
+    fn condemn(&self);
+}
+
+/// What a pinned view of a map holds: while it lives, everything the view has returned stays allocated.
+///
+/// Implemented by [`LocalGuard`] and [`OwnedGuard`]; sealed.
+pub trait Guard: sealed::Sealed {
+    /// Frees `this` when no guard older than now lives.
+    ///
+    /// # Safety
+    ///
+    /// Guards entered from now on cannot reach `this`; [`Retire::free`]'s contract holds once the others are gone.
+    #[doc(hidden)]
+    unsafe fn retire<T: Retire>(&self, this: *mut T);
+}
+
+impl fmt::Debug for LocalGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalGuard")
+    }
+}
+
+impl fmt::Debug for OwnedGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnedGuard")
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for super::LocalGuard<'_> {}
+    impl Sealed for super::OwnedGuard<'_> {}
+}
+
+#[cfg(not(loom))]
+pub(crate) use epochs::Collector;
+#[cfg(not(loom))]
+pub use epochs::{LocalGuard, OwnedGuard};
+#[cfg(loom)]
+pub(crate) use stand_in::Collector;
+#[cfg(loom)]
+pub use stand_in::{LocalGuard, OwnedGuard};
