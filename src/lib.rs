@@ -93,6 +93,7 @@ struct Readme;
 #[doc(hidden)]
 pub mod model {
     pub use crate::cache::LoadOnce;
+    pub use crate::reclaim::model::{Reclaimer, Watched};
     pub use crate::sync::stall;
 
     /// First bucket, second bucket and tag of a hash in a table of `buckets`.

@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 
 use crate::sync::{AtomicPtr, Mutex, Ordering, global, per_thread};
 
-/// Blocks of values: of 2^32 threads, and one that is never there, for threads without a seat.
-const BLOCKS: usize = 33;
+/// Blocks of values: of 2^32 threads, or the few of a model, and one that is never there, for threads without a seat.
+const BLOCKS: usize = if cfg!(loom) { 4 } else { 33 };
 const NO_BLOCK: usize = BLOCKS - 1;
 
 /// Where a thread's values are.
@@ -78,7 +78,7 @@ fn take_seat(seat: &Seat) {
         }
     };
     let block = (number + 1).ilog2() as usize;
-    assert!(block < NO_BLOCK, "more than 2^32 threads");
+    assert!(block < NO_BLOCK, "too many threads");
     seat.block.set(block);
     seat.index.set(number + 1 - (1 << block));
     // In a thread that is ending already it is never given back.

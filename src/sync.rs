@@ -188,6 +188,12 @@ impl Watch {
         }
     }
 
+    /// Whether that was so.
+    #[cfg(loom)]
+    pub(crate) fn is_freed(&self) -> bool {
+        self.freed.load(core::sync::atomic::Ordering::SeqCst)
+    }
+
     /// Someone frees the watched memory.
     #[cfg(loom)]
     pub(crate) fn free(&self) {

@@ -3,7 +3,6 @@
 
 use core::time::Duration;
 
-
 use super::Cause;
 use crate::seats::PerThread;
 use crate::sync::{AtomicU64, Ordering};

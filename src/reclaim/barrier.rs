@@ -61,6 +61,7 @@ pub(super) fn prepare() {
 /// The readers' half.
 #[inline(always)]
 pub(super) fn light() {
+    seam();
     if kernel::helps() {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -75,4 +76,11 @@ pub(super) fn heavy() -> bool {
     // SeqCst: pairs with the one in `light`; and keeps the compiler from moving anything past the call.
     fence(Ordering::SeqCst);
     !kernel::helps() || kernel::barrier()
+}
+
+/// Models may switch threads here: loom does so at atomics, but not at fences.
+#[inline(always)]
+fn seam() {
+    #[cfg(loom)]
+    crate::sync::AtomicBool::new(false).load(Ordering::Relaxed);
 }

@@ -5,22 +5,23 @@
 //! record of its own: no locked instruction and, where the kernel helps, no fence. `docs/design.md` argues [C1]..[C5].
 
 use core::cell::Cell;
+use core::fmt;
 use core::marker::PhantomData;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_utils::CachePadded;
 
-use super::barrier;
-use super::{Guard, Retire};
+use super::sealed::Sealed;
+use super::{Guard, Retire, barrier};
 use crate::seats::{self, PerThread};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thread, step};
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
-/// Bags of what was retired; as many threads retire without meeting. A power of two.
-const BAGS: usize = 8;
+/// Lists of bags; as many threads retire without meeting. One in models.
+const BAGS: usize = if cfg!(loom) { 1 } else { 8 };
 /// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
 const MANY: usize = 32;
 const FEW: usize = 4;
@@ -42,7 +43,7 @@ pub(crate) struct Collector {
 
 /// What a thread, or an owned guard, says of itself.
 #[derive(Debug, Default)]
-struct Record {
+pub(super) struct Record {
     /// When its guard was entered; 0: it has none.
     epoch: AtomicU64,
     /// Guards of this thread that live. The thread's own.
@@ -98,7 +99,7 @@ impl Collector {
             epoch: CachePadded::new(AtomicU64::new(1)),
             threads: PerThread::new(),
             owned: AtomicPtr::new(core::ptr::null_mut()),
-            bags: core::array::from_fn(|_| CachePadded::default()),
+            bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
             size: if soon { FEW } else { MANY },
         }
     }
@@ -159,8 +160,8 @@ impl Collector {
     /// Whoever advances the epoch sees this record, or we see what was unlinked before.
     #[inline(always)]
     fn announce(&self, record: &Record) {
-        // Acquire: pairs with the exchange in `advance`: in an epoch that came after an unlinking, we see that.
-        let epoch = self.epoch.load(Acquire);
+        // Relaxed: the barrier below makes it an Acquire of the exchange in `advance`.
+        let epoch = self.epoch.load(Relaxed);
         step();
         // Release: pairs with the load in `advance`: who sees it has seen the reads under the guard before, too.
         record.epoch.store(epoch, Release);
@@ -187,9 +188,9 @@ impl Collector {
     }
 
     /// Advances the epoch, unless a guard of an older one lives: that one's record then.
-    fn advance(&self) -> Result<(), Option<&Record>> {
-        // Acquire: pairs with the exchange below, of whoever advanced to here.
-        let epoch = self.epoch.load(Acquire);
+    pub(super) fn advance(&self) -> Result<(), Option<&Record>> {
+        // Relaxed: the heavy barrier makes it an Acquire of the exchange below, by whoever advanced to here.
+        let epoch = self.epoch.load(Relaxed);
         // Whom we see without a barrier we need none for.
         self.older_guard(epoch)?;
         // Pairs with the light ones in `announce` and `seal`.
@@ -270,13 +271,17 @@ impl Collector {
 
     /// Frees what was retired until now, or lets the last one do it who could still look at it [C5].
     pub(crate) fn flush(&self) {
+        self.seal_all();
+        self.collect_all();
+    }
+
+    pub(super) fn seal_all(&self) {
         for bags in &self.bags {
             let mut bags = bags.lock();
             if !bags.open.is_empty() {
                 self.seal(&mut bags);
             }
         }
-        self.collect_all();
     }
 
     /// Advances as far as that takes, and frees.
@@ -292,6 +297,12 @@ impl Collector {
                 Err(_) => break,
             }
         }
+        self.bags.iter().for_each(|bags| self.free_old(bags));
+    }
+
+    /// Frees what is old enough already.
+    #[cfg(loom)]
+    pub(super) fn free(&self) {
         self.bags.iter().for_each(|bags| self.free_old(bags));
     }
 
@@ -402,5 +413,20 @@ impl Drop for OwnedGuard<'_> {
         self.collector.leave(&self.owned.record);
         // Release: pairs with the exchange in `enter_owned`.
         self.owned.is_lent.store(false, Release);
+    }
+}
+
+impl Sealed for LocalGuard<'_> {}
+impl Sealed for OwnedGuard<'_> {}
+
+impl fmt::Debug for LocalGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalGuard")
+    }
+}
+
+impl fmt::Debug for OwnedGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnedGuard")
     }
 }

@@ -6,9 +6,9 @@
 mod barrier;
 mod epochs;
 #[cfg(loom)]
+pub(crate) mod model;
+#[cfg(loom)]
 mod stand_in;
-
-use core::fmt;
 
 use crate::sync::Ordering;
 
@@ -48,23 +48,8 @@ pub trait Guard: sealed::Sealed {
     unsafe fn retire<T: Retire>(&self, this: *mut T);
 }
 
-impl fmt::Debug for LocalGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LocalGuard")
-    }
-}
-
-impl fmt::Debug for OwnedGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OwnedGuard")
-    }
-}
-
 mod sealed {
     pub trait Sealed {}
-
-    impl Sealed for super::LocalGuard<'_> {}
-    impl Sealed for super::OwnedGuard<'_> {}
 }
 
 #[cfg(not(loom))]

@@ -3,8 +3,10 @@
 //! Counts guards under a mutex; what was retired counts as freed when there are none. The memory itself is given
 //! back with the collector, so that a reader that comes too late meets a failed assertion and not a crash.
 
+use core::fmt;
 use core::marker::PhantomData;
 
+use super::sealed::Sealed;
 use super::{Guard, Retire};
 use crate::sync::Mutex;
 
@@ -103,3 +105,18 @@ impl Drop for OwnedGuard<'_> {
 
 // SAFETY: what is retired may be freed by any thread: the maps ask for `Send` where they share.
 unsafe impl Send for State {}
+
+impl Sealed for LocalGuard<'_> {}
+impl Sealed for OwnedGuard<'_> {}
+
+impl fmt::Debug for LocalGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalGuard")
+    }
+}
+
+impl fmt::Debug for OwnedGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnedGuard")
+    }
+}
