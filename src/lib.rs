@@ -60,8 +60,8 @@ mod reclaim;
 mod sync;
 
 pub use cache::{
-    Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, LoadError, ManualClock,
-    Policy, Refused, ViewIter, Why,
+    Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, LoadError,
+    ManualClock, Policy, Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

@@ -1,0 +1,294 @@
+//! [`CacheDump`]: what is in a cache, for a cache that is to go on from there. Both ways while others read and write.
+
+use core::cmp::Reverse;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+
+use super::Cache;
+use super::bound::Bound;
+use super::policy::Heat;
+use super::time::{Meta, NEVER, Nanos};
+use super::write::Draft;
+use crate::entries::Entry;
+use crate::hash::{Digest, scale};
+use crate::sync::{AtomicU64, Ordering};
+
+/// The entries of a [`Cache`], how each stood with the policy, and how long it has to live: from [`Cache::dump`], for
+/// [`Cache::load`]. Nothing of the clock by which, or the hash function with which they were kept.
+///
+/// With the feature `serde` it can be written down and read again: as version and list of entries, each of them key, value,
+/// heat, nanoseconds to live (none: for ever) and nanoseconds since it was used.
+///
+#[cfg_attr(feature = "serde", doc = "```")]
+#[cfg_attr(not(feature = "serde"), doc = "```ignore")]
+/// use koel::{Cache, CacheDump};
+///
+/// let cache: Cache<String, u32> = Cache::new(100);
+/// cache.insert("one".to_string(), 1).unwrap();
+/// let text = serde_json::to_string(&cache.dump())?;
+///
+/// // In another process:
+/// let dump: CacheDump<String, u32> = serde_json::from_str(&text)?;
+/// let cache: Cache<String, u32> = Cache::new(100);
+/// assert_eq!(cache.load(dump), 1);
+/// assert_eq!(cache.get("one"), Some(1));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct CacheDump<K, V> {
+    /// Of each queue, the next to go first.
+    pub(super) entries: Vec<Dumped<K, V>>,
+}
+
+/// An entry of a dump.
+#[derive(Clone)]
+pub(super) struct Dumped<K, V> {
+    pub(super) key: K,
+    pub(super) value: V,
+    pub(super) standing: Standing,
+}
+
+/// What a cache knows of an entry, in terms that another one understands.
+#[derive(Clone, Copy)]
+pub(super) struct Standing {
+    pub(super) heat: Heat,
+    /// How long it has to live, used or not; `None` is for ever.
+    pub(super) lives: Option<Nanos>,
+    /// How long it has not been used.
+    pub(super) idle: Nanos,
+}
+
+impl<K, V> CacheDump<K, V> {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries. Of each queue of the policy, those that were to go next come first.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 2).unwrap();
+    /// assert_eq!(cache.dump().iter().collect::<Vec<_>>(), [(&1, &2)]);
+    /// ```
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> + DoubleEndedIterator {
+        self.entries.iter().map(|entry| (&entry.key, &entry.value))
+    }
+}
+
+impl<K, V> fmt::Debug for CacheDump<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheDump").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// An entry that was in a segment while that was locked, and how far it was from the front of its queue, as a part of
+/// 2^32: so queues of several segments merge.
+struct Seen<K, V> {
+    entry: NonNull<Entry<K, V>>,
+    standing: Standing,
+    at: u64,
+}
+
+impl<K, V, S> Cache<K, V, S> {
+    /// Copies what there is of the segment that begins at `cursor`, under its lock, but for what has expired. Entries are
+    /// alive as long as a guard that was entered before.
+    fn look_over(&self, cursor: u64) -> Option<(Vec<Seen<K, V>>, u64)> {
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
+        let (mut writing, next) = self.table.directory.visit(cursor)?;
+        let locked = &mut writing.locked;
+        let now = self.now();
+        let order = self.decide(locked, now, &mut out, |evictor, entries| evictor.order(entries));
+        let main_len = order.iter().filter(|(_, heat)| heat.in_main()).count();
+        let (mut in_window, mut in_main) = (0, 0);
+        let mut seen = Vec::with_capacity(order.len());
+        for &(slot, heat) in &order {
+            let (before, of) = match heat.in_main() {
+                true => (&mut in_main, main_len),
+                false => (&mut in_window, order.len() - main_len),
+            };
+            let at = ((*before as u64) << 32) / of as u64;
+            *before += 1;
+            let entry = locked.item(slot);
+            if !self.has_expired(entry, now) {
+                seen.push(Seen { entry, standing: self.standing(entry, heat, now), at });
+            }
+        }
+        Some((seen, next))
+    }
+
+    /// What is known of an entry of this cache.
+    fn standing(&self, entry: NonNull<Entry<K, V>>, heat: Heat, now: Nanos) -> Standing {
+        let meta = self.meta(entry).filter(|_| self.time.is_some());
+        Standing {
+            heat,
+            lives: meta.filter(|meta| meta.deadline != NEVER).map(|meta| meta.deadline - now),
+            // Relaxed: as in `Time::has_expired`. A hit may be later than `now`.
+            idle: meta.map_or(0, |meta| now.saturating_sub(meta.last_use.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// Clones what is in the cache, for a warm restart: [`Cache::load`] puts it into another one.
+    ///
+    /// Others may read and write meanwhile. Pointers are copied under the lock of one segment at a time, and cloned with
+    /// no lock held: what was in the cache all the while is in the dump, nothing is that was never there, expired
+    /// entries are not. It leaves no trace, but a hit at the same moment may not be noted.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 2).unwrap();
+    /// let larger: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// assert_eq!(larger.load(cache.dump()), 1);
+    /// assert_eq!(larger.get(&1), Some(2));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this cache's lock (`compute`, `remove_if`).
+    pub fn dump(&self) -> CacheDump<K, V>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let mut entries = Vec::new();
+        let mut cursor = 0;
+        loop {
+            let _guard = self.enter();
+            let Some((seen, next)) = self.look_over(cursor) else { break };
+            cursor = next;
+            entries.extend(seen.into_iter().map(|Seen { entry, standing, at }| {
+                // SAFETY: it was in the table when its segment was locked, after the guard was entered.
+                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                (at, Dumped { key: key.clone(), value: value.clone(), standing })
+            }));
+        }
+        entries.sort_by_key(|(at, entry)| (entry.standing.heat.in_main(), *at));
+        CacheDump { entries: entries.into_iter().map(|(_, entry)| entry).collect() }
+    }
+}
+
+/// Room in a cache, for whoever comes first.
+struct Room {
+    /// In each segment, and what its share is.
+    segments: Vec<(u64, u64)>,
+    total: u64,
+}
+
+impl Room {
+    fn of(bound: &Bound) -> Self {
+        let room = |segment| (bound.room(segment), bound.share(segment));
+        Room {
+            segments: (0..bound.segments()).map(room).collect(),
+            total: bound.capacity().saturating_sub(bound.used()),
+        }
+    }
+
+    /// Takes room for an entry, if there is. One that is heavier than its segment's share is going to borrow.
+    fn take(&mut self, digest: Digest, weight: u64) -> bool {
+        let segment = scale(digest.prefix(), self.segments.len() as u32);
+        let (room, share) = &mut self.segments[segment as usize];
+        let fits = weight <= self.total && (weight <= *room || weight > *share);
+        if fits {
+            *room = room.saturating_sub(weight);
+            self.total -= weight;
+        }
+        fits
+    }
+}
+
+/// An entry of a dump, once this cache has been asked about it.
+struct Candidate<K, V> {
+    key: K,
+    value: V,
+    digest: Digest,
+    draft: Draft,
+    heat: Heat,
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Puts the entries of a dump into the room that this cache has, and tells how many.
+    ///
+    /// * If there is no room for all, those stay out that were hit least and were to go first: the hottest are kept. Nothing
+    ///   is evicted for them, and what is there counts as younger. (An entry that is heavier than a segment's share makes
+    ///   others leave, as always.)
+    /// * Each gets back its hits, its queue and its place there; of [`Policy::Clock`](super::Policy::Clock), whose order is
+    ///   that of the table, the bit that says whether it was hit. What the policy remembered of keys that had left is lost.
+    /// * It lives as long as it had to live when it was dumped, and not longer than this cache would let a new entry; it has
+    ///   been idle as long. The time between dump and load does not count.
+    /// * The weigher is asked again. Entries whose key is here are not replaced, and those that have expired are skipped.
+    ///
+    /// The dump may be of a cache of any size, policy and hash function. Counts as insertions. Takes
+    /// 100 bytes an entry, beside keys and values, until it returns.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// for i in 0..100 {
+    ///     cache.insert(i, i).unwrap();
+    /// }
+    /// (cache.get(&20), cache.get(&50));
+    /// let smaller: koel::Cache<u32, u32> = koel::Cache::new(2);
+    /// assert_eq!(smaller.load(cache.dump()), 2);
+    /// assert!(smaller.contains_key(&20) && smaller.contains_key(&50));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this cache's lock (`compute`, `remove_if`), and if the removal listener panics.
+    pub fn load(&self, dump: CacheDump<K, V>) -> usize {
+        self.table.directory.assert_not_writing();
+        let candidates = dump.entries.into_iter().filter_map(|entry| self.candidate(entry));
+        let candidates: Vec<_> = candidates.collect();
+        let mut hottest: Vec<usize> = (0..candidates.len()).collect();
+        hottest.sort_unstable_by_key(|&index| Reverse((candidates[index].heat, index)));
+        let mut room = Room::of(&self.bound);
+        let mut chosen = vec![false; candidates.len()];
+        for index in hottest {
+            let Candidate { key, digest, draft, .. } = &candidates[index];
+            chosen[index] = !self.contains_key(key) && room.take(*digest, draft.weight);
+        }
+        // The last of each queue first: each is put before those that are there.
+        let chosen = candidates.into_iter().zip(chosen).rev().filter(|(_, chosen)| *chosen);
+        chosen.map(|(candidate, _)| usize::from(self.restore(candidate))).sum()
+    }
+
+    /// Asks the user what is to be known of an entry. `None` if it has expired.
+    fn candidate(&self, entry: Dumped<K, V>) -> Option<Candidate<K, V>> {
+        let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
+        let mut draft = self.draft(&key, &value);
+        let own = lives.map_or(NEVER, |lives| draft.now.saturating_add(lives));
+        draft.deadline = draft.deadline.min(own);
+        draft.last_use = draft.now.saturating_sub(idle);
+        draft.heat = Some(heat);
+        let last_use = AtomicU64::new(draft.last_use);
+        let meta = Meta { weight: draft.weight, deadline: draft.deadline, last_use };
+        let expired = self.time.as_ref().is_some_and(|time| time.has_expired(&meta, draft.now));
+        (!expired).then(|| Candidate { digest: self.digest(&key), key, value, draft, heat })
+    }
+
+    /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer, and goes on.
+    fn restore(&self, candidate: Candidate<K, V>) -> bool {
+        let Candidate { key, value, digest, draft, .. } = candidate;
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
+        let Some(mut at) = self.at_with_quota(digest, &key, &draft, &mut out) else { return false };
+        if let Some(found) = at.found {
+            if !self.has_expired(at.writing.locked.item(found), draft.now) {
+                return false;
+            }
+            self.take_out(&mut at.writing.locked, found, super::Cause::Expired, &mut out);
+            at.found = None;
+        }
+        // Others may have been faster.
+        if !at.writing.locked.state_ref().keep.evictor.fits(draft.weight) {
+            return false;
+        }
+        self.put(at, draft, key, value, &mut out).is_ok()
+    }
+}

@@ -1,0 +1,55 @@
+//! [`Heat`]: how an item stands with its policy, apart from its place in the queue; what a dump keeps of its mark.
+
+use super::mark::{self, MAIN};
+
+/// Hits, and for what was hit as often whether it is in main: the larger, the longer it stays. The same for all
+/// policies, so that one can go on from another's: a clock's items are as those of main, hit once or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cache) struct Heat {
+    hits: u8,
+    in_main: bool,
+}
+
+impl Heat {
+    fn new(hits: u8, in_main: bool) -> Self {
+        debug_assert!(hits <= 2);
+        Heat { hits, in_main }
+    }
+
+    pub(super) fn of_adaptive(mark: u8) -> Self {
+        Heat::new(mark::hits(mark) as u8, mark & MAIN != 0)
+    }
+
+    pub(super) fn of_clock(mark: u8) -> Self {
+        Heat::new(u8::from(mark::hit(mark) == 0), true)
+    }
+
+    /// The mark that it has in a clock: [`mark::CLOCK`], hit or not.
+    pub(super) fn clock_mark(self) -> u8 {
+        if self.hits == 0 { mark::CLOCK } else { mark::CLOCK | mark::hit(mark::CLOCK) }
+    }
+
+    /// The mark that it has in [`Adaptive`](super::adaptive::Adaptive).
+    pub(super) fn adaptive_mark(self) -> u8 {
+        let queue = if self.in_main { MAIN } else { 0 };
+        (0..self.hits).fold(queue, |mark, _| mark | mark::hit(mark))
+    }
+
+    /// Whether it is in main.
+    pub(in crate::cache) fn in_main(self) -> bool {
+        self.in_main
+    }
+
+    /// One number for it, part of the format of dumps: hits, 0 to 2, and 4 in main.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn number(self) -> u8 {
+        self.hits | u8::from(self.in_main) << 2
+    }
+
+    /// What [`number`](Self::number) made of it; `None` if that is nothing it makes.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn from_number(number: u8) -> Option<Self> {
+        let (hits, queue) = (number & 3, number >> 2);
+        (hits <= 2 && queue <= 1).then(|| Heat::new(hits, queue == 1))
+    }
+}
