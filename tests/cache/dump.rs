@@ -46,7 +46,7 @@ fn live_without_returns(cache: &Hashed) {
     let mut rng = Rng::new(1);
     for key in 0..1500 {
         cache.insert(key, key).unwrap();
-        (0..3).for_each(|_| drop(cache.get(&rng.below(key + 1))));
+        (0..3).for_each(|_| _ = cache.get(&rng.below(key + 1)));
         if rng.one_in(20) {
             cache.remove(&rng.below(key + 1));
         }
