@@ -25,7 +25,7 @@
 use super::ghost::Ghost;
 use super::mark::{self, MAIN, SEEN};
 use super::ring::Ring;
-use super::{Heat, Locator, Newcomer, Residents};
+use super::{Heat, Locator, Newcomer, Residents, WindowShare};
 
 /// Steps of main's hand that one candidate may ask for. More bring main nearer to LRU, fewer nearer to never changing.
 const STEPS: usize = 4;
@@ -95,15 +95,25 @@ impl Adaptive {
         mark
     }
 
-    /// The window had as much of the capacity as its items say; what the ghosts knew is lost.
+    /// Before all that is there. What the ghosts knew is lost.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
         let mark = heat.adaptive_mark();
         let ring = self.ring_of(mark);
         ring.compact_if_stale(mark & MAIN, residents);
         ring.push_front(newcomer.locator, newcomer.weight);
-        self.target = self.target.max(self.window.weight() as f64);
-        self.move_target(0.0);
         mark
+    }
+
+    pub(super) fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// What another cache learned, unless something has been evicted here: then this one knows its own requests.
+    pub(super) fn learn(&mut self, share: WindowShare) {
+        if self.rejected.is_none() && self.demoted.is_none() {
+            self.target = share.part() * self.capacity as f64;
+            self.move_target(0.0);
+        }
     }
 
     /// All items, first those of the window, from the front of each ring to its back.

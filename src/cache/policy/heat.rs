@@ -1,4 +1,5 @@
-//! [`Heat`]: how an item stands with its policy, apart from its place in the queue; what a dump keeps of its mark.
+//! What a dump keeps of a policy. [`Heat`]: how an item stands with it, apart from its place in the queue. [`WindowShare`]: what
+//! it has learned.
 
 use super::mark::{self, MAIN};
 
@@ -51,5 +52,37 @@ impl Heat {
     pub(in crate::cache) fn from_number(number: u8) -> Option<Self> {
         let (hits, queue) = (number & 3, number >> 2);
         (hits <= 2 && queue <= 1).then(|| Heat::new(hits, queue == 1))
+    }
+}
+
+/// The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer than an item of all
+/// but the largest segments, and decimal, so that where it begins, a hundredth, is told exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cache) struct WindowShare(u32);
+
+impl WindowShare {
+    const WHOLE: u32 = 1_000_000;
+
+    /// The nearest to `share`, 0 to 1.
+    pub(in crate::cache) fn of(share: f64) -> Self {
+        debug_assert!((0.0..=1.0).contains(&share));
+        WindowShare((share * f64::from(Self::WHOLE)).round() as u32)
+    }
+
+    /// As a part of one.
+    pub(super) fn part(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::WHOLE)
+    }
+
+    /// One number for it, part of the format of dumps.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn number(self) -> u32 {
+        self.0
+    }
+
+    /// What [`number`](Self::number) made of it; `None` if it is more than all.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn from_number(number: u32) -> Option<Self> {
+        (number <= Self::WHOLE).then_some(WindowShare(number))
     }
 }

@@ -18,7 +18,7 @@ mod tests;
 
 use self::adaptive::Adaptive;
 use self::clock::Clock;
-pub(super) use self::heat::Heat;
+pub(super) use self::heat::{Heat, WindowShare};
 use crate::hash::{Digest, Place};
 
 /// Which entry a full cache evicts.
@@ -194,6 +194,22 @@ impl Evictor {
         match &self.0 {
             Kind::Adaptive(policy) => policy.order(residents),
             Kind::Clock(policy) => policy.order(residents),
+        }
+    }
+
+    /// What the window may weigh, if there is one.
+    pub(super) fn window_target(&self) -> Option<f64> {
+        match &self.0 {
+            Kind::Adaptive(policy) => Some(policy.target()),
+            Kind::Clock(_) => None,
+        }
+    }
+
+    /// Takes over what another cache's policy had learned, if this one has learned nothing yet.
+    pub(super) fn learn(&mut self, share: WindowShare) {
+        match &mut self.0 {
+            Kind::Adaptive(policy) => policy.learn(share),
+            Kind::Clock(_) => {}
         }
     }
 
