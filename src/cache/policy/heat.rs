@@ -12,7 +12,7 @@ pub(in crate::cache) struct Heat {
 }
 
 impl Heat {
-    fn new(hits: u8, in_main: bool) -> Self {
+    pub(super) fn new(hits: u8, in_main: bool) -> Self {
         debug_assert!(hits <= 2);
         Heat { hits, in_main }
     }
@@ -34,6 +34,11 @@ impl Heat {
     pub(super) fn adaptive_mark(self) -> u8 {
         let queue = if self.in_main { MAIN } else { 0 };
         (0..self.hits).fold(queue, |mark, _| mark | mark::hit(mark))
+    }
+
+    #[cfg(test)]
+    pub(super) fn hits(self) -> u8 {
+        self.hits
     }
 
     /// Whether it is in main.
