@@ -129,7 +129,7 @@ impl Windows {
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    /// Copies what there is of the segment that begins at `cursor`, under its lock, but for what has expired. Entries are
+    /// [L2] Copies what there is of the segment that begins at `cursor`, under its lock, but for what has expired. Entries are
     /// alive as long as a guard that was entered before.
     fn look_over(&self, cursor: u64, windows: &mut Windows) -> Option<(Vec<Seen<K, V>>, u64)> {
         let guard = self.enter();
@@ -174,8 +174,8 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Clones what is in the cache, for a warm restart: [`Cache::load`] puts it into another one.
     ///
-    /// Others may read and write meanwhile. Pointers are copied under the lock of one segment at a time, and cloned with
-    /// no lock held: what was in the cache all the while is in the dump, nothing is that was never there, expired
+    /// Others may read and write meanwhile. Pointers are copied under the lock of one segment at a time, for which its
+    /// writers wait, and cloned with no lock held: what was in the cache all the while is in the dump, nothing is that was never there, expired
     /// entries are not. It leaves no trace, but a hit at the same moment may not be noted.
     ///
     /// ```
@@ -260,8 +260,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///   expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one whose buckets are
     ///   full of others: that makes others leave, as always.
     /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were to go last.
-    ///   As this is done segment by segment, a full cache that is loaded into one of the same capacity leaves out some
-    ///   (1 to 2 of 100 where segments hold 600 each), unless both have the same hash function.
+    ///   Each segment fills its own room, so that even a full cache of the same capacity leaves some out if it has another hash
+    ///   function: 1 of 100 where segments hold 1,000 entries each, 1 of 1,000 where they hold 100,000.
     /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) has no
     ///   queue: the bit that says whether there was a hit is kept, but which slot an entry is in, and so how soon the hand
     ///   comes by, the hash decides.
@@ -304,7 +304,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let plans = self.plan(&entries);
         let mut rest = Vec::new();
-        // The last of each queue first: each is put before those that are there.
+        // [L4] The last of each queue first: each is put before those that are there.
         for (entry, plan) in entries.into_iter().zip(plans).rev() {
             let taken = match plan {
                 Some(Plan { digest, draft, chosen: true }) => self.restore(entry, digest, draft),

@@ -93,7 +93,7 @@ pub(super) struct Time<K, V> {
 /// A moment, or a duration, in nanoseconds; 584 years fit.
 pub(super) type Nanos = u64;
 
-/// The moment at which a clock shows 0: an entry of a dump may have been used 36 years before.
+/// [L3] The moment at which a clock shows 0: an entry of a dump may have been used 36 years before.
 const BEGINNING: Nanos = 1 << 60;
 
 /// No moment comes after it.

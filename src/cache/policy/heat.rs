@@ -3,7 +3,7 @@
 
 use super::mark::{self, MAIN};
 
-/// Hits, and for what was hit as often whether it is in main: the larger, the longer it stays. The same for all
+/// [L1] Hits, and for what was hit as often whether it is in main: the larger, the longer it stays. The same for all
 /// policies, so that one can go on from another's: a clock's items are as those of main, hit once or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cache) struct Heat {
@@ -60,7 +60,7 @@ impl Heat {
     }
 }
 
-/// The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer than an item of all
+/// [L5] The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer than an item of all
 /// but the largest segments, and decimal, so that where it begins, a hundredth, is told exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct WindowShare(u32);

@@ -115,7 +115,7 @@ fn the_order_is_window_then_main_the_next_to_go_first() {
     cache.evictor.learn(WindowShare::of(0.5));
     // Main fills first, to four; then the window.
     (0..8).for_each(|key| assert!(cache.insert(key, 1)));
-    (cache.get(1), cache.get(6), cache.get(6));
+    assert!([1, 6, 6].iter().all(|&key| cache.get(key)));
     let told = |cache: &mut Cache| -> Vec<_> {
         cache.order().into_iter().map(|(key, _, heat)| (key, heat.in_main(), heat.hits())).collect()
     };
