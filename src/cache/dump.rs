@@ -175,8 +175,8 @@ impl<K, V, S> Cache<K, V, S> {
     /// Clones what is in the cache, for a warm restart: [`Cache::load`] puts it into another one.
     ///
     /// Others may read and write meanwhile. Pointers are copied under the lock of one segment at a time, for which its
-    /// writers wait, and cloned with no lock held: what was in the cache all the while is in the dump, nothing is that was never there, expired
-    /// entries are not. It leaves no trace, but a hit at the same moment may not be noted.
+    /// writers wait, and cloned with no lock held: what was in the cache all the while is in the dump, nothing is that was
+    /// never there, expired entries are not. It leaves no trace, but a hit at the same moment may not be noted.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -273,8 +273,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///   The weigher is asked again.
     ///
     /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key that is removed
-    /// before its turn has come is put in all the same. What is taken counts as insertions. While it runs it takes
-    /// 64 bytes an entry beside the dump, at most.
+    /// before its turn has come is put in all the same. What is taken counts as insertions. While it runs it takes at most 64
+    /// bytes an entry, beside the dump and the one that is handed back.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
@@ -329,7 +329,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Chooses the hottest entries for which there is room. `None` for what has expired.
     fn plan(&self, entries: &[Dumped<K, V>]) -> Vec<Option<Plan>> {
         let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
-        let mut hottest: Vec<usize> = (0..entries.len()).filter(|&index| plans[index].is_some()).collect();
+        let mut hottest: Vec<usize> = (0..entries.len()).collect();
         hottest.sort_unstable_by_key(|&index| Reverse((entries[index].standing.heat, index)));
         let mut room = Room::of(&self.bound);
         for index in hottest {

@@ -542,8 +542,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         loop {
             let locked = &mut writing.locked;
             let mark = self.decide(locked, draft.now, out, |evictor, entries| match draft.heat {
-                Some(heat) if evictor.fits(draft.weight) => evictor.restore(newcomer, heat, entries),
-                _ => evictor.admit(newcomer, entries),
+                None => evictor.admit(newcomer, entries),
+                Some(heat) => evictor.restore(newcomer, heat, entries),
             });
             let place = Place::new(digest, locked.segment().buckets().len());
             if locked.put(place, new.pointer(), mark, self.table.directory.budget()) {

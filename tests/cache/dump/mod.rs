@@ -194,3 +194,31 @@ fn what_is_dumped_was_there_meanwhile() {
         }
     });
 }
+
+/// Others take the room that was promised, meanwhile: what is too late for it is handed back.
+#[test]
+fn the_bound_holds_while_others_fill_the_room() {
+    for policy in POLICIES {
+        let cache: Hashed = told_cache(policy, 3000).0;
+        let old: Hashed = told_cache(policy, 3000).0;
+        (0..3000).for_each(|key| old.insert(key, key).unwrap());
+        let (dump, loading) = (old.dump(), AtomicU64::new(1));
+        on_threads(3, |thread| match thread {
+            0 => {
+                let rest = cache.load(dump.clone());
+                loading.store(0, Ordering::SeqCst);
+                assert!(!rest.is_empty(), "nobody was faster");
+                assert!(rest.iter().all(|(key, value)| key == value && *key < 3000));
+            }
+            1 => {
+                (10_000..13_000).for_each(|key| cache.insert(key, key).unwrap());
+            }
+            _ => {
+                while loading.load(Ordering::SeqCst) == 1 {
+                    assert!(cache.len() <= 3000 && cache.weight() <= 3000);
+                }
+            }
+        });
+        assert!(cache.len() <= 3000 && cache.iter().all(|(key, value)| key == value));
+    }
+}

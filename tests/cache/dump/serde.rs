@@ -131,6 +131,30 @@ fn absurd_numbers_and_equal_keys_do_no_harm() {
     }
 }
 
+/// Each byte of a dump replaced by others: it is an error, or a dump that loads within the bound and goes on.
+#[test]
+fn spoilt_bytes_do_no_harm() {
+    let old = dying(&ManualClock::new(), 60, 50);
+    (0..10).for_each(|key| old.insert(key, key).unwrap());
+    let text = serde_json::to_string(&old.dump()).unwrap();
+    let mut read = 0;
+    for at in 0..text.len() {
+        for other in *b"0195,[]-e.n\"" {
+            let mut spoilt = text.clone().into_bytes();
+            spoilt[at] = other;
+            let Ok(dump) = serde_json::from_slice::<Dump>(&spoilt) else { continue };
+            read += 1;
+            let cache = dying(&ManualClock::new(), 60, 50);
+            let before = dump.len();
+            let rest = cache.load(dump);
+            assert_eq!(cache.len() + rest.len(), before, "{:?}", std::str::from_utf8(&spoilt));
+            live(&cache, 30);
+            assert!(cache.len() <= 10);
+        }
+    }
+    assert!(read > 100 && read < 12 * text.len() / 2, "{read} of {} could be read", 12 * text.len());
+}
+
 /// Of a list: as long as can be, by its own account, and empty.
 struct Liar;
 
