@@ -144,7 +144,8 @@ fn spoilt_bytes_do_no_harm() {
             spoilt[at] = other;
             let Ok(dump) = serde_json::from_slice::<Dump>(&spoilt) else { continue };
             read += 1;
-            let cache = dying(&ManualClock::new(), 60, 50);
+            // Of a known hash function: in a table so small, somebody may be in the way and have to go.
+            let cache = told_cache(Policy::Adaptive, 10).0;
             let before = dump.len();
             let rest = cache.load(dump);
             assert_eq!(cache.len() + rest.len(), before, "{:?}", std::str::from_utf8(&spoilt));
