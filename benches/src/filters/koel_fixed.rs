@@ -86,8 +86,8 @@ impl<const BITS: u32> KoelFixed<BITS> {
     #[inline(always)]
     fn word(&self, index: usize) -> &AtomicU64 {
         debug_assert!(index < self.lines.len() * LINE_WORDS);
-        // SAFETY: segments, buckets and stripes are below the numbers that the lines were allocated for: `scale` stays
-        // below its bound, `mirror` below `buckets`, and a line is left behind the last segment.
+        // SAFETY: segments, buckets and stripes are below the numbers that the lines were allocated for: a fraction
+        // of a number stays below it, `mirror` below `buckets`, and a line is left behind the last segment.
         unsafe { &*self.lines.as_ptr().cast::<AtomicU64>().add(index) }
     }
 
@@ -110,8 +110,9 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let wide = u128::from(BuildShared.hash_one(key)) * 0x243F_6A88_85A3_08D3;
         let digest = wide as u64 ^ (wide >> 64) as u64;
         let segment = scale((digest >> 32) as u32, self.segments);
-        let one = scale((digest >> 16) as u32, self.buckets);
-        let upper = digest as u32 >> (32 - BITS);
+        let product = (digest & 0xFFFF_FFFF_FFFF) * u64::from(self.buckets);
+        let one = (product >> 48) as u32;
+        let upper = (product >> 16) as u32 >> (32 - BITS);
         let fingerprint = upper + u32::from(upper == 0);
         let mixed = fingerprint.wrapping_mul(0x9E37_79B1);
         let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
