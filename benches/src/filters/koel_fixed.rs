@@ -110,9 +110,9 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let wide = u128::from(BuildShared.hash_one(key)) * 0x243F_6A88_85A3_08D3;
         let digest = wide as u64 ^ (wide >> 64) as u64;
         let segment = scale((digest >> 32) as u32, self.segments);
-        let product = (digest & 0xFFFF_FFFF_FFFF) * u64::from(self.buckets);
-        let one = (product >> 48) as u32;
-        let upper = (product >> 16) as u32 >> (32 - BITS);
+        let product = u128::from(digest.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(self.buckets);
+        let one = (product >> 64) as u32;
+        let upper = (product as u64 >> (64 - BITS)) as u32;
         let fingerprint = upper + u32::from(upper == 0);
         let mixed = fingerprint.wrapping_mul(0x9E37_79B1);
         let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
