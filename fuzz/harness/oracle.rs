@@ -34,7 +34,7 @@ impl Oracle {
         let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
         let sum = (u64::from(mixed) * self.buckets) >> 32 | 1;
         let second = (sum + self.buckets - first) % self.buckets;
-        let segment = ((digest >> 32) * self.segments) >> 32;
+        let segment = ((u128::from(digest) * u128::from(self.segments)) >> 64) as u64;
         (segment, first.min(second), first.max(second), fingerprint)
     }
 

@@ -125,7 +125,7 @@ impl Geometry {
     /// The segment of a digest.
     #[inline(always)]
     pub(crate) fn segment(&self, digest: Digest) -> u32 {
-        scale((digest.bits() >> 32) as u32, self.segments)
+        ((u128::from(digest.bits()) * u128::from(self.segments)) >> 64) as u32
     }
 
     /// The place of a digest.
@@ -134,11 +134,15 @@ impl Geometry {
         self.place_by(digest, self.upper_values)
     }
 
-    /// The place of a digest in a table whose alternates are selected by whole fingerprints: a few instructions less.
+    /// The place of a digest in a table whose alternates are selected by whole fingerprints: a few instructions less, and
+    /// fewer yet if the compiler knows a fingerprint's `bits`.
     #[inline(always)]
-    pub(crate) fn whole_place(&self, digest: Digest) -> Place {
-        debug_assert!(self.is_whole());
-        self.place_by(digest, self.values)
+    pub(crate) fn whole_place(&self, digest: Digest, bits: Option<u32>) -> Place {
+        debug_assert!(self.is_whole() && bits.is_none_or(|bits| bits == self.fingerprint_bits));
+        let Some(bits) = bits else { return self.place_by(digest, self.values) };
+        let (first, fraction) = split(digest, self.buckets);
+        let fingerprint = not_zero(fraction >> (32 - bits));
+        Place { segment: self.segment(digest), first, second: self.mirrored(first, fingerprint), fingerprint }
     }
 
     /// The place of a digest; as many upper bits of its fingerprint select the alternate as `upper_values` is a power of two.
@@ -221,7 +225,8 @@ mod tests {
             let large = Geometry::new(small.segments << doublings, 1000, 9 + 2 * doublings, 9);
             for key in 0..5000 {
                 let (a, b) = (small.place(Digest::new(key)), large.place(Digest::new(key)));
-                assert_eq!(small.whole_place(Digest::new(key)), a);
+                assert_eq!(small.whole_place(Digest::new(key), None), a);
+                assert_eq!(small.whole_place(Digest::new(key), Some(9)), a);
                 assert_eq!((a.segment, a.first, a.second), (b.segment >> doublings, b.first, b.second));
                 assert_eq!(upper_bits(b.fingerprint, large.fingerprint_bits, 9), a.fingerprint);
             }
