@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use koel::model::{Reclaimer, Watched};
-use loom::sync::atomic::{AtomicPtr, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use loom::thread;
 
 /// A cell that leads to one of two objects, the first of which is going to be retired.
@@ -108,18 +108,25 @@ fn what_others_advance_over_is_not_freed_early() {
                 cell.read();
             })
         };
-        let advancer = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                for _ in 0..3 {
-                    cell.reclaimer.advance();
-                }
-            })
-        };
         cell.link.store(cell.object(1), Ordering::Release);
         // SAFETY: unlinked just now, once.
         unsafe { cell.reclaimer.retire(cell.object(0)) };
         cell.reclaimer.seal();
+        let done = Arc::new(AtomicBool::new(false));
+        let advancer = {
+            let cell = Arc::clone(&cell);
+            let done = Arc::clone(&done);
+            thread::spawn(move || {
+                for _ in 0..3 {
+                    cell.reclaimer.advance();
+                }
+                // Relaxed: to free needs no more order than the epoch gives.
+                done.store(true, Ordering::Relaxed);
+            })
+        };
+        while !done.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
         cell.reclaimer.free();
         reader.join().unwrap();
         advancer.join().unwrap();
