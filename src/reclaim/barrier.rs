@@ -73,14 +73,21 @@ pub(super) fn light() {
 /// The other half. False: the kernel has refused, and there was no barrier.
 #[must_use]
 pub(super) fn heavy() -> bool {
+    seam();
     // SeqCst: pairs with the one in `light`; and keeps the compiler from moving anything past the call.
     fence(Ordering::SeqCst);
     !kernel::helps() || kernel::barrier()
 }
 
-/// Models may switch threads here: loom does so at atomics, but not at fences.
+#[cfg(loom)]
+crate::sync::global! {
+    /// Something that all threads touch.
+    static SEAM: crate::sync::AtomicUsize = crate::sync::AtomicUsize::new(0);
+}
+
+/// Models may switch threads here: loom does so where threads touch the same thing, and not at fences.
 #[inline(always)]
 fn seam() {
     #[cfg(loom)]
-    crate::sync::AtomicBool::new(false).load(Ordering::Relaxed);
+    SEAM.fetch_add(1, Ordering::Relaxed);
 }
