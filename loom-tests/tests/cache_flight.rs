@@ -45,7 +45,7 @@ impl Scene {
         };
         let task = pin!(self.cache.try_get_or_insert_async(&1, load));
         if let Poll::Ready(value) = task.poll(&mut Context::from_waker(Waker::noop())) {
-            assert!(matches!(value, Ok(7 | 8 | 9)));
+            assert!(matches!(value, Ok(7..=9)));
         }
     }
 

@@ -113,7 +113,8 @@ impl<K, V, S> Cache<K, V, S> {
         let mut cursor = 0;
         while let Some((mut writing, next)) = table.directory.visit(cursor) {
             let quota = bound.share(writing.locked.state_ref().index);
-            writing.locked.state().keep.evictor = Evictor::new(policy, quota);
+            let share = &mut writing.locked.state().keep;
+            (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
             cursor = next;
         }
         let counters = Counters::default();

@@ -10,13 +10,15 @@ pub(super) struct Share<K, V> {
     reserve: Reserve<K, V>,
     /// Who is to leave next, how much the segment may hold (its quota) and how much it holds.
     pub(super) evictor: Evictor,
+    /// The quota of a segment that neither borrows nor lends: an equal part of the capacity.
+    pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.
     pub(super) next_bucket: u32,
 }
 
 impl<K, V> Default for Share<K, V> {
     fn default() -> Self {
-        Share { reserve: Reserve::default(), evictor: Evictor::default(), next_bucket: 0 }
+        Share { reserve: Reserve::default(), evictor: Evictor::default(), fair: 0, next_bucket: 0 }
     }
 }
 

@@ -187,7 +187,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[inline]
     pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
         let state = locked.state();
-        if state.keep.evictor.capacity() != self.bound.share(state.index) {
+        if state.keep.evictor.capacity() != state.keep.fair {
             self.settle_with_others(locked, out);
         }
     }
@@ -195,7 +195,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[cold]
     fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
         let state = locked.state();
-        let fair = self.bound.share(state.index);
+        let fair = state.keep.fair;
         let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
         let Some(mut spare) = self.bound.try_lend() else { return };
         if quota > fair {
@@ -247,29 +247,29 @@ impl<K, V, S> Cache<K, V, S> {
         } else {
             *spare = 0;
         }
-        let fair = |index| bound::share_of(capacity, segments, index);
-        self.for_quotas(now, &mut out, |index, quota| {
-            if capacity > before {
-                // What was borrowed stays so.
-                quota + (fair(index) - bound::share_of(before, segments, index))
-            } else {
-                quota.min(fair(index))
-            }
+        let share = |index| bound::share_of(capacity, segments, index);
+        self.for_quotas(now, &mut out, |index, fair, quota| {
+            // What was borrowed stays so, if there is more; what is lent comes back after it, if there is less.
+            let quota =
+                if capacity > before { quota + (share(index) - *fair) } else { quota.min(share(index)) };
+            *fair = share(index);
+            quota
         });
         if capacity < before {
             self.bound.set_capacity(capacity);
             // Who had lent, now that who had borrowed has given back.
             self.bound.before_raise();
-            self.for_quotas(now, &mut out, |index, _| fair(index));
+            self.for_quotas(now, &mut out, |_, fair, _| *fair);
         }
     }
 
-    /// Changes the quota of each segment. With `lending` locked.
-    fn for_quotas(&self, now: Nanos, out: &mut Leaving<'_, K, V>, new: impl Fn(u32, u64) -> u64) {
+    /// Changes the quota of each segment: to what `new` makes of its index, its fair quota, and the one it has. With `lending`
+    /// locked.
+    fn for_quotas(&self, now: Nanos, out: &mut Leaving<'_, K, V>, new: impl Fn(u32, &mut u64, u64) -> u64) {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
             let state = writing.locked.state();
-            let quota = new(state.index, state.keep.evictor.capacity());
+            let quota = new(state.index, &mut state.keep.fair, state.keep.evictor.capacity());
             self.set_quota(&mut writing.locked, quota, now, out);
             cursor = next;
         }
@@ -530,18 +530,44 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             // It calls the user's `Hash`, so before anything is changed. If there is no memory, others go.
             let _ = self.table.directory.double(writing, digest, &|entry| self.rehash(entry));
         }
-        let locked = &mut writing.locked;
         let newcomer = Newcomer { locator: Locator::new(digest), weight: draft.weight };
-        let mark = self.decide(locked, draft.now, out, |evictor, entries| evictor.admit(newcomer, entries));
-        let place = Place::new(digest, locked.segment().buckets().len());
-        while !locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
-            let residents = locked.residents();
-            let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
-            let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
-            let hindrance = least.expect("no path, though a bucket is empty");
-            self.take_out(locked, hindrance, Cause::Size, out);
+        loop {
+            let locked = &mut writing.locked;
+            let mark =
+                self.decide(locked, draft.now, out, |evictor, entries| evictor.admit(newcomer, entries));
+            let place = Place::new(digest, locked.segment().buckets().len());
+            if locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
+                break;
+            }
+            // Not admitted, then: what follows calls the user's `Hash`.
+            let evictor = &mut locked.state().keep.evictor;
+            evictor.removed(mark, draft.weight);
+            let has_room = evictor.capacity() - evictor.weight() > draft.weight;
+            self.publish_used(locked);
+            // Where few slots are taken the keys are colliding, and no table is large enough.
+            let crowded = locked.len() * 2 >= locked.slots();
+            let grown = has_room
+                && crowded
+                && self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok();
+            if !grown {
+                self.evict_hindrance(&mut writing.locked, place, out);
+            }
         }
         new.publish();
+    }
+
+    /// Takes out an entry of a place whose buckets are full, and from which no path leads: one that is hit the least.
+    #[cold]
+    fn evict_hindrance(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        place: Place,
+        out: &mut Leaving<'_, K, V>,
+    ) {
+        let residents = locked.residents();
+        let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
+        let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
+        self.take_out(locked, least.expect("no path, though a bucket is empty"), Cause::Size, out);
     }
 
     /// Takes out an entry that a reader has found expired, if it is still there.

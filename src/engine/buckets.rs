@@ -390,6 +390,38 @@ mod tests {
         }
     }
 
+    /// Slots that are marked.
+    #[derive(Default)]
+    struct Marked;
+
+    impl super::super::payload::Keep for Marked {
+        const MARKED: bool = true;
+    }
+
+    /// Between what a reader has seen of a bucket's marks and its change of one, the lock's holder sets another.
+    #[test]
+    fn readers_change_no_mark_but_the_one_they_mean() {
+        let (mut tags, mut slots) = ([0_u64; 4], [0_u64; 64]);
+        let (tags, slots) = (NonNull::from(&mut tags).cast(), NonNull::from(&mut slots).cast());
+        // SAFETY: zeroed, enough for three buckets, and used by nobody else.
+        let buckets: Buckets<super::super::payload::Pointer<u8, Marked>> =
+            unsafe { Buckets::init(tags, slots, 3) };
+        buckets.change_mark(1, 0, |mark| mark | 1);
+        assert_eq!(buckets.mark(1, 0), 1);
+        buckets.change_mark(1, 0, |mark| {
+            buckets.set_mark(1, 2, 9);
+            mark | 2
+        });
+        assert_eq!(buckets.mark(1, 2), 9, "brought back the mark of another slot");
+        // The same slot: it has another item now, in another queue.
+        buckets.change_mark(1, 0, |mark| {
+            buckets.set_mark(1, 0, 4);
+            mark | 2
+        });
+        assert_eq!(buckets.mark(1, 0), 4, "brought back the mark of another item");
+        assert_eq!([0, 1, 2, 3].map(|lane| buckets.mark(1, lane)), [4, 0, 9, 0]);
+    }
+
     #[test]
     fn free_lane_is_the_first_zero() {
         assert_eq!(free_lane(0), Some(0));

@@ -80,7 +80,10 @@ fn sums_of_large_weights_do_not_wrap_either() {
     on_threads(3, |thread| {
         for i in 0..3000 {
             match thread {
-                0 => assert!(cache.weight() > 0 || cache.weight() == 0),
+                // In a build that checks arithmetic, a sum that overflows panics.
+                0 => {
+                    let _ = cache.weight();
+                }
                 _ => cache.insert(i % 16, (1 << 63) + i).unwrap(),
             }
         }

@@ -22,8 +22,6 @@ enum Bound {
 }
 
 impl Bound {
-    const ALL: [Bound; 4] = [Bound::Entries, Bound::Ones, Bound::Weight, Bound::WeightOfMany];
-
     fn weighs(self) -> bool {
         matches!(self, Bound::Weight | Bound::WeightOfMany)
     }

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::yield_now;
 
-use super::history::{Plan, Seen, Subject, run};
+use super::checker::Saw;
+use super::history::{Plan, Seen, Subject, run, saw};
 
 /// What is wrong with a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +95,11 @@ impl Subject for Defective {
         !self.now_and_then(Defect::FilterLies) && self.read(key).is_some()
     }
 
-    fn insert(&self, key: u64, value: u64) -> Seen {
+    fn insert(&self, key: u64, value: u64) -> Saw {
         if self.now_and_then(Defect::LosesInserts) {
-            return Ok(self.read(key));
+            return saw(Ok(self.read(key)));
         }
-        Ok(self.write(key, Some(value)))
+        saw(Ok(self.write(key, Some(value))))
     }
 
     fn try_insert(&self, key: u64, value: u64) -> Seen {

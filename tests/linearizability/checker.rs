@@ -5,6 +5,8 @@
 //! register that holds a value or none. Two algorithms, checked against each other: the search of Wing and Gong (JPDC
 //! 1993) with Lowe's memoization for short histories, and just-in-time linearization (Lowe, CPE 2017, section 4) for
 //! long ones.
+//!
+//! The register of a cache may forget its value at any moment, once for all: then it is as if it had been removed.
 
 use std::collections::HashSet;
 
@@ -14,6 +16,8 @@ pub(crate) enum Saw {
     Value(u64),
     Present,
     Absent,
+    /// It did not look.
+    Nothing,
     /// Something that nobody ever wrote.
     Garbage(String),
 }
@@ -33,11 +37,28 @@ impl Event {
     fn after(&self, state: Option<u64>) -> Option<Option<u64>> {
         let explained = match (&self.saw, state) {
             (Saw::Value(seen), Some(value)) => *seen == value,
+            (Saw::Nothing, _) => true,
             (Saw::Present, state) => state.is_some(),
             (Saw::Absent, state) => state.is_none(),
             (Saw::Value(_), None) | (Saw::Garbage(_), _) => false,
         };
         explained.then(|| self.wrote.unwrap_or(state))
+    }
+}
+
+/// What a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Register {
+    /// Keeps what is written.
+    Keeps,
+    /// May lose it at any moment.
+    Forgets,
+}
+
+impl Register {
+    /// The state that may follow without an operation.
+    fn later(self, state: Option<u64>) -> Option<Option<u64>> {
+        (self == Register::Forgets && state.is_some()).then_some(None)
     }
 }
 
@@ -49,7 +70,7 @@ pub(crate) struct Violation {
 }
 
 /// Wing and Gong's search: up to 64 events, in any order.
-pub(crate) fn search(initial: Option<u64>, events: &[Event]) -> bool {
+pub(crate) fn search(register: Register, initial: Option<u64>, events: &[Event]) -> bool {
     assert!(events.len() <= 64);
     let all = u64::MAX.checked_shl(events.len() as u32).map_or(u64::MAX, |rest| !rest);
     let mut seen = HashSet::new();
@@ -58,6 +79,7 @@ pub(crate) fn search(initial: Option<u64>, events: &[Event]) -> bool {
         if done == all {
             return true;
         }
+        open.extend(register.later(state).map(|state| (done, state)).filter(|&next| seen.insert(next)));
         let waiting = || events.iter().enumerate().filter(|(i, _)| done >> i & 1 == 0);
         let first_return = waiting().map(|(_, event)| event.returned).min().unwrap_or(u64::MAX);
         for (i, event) in waiting().filter(|(_, event)| event.invoked < first_return) {
@@ -76,7 +98,7 @@ pub(crate) fn search(initial: Option<u64>, events: &[Event]) -> bool {
 type Possibility = (u64, Option<u64>);
 
 /// Just-in-time linearization: any number of events, at most 64 of them at a time.
-pub(crate) fn check(initial: Option<u64>, events: &[Event]) -> Result<(), Violation> {
+pub(crate) fn check(register: Register, initial: Option<u64>, events: &[Event]) -> Result<(), Violation> {
     // Calls and returns in the order of the clock, which has each number once.
     let mut timeline: Vec<(u64, usize)> =
         events.iter().enumerate().flat_map(|(i, event)| [(event.invoked, i), (event.returned, i)]).collect();
@@ -92,7 +114,7 @@ pub(crate) fn check(initial: Option<u64>, events: &[Event]) -> Result<(), Violat
             under_way[free] = Some(i);
             places[i] = free;
         } else {
-            possible = at_return(events, &under_way, places[i], &possible);
+            possible = at_return(register, events, &under_way, places[i], &possible);
             under_way[places[i]] = None;
             if possible.is_empty() {
                 return Err(Violation { around: around(events, i) });
@@ -104,6 +126,7 @@ pub(crate) fn check(initial: Option<u64>, events: &[Event]) -> Result<(), Violat
 
 /// The possibilities in which the operation at `place`, which returns now, has taken effect.
 fn at_return(
+    register: Register,
     events: &[Event],
     under_way: &[Option<usize>],
     place: usize,
@@ -113,6 +136,7 @@ fn at_return(
     let mut seen = possible.clone();
     let mut open: Vec<Possibility> = possible.iter().copied().collect();
     while let Some((done, state)) = open.pop() {
+        open.extend(register.later(state).map(|state| (done, state)).filter(|&next| seen.insert(next)));
         if done >> place & 1 == 1 {
             remaining.insert((done & !(1 << place), state));
             continue;

@@ -1,7 +1,7 @@
 //! The checker itself: histories whose verdict is known, and random ones that two algorithms and all permutations
 //! must agree about.
 
-use super::checker::{Event, Saw, check, search};
+use super::checker::{Event, Register, Saw, check, search};
 use crate::common::{Rng, seed};
 
 fn event(invoked: u64, returned: u64, saw: Option<u64>, wrote: Option<Option<u64>>) -> Event {
@@ -22,9 +22,32 @@ fn remove(invoked: u64, returned: u64, saw: Option<u64>) -> Event {
 
 /// Both algorithms' verdict.
 fn verdict(initial: Option<u64>, events: &[Event]) -> bool {
-    let verdict = check(initial, events).is_ok();
-    assert_eq!(verdict, search(initial, events), "{events:?}");
+    verdict_of(Register::Keeps, initial, events)
+}
+
+fn verdict_of(register: Register, initial: Option<u64>, events: &[Event]) -> bool {
+    let verdict = check(register, initial, events).is_ok();
+    assert_eq!(verdict, search(register, initial, events), "{register:?}: {events:?}");
     verdict
+}
+
+#[test]
+fn a_cache_may_forget_and_not_remember() {
+    let forgets = |initial, events: &[Event]| verdict_of(Register::Forgets, initial, events);
+    assert!(forgets(Some(1), &[get(0, 1, None)]), "evicted");
+    assert!(forgets(None, &[put(0, 1, None, 1), get(2, 3, Some(1)), get(4, 5, None), get(6, 7, None)]));
+    assert!(forgets(Some(1), &[put(0, 5, None, 2), get(1, 2, Some(1)), get(3, 4, None), get(6, 7, Some(2))]));
+    assert!(!forgets(Some(1), &[get(0, 1, None), get(2, 3, Some(1))]), "resurrected");
+    assert!(
+        !forgets(None, &[put(0, 1, None, 1), put(2, 3, Some(1), 2), get(4, 5, Some(1))]),
+        "a stale value"
+    );
+    assert!(!forgets(Some(1), &[remove(0, 1, Some(1)), get(2, 3, Some(1))]), "removed, and there");
+    assert!(!forgets(Some(1), &[remove(0, 3, Some(1)), remove(1, 4, Some(1))]), "removed twice");
+    assert!(!forgets(None, &[get(0, 1, Some(1)), put(2, 3, None, 1)]), "a value from the future");
+    // It may be gone when the one looks, and not come back for the other.
+    assert!(!forgets(Some(1), &[get(0, 1, None), get(2, 5, Some(1)), get(3, 4, None)]));
+    assert!(forgets(Some(1), &[get(0, 5, Some(1)), get(1, 4, None)]));
 }
 
 #[test]
@@ -73,9 +96,12 @@ fn bad_histories_are_rejected() {
     assert!(!verdict(None, &[put(0, 1, None, 1), absent]), "surely absent, and yet present");
 }
 
-/// Tries all orders.
-fn by_permutation(state: Option<u64>, events: &[Event]) -> bool {
+/// Tries all orders, and to forget before each event.
+fn by_permutation(register: Register, state: Option<u64>, events: &[Event]) -> bool {
     if events.is_empty() {
+        return true;
+    }
+    if register == Register::Forgets && state.is_some() && by_permutation(register, None, events) {
         return true;
     }
     (0..events.len()).any(|i| {
@@ -86,9 +112,10 @@ fn by_permutation(state: Option<u64>, events: &[Event]) -> bool {
             Saw::Value(value) => state == Some(value),
             Saw::Present => state.is_some(),
             Saw::Absent => state.is_none(),
+            Saw::Nothing => true,
             Saw::Garbage(_) => false,
         };
-        may_be_first && explained && by_permutation(event.wrote.unwrap_or(state), &rest)
+        may_be_first && explained && by_permutation(register, event.wrote.unwrap_or(state), &rest)
     })
 }
 
@@ -116,23 +143,27 @@ fn random_history(rng: &mut Rng) -> Vec<Event> {
 #[test]
 fn both_algorithms_agree_with_trying_all_orders() {
     let mut rng = Rng::new(seed());
-    let mut good = 0;
+    let (mut good, mut forgotten) = (0, 0);
     const HISTORIES: usize = 20_000;
     for _ in 0..HISTORIES {
         let events = random_history(&mut rng);
-        let expected = by_permutation(None, &events);
+        let forgets = by_permutation(Register::Forgets, None, &events);
+        assert_eq!(verdict_of(Register::Forgets, None, &events), forgets, "{events:?}");
+        let expected = by_permutation(Register::Keeps, None, &events);
         assert_eq!(verdict(None, &events), expected, "{events:?}");
-        good += usize::from(expected);
+        assert!(forgets || !expected);
+        (good, forgotten) = (good + usize::from(expected), forgotten + usize::from(forgets && !expected));
     }
     assert!((HISTORIES / 3..HISTORIES).contains(&good), "{good} of {HISTORIES} are good");
+    assert!(forgotten > HISTORIES / 1000, "{forgotten} are good if keys may be forgotten");
 }
 
 #[test]
 fn one_bad_event_in_a_long_history_is_found() {
     let mut events: Vec<Event> = (0..50_000).map(|i| put(i * 4, i * 4 + 3, i.checked_sub(1), i)).collect();
-    assert!(check(None, &events).is_ok());
+    assert!(check(Register::Keeps, None, &events).is_ok());
     let bad = 40_000;
     events.push(get(bad * 4 + 1, bad * 4 + 2, Some(bad - 2)));
-    let violation = check(None, &events).unwrap_err();
+    let violation = check(Register::Keeps, None, &events).unwrap_err();
     assert!(violation.around.iter().any(|event| event.invoked == bad * 4 + 1), "{violation:?}");
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::checker::{Event, Saw, Violation, check};
+use super::checker::{Event, Register, Saw, Violation, check};
 use crate::common::{Rng, on_threads};
 
 /// What was read: a value, none, or garbage.
@@ -11,11 +11,15 @@ pub(crate) type Seen = Result<Option<u64>, String>;
 
 /// A map from `u64` whose values stand for numbers.
 pub(crate) trait Subject: Sync {
+    /// Whether keys may leave by themselves.
+    const REGISTER: Register = Register::Keeps;
+
     fn get(&self, key: u64) -> Seen;
     fn get_many(&self, keys: &[u64]) -> Vec<Seen>;
     fn contains_key(&self, key: u64) -> bool;
     fn may_contain(&self, key: u64) -> bool;
-    fn insert(&self, key: u64, value: u64) -> Seen;
+    /// Says what it found, if it looked.
+    fn insert(&self, key: u64, value: u64) -> Saw;
     /// What it found, and so did not insert.
     fn try_insert(&self, key: u64, value: u64) -> Seen;
     fn remove(&self, key: u64) -> Seen;
@@ -118,7 +122,11 @@ impl<S: Subject> Recorder<'_, S> {
                     self.note(key, invoked, Saw::Absent, None);
                 }
             }
-            7..10 => self.step(key, |map| map.insert(key, value), |_| Some(Some(value))),
+            7..10 => {
+                let invoked = self.tick();
+                let saw = self.map.insert(key, value);
+                self.note(key, invoked, saw, Some(Some(value)));
+            }
             10..12 => {
                 self.step(key, |map| map.try_insert(key, value), |old| old.is_none().then_some(Some(value)))
             }
@@ -133,7 +141,7 @@ impl<S: Subject> Recorder<'_, S> {
     }
 }
 
-fn saw(seen: Seen) -> Saw {
+pub(crate) fn saw(seen: Seen) -> Saw {
     match seen {
         Ok(Some(value)) => Saw::Value(value),
         Ok(None) => Saw::Absent,
@@ -146,7 +154,7 @@ pub(crate) fn run<S: Subject>(map: &S, plan: Plan) -> Result<usize, Broken> {
     let histories = record(map, plan);
     let operations = histories.iter().map(|(_, events)| events.len()).sum();
     for (key, (initial, events)) in (0..).zip(&histories) {
-        check(*initial, events).map_err(|violation| Broken { key, violation })?;
+        check(S::REGISTER, *initial, events).map_err(|violation| Broken { key, violation })?;
     }
     Ok(operations)
 }

@@ -5,6 +5,7 @@
 //! `RUSTFLAGS="--cfg koel_steps"`, which makes threads meet between any two steps of the protocol.
 
 mod broken;
+mod cache;
 mod checker;
 mod checker_tests;
 #[path = "../common/mod.rs"]
@@ -13,8 +14,9 @@ mod history;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use checker::{Register, Saw};
 use common::{AnyMap, Config, Rng, Seeded, env_number, growing_configs, seed, seeded};
-use history::{Plan, Seen, Subject, record, run};
+use history::{Plan, Seen, Subject, record, run, saw};
 use koel::{HashMap, InlineMap, Operation};
 
 /// A number as a value, which may be longer than a word and tear.
@@ -124,8 +126,8 @@ impl<M: AnyMap<Key = u64, Value: Coded, Hasher = Seeded>> Subject for Koel<M> {
         self.map.may_contain(&key)
     }
 
-    fn insert(&self, key: u64, value: u64) -> Seen {
-        decoded(self.map.insert(key, M::Value::encode(value)))
+    fn insert(&self, key: u64, value: u64) -> Saw {
+        saw(decoded(self.map.insert(key, M::Value::encode(value))))
     }
 
     fn try_insert(&self, key: u64, value: u64) -> Seen {
@@ -231,7 +233,7 @@ fn short_histories<M: AnyMap<Key = u64, Value: Coded, Hasher = Seeded>>() {
         };
         let map = Koel::<M>::new(Config::GROWING, plan.seed, Disturbance::Nothing);
         for (initial, events) in record(&map, plan) {
-            assert!(checker::search(initial, &events), "{} {plan:?}: {events:?}", M::NAME);
+            assert!(checker::search(Register::Keeps, initial, &events), "{} {plan:?}: {events:?}", M::NAME);
         }
     }
 }

@@ -7,9 +7,10 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 
 use koel::{
-    Builder, CapacityError, Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys,
-    InlineMap, InlineMapKind, InlineValues, IntoIter, Iter, Keys, LocalGuard, Occupied, Operation,
-    OwnedGuard, Pinned, PinnedOwned, Stats, Values,
+    Builder, Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, CapacityError, Cause, Clock,
+    Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
+    InlineMapKind, InlineValues, IntoIter, Iter, Keys, LocalGuard, ManualClock, Occupied, Operation,
+    OwnedGuard, Pinned, PinnedOwned, Policy, Refused, Stats, Values, ViewIter, Why,
 };
 
 /// Does not compile unless the type implements all the traits.
@@ -95,6 +96,47 @@ assert_is_not!(IntoIter<u64, Cell<u64>>: Sync);
 assert_is_not!(Drain<'static, u64, Rc<u64>, LocalGuard<'static>>: Send);
 assert_is_not!(Iter<'static, u64, Rc<u64>>: Send);
 assert_is_not!(Iter<'static, u64, Cell<u64>>: Send);
+
+// Caches: as maps, and weigher, expiry function, listener and clock may be used by any thread.
+assert_is!(Cache<u64, String>: Send + Sync + Debug + Unpin);
+assert_is!(Cache<NotDebug, NotDebug>: Send + Sync + Debug);
+assert_is_not!(Cache<u64, Rc<u64>>: Send);
+assert_is_not!(Cache<Rc<u64>, u64>: Send);
+assert_is_not!(Cache<u64, Rc<u64>>: Sync);
+assert_is_not!(Cache<Rc<u64>, u64>: Sync);
+assert_is!(Cache<u64, Cell<u64>>: Send);
+assert_is!(Cache<Cell<u64>, u64>: Send);
+assert_is_not!(Cache<u64, Cell<u64>>: Sync);
+assert_is_not!(Cache<Cell<u64>, u64>: Sync);
+// Whoever evicts drops what another thread has inserted.
+assert_is_not!(Cache<u64, std::sync::MutexGuard<'static, u64>>: Sync);
+assert_is_not!(Cache<u64, std::sync::MutexGuard<'static, u64>>: Send);
+assert_is!(Cache<u64, u64, NotShared>: Send);
+assert_is_not!(Cache<u64, u64, NotShared>: Sync);
+assert_is_not!(Cache<u64, u64, Rc<ahash::RandomState>>: Send);
+assert_is!(CacheBuilder<u64, String>: Send + Sync + Debug);
+assert_is!(CacheBuilder<NotDebug, NotDebug>: Debug);
+assert_is_not!(CacheBuilder<u64, u64, Rc<ahash::RandomState>>: Send);
+assert_is_not!(CacheBuilder<u64, u64, NotShared>: Sync);
+assert_is!(CacheView<'static, u64, u64>: Debug);
+assert_is_not!(CacheView<'static, u64, u64>: Send);
+assert_is_not!(CacheView<'static, u64, u64>: Sync);
+assert_is!(CacheIter<'static, u64, u64>: Debug + Iterator<Item = (u64, u64)>);
+assert_is_not!(CacheIter<'static, u64, u64>: Send);
+assert_is_not!(CacheIter<'static, u64, u64>: Sync);
+assert_is!(ViewIter<'static, u64, u64>: Debug + Iterator<Item = (&'static u64, &'static u64)>);
+assert_is_not!(ViewIter<'static, u64, u64>: Send);
+assert_is_not!(ViewIter<'static, u64, Cell<u64>>: Sync);
+assert_is!(Refused<NotDebug, NotDebug>: Error + Debug + Send + Sync);
+assert_is!(Refused<u64, String>: Clone + PartialEq + Eq);
+assert_is_not!(Refused<u64, Rc<u64>>: Send);
+assert_is!(Why: Debug + Clone + Copy + PartialEq + Eq + Send + Sync);
+assert_is!(CacheError: Error + Clone + Copy + PartialEq + Eq + Send + Sync);
+assert_is!(CacheStats: Debug + Clone + Copy + Default + PartialEq + Eq + Send + Sync + Unpin);
+assert_is!(Cause: Debug + core::fmt::Display + Clone + Copy + PartialEq + Eq + core::hash::Hash + Send + Sync);
+assert_is!(Policy: Debug + Clone + Copy + Default + PartialEq + Eq + core::hash::Hash + Send + Sync);
+assert_is!(ManualClock: Debug + Clone + Default + Clock + Send + Sync);
+assert_is!(dyn Clock: Send + Sync);
 
 /// A hash function that cannot be shared.
 struct NotShared(#[expect(dead_code, reason = "what counts is its type")] Cell<u64>);

@@ -21,6 +21,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, fence};
 
 /// A shard is held for some dozens of nanoseconds, twice a load: 32 are enough for any machine.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 32 };
+const _: () = assert!(SHARDS.is_power_of_two());
 
 /// An empty table that has room for more than this gives it back.
 const KEPT_CAPACITY: usize = 64;
@@ -29,6 +30,10 @@ const KEPT_CAPACITY: usize = 64;
 pub(crate) struct Flights<K, V> {
     shards: Box<[CachePadded<Shard<K, V>>]>,
 }
+
+// SAFETY: it is sent while nobody borrows it: whoever shares an outcome's `Arc` is a `Wait`, which borrows, or was forgotten
+// and does not look any more. Without this, values would have to be `Sync`.
+unsafe impl<K: Send, V: Send> Send for Flights<K, V> {}
 
 /// What [`Flights::join`] makes of its caller.
 pub(super) enum Join<'a, K, V> {
@@ -113,7 +118,7 @@ impl<K, V> Flights<K, V> {
 
     /// Those with these digests. hashbrown uses the lowest and the highest bits.
     fn shard(&self, digest: Digest) -> &Shard<K, V> {
-        &self.shards[digest.prefix() as usize % SHARDS]
+        &self.shards[digest.prefix() as usize & (self.shards.len() - 1)]
     }
 }
 

@@ -82,7 +82,9 @@ impl Adaptive {
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let Newcomer { locator, weight } = newcomer;
         let steps = self.recall(locator);
-        let admitted = steps.is_some_and(|steps| self.room_in_main(weight, steps, residents));
+        // Nobody has to go for it while there is room for both.
+        let admitted =
+            steps.is_some_and(|steps| self.fits(weight) || self.room_in_main(weight, steps, residents));
         // While the cache fills, main does too: a loop finds at least what was there first.
         let filling = self.fits(weight) && self.fits_main(weight);
         self.make_room(weight, residents);
@@ -146,21 +148,25 @@ impl Adaptive {
 
     /// What the ghosts know of a key that comes: how many steps of main's hand it is worth, if any. They forget it.
     fn recall(&mut self, locator: Locator) -> Option<usize> {
-        let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, Ghost::len).max(1) as f64;
+        let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, Ghost::len).max(1);
         let (rejected, demoted) = (known(&self.rejected), known(&self.demoted));
-        let step = self.capacity as f64 / (self.len() + DAMPING) as f64;
         if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator)) {
             if rejections_ago * EARLY > self.len() {
                 return Some(LATE_STEPS);
             }
-            self.move_target(step * (demoted / rejected).max(1.0));
+            self.move_target(self.step() * (demoted as f64 / rejected as f64).max(1.0));
             return Some(STEPS);
         }
         // What main demoted has to pass through the window again: a loop's items would else replace each other.
         if self.demoted.as_mut().and_then(|ghost| ghost.take(locator)).is_some() {
-            self.move_target(-step * (rejected / demoted).max(1.0));
+            self.move_target(-self.step() * (rejected as f64 / demoted as f64).max(1.0));
         }
         None
+    }
+
+    /// By how much one key that came back moves the window's share: a mean item.
+    fn step(&self) -> f64 {
+        self.capacity as f64 / (self.len() + DAMPING) as f64
     }
 
     fn move_target(&mut self, by: f64) {

@@ -51,7 +51,11 @@ impl Ring {
 
     /// Takes the entry at `index` from the front out; its item still counts.
     pub(super) fn pop(&mut self, index: usize) {
-        self.entries.remove(index);
+        if index == 0 {
+            self.entries.pop_front();
+        } else {
+            self.entries.remove(index);
+        }
     }
 
     /// An item has left the queue. Its entry is taken out already, or stale from now on.

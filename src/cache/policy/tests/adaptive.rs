@@ -80,7 +80,7 @@ impl Plain {
             self.target -= step * f64::max(1.0, rejected / demoted);
         }
         self.bound_target();
-        let admitted = steps > 0 && self.admit(heavy, steps);
+        let admitted = steps > 0 && (self.fits(heavy) || self.admit(heavy, steps));
         let filling = self.fits(heavy) && (weight(&self.main) + heavy) as f64 <= self.main_room();
         self.make_room(heavy);
         let queue = if admitted || filling { &mut self.main } else { &mut self.window };

@@ -1,0 +1,143 @@
+//! The cache under readers: hits against evictions, displacements and replacements, and the bound while quota goes from one
+//! segment to another.
+//!
+//! Not here: writers that borrow at the same time, since loom's `try_lock` waits for whoever comes first (it would report a
+//! deadlock that there is not); and marks, since loom lets a store come between an exchange and what that has read. Those
+//! are tested on threads: `tests/cache/bound.rs`, and beside `Buckets::change_mark`.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use koel::model::{cache_place, prefix};
+use koel::{Policy, RandomState};
+use loom::thread;
+use loom_tests::{Identity, model_with_preemptions};
+
+type Cache = koel::Cache<u64, u64, Identity>;
+type Builder<S = Identity> = koel::CacheBuilder<u64, u64, S>;
+
+/// Buckets of a cache that is made for one entry, or for three.
+const BUCKETS: u32 = 3;
+
+fn builder() -> Builder {
+    let builder: Builder<RandomState> = koel::Cache::builder();
+    builder.policy(Policy::Clock).hasher(Identity::default())
+}
+
+/// The first `n` keys that `wanted` accepts by first bucket, second bucket and tag.
+fn keys(n: usize, wanted: impl Fn(u32, u32, u8) -> bool) -> Vec<u64> {
+    let fits = |&key: &u64| {
+        let (first, second, tag) = cache_place(key, BUCKETS);
+        wanted(first, second, tag)
+    };
+    (0..1_000_000).filter(fits).take(n).collect()
+}
+
+/// One segment, for so many entries, in three buckets.
+fn one_segment(entries: u64) -> Cache {
+    let cache = builder().max_weight(entries).estimated_entries(1).build();
+    assert_eq!(cache.capacity(), entries);
+    cache
+}
+
+/// A reader of key 1, whose value is 10, against `write`; the reference stays good as long as the view.
+fn reader_against(capacity: u64, write: fn(&Cache), allowed: &'static [Option<u64>]) {
+    loom::model(move || {
+        let cache = Arc::new(one_segment(capacity));
+        cache.insert(1, 10).unwrap();
+        let reader = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || {
+                let view = cache.pin();
+                let seen = view.get_ref(&1);
+                thread::yield_now();
+                assert!(allowed.contains(&seen.copied()), "{seen:?}");
+            })
+        };
+        write(&cache);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn hit_never_sees_an_evicted_entry_freed() {
+    reader_against(1, |cache| cache.insert(2, 20).unwrap(), &[Some(10), None]);
+}
+
+#[test]
+fn hit_never_sees_a_replaced_entry_freed() {
+    reader_against(1, |cache| cache.insert(1, 11).unwrap(), &[Some(10), Some(11)]);
+}
+
+/// A hit marks its slot while the entry is displaced from it.
+#[test]
+fn hit_never_misses_a_displaced_entry() {
+    model_with_preemptions(2, || {
+        let cache = Arc::new(one_segment(1));
+        // More than the table was made for, and less than makes it grow.
+        cache.set_capacity(10);
+        let victim = keys(1, |f, s, _| (f, s) == (0, 2))[0];
+        let tag = cache_place(victim, BUCKETS).2;
+        cache.insert(victim, 1).unwrap();
+        for key in keys(3, |f, _, t| f == 0 && t != tag) {
+            cache.insert(key, 0).unwrap();
+        }
+        for key in keys(4, |f, _, t| f == 1 && t != tag) {
+            cache.insert(key, 0).unwrap();
+        }
+        let newcomer = (1 << 32..).find(|&key| {
+            let (f, s, t) = cache_place(key, BUCKETS);
+            (f, s) == (0, 1) && t != tag
+        });
+        let newcomer = newcomer.unwrap();
+        let reader = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || assert_eq!(cache.get(&victim), Some(1)))
+        };
+        cache.insert(newcomer, 2).unwrap();
+        reader.join().unwrap();
+        assert_eq!((cache.len(), cache.get(&victim), cache.get(&newcomer)), (9, Some(1), Some(2)));
+    });
+}
+
+/// Two segments of weight 1 each, and keys of both.
+fn two_segments() -> (Arc<Cache>, [u64; 2]) {
+    let cache = builder().max_weight(2).estimated_entries(2).weigher(|_, weight| *weight).build();
+    let key_of = |upper| (1..).find(|&key| (prefix(key) >> 31 == 1) == upper).unwrap();
+    (Arc::new(cache), [key_of(false), key_of(true)])
+}
+
+/// A reader of the weight against `write`.
+fn weight_stays_in_the_bound(first: usize, write: fn(&Cache, [u64; 2])) {
+    for swapped in [false, true] {
+        loom::model(move || {
+            let (cache, mut keys) = two_segments();
+            if swapped {
+                keys.swap(0, 1);
+            }
+            cache.insert(keys[0], first as u64).unwrap();
+            let reader = {
+                let cache = Arc::clone(&cache);
+                thread::spawn(move || assert!(cache.weight() <= 2, "{}", cache.weight()))
+            };
+            write(&cache, keys);
+            reader.join().unwrap();
+        });
+    }
+}
+
+/// One segment evicts, then the other has its quota.
+#[test]
+fn weight_stays_in_the_bound_while_a_segment_borrows() {
+    weight_stays_in_the_bound(1, |cache, keys| cache.insert(keys[1], 2).unwrap());
+}
+
+/// What a segment had borrowed goes back, and is used there.
+#[test]
+fn weight_stays_in_the_bound_while_a_segment_gives_back() {
+    weight_stays_in_the_bound(2, |cache, keys| {
+        cache.remove(&keys[0]);
+        cache.insert(keys[1], 1).unwrap();
+        cache.insert(keys[1], 2).unwrap();
+    });
+}

@@ -1,0 +1,264 @@
+//! Caches: a key may be evicted at any moment, and what was evicted, replaced or removed must not come back. A broken one
+//! that lets it must be caught.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use koel::{Cache, CacheBuilder, Operation, Policy};
+
+use super::all_histories_are_linearizable;
+use super::checker::{Register, Saw};
+use super::history::{Plan, Seen, Subject, run};
+use crate::common::Rng;
+
+/// What a value is in: in its place, or where memory that was freed shows.
+trait Number: Clone + Send + Sync {
+    fn of(n: u64) -> Self;
+    fn get(&self) -> u64;
+}
+
+impl Number for u64 {
+    fn of(n: u64) -> Self {
+        n
+    }
+
+    fn get(&self) -> u64 {
+        *self
+    }
+}
+
+impl Number for Box<u64> {
+    fn of(n: u64) -> Self {
+        Box::new(n)
+    }
+
+    fn get(&self) -> u64 {
+        **self
+    }
+}
+
+/// A cache under test: beside the keys that are recorded, others push them out.
+struct Evicting<V> {
+    cache: Cache<u64, V>,
+    next_filler: AtomicU64,
+}
+
+impl<V: Number> Evicting<V> {
+    fn decide(&self, key: u64, decide: impl Fn(Option<u64>) -> Operation<V, ()>) -> Seen {
+        let mut seen = None;
+        let answer = self.cache.compute(key, |old| {
+            seen = old.map(V::get);
+            decide(seen)
+        });
+        answer.map(|_| seen).map_err(|refused| refused.to_string())
+    }
+}
+
+impl<V: Number> Subject for Evicting<V> {
+    const REGISTER: Register = Register::Forgets;
+
+    fn get(&self, key: u64) -> Seen {
+        Ok(self.cache.get(&key).map(|value| value.get()))
+    }
+
+    fn get_many(&self, keys: &[u64]) -> Vec<Seen> {
+        let view = self.cache.pin();
+        let seen = |key| Ok(view.get_ref(key).map(V::get));
+        keys.iter().map(seen).collect()
+    }
+
+    fn contains_key(&self, key: u64) -> bool {
+        self.cache.contains_key(&key)
+    }
+
+    fn may_contain(&self, key: u64) -> bool {
+        self.cache.peek(&key).is_some()
+    }
+
+    fn insert(&self, key: u64, value: u64) -> Saw {
+        match self.cache.insert(key, V::of(value)) {
+            Ok(()) => Saw::Nothing,
+            Err(refused) => Saw::Garbage(refused.to_string()),
+        }
+    }
+
+    fn try_insert(&self, key: u64, value: u64) -> Seen {
+        self.decide(key, |old| match old {
+            Some(_) => Operation::Abort(()),
+            None => Operation::Insert(V::of(value)),
+        })
+    }
+
+    fn remove(&self, key: u64) -> Seen {
+        Ok(self.cache.remove(&key).map(|value| value.get()))
+    }
+
+    fn compute(&self, key: u64, value: u64, remove: bool) -> Seen {
+        self.decide(key, |old| match old {
+            None => Operation::Abort(()),
+            Some(_) if remove => Operation::Remove,
+            Some(_) => Operation::Insert(V::of(value)),
+        })
+    }
+
+    fn update_or_insert(&self, key: u64, value: u64) -> Seen {
+        self.decide(key, |_| Operation::Insert(V::of(value)))
+    }
+
+    fn disturb(&self, rng: &mut Rng, _thread: usize, step: usize) {
+        let filler = || (1 << 20) + self.next_filler.fetch_add(1, Ordering::Relaxed);
+        match rng.below(12) {
+            0 | 1 => self.cache.insert(filler(), V::of(0)).unwrap(),
+            2 if step % 64 == 0 => self.cache.purge(),
+            _ => {}
+        }
+    }
+}
+
+fn evicts<V: Number>(builder: impl Fn() -> CacheBuilder<u64, V>) {
+    for policy in [Policy::Adaptive, Policy::Clock] {
+        all_histories_are_linearizable("a cache", 4000, |_| Evicting {
+            cache: builder().policy(policy).build(),
+            next_filler: AtomicU64::new(0),
+        });
+    }
+}
+
+#[test]
+fn cache_is_linearizable_under_eviction() {
+    evicts::<u64>(|| Cache::builder().max_entries(6));
+    evicts::<Box<u64>>(|| Cache::builder().max_entries(12));
+}
+
+/// Four segments that borrow from one another for each entry.
+#[test]
+fn cache_of_several_segments_is_linearizable_under_eviction() {
+    evicts::<u64>(|| Cache::builder().max_weight(5).estimated_entries(5000));
+    evicts::<Box<u64>>(|| {
+        let builder = Cache::builder().max_weight(30).estimated_entries(5000);
+        builder.weigher(|key, _| 1 + key % 5 * 6)
+    });
+}
+
+/// A table that doubles, from almost nothing.
+#[test]
+fn cache_is_linearizable_in_growth() {
+    evicts::<Box<u64>>(|| Cache::builder().max_weight(1 << 40).weigher(|_, _| 1));
+}
+
+/// What is wrong with a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Defect {
+    None,
+    /// What was evicted is there again.
+    ResurrectsEvicted,
+    /// What was removed is there again.
+    ResurrectsRemoved,
+    /// What was replaced is there again.
+    ResurrectsReplaced,
+}
+
+/// A locked cache that evicts at random.
+struct Defective {
+    /// What is in it, and what was last in it.
+    map: Mutex<(HashMap<u64, u64>, HashMap<u64, u64>)>,
+    defect: Defect,
+}
+
+impl Defective {
+    /// Writes; remembers what was there before, if this is to come back.
+    fn write(&self, key: u64, value: Option<u64>, defect: Defect) -> Option<u64> {
+        let (map, before) = &mut *self.map.lock().unwrap();
+        let old = match value {
+            Some(value) => map.insert(key, value),
+            None => map.remove(&key),
+        };
+        before.extend(old.filter(|_| self.defect == defect).map(|old| (key, old)));
+        old
+    }
+
+    fn read(&self, key: u64) -> Option<u64> {
+        self.map.lock().unwrap().0.get(&key).copied()
+    }
+}
+
+impl Subject for Defective {
+    const REGISTER: Register = Register::Forgets;
+
+    fn get(&self, key: u64) -> Seen {
+        Ok(self.read(key))
+    }
+
+    fn get_many(&self, keys: &[u64]) -> Vec<Seen> {
+        keys.iter().map(|key| self.get(*key)).collect()
+    }
+
+    fn contains_key(&self, key: u64) -> bool {
+        self.read(key).is_some()
+    }
+
+    fn may_contain(&self, key: u64) -> bool {
+        self.contains_key(key)
+    }
+
+    fn insert(&self, key: u64, value: u64) -> Saw {
+        self.write(key, Some(value), Defect::ResurrectsReplaced);
+        Saw::Nothing
+    }
+
+    fn try_insert(&self, key: u64, value: u64) -> Seen {
+        let (map, _) = &mut *self.map.lock().unwrap();
+        let old = map.get(&key).copied();
+        map.entry(key).or_insert(value);
+        Ok(old)
+    }
+
+    fn remove(&self, key: u64) -> Seen {
+        Ok(self.write(key, None, Defect::ResurrectsRemoved))
+    }
+
+    fn compute(&self, key: u64, value: u64, remove: bool) -> Seen {
+        let (map, _) = &mut *self.map.lock().unwrap();
+        let old = map.get(&key).copied();
+        match (old, remove) {
+            (Some(_), true) => map.remove(&key),
+            (Some(_), false) => map.insert(key, value),
+            (None, _) => None,
+        };
+        Ok(old)
+    }
+
+    fn update_or_insert(&self, key: u64, value: u64) -> Seen {
+        Ok(self.write(key, Some(value), Defect::ResurrectsReplaced))
+    }
+
+    fn disturb(&self, rng: &mut Rng, _: usize, step: usize) {
+        let key = rng.below(4);
+        if step % 10 == 0 {
+            self.write(key, None, Defect::ResurrectsEvicted);
+        }
+        if step % 100 == 50 {
+            let (map, before) = &mut *self.map.lock().unwrap();
+            map.extend(before.remove(&key).map(|old| (key, old)));
+        }
+    }
+}
+
+fn run_with(defect: Defect) -> Result<usize, String> {
+    let plan = Plan { threads: 3, operations: 5000, keys: 4, seed: 1 };
+    run(&Defective { map: Mutex::default(), defect }, plan).map_err(|broken| broken.to_string())
+}
+
+#[test]
+fn a_locked_cache_without_defects_is_linearizable() {
+    let operations = run_with(Defect::None).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(operations > 14_000);
+}
+
+#[test]
+fn every_resurrection_is_caught() {
+    for defect in [Defect::ResurrectsEvicted, Defect::ResurrectsRemoved, Defect::ResurrectsReplaced] {
+        assert!(run_with(defect).is_err(), "{defect:?} was not caught");
+    }
+}
