@@ -4,8 +4,10 @@
 //! and the ordering of a protected load. Under `cfg(loom)` a stand-in made of loom's own primitives takes its place, so
 //! that the models run the production table code and catch a use after free.
 
+use core::any::Any;
 use core::fmt;
 use core::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::sync::Ordering;
 
@@ -20,6 +22,14 @@ use crate::sync::Ordering;
 /// writes to one segment and reads in another while a second thread does the reverse, and neither may miss what the
 /// other wrote. See below the table of atomics in `docs/design.md`.
 pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
+
+/// Drops what a panic threw that goes no further. Its own drop may panic as well: what that throws is forgotten, or there
+/// would be no end to it.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(another);
+    }
+}
 
 /// Something that can be retired.
 pub trait Retire {
@@ -265,8 +275,7 @@ mod with_seize {
     unsafe fn free<T: Retire>(this: *mut T) {
         // SAFETY: the caller's.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { T::free(this) })) {
-            // Its destructor may panic as well.
-            core::mem::forget(payload);
+            super::discard(payload);
         }
     }
 }

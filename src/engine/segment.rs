@@ -22,6 +22,7 @@ use super::buckets::{Buckets, SLOTS};
 use super::memory::{Block, Meter};
 use super::overflow::Overflow;
 use super::payload::Payload;
+use super::pool::Pooled;
 use super::stats::Tally;
 use super::stripes::{self, Version};
 use crate::hash::Place;
@@ -73,6 +74,8 @@ pub(crate) struct Write<P: Payload> {
     pub(crate) read_retries: AtomicU64,
     pub(crate) overflow: Overflow<P>,
     undo: Undo<P>,
+    /// The pool's, while it has the segment.
+    pub(super) pooled: Pooled<P>,
     memory: Memory,
 }
 
@@ -103,7 +106,7 @@ pub(crate) struct Plan {
     undo_at: usize,
 }
 
-// SAFETY: all that is shared is atomics and a mutex; the raw pointers lead into the segment's own allocation. Whether
+// SAFETY: all that is shared is atomics, a mutex and what the pool's lock guards; the raw pointers lead into the segment's own allocation. Whether
 // an item may be shared or sent is for the front ends to say.
 unsafe impl<P: Payload> Send for Segment<P> {}
 // SAFETY: as above.
@@ -193,6 +196,7 @@ impl<P: Payload> Segment<P> {
                 read_retries: AtomicU64::new(0),
                 overflow: Overflow::new(),
                 undo: Undo { slot: AtomicPtr::new(core::ptr::null_mut()), words: undo_words },
+                pooled: Pooled::default(),
                 memory,
             });
             this

@@ -24,7 +24,7 @@ const CHILD: &str = "KOEL_OOM_CHILD";
 #[test]
 fn the_child() {
     let Ok(task) = std::env::var(CHILD) else { return };
-    let (name, first) = task.split_once(' ').expect("a name and a number");
+    let (name, first) = task.rsplit_once(' ').expect("a name and a number");
     let (_, run) = operations::ALL.iter().find(|(other, _)| *other == name).expect("an operation");
     for n in first.parse::<usize>().expect("a number").. {
         // Before it can end: straight to the pipe.
