@@ -179,7 +179,9 @@ impl fmt::Display for FilterError {
             FilterError::BucketSlots { requested, semi_sorted: true } => {
                 write!(f, "semi-sorted buckets of {requested} slots were asked for; only 4 are possible")
             }
-            FilterError::OutOfMemory { bytes } => write!(f, "no memory for a filter: {bytes} bytes were asked for"),
+            FilterError::OutOfMemory { bytes } => {
+                write!(f, "no memory for a filter: {bytes} bytes were asked for")
+            }
             FilterError::Full { inserted } => {
                 write!(f, "no room after {inserted} keys: some occur more often than two buckets have slots")
             }

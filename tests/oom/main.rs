@@ -1,10 +1,10 @@
-//! No memory: every operation that allocates, with its n-th allocation refused, for every n. It succeeds, or returns its
-//! error, or panics as documented; it hands back what it did not take; what was there is there; and with memory again
-//! the next one works.
+//! No memory: every operation that allocates, with its n-th allocation refused, for every n, alone and with all that
+//! follow in the same call. It succeeds, or returns its error, or panics as documented; it hands back what it did not take;
+//! what was there is there; nothing leaks; and with memory again the next one works.
 //!
-//! Where small bookkeeping has no memory, the standard library ends the process, as it does for any `Box`. So the
-//! operations run in a child, this program again, which is started anew after each such end; the parent demands that
-//! what was refused was small: see `BOOKKEEPING`. `KOEL_OOM_TRACE=1` with `--nocapture` shows where each came from.
+//! Where the reclaimer and a few small boxes have no memory, the process ends, as it does for any `Box`. So the operations
+//! run in a child, this program again, which is started anew after each such end; the parent demands that it came from
+//! where [`operations::Case`] says. `KOEL_OOM_TRACE=1` with `--nocapture` shows where each refusal came from.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,73 +12,113 @@ mod common;
 mod allocator;
 mod operations;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Command;
 
-/// The most bytes whose want may end the process: lists of segments and tables, boxes of the reclaimer. Tables, entries
-/// and filters are more, or asked for by calls that may fail.
-const BOOKKEEPING: usize = 20_000;
-const CHILD: &str = "KOEL_OOM_CHILD";
+use allocator::{Plan, balance};
+use operations::{Case, Ends, Fails};
 
-/// In the child: the operation `name`, from the n-th allocation on, until it needs no more than n.
+const CHILD: &str = "KOEL_OOM_CHILD";
+/// A child that says where what it is refused comes from; which takes long.
+const TRACE: &str = "KOEL_OOM_ORIGIN";
+
+/// In the child: an operation, from the n-th allocation on, until it needs no more than n.
 #[test]
 fn the_child() {
     let Ok(task) = std::env::var(CHILD) else { return };
-    let (name, first) = task.rsplit_once(' ').expect("a name and a number");
-    let (_, run) = operations::ALL.iter().find(|(other, _)| *other == name).expect("an operation");
-    for n in first.parse::<usize>().expect("a number").. {
+    let mut task = task.splitn(3, ' ');
+    let mut next = || task.next().expect("a number, lasting or not, and a name");
+    let (first, lasting): (usize, bool) = (next().parse().unwrap(), next().parse().unwrap());
+    let name = next();
+    let Case { run, .. } = operations::ALL.iter().find(|case| case.name == name).expect("an operation");
+    // Threads, and what they have for good, make themselves known.
+    (0..2).for_each(|_| run(&mut Plan::new(0, lasting)));
+    for n in first.. {
         // Before it can end: straight to the pipe.
-        let mut out = std::io::stderr();
-        writeln!(out, "\nn {n}").expect("a pipe");
-        if !run(n) {
+        writeln!(std::io::stderr(), "\nn {n}").expect("a pipe");
+        let (mut plan, before) = (Plan::new(n, lasting), balance());
+        run(&mut plan);
+        assert_eq!(balance(), before, "bytes were lost");
+        if !plan.is_over() {
             return;
         }
     }
 }
 
 /// What became of an operation.
+#[derive(Default)]
 struct Outcome {
     refusals: usize,
-    /// Bytes of the refused requests that ended the process.
-    fatal: Vec<usize>,
+    /// How often it failed as it should.
+    failures: usize,
+    /// Refusals that ended the process: bytes, and where, if that matters.
+    ends: BTreeSet<(usize, String)>,
+}
+
+/// Runs an operation in a child. Whether it came to its end, and what it said.
+fn child(name: &str, lasting: bool, first: usize, trace: bool) -> (bool, String) {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
+        .args(["--exact", "the_child", "--nocapture", "--test-threads=1"])
+        .env(CHILD, format!("{first} {lasting} {name}"))
+        // Or the standard library would ask for memory to read it while it says that there is none.
+        .env_remove("RUST_BACKTRACE");
+    if trace {
+        command.env(TRACE, "1");
+    }
+    let output = command.output().expect("a child");
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// The rest of the last line that begins so.
+fn last<'t>(text: &'t str, prefix: &str) -> &'t str {
+    let found = text.lines().rev().find_map(|line| line.strip_prefix(prefix));
+    found.unwrap_or_else(|| panic!("no \"{prefix}\": {text}"))
 }
 
 /// Runs an operation in children until one comes to its end.
-fn run(name: &str) -> Outcome {
-    let program = std::env::current_exe().expect("this program");
-    let (mut first, mut fatal) = (1, Vec::new());
+fn run(case: &Case, lasting: bool) -> Outcome {
+    let (mut first, mut outcome) = (1, Outcome::default());
     loop {
-        let output = Command::new(&program)
-            .args(["--exact", "the_child", "--nocapture", "--test-threads=1"])
-            .env(CHILD, format!("{name} {first}"))
-            .output()
-            .expect("a child");
-        let text = String::from_utf8_lossy(&output.stderr);
-        let last = text.lines().rev().find_map(|line| line.strip_prefix("n ")?.parse::<usize>().ok());
-        let last = last.unwrap_or_else(|| panic!("{name} did not begin: {text}"));
-        if output.status.success() {
-            return Outcome { refusals: last - 1, fatal };
+        let (done, text) = child(case.name, lasting, first, false);
+        let n: usize = last(&text, "n ").parse().unwrap();
+        outcome.failures += text.lines().filter(|line| *line == "failed").count();
+        if done {
+            outcome.refusals = n - 1;
+            return outcome;
         }
-        let refused =
-            |line: &str| line.strip_prefix("memory allocation of ")?.split(' ').next()?.parse().ok();
-        let bytes: Option<usize> = text.lines().rev().find_map(refused);
-        let shown = text.rsplit("\nn ").next().unwrap_or_default();
-        let bytes = bytes.unwrap_or_else(|| panic!("{name}, allocation {last}: {shown}"));
-        if std::env::var_os("KOEL_OOM_TRACE").is_some() {
-            eprintln!("{name}, allocation {shown}");
-        }
-        fatal.push(bytes);
-        first = last + 1;
+        let bytes = last(&text, "memory allocation of ").split(' ').next().unwrap().parse().unwrap();
+        let place = match case.ends {
+            Ends::In(_) => last(&child(case.name, lasting, n, true).1, "from ").to_owned(),
+            Ends::Small(_) => String::new(),
+        };
+        outcome.ends.insert((bytes, place));
+        first = n + 1;
     }
 }
 
 #[test]
 fn no_operation_breaks_for_want_of_memory() {
-    for (name, _) in operations::ALL {
-        let Outcome { refusals, fatal } = run(name);
-        eprintln!("{name}: {refusals} allocations refused, {} ended the process: {fatal:?}", fatal.len());
-        assert!(refusals > 0, "{name} allocates nothing: it proves nothing");
-        assert!(fatal.len() < refusals, "{name}: nothing could be refused");
-        assert!(fatal.iter().all(|bytes| *bytes <= BOOKKEEPING), "{name}: {fatal:?} bytes were no error");
+    for case in operations::ALL {
+        for lasting in [false, true] {
+            let Outcome { refusals, failures, ends } = run(case, lasting);
+            let name = case.name;
+            eprintln!("{name}, lasting: {lasting}: {refusals} refused, {failures} failures; ends: {ends:?}");
+            assert!(refusals > 0, "{name} allocates nothing: it proves nothing");
+            let may_fail = match case.fails {
+                None => false,
+                Some(Fails::AtOnce) => true,
+                Some(Fails::AtLast) => lasting,
+            };
+            assert_eq!(failures > 0, may_fail, "{name}: {failures} failures");
+            for (bytes, place) in ends {
+                let known = match case.ends {
+                    Ends::In(modules) => modules.iter().any(|module| place.starts_with(module)),
+                    Ends::Small(most) => bytes <= most,
+                };
+                assert!(known, "{name}: no memory for {bytes} bytes ended the process: {place}");
+            }
+        }
     }
 }
