@@ -26,18 +26,27 @@ fn chosen_keys_are_held<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
         for many in MANY.into_iter().filter(|many| *many <= most) {
             let keys = accomplices::<M>(config, many);
             let map = M::build(config, seeded(1));
-            let before = map.memory_usage();
+            let (before, slots) = (map.memory_usage(), map.capacity());
             keys.iter().for_each(|key| assert_eq!(map.insert(*key, !key), None));
             let what = format!("{} {config:?}, {many} keys", M::NAME);
-            assert!(map.stats().overflow >= many - 8, "{what}: {} in the overflow", map.stats().overflow);
+            // Growing would not part them, so they wait in a list; which is at most twice too long, at 9 bytes an item
+            // or 17, and there are 16 bytes an entry, in pages.
+            assert_eq!((map.stats().overflow, map.capacity()), (many - 8, slots), "{what}");
             let used = map.memory_usage() - before;
-            assert!(used <= 30_000 + 64 * many, "{what}: {used} bytes");
+            assert!(used <= 5_000 + 40 * many, "{what}: {used} bytes");
             let others = (INNOCENT..).take(config.limit().map_or(500, |limit| limit - many));
             others.clone().for_each(|key| assert_eq!(map.insert(key, key), None, "{what}"));
+            assert!(map.capacity() <= slots.max(4 * (many + 500)), "{what}: {} slots", map.capacity());
             assert!(others.clone().all(|key| map.get(&key) == Some(key)), "{what}: another's key is lost");
             assert!(keys.iter().all(|key| map.get(key) == Some(!key)), "{what}: a key is lost");
             keys.iter().for_each(|key| assert_eq!(map.remove(key), Some(!key), "{what}"));
-            assert_eq!((map.len(), map.stats().overflow), (others.count(), 0), "{what}");
+            // Where there are many to one of the others, a table that has just grown is full of them at once.
+            let (others, left) = (others.count(), map.stats().overflow);
+            assert!(
+                left <= if many > 1000 { others / 4 } else { 8 },
+                "{what}: {left} others in the overflow"
+            );
+            assert_eq!(map.len(), others, "{what}");
         }
     }
 }
@@ -72,9 +81,10 @@ fn a_cache_with_keys_of_one_pair_keeps_its_bound_and_the_keys_of_others() {
                 assert!(cache.len() <= 2000);
             }
             let grown = cache.memory_usage() - before;
-            assert!(grown <= 30_000 + 64 * 2000, "{policy:?}, {many} keys: {grown} bytes");
+            assert!(grown <= 4096, "{policy:?}, {many} keys: {grown} bytes");
             let left = others.filter(|key| cache.get(key) == Some(*key)).count();
-            assert!(left >= 990, "{policy:?}: {many} keys of one pair drove out {} others", 1000 - left);
+            // As many as the pair has slots.
+            assert!(left >= 1000 - 8, "{policy:?}: {many} keys of one pair drove out {} others", 1000 - left);
         }
     }
 }
@@ -107,26 +117,25 @@ fn a_filter_takes_eight_keys_of_one_pair_and_refuses_the_others() {
     }
 }
 
-/// They fill its pair in each table; a larger table parts them, so it grows, and no further than their number asks for.
+/// Eight are taken, as of one key: no table more is made for them. If copies are allowed, further tables take eight each, and
+/// there are no more of them than that asks for.
 #[test]
 fn a_growing_filter_is_not_blown_up_by_keys_of_one_pair() {
-    let small = CuckooFilter::builder().fingerprint_bits(8).capacity(100).seed(1).build().unwrap();
-    for many in [9, 100] {
-        let keys = impostors(&small, many);
-        let filter =
-            ScalableCuckooFilter::builder().capacity(100).false_positive_rate(0.05).seed(1).build().unwrap();
-        let before = filter.memory_usage();
-        let taken: Vec<_> = keys.iter().filter(|key| filter.insert(key).is_ok()).collect();
-        assert!(taken.iter().all(|key| filter.contains(key)));
-        assert_eq!(filter.len(), taken.len());
-        assert!(
-            filter.memory_usage() <= 8 * before + 100 * many,
-            "{many} keys: {} bytes",
-            filter.memory_usage()
-        );
-        // One key, as often as it likes: refused, without growth.
-        let used = filter.memory_usage();
-        let copies = (0..10_000).filter(|_| filter.insert(&INNOCENT).is_ok()).count();
-        assert!(copies <= 16 && filter.memory_usage() <= 2 * used, "{copies} copies");
-    }
+    let new = || ScalableCuckooFilter::builder().capacity(100).false_positive_rate(0.3).seed(1);
+    let filter = new().build().unwrap();
+    let before = filter.memory_usage();
+    filter.insert(&0_u64).unwrap();
+    let keys: Vec<u64> = (0..).filter(|key| filter.contains(key)).take(100).collect();
+    assert!(filter.remove(&0_u64));
+    let taken = keys.iter().filter(|key| filter.insert(key).is_ok()).count();
+    assert_eq!((taken, filter.len(), filter.memory_usage()), (8, 8, before));
+    assert!(keys.iter().all(|key| filter.contains(key)));
+
+    let filter = new().max_duplicates(100).build().unwrap();
+    keys.iter().for_each(|key| filter.insert(key).unwrap());
+    let tables = filter.info().tables.len();
+    println!("{tables} tables of {} bytes for 100 keys of one pair; one has {before}", filter.memory_usage());
+    assert!(keys.iter().all(|key| filter.contains(key)) && filter.len() == 100);
+    // Each is twice as large, and parts them by a bit more: the logarithm of a hundred eighths, and one.
+    assert!(tables <= 5);
 }

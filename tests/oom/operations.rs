@@ -176,7 +176,7 @@ fn reserve<M: Words>(plan: &mut Plan) {
 }
 
 fn shrink<M: Words>(plan: &mut Plan) {
-    let map = filled::<M>(SPLITTING, 400);
+    let map = filled::<M>(SPLITTING, 150);
     map.retain(|key, _| *key < 50);
     // It is a favour: no error, no panic.
     plan.run(|| map.shrink_to_fit());
