@@ -6,14 +6,13 @@
 //! Segments are linked through themselves, so that putting one away asks for no memory: it comes after the point of no
 //! return.
 
-use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
 use super::memory::Meter;
 use super::payload::Payload;
 use super::root::{Root, free_root};
-use super::segment::Segment;
+use super::segment::{Link, Links, Segment};
 use super::supply::Supply;
 
 /// Segments and roots that are not current: kept for late readers [G3], and used again where the size fits.
@@ -25,25 +24,6 @@ pub(super) struct Pool<P: Payload> {
     pub(super) live: usize,
     /// Memory for further segments.
     pub(super) supply: Supply,
-}
-
-/// Leads to a segment in the pool.
-type Link<P> = Option<NonNull<Segment<P>>>;
-
-/// What links a segment in the pool to others there. Whoever holds the pool's lock has all of these.
-pub(super) struct Pooled<P: Payload>(UnsafeCell<Links<P>>);
-
-struct Links<P: Payload> {
-    /// The next segment of the same size.
-    same: Link<P>,
-    /// Of the first of its size: the first of the next size.
-    shelf: Link<P>,
-}
-
-impl<P: Payload> Default for Pooled<P> {
-    fn default() -> Self {
-        Pooled(UnsafeCell::new(Links { same: None, shelf: None }))
-    }
 }
 
 impl<P: Payload> Default for Pool<P> {
@@ -109,7 +89,7 @@ impl<P: Payload> Pool<P> {
     fn links(&mut self, segment: NonNull<Segment<P>>) -> &mut Links<P> {
         // SAFETY: such segments are alive, and only who holds the pool's lock, or has the pool to itself, looks at their
         // links: we have `&mut self`, which the result borrows.
-        unsafe { &mut *segment.as_ref().write().pooled.0.get() }
+        unsafe { &mut *segment.as_ref().write().links.get() }
     }
 
     /// Bytes of the pool's own lists.

@@ -16,13 +16,13 @@
 //! would save that page, but lie 4 KiB apart and fall into one set of the caches.
 
 use core::alloc::Layout;
+use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
 use super::buckets::{Buckets, SLOTS};
 use super::memory::{Block, Meter};
 use super::overflow::Overflow;
 use super::payload::Payload;
-use super::pool::Pooled;
 use super::stats::Tally;
 use super::stripes::{self, Version};
 use crate::hash::Place;
@@ -74,9 +74,20 @@ pub(crate) struct Write<P: Payload> {
     pub(crate) read_retries: AtomicU64,
     pub(crate) overflow: Overflow<P>,
     undo: Undo<P>,
-    /// The pool's, while it has the segment.
-    pub(super) pooled: Pooled<P>,
+    /// The pool's, while it has the segment: guarded by its lock.
+    pub(super) links: UnsafeCell<Links<P>>,
     memory: Memory,
+}
+
+/// Leads to a segment in the pool.
+pub(super) type Link<P> = Option<NonNull<Segment<P>>>;
+
+/// What links a segment in the pool to others there.
+pub(super) struct Links<P: Payload> {
+    /// The next segment of the same size.
+    pub(super) same: Link<P>,
+    /// Of the first of its size: the first of the next size.
+    pub(super) shelf: Link<P>,
 }
 
 /// A copy of the one item that is being replaced in place by more than one store: what readers return meanwhile.
@@ -196,7 +207,7 @@ impl<P: Payload> Segment<P> {
                 read_retries: AtomicU64::new(0),
                 overflow: Overflow::new(),
                 undo: Undo { slot: AtomicPtr::new(core::ptr::null_mut()), words: undo_words },
-                pooled: Pooled::default(),
+                links: UnsafeCell::new(Links { same: None, shelf: None }),
                 memory,
             });
             this

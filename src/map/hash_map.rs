@@ -60,7 +60,8 @@ use crate::hash::Digest;
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
 /// by the batch, some 32 removals of one thread at a time; the memory of those that need no drop also waits for some
-/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile.
+/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Where
+/// the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///
 /// A thread that removes fewer and stops, or ends, leaves them undropped: until it, or a thread that has come in its
 /// place, removes more; until it calls [`HashMap::flush`]; or until the map is dropped. So removing a `Sender` or a
