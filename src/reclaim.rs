@@ -398,3 +398,26 @@ mod stand_in {
     // SAFETY: what is retired may be freed by any thread: the maps ask for `Send` where they share.
     unsafe impl Send for State {}
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::AtomicUsize;
+
+    #[test]
+    fn what_a_panic_threw_is_dropped_once_and_its_own_panic_ends_there() {
+        struct Thrown(&'static AtomicUsize);
+
+        impl Drop for Thrown {
+            fn drop(&mut self) {
+                // Relaxed: one thread.
+                self.0.fetch_add(1, Ordering::Relaxed);
+                panic!("in the drop of what a panic threw");
+            }
+        }
+
+        static DROPS: AtomicUsize = AtomicUsize::new(0);
+        discard(Box::new(Thrown(&DROPS)));
+        assert_eq!(DROPS.load(Ordering::Relaxed), 1);
+    }
+}
