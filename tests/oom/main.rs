@@ -100,25 +100,27 @@ fn run(case: &Case, lasting: bool) -> Outcome {
 
 #[test]
 fn no_operation_breaks_for_want_of_memory() {
-    for case in operations::ALL {
-        for lasting in [false, true] {
-            let Outcome { refusals, failures, ends } = run(case, lasting);
-            let name = case.name;
-            eprintln!("{name}, lasting: {lasting}: {refusals} refused, {failures} failures; ends: {ends:?}");
-            assert!(refusals > 0, "{name} allocates nothing: it proves nothing");
-            let may_fail = match case.fails {
-                None => false,
-                Some(Fails::AtOnce) => true,
-                Some(Fails::AtLast) => lasting,
+    common::on_threads(2, |thread| operations::ALL.iter().skip(thread).step_by(2).for_each(breaks_in_no_way));
+}
+
+fn breaks_in_no_way(case: &Case) {
+    for lasting in [false, true] {
+        let Outcome { refusals, failures, ends } = run(case, lasting);
+        let name = case.name;
+        eprintln!("{name}, lasting: {lasting}: {refusals} refused, {failures} failures; ends: {ends:?}");
+        assert!(refusals > 0, "{name} allocates nothing: it proves nothing");
+        let may_fail = match case.fails {
+            None => false,
+            Some(Fails::AtOnce) => true,
+            Some(Fails::AtLast) => lasting,
+        };
+        assert_eq!(failures > 0, may_fail, "{name}: {failures} failures");
+        for (bytes, place) in ends {
+            let known = match case.ends {
+                Ends::In(modules) => modules.iter().any(|module| place.starts_with(module)),
+                Ends::Small(most) => bytes <= most,
             };
-            assert_eq!(failures > 0, may_fail, "{name}: {failures} failures");
-            for (bytes, place) in ends {
-                let known = match case.ends {
-                    Ends::In(modules) => modules.iter().any(|module| place.starts_with(module)),
-                    Ends::Small(most) => bytes <= most,
-                };
-                assert!(known, "{name}: no memory for {bytes} bytes ended the process: {place}");
-            }
+            assert!(known, "{name}: no memory for {bytes} bytes ended the process: {place}");
         }
     }
 }
