@@ -34,8 +34,8 @@
 //!
 //! # Features
 //!
-//! * `serde`: `Serialize` and `Deserialize` for maps, as maps, and for filters. What is read goes into a growing map;
-//!   options of the builder are not saved.
+//! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for filters, and for a cache's [`CacheDump`]. What is read goes into
+//!   a growing map; options of the builder are not saved.
 //! * `metrics`: `CacheStats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `FromParallelIterator`, `ParallelExtend`; filters built on all
 //!   threads.
@@ -74,8 +74,8 @@ mod reclaim;
 mod sync;
 
 pub use cache::{
-    Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, LoadError, ManualClock,
-    Policy, Refused, ViewIter, Why,
+    Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, LoadError,
+    ManualClock, Policy, Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

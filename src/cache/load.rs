@@ -78,7 +78,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        self.load(key, None, load)
+        self.load_value(key, None, load)
     }
 
     /// As [`Cache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
@@ -94,10 +94,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
         // A time beyond all clocks is no limit.
-        self.load(key, Instant::now().checked_add(timeout), load)
+        self.load_value(key, Instant::now().checked_add(timeout), load)
     }
 
-    fn load<E>(
+    fn load_value<E>(
         &self,
         key: K,
         until: Option<Instant>,

@@ -5,6 +5,7 @@
 //! | `cache` | [`Cache`]: making one, reading |
 //! | `write` | its writing half: find, make room, commit |
 //! | `compute` | what decides under the lock |
+//! | `dump`, `serde` | a cache's contents for a warm restart; the feature of this name |
 //! | `load`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |
@@ -22,6 +23,7 @@ mod builder;
 mod cache;
 mod compute;
 mod counters;
+mod dump;
 mod flight;
 mod iter;
 mod load;
@@ -30,6 +32,8 @@ mod metrics;
 mod policy;
 mod refused;
 mod removal;
+#[cfg(feature = "serde")]
+mod serde;
 mod share;
 mod time;
 mod view;
@@ -38,6 +42,7 @@ mod write;
 pub use builder::{CacheBuilder, CacheError};
 pub use cache::Cache;
 pub use counters::CacheStats;
+pub use dump::CacheDump;
 pub use flight::LoadError;
 #[cfg(loom)]
 pub use flight::toy::LoadOnce;

@@ -93,6 +93,9 @@ pub(super) struct Time<K, V> {
 /// A moment, or a duration, in nanoseconds; 584 years fit.
 pub(super) type Nanos = u64;
 
+/// [L3] The moment at which a clock shows 0: an entry of a dump may have been used 36 years before.
+const BEGINNING: Nanos = 1 << 60;
+
 /// No moment comes after it.
 pub(super) const NEVER: Nanos = Nanos::MAX;
 /// Hits within so much of one another may count as one: a hot entry's time of last use is not written with every hit.
@@ -102,7 +105,7 @@ impl<K, V> Time<K, V> {
     /// Now.
     #[inline]
     pub(super) fn now(&self) -> Nanos {
-        nanos(self.clock.now())
+        BEGINNING.saturating_add(nanos(self.clock.now()))
     }
 
     /// When an entry that is inserted now must go, used or not. Calls the user's function.

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use equivalent::Equivalent;
 
 use super::cache::CacheSlots;
-use super::policy::{Evictor, Locator, Newcomer, Policy, Residents};
+use super::policy::{Evictor, Heat, Locator, Newcomer, Policy, Residents};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::time::{Meta, NEVER, Nanos};
@@ -36,6 +36,9 @@ pub(super) struct Draft {
     pub(super) weight: u64,
     pub(super) now: Nanos,
     pub(super) deadline: Nanos,
+    pub(super) last_use: Nanos,
+    /// Of an entry that comes from a dump.
+    pub(super) heat: Option<Heat>,
 }
 
 /// A locked segment, and where a key is in it.
@@ -87,7 +90,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Lets the policy decide something for which it may have to evict. No code of the user's runs in it.
-    fn decide<T>(
+    pub(super) fn decide<T>(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         now: Nanos,
@@ -315,7 +318,7 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-struct Entries<'e, 'c, 'd, 'g, K, V, S> {
+pub(super) struct Entries<'e, 'c, 'd, 'g, K, V, S> {
     cache: &'e Cache<K, V, S>,
     locked: &'e mut Locked<'c, CacheSlots<K, V>>,
     now: Nanos,
@@ -374,6 +377,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             weight: self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1)),
             now,
             deadline: self.time.as_ref().map_or(NEVER, |time| time.deadline(now, key, value)),
+            last_use: now,
+            heat: None,
         }
     }
 
@@ -388,8 +393,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let magazine = &mut at.writing.locked.state().keep.reserve().free;
         let new = OwnedEntry::new(&self.table.slab, magazine, key, value)?;
         if self.has_meta() {
-            let meta =
-                Meta { weight: draft.weight, deadline: draft.deadline, last_use: AtomicU64::new(draft.now) };
+            let meta = Meta {
+                weight: draft.weight,
+                deadline: draft.deadline,
+                last_use: AtomicU64::new(draft.last_use),
+            };
             // SAFETY: entries of this cache have a tail for it, and this one is ours.
             unsafe { Entry::tail::<Meta>(new.pointer()).write(meta) };
         }
@@ -533,8 +541,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let newcomer = Newcomer { locator: Locator::new(digest), weight: draft.weight };
         loop {
             let locked = &mut writing.locked;
-            let mark =
-                self.decide(locked, draft.now, out, |evictor, entries| evictor.admit(newcomer, entries));
+            let mark = self.decide(locked, draft.now, out, |evictor, entries| match draft.heat {
+                None => evictor.admit(newcomer, entries),
+                Some(heat) => evictor.restore(newcomer, heat, entries),
+            });
             let place = Place::new(digest, locked.segment().buckets().len());
             if locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
                 break;

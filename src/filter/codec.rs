@@ -3,6 +3,7 @@
 use core::fmt::Debug;
 
 use super::words::{Shared, Words};
+use crate::sync::step;
 
 /// How a bucket's fingerprints are laid out in bits. Fingerprint 0 is an empty slot [I7].
 pub(crate) trait Codec: Copy {
@@ -12,6 +13,9 @@ pub(crate) trait Codec: Copy {
     /// A change of one fingerprint changes how the others are written, and a bucket is more than one word: so that
     /// readers may see it torn. See `table`.
     const TEARS: bool;
+
+    /// Bits of a fingerprint, if the compiler knows them.
+    const FINGERPRINT_BITS: Option<u32> = None;
 
     /// Slots in a bucket.
     fn slots(self) -> u32;
@@ -27,6 +31,13 @@ pub(crate) trait Codec: Copy {
 
     /// Whether one of two buckets has the fingerprint.
     fn either_has(self, first: Self::Bits, second: Self::Bits, fingerprint: u32) -> bool;
+
+    /// `either_has` of a pair of buckets, one of which is odd, the other even, loaded as by [`load_pair`]. Not if they tear.
+    #[inline(always)]
+    fn pair_has(self, words: impl Words, first: u32, second: u32, fingerprint: u32) -> bool {
+        let (first, second) = load_pair(self, words, first, second);
+        self.either_has(first, second, fingerprint)
+    }
 
     /// How many slots have the fingerprint; of 0, how many are empty.
     fn count(self, bits: Self::Bits, fingerprint: u32) -> u32;
@@ -51,4 +62,17 @@ pub(crate) trait Codec: Copy {
 
     /// The reverse of `to_words`.
     fn of_words(self, words: [u64; 2]) -> Self::Bits;
+}
+
+/// Loads two buckets, in this order.
+#[inline(always)]
+pub(crate) fn load_pair<C: Codec>(
+    codec: C,
+    words: impl Words,
+    first: u32,
+    second: u32,
+) -> (C::Bits, C::Bits) {
+    let first = codec.load(words, first);
+    step();
+    (first, codec.load(words, second))
 }

@@ -81,8 +81,7 @@ impl Inner {
     /// `contains`, in a table whose alternates are selected by whole fingerprints.
     #[inline(always)]
     pub(crate) fn contains_whole(&self, digest: Digest) -> bool {
-        let place = self.table.geometry().whole_place(digest);
-        self.layout.run(Contains { table: &self.table, digest, place })
+        self.layout.run(ContainsWhole { table: &self.table, digest })
     }
 
     #[inline]
@@ -177,6 +176,21 @@ impl Task for Contains<'_> {
     }
 }
 
+struct ContainsWhole<'a> {
+    table: &'a Table,
+    digest: Digest,
+}
+
+impl Task for ContainsWhole<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<C: Codec>(self, codec: C) -> bool {
+        let place = self.table.geometry().whole_place(self.digest, C::FINGERPRINT_BITS);
+        self.table.contains(codec, self.digest, place)
+    }
+}
+
 struct Insert<'a> {
     table: &'a Table,
     place: Place,
@@ -262,7 +276,7 @@ impl Task for ContainsBatch<'_> {
         let table = &self.inner.table;
         let mut places = [Place::default(); BATCH];
         for (place, digest) in places.iter_mut().zip(self.digests) {
-            *place = table.geometry().whole_place(*digest);
+            *place = table.geometry().whole_place(*digest, C::FINGERPRINT_BITS);
             table.prefetch(codec, *place);
         }
         for ((found, digest), place) in self.found.iter_mut().zip(self.digests).zip(&places) {

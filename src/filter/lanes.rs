@@ -1,11 +1,15 @@
 //! Fingerprints side by side, each in a lane of its own: all lanes of a bucket are compared at once.
 
-use super::codec::Codec;
+use super::codec::{Codec, load_pair};
 use super::num::Num;
 use super::words::{Shared, Words};
+use crate::sync::step;
 
 /// How wide and how many the lanes are: known to the compiler ([`Static`]) or not ([`Dynamic`]).
 pub(crate) trait Widths<N: Num>: Copy {
+    /// Bits of a lane, if the compiler knows them.
+    const KNOWN: Option<u32>;
+
     /// Bits of a lane, 2..=32.
     fn lane_bits(self) -> u32;
 
@@ -33,6 +37,8 @@ impl<const BITS: u32, const LANES: u32> Static<BITS, LANES> {
 }
 
 impl<const BITS: u32, const LANES: u32> Widths<u64> for Static<BITS, LANES> {
+    const KNOWN: Option<u32> = Some(BITS);
+
     #[inline(always)]
     fn lane_bits(self) -> u32 {
         BITS
@@ -67,6 +73,8 @@ impl<N: Num> Dynamic<N> {
 }
 
 impl<N: Num> Widths<N> for Dynamic<N> {
+    const KNOWN: Option<u32> = None;
+
     #[inline(always)]
     fn lane_bits(self) -> u32 {
         self.bits
@@ -141,6 +149,7 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
 impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
     type Bits = N;
     const TEARS: bool = false;
+    const FINGERPRINT_BITS: Option<u32> = W::KNOWN;
 
     #[inline(always)]
     fn slots(self) -> u32 {
@@ -170,6 +179,27 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
         // Some lane is 0 if and only if some lane's highest bit comes out as 1 (the lowest such lane is exact). What
         // is above the lanes borrows from nothing below.
         (first.minus(ones) & !first | second.minus(ones) & !second) & self.tops() != N::ZERO
+    }
+
+    #[inline(always)]
+    fn pair_has(self, words: impl Words, first: u32, second: u32, fingerprint: u32) -> bool {
+        if W::KNOWN.is_none() || self.bucket_bits() != 32 {
+            let (first, second) = load_pair(self, words, first, second);
+            return self.either_has(first, second, fingerprint);
+        }
+        // Two buckets to a word: the even one is the lower half of its word, the odd one the upper half of its own. Side by
+        // side they are one register, with the lanes of both.
+        debug_assert!((first ^ second) & 1 == 1);
+        let one = words.word((first >> 1) as usize);
+        step();
+        let other = words.word((second >> 1) as usize);
+        let half = 0xFFFF_FFFF_u64 << (32 * (first & 1));
+        let both = other ^ (one ^ other) & half;
+        let ones = self.widths.ones().wide() as u64 * 0x1_0000_0001;
+        let tops = ones << (self.widths.lane_bits() - 1);
+        let differ = both ^ ones.wrapping_mul(u64::from(fingerprint));
+        // As in `either_has`.
+        differ.wrapping_sub(ones) & !differ & tops != 0
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use core::alloc::Layout as Memory;
 
 use crossbeam_utils::CachePadded;
 
-use super::codec::Codec;
+use super::codec::{Codec, load_pair};
 use super::geometry::{Geometry, Place};
 use super::words::{Shared, Words};
 use crate::engine::{Block, Meter, Version, begin, prefetch, settled, unchanged};
@@ -38,7 +38,9 @@ const LINE_WORDS: usize = 8;
 /// Segments, in one allocation.
 pub(crate) struct Table {
     base: *const AtomicU64,
-    /// Words from one segment's stripes to the next one's.
+    /// The words of the first segment's buckets.
+    words: *const AtomicU64,
+    /// Bytes from one segment's stripes to the next one's, which are whole words.
     stride: usize,
     /// Stripes of a segment, less one; they are a power of two.
     stripe_mask: u32,
@@ -120,7 +122,7 @@ impl Table {
         (u64::from(geometry.buckets) * u64::from(bucket_bits)).div_ceil(64) as usize
     }
 
-    /// Memory of a table, its stride and its stripes; `None` if they overflow.
+    /// Memory of a table, its stride in words and its stripes; `None` if they overflow.
     fn memory(geometry: Geometry, bucket_bits: u32) -> Option<(Memory, usize, u32)> {
         let most = geometry.buckets.min((STRIPES / geometry.segments).max(MIN_STRIPES));
         let stripes = 1_u32 << most.ilog2();
@@ -157,7 +159,9 @@ impl Table {
         unsafe { init_zeroed(base, stride * geometry.segments as usize + SPARE_WORDS) };
         Some(Table {
             base,
-            stride,
+            // SAFETY: the block begins with a segment, which is longer than its head.
+            words: unsafe { base.add(Self::head(stripes)) },
+            stride: stride * size_of::<AtomicU64>(),
             stripe_mask: stripes - 1,
             head: Self::head(stripes) as u32,
             geometry,
@@ -178,12 +182,13 @@ impl Table {
     #[inline(always)]
     pub(crate) fn segment(&self, index: u32) -> Segment<'_> {
         debug_assert!(index < self.geometry.segments);
-        // SAFETY: the index is below the number of segments that was allocated: `scale` stays below it. The words live
+        // SAFETY: the index is below the number of segments that was allocated: a fraction of it stays below it. The words live
         // as long as the table, which the result borrows.
         unsafe {
-            let stripes = self.base.add(index as usize * self.stride);
-            let len = self.stride - self.head as usize + SPARE_WORDS;
-            let words = Shared::new(stripes.add(self.head as usize), len);
+            let offset = index as usize * self.stride;
+            let len = self.stride / size_of::<AtomicU64>() - self.head as usize + SPARE_WORDS;
+            let words = Shared::new(self.words.byte_add(offset), len);
+            let stripes = self.base.byte_add(offset);
             Segment { words, stripes, table: self, index }
         }
     }
@@ -216,8 +221,13 @@ impl Table {
         let segment = self.segment(place.segment);
         let watch = segment.watch::<C>(place);
         step();
-        let (first, second) = segment.pass(codec, place, &watch);
-        if codec.either_has(first, second, place.fingerprint) {
+        let has = if C::TEARS {
+            let (first, second) = segment.pass(codec, place, &watch);
+            codec.either_has(first, second, place.fingerprint)
+        } else {
+            codec.pair_has(segment.words, place.first, place.second, place.fingerprint)
+        };
+        if has {
             return true;
         }
         if watch.is_settled() {
@@ -336,9 +346,7 @@ impl<'a> Segment<'a> {
     /// [R3]: reads both buckets once.
     #[inline(always)]
     fn pass<C: Codec>(&self, codec: C, place: Place, watch: &Watch<'_>) -> (C::Bits, C::Bits) {
-        let mut first = codec.load(self.words, place.first);
-        step();
-        let mut second = codec.load(self.words, place.second);
+        let (mut first, mut second) = load_pair(codec, self.words, place.first, place.second);
         if C::TEARS && watch.is_odd() {
             first = self.undone(codec, place.first).unwrap_or(first);
             second = self.undone(codec, place.second).unwrap_or(second);

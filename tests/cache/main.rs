@@ -7,6 +7,7 @@
 mod common;
 
 mod bound;
+mod dump;
 mod edges;
 mod laws;
 mod oracle;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use koel::{Cache, ManualClock, Operation, Policy};
+use koel::{Cache, CacheDump, ManualClock, Operation, Policy};
 
 use crate::POLICIES;
 use crate::common::fuse::{Fragile, Fused, Key, Site, arm, disarm, tick};
@@ -151,6 +151,10 @@ const VERBS: &[Verb] = &[
     ("clear", |scene| scene.cache.clear()),
     ("purge", |scene| scene.cache.purge()),
     ("iter", |scene| assert!(scene.cache.iter().count() > 0)),
+    ("dump", |scene| assert!(!scene.cache.dump().is_empty())),
+    ("load", |scene| assert!(scene.cache.load(others(scene, &[100, 101, 102])).is_empty())),
+    ("load over what has expired", |scene| assert!(scene.cache.load(others(scene, &[1, 100])).is_empty())),
+    ("load over what is there", |scene| assert_eq!(scene.cache.load(others(scene, &[9, 10])).len(), 2)),
     ("set_capacity", |scene| scene.cache.set_capacity(3 * WEIGHT)),
     ("compute to insert", |scene| compute(scene, 100, |scene| Operation::Insert(scene.value(NEW)))),
     ("compute to replace", |scene| compute(scene, 9, |scene| Operation::Insert(scene.value(NEW)))),
@@ -159,6 +163,18 @@ const VERBS: &[Verb] = &[
     ("compute to remove", |scene| compute(scene, 9, |_| Operation::Remove)),
     ("compute to leave", |scene| compute(scene, 9, |_| Operation::Abort(()))),
 ];
+
+/// The dump of another cache.
+fn others(scene: &Scene, keys: &[u64]) -> CacheDump<Key, Fragile> {
+    let cache: Cache<Key, Fragile> = Cache::new(10);
+    for (number, &key) in (NEW..).zip(keys) {
+        cache.insert(Key(key), scene.value(number)).unwrap();
+    }
+    let dump = cache.dump();
+    // Here, as what is being returned leaks when a local's drop panics.
+    drop(cache);
+    dump
+}
 
 fn compute(scene: &Scene, key: u64, what: fn(&Scene) -> Operation<Fragile, ()>) {
     let answer = scene.cache.compute(Key(key), |_| {

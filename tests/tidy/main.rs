@@ -87,7 +87,7 @@ fn citations(text: &str) -> Vec<String> {
 }
 
 fn parse(label: &str) -> Option<(char, u32)> {
-    let letter = label.chars().next().filter(|letter| "IRWGMCEBFD".contains(*letter))?;
+    let letter = label.chars().next().filter(|letter| "IRWGMCEBLFD".contains(*letter))?;
     Some((letter, label[1..].parse().ok()?))
 }
 

@@ -7,8 +7,8 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 
 use koel::{
-    Builder, Cache, CacheBuilder, CacheError, CacheIter, CacheStats, CacheView, CapacityError, Cause, Clock,
-    Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
+    Builder, Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, CapacityError,
+    Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
     InlineMapKind, InlineValues, IntoIter, Iter, Keys, LocalGuard, ManualClock, Occupied, Operation,
     OwnedGuard, Pinned, PinnedOwned, Policy, Refused, Stats, Values, ViewIter, Why,
 };
@@ -118,6 +118,9 @@ assert_is!(CacheBuilder<u64, String>: Send + Sync + Debug);
 assert_is!(CacheBuilder<NotDebug, NotDebug>: Debug);
 assert_is_not!(CacheBuilder<u64, u64, Rc<ahash::RandomState>>: Send);
 assert_is_not!(CacheBuilder<u64, u64, NotShared>: Sync);
+assert_is!(CacheDump<u64, u64>: Send + Sync + Clone + Debug);
+assert_is!(CacheDump<Cell<u64>, Cell<u64>>: Send);
+assert_is_not!(CacheDump<Cell<u64>, u64>: Sync);
 assert_is!(CacheView<'static, u64, u64>: Debug);
 assert_is_not!(CacheView<'static, u64, u64>: Send);
 assert_is_not!(CacheView<'static, u64, u64>: Sync);

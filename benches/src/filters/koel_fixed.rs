@@ -86,8 +86,8 @@ impl<const BITS: u32> KoelFixed<BITS> {
     #[inline(always)]
     fn word(&self, index: usize) -> &AtomicU64 {
         debug_assert!(index < self.lines.len() * LINE_WORDS);
-        // SAFETY: segments, buckets and stripes are below the numbers that the lines were allocated for: `scale` stays
-        // below its bound, `mirror` below `buckets`, and a line is left behind the last segment.
+        // SAFETY: segments, buckets and stripes are below the numbers that the lines were allocated for: a fraction
+        // of a number stays below it, `mirror` below `buckets`, and a line is left behind the last segment.
         unsafe { &*self.lines.as_ptr().cast::<AtomicU64>().add(index) }
     }
 
@@ -105,13 +105,33 @@ impl<const BITS: u32> KoelFixed<BITS> {
         low >> shift | (high << 1) << (63 - shift)
     }
 
+    /// Whether one of two buckets, an odd and an even one, has the fingerprint.
+    #[inline(always)]
+    fn pair_has(&self, first: usize, one: u32, other: u32, fingerprint: u32) -> bool {
+        if Self::BUCKET_BITS == 32 {
+            // Halves of two words, side by side.
+            let half = 0xFFFF_FFFF_u64 << (32 * (one & 1));
+            let one = self.word(first + (one >> 1) as usize).load(Ordering::Acquire);
+            let other = self.word(first + (other >> 1) as usize).load(Ordering::Acquire);
+            let (ones, tops) = (Self::ONES << 32 | Self::ONES, Self::TOPS << 32 | Self::TOPS);
+            let both = other ^ (one ^ other) & half ^ ones.wrapping_mul(u64::from(fingerprint));
+            return both.wrapping_sub(ones) & !both & tops != 0;
+        }
+        let (one, other) = (self.bucket(first, one), self.bucket(first, other));
+        let pattern = Self::ONES.wrapping_mul(u64::from(fingerprint));
+        let (one, other) = (one ^ pattern, other ^ pattern);
+        let equal = one.wrapping_sub(Self::ONES) & !one | other.wrapping_sub(Self::ONES) & !other;
+        equal & Self::TOPS != 0
+    }
+
     #[inline(always)]
     fn look(&self, key: u64) -> bool {
         let wide = u128::from(BuildShared.hash_one(key)) * 0x243F_6A88_85A3_08D3;
         let digest = wide as u64 ^ (wide >> 64) as u64;
-        let segment = scale((digest >> 32) as u32, self.segments);
-        let one = scale((digest >> 16) as u32, self.buckets);
-        let upper = digest as u32 >> (32 - BITS);
+        let segment = ((u128::from(digest) * u128::from(self.segments)) >> 64) as u32;
+        let product = u128::from(digest.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(self.buckets);
+        let one = (product >> 64) as u32;
+        let upper = (product as u64 >> (64 - BITS)) as u32;
         let fingerprint = upper + u32::from(upper == 0);
         let mixed = fingerprint.wrapping_mul(0x9E37_79B1);
         let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
@@ -123,12 +143,7 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let stripe = self.word(stripes + ((one ^ other) >> 1 & (self.stripes - 1)) as usize);
         // Acquire, as in `bucket`.
         let version = stripe.load(Ordering::Acquire);
-        let words = stripes + self.stripes as usize;
-        let (one, other) = (self.bucket(words, one), self.bucket(words, other));
-        let pattern = Self::ONES * u64::from(fingerprint);
-        let (one, other) = (one ^ pattern, other ^ pattern);
-        let equal = one.wrapping_sub(Self::ONES) & !one | other.wrapping_sub(Self::ONES) & !other;
-        if equal & Self::TOPS != 0 {
+        if self.pair_has(stripes + self.stripes as usize, one, other, fingerprint) {
             return true;
         }
         fence(Ordering::Acquire);

@@ -23,9 +23,9 @@
 //!   the rarer of the two witnesses counts for more.
 
 use super::ghost::Ghost;
-use super::mark::{self, MAIN};
+use super::mark::{self, MAIN, SEEN};
 use super::ring::Ring;
-use super::{Locator, Newcomer, Residents};
+use super::{Heat, Locator, Newcomer, Residents, WindowShare};
 
 /// Steps of main's hand that one candidate may ask for. More bring main nearer to LRU, fewer nearer to never changing.
 const STEPS: usize = 4;
@@ -93,6 +93,46 @@ impl Adaptive {
         ring.compact_if_stale(mark, residents);
         ring.push(locator, weight);
         mark
+    }
+
+    /// Before all that is there. What the ghosts knew is lost.
+    pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
+        let mark = heat.adaptive_mark();
+        let ring = self.ring_of(mark);
+        ring.compact_if_stale(mark & MAIN, residents);
+        ring.push_front(newcomer.locator, newcomer.weight);
+        mark
+    }
+
+    pub(super) fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// What another cache learned, unless something has been evicted here: then this one knows its own requests.
+    pub(super) fn learn(&mut self, share: WindowShare) {
+        if self.rejected.is_none() && self.demoted.is_none() {
+            self.target = share.part() * self.capacity as f64;
+            self.move_target(0.0);
+        }
+    }
+
+    /// All items, first those of the window, from the front of each ring to its back.
+    pub(super) fn order<R: Residents>(&self, residents: &mut R) -> Vec<(R::Slot, Heat)> {
+        let mut order = Vec::with_capacity(self.len());
+        // From the back: an item's own entry is the last of those that could mean it.
+        self.main.see(MAIN, residents, &mut order);
+        self.window.see(0, residents, &mut order);
+        for index in 0..residents.slots() {
+            let Some(slot) = residents.at(index) else { continue };
+            let mark = residents.mark(slot);
+            if mark & SEEN == 0 {
+                // No entry leads to it, see `evict_stray`.
+                order.push(slot);
+            }
+            residents.set_mark(slot, mark & !SEEN);
+        }
+        let with_heat = |slot| (slot, Heat::of_adaptive(residents.mark(slot)));
+        order.into_iter().rev().map(with_heat).collect()
     }
 
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {

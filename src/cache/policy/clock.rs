@@ -1,6 +1,6 @@
 //! [`Clock`]: MemC3's policy, a hand that sweeps the slots.
 
-use super::{Newcomer, Residents, mark};
+use super::{Heat, Newcomer, Residents, mark};
 
 /// One bit of the mark says that there was a hit since the hand came by. The hand clears it, and takes the first item
 /// it finds without (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4; after Corbato, 1968).
@@ -30,6 +30,20 @@ impl Clock {
         self.make_room(newcomer.weight, residents);
         self.weight += newcomer.weight;
         mark::CLOCK
+    }
+
+    /// Where it is among the slots, the table decides: of a clock's order only the bits last.
+    pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, _: &mut R) -> u8 {
+        self.weight += newcomer.weight;
+        heat.clock_mark()
+    }
+
+    /// All items, as the hand will meet them.
+    pub(super) fn order<R: Residents>(&self, residents: &R) -> Vec<(R::Slot, Heat)> {
+        let slots = residents.slots();
+        let hand = self.hand.min(slots);
+        let met = (hand..slots).chain(0..hand).filter_map(|index| residents.at(index));
+        met.map(|slot| (slot, Heat::of_clock(residents.mark(slot)))).collect()
     }
 
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {

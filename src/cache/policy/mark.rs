@@ -1,7 +1,7 @@
 //! The mark: the byte beside a slot's tag that tells an item's hits, and which queue it is in.
 //!
 //! ```text
-//!   3: seen, while a ring is compacted      1, 0: a hit sets the lowest of the two that is clear
+//!   3: seen, while a ring is walked         1, 0: a hit sets the lowest of the two that is clear
 //!   2: in main, else in the window
 //! ```
 //!
@@ -13,7 +13,7 @@
 const HITS: u8 = 0b0011;
 /// The queue: set for main, clear for the window.
 pub(super) const MAIN: u8 = 0b0100;
-/// Set while a ring is compacted, on items whose entry has been found.
+/// Set while a ring is compacted or put down in order, on items whose entry has been found.
 pub(super) const SEEN: u8 = 0b1000;
 /// What an item of a clock has, so that one hit sets all that hits can set.
 pub(super) const CLOCK: u8 = 0b0010;

@@ -10,6 +10,7 @@
 mod adaptive;
 mod clock;
 mod ghost;
+mod heat;
 pub(super) mod mark;
 mod ring;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 
 use self::adaptive::Adaptive;
 use self::clock::Clock;
+pub(super) use self::heat::{Heat, WindowShare};
 use crate::hash::{Digest, Place};
 
 /// Which entry a full cache evicts.
@@ -171,6 +173,44 @@ impl Evictor {
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         debug_assert!(newcomer.weight <= self.capacity());
         either!(self, policy => policy.admit(newcomer, residents))
+    }
+
+    /// Whether there is room for `weight` without evicting.
+    pub(super) fn fits(&self, weight: u64) -> bool {
+        // Sums may be beyond the largest number.
+        self.capacity().checked_sub(self.weight()).is_some_and(|room| weight <= room)
+    }
+
+    /// Counts an item that another cache had as resident, with what it had of hits and in the queue it was in, but before
+    /// all that is there: it is older. Evicts nothing: there is room for it. The table then stores it with the mark
+    /// returned here.
+    pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
+        debug_assert!(self.fits(newcomer.weight));
+        either!(self, policy => policy.restore(newcomer, heat, residents))
+    }
+
+    /// All items, each queue from the next to go to the last, with their heat.
+    pub(super) fn order<R: Residents>(&self, residents: &mut R) -> Vec<(R::Slot, Heat)> {
+        match &self.0 {
+            Kind::Adaptive(policy) => policy.order(residents),
+            Kind::Clock(policy) => policy.order(residents),
+        }
+    }
+
+    /// What the window may weigh, if there is one.
+    pub(super) fn window_target(&self) -> Option<f64> {
+        match &self.0 {
+            Kind::Adaptive(policy) => Some(policy.target()),
+            Kind::Clock(_) => None,
+        }
+    }
+
+    /// Takes over what another cache's policy had learned, if this one has learned nothing yet.
+    pub(super) fn learn(&mut self, share: WindowShare) {
+        match &mut self.0 {
+            Kind::Adaptive(policy) => policy.learn(share),
+            Kind::Clock(_) => {}
+        }
     }
 
     /// Evicts until `weight` more fits, for an item that is going to grow. It may be that very item that has to go.

@@ -37,11 +37,24 @@ impl Ring {
 
     /// An entry that was taken out by [`pop`](Self::pop) goes to the back.
     pub(super) fn requeue(&mut self, locator: Locator) {
+        self.reserve();
+        self.entries.push_back(locator);
+    }
+
+    /// An item that is older than all that are there, at the front.
+    pub(super) fn push_front(&mut self, locator: Locator, weight: u64) {
+        self.reserve();
+        self.entries.push_front(locator);
+        self.len += 1;
+        self.weight += weight;
+    }
+
+    /// Room for one more entry.
+    fn reserve(&mut self) {
         if self.entries.len() == self.entries.capacity() {
             // By an eighth: still amortized, and a deque would double, of which half is waste in a cache that is full.
             self.entries.reserve_exact(self.entries.len() / 8 + 16);
         }
-        self.entries.push_back(locator);
     }
 
     /// The entry at `index` from the front.
@@ -81,8 +94,7 @@ impl Ring {
         let mut kept = VecDeque::with_capacity(self.len + SLACK);
         // An item's own entry is the last of those that could mean it.
         for &locator in self.entries.iter().rev() {
-            if let Some(slot) = residents.find(locator, mark::MAIN | mark::SEEN, queue) {
-                residents.set_mark(slot, residents.mark(slot) | mark::SEEN);
+            if see(locator, queue, residents).is_some() {
                 kept.push_front(locator);
             }
         }
@@ -96,7 +108,19 @@ impl Ring {
         self.entries = kept;
     }
 
+    /// Marks all items of the ring as seen and adds them to `out`, from the back to the front.
+    pub(super) fn see<R: Residents>(&self, queue: u8, residents: &mut R, out: &mut Vec<R::Slot>) {
+        out.extend(self.entries.iter().rev().filter_map(|&locator| see(locator, queue, residents)));
+    }
+
     pub(super) fn memory_usage(&self) -> usize {
         self.entries.capacity() * size_of::<Locator>()
     }
+}
+
+/// Finds an item of the queue that has not been seen, and marks it: the next that shares its locator is found then.
+fn see<R: Residents>(locator: Locator, queue: u8, residents: &mut R) -> Option<R::Slot> {
+    let slot = residents.find(locator, mark::MAIN | mark::SEEN, queue)?;
+    residents.set_mark(slot, residents.mark(slot) | mark::SEEN);
+    Some(slot)
 }

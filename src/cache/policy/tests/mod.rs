@@ -2,11 +2,12 @@
 
 mod adaptive;
 mod clock;
+mod dump;
 mod promises;
 
 use std::collections::BTreeMap;
 
-use super::{Evictor, Locator, Newcomer, Policy, Residents, mark};
+use super::{Evictor, Heat, Locator, Newcomer, Policy, Residents, mark};
 use crate::hash::Digest;
 
 /// A table of as many slots as anyone wants, searched from one end to the other.
@@ -33,6 +34,13 @@ fn locator(key: u32) -> Locator {
 impl Table {
     fn slot_of(&self, key: u32) -> Option<usize> {
         self.slots.iter().position(|item| item.is_some_and(|item| item.key == key))
+    }
+
+    fn put(&mut self, item: Item) {
+        match self.slots.iter().position(Option::is_none) {
+            Some(slot) => self.slots[slot] = Some(item),
+            None => self.slots.push(Some(item)),
+        }
     }
 
     fn item(&self, slot: usize) -> Item {
@@ -108,12 +116,26 @@ impl Cache {
         let locator = self.locator(key);
         let newcomer = Newcomer { locator, weight };
         let mark = self.evictor.admit(newcomer, &mut self.table);
-        let item = Some(Item { key, locator, weight, mark });
-        match self.table.slots.iter().position(Option::is_none) {
-            Some(slot) => self.table.slots[slot] = item,
-            None => self.table.slots.push(item),
-        }
+        self.table.put(Item { key, locator, weight, mark });
         true
+    }
+
+    /// Puts a key that is not there before all that is, if there is room.
+    fn restore(&mut self, key: u32, weight: u64, heat: Heat) -> bool {
+        let has_room = self.evictor.fits(weight);
+        if has_room {
+            let locator = self.locator(key);
+            let mark = self.evictor.restore(Newcomer { locator, weight }, heat, &mut self.table);
+            self.table.put(Item { key, locator, weight, mark });
+        }
+        has_room
+    }
+
+    /// Key, weight and heat of all items, each queue from the next to go to the last.
+    fn order(&mut self) -> Vec<(u32, u64, Heat)> {
+        let order = self.evictor.order(&mut self.table);
+        let told = |(slot, heat)| (self.table.item(slot).key, self.table.item(slot).weight, heat);
+        order.into_iter().map(told).collect()
     }
 
     /// Looks up, and inserts with weight 1 after a miss.

@@ -1,5 +1,7 @@
 //! What every policy promises, whatever happens to the table.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::{Cache, Locator, Policy, mark};
@@ -66,6 +68,26 @@ fn apply(cache: &mut Cache, op: Op) {
     }
 }
 
+/// A dump has every item once, whichever slots their locators mean, leaves no trace, and gives all a place elsewhere.
+fn dumps_each_once(cache: &mut Cache, policy: Policy) -> Result<(), TestCaseError> {
+    let marks = |cache: &Cache| cache.table.slots.iter().flatten().map(|item| item.mark).collect::<Vec<_>>();
+    let before = marks(cache);
+    let order = cache.order();
+    prop_assert_eq!(marks(cache), before);
+    prop_assert_eq!(order.len(), cache.residents().len());
+    let dumped: BTreeMap<_, _> = order.iter().map(|&(key, weight, _)| (key, weight)).collect();
+    prop_assert_eq!(dumped, cache.residents());
+    let mut back = Cache::new(policy, cache.evictor.capacity(), cache.table.locators);
+    for &(key, weight, heat) in order.iter().rev() {
+        prop_assert!(back.restore(key, weight, heat));
+    }
+    prop_assert_eq!(back.evictor.weight(), cache.evictor.weight());
+    prop_assert_eq!(back.residents(), cache.residents());
+    back.evictor.set_capacity(0, &mut back.table);
+    prop_assert!(back.residents().values().all(|&weight| weight == 0), "{:?}", back.residents());
+    Ok(())
+}
+
 fn keeps_its_promises(
     policy: Policy,
     buckets: u32,
@@ -78,6 +100,7 @@ fn keeps_its_promises(
         prop_assert_eq!(cache.evictor.weight(), cache.weight_of_residents());
         prop_assert!(cache.evictor.weight() <= cache.evictor.capacity());
     }
+    dumps_each_once(&mut cache, policy)?;
     // Nobody is forgotten: all that weighs anything can be evicted.
     cache.evictor.set_capacity(0, &mut cache.table);
     prop_assert!(cache.residents().values().all(|&weight| weight == 0), "{:?}", cache.residents());

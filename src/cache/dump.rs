@@ -1,0 +1,379 @@
+//! [`CacheDump`]: what is in a cache, for a cache that is to go on from there. Both ways while others read and write.
+
+use core::cmp::Reverse;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+
+use super::bound::Bound;
+use super::policy::{Evictor, Heat, WindowShare};
+use super::refused::Refused;
+use super::time::{Meta, NEVER, Nanos};
+use super::write::Draft;
+use super::{Cache, Cause};
+use crate::entries::Entry;
+use crate::hash::{Digest, scale};
+use crate::sync::{AtomicU64, Ordering};
+
+/// The entries of a [`Cache`], how each stood with the policy, and how long it has to live: from [`Cache::dump`], for
+/// [`Cache::load`]. Nothing of the clock by which, or the hash function with which they were kept.
+///
+/// # Format
+///
+/// With the feature `serde` it can be written down and read again, as a sequence of three: the version of the format, which is 1;
+/// how much of the capacity [`Policy::Adaptive`](super::Policy::Adaptive) gave its window, in millionths (none: it had another
+/// policy); and the entries. Each of these is a sequence of key, value, heat, nanoseconds to live (none: for ever) and
+/// nanoseconds since it was used. Heat is 0 to 2 hits, and 4 more for what is not in the window.
+///
+/// What is read is not trusted: another version, a number that is none of these, or an end that comes too early is an error of the
+/// deserializer's, and no memory is set aside for entries that are only announced.
+///
+#[cfg_attr(feature = "serde", doc = "```")]
+#[cfg_attr(not(feature = "serde"), doc = "```ignore")]
+/// use koel::{Cache, CacheDump};
+///
+/// let cache: Cache<String, u32> = Cache::new(100);
+/// cache.insert("one".to_string(), 1).unwrap();
+/// let text = serde_json::to_string(&cache.dump())?;
+/// assert_eq!(text, r#"[1,10000,[["one",1,4,null,0]]]"#);
+///
+/// // In another process:
+/// let dump: CacheDump<String, u32> = serde_json::from_str(&text)?;
+/// let cache: Cache<String, u32> = Cache::new(100);
+/// assert!(cache.load(dump).is_empty());
+/// assert_eq!(cache.get("one"), Some(1));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct CacheDump<K, V> {
+    /// What the policy had learned.
+    pub(super) window: Option<WindowShare>,
+    /// Of each queue, the next to go first.
+    pub(super) entries: Vec<Dumped<K, V>>,
+}
+
+/// An entry of a dump.
+#[derive(Clone)]
+pub(super) struct Dumped<K, V> {
+    pub(super) key: K,
+    pub(super) value: V,
+    pub(super) standing: Standing,
+}
+
+/// What a cache knows of an entry, in terms that another one understands.
+#[derive(Clone, Copy)]
+pub(super) struct Standing {
+    pub(super) heat: Heat,
+    /// How long it has to live, used or not; `None` is for ever.
+    pub(super) lives: Option<Nanos>,
+    /// How long it has not been used.
+    pub(super) idle: Nanos,
+}
+
+impl<K, V> CacheDump<K, V> {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries. Of each queue of the policy, those that were to go next come first.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 2).unwrap();
+    /// assert_eq!(cache.dump().iter().collect::<Vec<_>>(), [(&1, &2)]);
+    /// ```
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> + DoubleEndedIterator {
+        self.entries.iter().map(|entry| (&entry.key, &entry.value))
+    }
+}
+
+impl<K, V> fmt::Debug for CacheDump<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheDump").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// An entry that was in a segment while that was locked, and how far it was from the front of its queue, as a part of
+/// 2^32: so queues of several segments merge.
+struct Seen<K, V> {
+    entry: NonNull<Entry<K, V>>,
+    standing: Standing,
+    at: u64,
+}
+
+/// What windows are to have, of so much capacity.
+#[derive(Default)]
+struct Windows {
+    target: f64,
+    capacity: f64,
+}
+
+impl Windows {
+    fn add(&mut self, evictor: &Evictor) {
+        if let Some(target) = evictor.window_target() {
+            self.target += target;
+            self.capacity += evictor.capacity() as f64;
+        }
+    }
+
+    /// Their mean, if there is any.
+    fn share(&self) -> Option<WindowShare> {
+        (self.capacity > 0.0).then(|| WindowShare::of(self.target / self.capacity))
+    }
+}
+
+impl<K, V, S> Cache<K, V, S> {
+    /// [L2] Copies what there is of the segment that begins at `cursor`, under its lock, but for what has expired. Entries are
+    /// alive as long as a guard that was entered before.
+    fn look_over(&self, cursor: u64, windows: &mut Windows) -> Option<(Vec<Seen<K, V>>, u64)> {
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
+        let (mut writing, next) = self.table.directory.visit(cursor)?;
+        let locked = &mut writing.locked;
+        windows.add(&locked.state_ref().keep.evictor);
+        let now = self.now();
+        let order = self.decide(locked, now, &mut out, |evictor, entries| evictor.order(entries));
+        let main_len = order.iter().filter(|(_, heat)| heat.in_main()).count();
+        let (mut in_window, mut in_main) = (0, 0);
+        let mut seen = Vec::with_capacity(order.len());
+        for &(slot, heat) in &order {
+            let (before, of) = match heat.in_main() {
+                true => (&mut in_main, main_len),
+                false => (&mut in_window, order.len() - main_len),
+            };
+            let at = ((*before as u64) << 32) / of as u64;
+            *before += 1;
+            let entry = locked.item(slot);
+            if !self.has_expired(entry, now) {
+                seen.push(Seen { entry, standing: self.standing(entry, heat, now), at });
+            }
+        }
+        Some((seen, next))
+    }
+
+    /// What is known of an entry of this cache.
+    fn standing(&self, entry: NonNull<Entry<K, V>>, heat: Heat, now: Nanos) -> Standing {
+        let meta = self.meta(entry).filter(|_| self.time.is_some());
+        // Else it is the moment of insertion: who was used all the while would seem idle to a cache that minds.
+        let notes_use = self.time.as_ref().is_some_and(|time| time.to_idle.is_some());
+        Standing {
+            heat,
+            lives: meta.filter(|meta| meta.deadline != NEVER).map(|meta| meta.deadline - now),
+            // Relaxed: as in `Time::has_expired`. A hit may be later than `now`.
+            idle: meta
+                .filter(|_| notes_use)
+                .map_or(0, |meta| now.saturating_sub(meta.last_use.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// Clones what is in the cache, for a warm restart: [`Cache::load`] puts it into another one.
+    ///
+    /// Others may read and write meanwhile. Pointers are copied under the lock of one segment at a time, for which its
+    /// writers wait, and cloned with no lock held: what was in the cache all the while is in the dump, nothing is that was
+    /// never there, expired entries are not. It leaves no trace, but a hit at the same moment may not be noted.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 2).unwrap();
+    /// let larger: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// assert!(larger.load(cache.dump()).is_empty());
+    /// assert_eq!(larger.get(&1), Some(2));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this cache's lock (`compute`, `remove_if`).
+    pub fn dump(&self) -> CacheDump<K, V>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let mut entries = Vec::new();
+        let mut windows = Windows::default();
+        let mut cursor = 0;
+        loop {
+            let _guard = self.enter();
+            let Some((seen, next)) = self.look_over(cursor, &mut windows) else { break };
+            cursor = next;
+            entries.extend(seen.into_iter().map(|Seen { entry, standing, at }| {
+                // SAFETY: it was in the table when its segment was locked, after the guard was entered.
+                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                (at, Dumped { key: key.clone(), value: value.clone(), standing })
+            }));
+        }
+        entries.sort_by_key(|(at, entry)| (entry.standing.heat.in_main(), *at));
+        let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+        CacheDump { window: windows.share(), entries }
+    }
+}
+
+/// Room in a cache, for whoever comes first.
+struct Room {
+    /// In each segment, and what its share is.
+    segments: Vec<(u64, u64)>,
+    total: u64,
+}
+
+impl Room {
+    fn of(bound: &Bound) -> Self {
+        let room = |segment| (bound.room(segment), bound.share(segment));
+        Room {
+            segments: (0..bound.segments()).map(room).collect(),
+            total: bound.capacity().saturating_sub(bound.used()),
+        }
+    }
+
+    /// Takes room for an entry, if there is. One that is heavier than its segment's share is going to borrow.
+    fn take(&mut self, digest: Digest, weight: u64) -> bool {
+        let segment = scale(digest.prefix(), self.segments.len() as u32);
+        let (room, share) = &mut self.segments[segment as usize];
+        let fits = weight <= self.total && (weight <= *room || weight > *share);
+        if fits {
+            *room = room.saturating_sub(weight);
+            self.total -= weight;
+        }
+        fits
+    }
+}
+
+/// What is known of an entry of a dump, once this cache has been asked about it.
+struct Plan {
+    digest: Digest,
+    draft: Draft,
+    /// Whether there was room for it, and its key was not here.
+    chosen: bool,
+}
+
+// What `load` says that it takes, with an index.
+const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 64);
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Puts the entries of a dump into the room that this cache has, and hands back the others.
+    ///
+    /// * What is there stays: it is newer, and counts as younger. An entry whose key is here is handed back, as is one that has
+    ///   expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one whose buckets are
+    ///   full of others: that makes others leave, as always.
+    /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were to go last.
+    ///   Each segment fills its own room, so that even a full cache of the same capacity leaves some out if it has another hash
+    ///   function: 1 of 100 where segments hold 1,000 entries each, 1 of 1,000 where they hold 100,000.
+    /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) has no
+    ///   queue: the bit that says whether there was a hit is kept, but which slot an entry is in, and so how soon the hand
+    ///   comes by, the hash decides.
+    /// * [`Policy::Adaptive`](super::Policy::Adaptive) takes over the share of the capacity that its window had, in segments that have
+    ///   not evicted yet: others know better. The dump of a clock says nothing of that, and its entries go to main. What the
+    ///   policy remembered of keys that had left is lost.
+    /// * An entry lives as long as it had to live when it was dumped, and not longer than this cache would let a new one; it has been
+    ///   idle as long. The time between dump and load does not count. A cache that was built without lifetimes keeps it for ever.
+    ///   The weigher is asked again.
+    ///
+    /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key that is removed
+    /// before its turn has come is put in all the same. What is taken counts as insertions. While it runs it takes at most 64
+    /// bytes an entry, beside the dump and the one that is handed back.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// for i in 0..100 {
+    ///     cache.insert(i, i).unwrap();
+    /// }
+    /// (cache.get(&20), cache.get(&50));
+    /// let smaller: koel::Cache<u32, u32> = koel::Cache::new(2);
+    /// let rest = smaller.load(cache.dump());
+    /// assert_eq!(rest.len(), 98);
+    /// assert!(smaller.contains_key(&20) && smaller.contains_key(&50));
+    ///
+    /// // Room for more of them.
+    /// smaller.set_capacity(10);
+    /// assert_eq!(smaller.load(rest).len(), 90);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this cache's lock (`compute`, `remove_if`), and if the removal listener panics: then the rest of
+    /// the dump is dropped.
+    pub fn load(&self, dump: CacheDump<K, V>) -> CacheDump<K, V> {
+        self.table.directory.assert_not_writing();
+        let CacheDump { window, entries } = dump;
+        if let Some(share) = window {
+            self.learn(share);
+        }
+        let plans = self.plan(&entries);
+        let mut rest = Vec::new();
+        // [L4] The last of each queue first: each is put before those that are there.
+        for (entry, plan) in entries.into_iter().zip(plans).rev() {
+            let taken = match plan {
+                Some(Plan { digest, draft, chosen: true }) => self.restore(entry, digest, draft),
+                _ => Err(entry),
+            };
+            rest.extend(taken.err());
+        }
+        rest.reverse();
+        CacheDump { window, entries: rest }
+    }
+
+    /// Lets each segment's policy know what another cache's had learned.
+    fn learn(&self, share: WindowShare) {
+        let _guard = self.enter();
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
+            writing.locked.state().keep.evictor.learn(share);
+            cursor = next;
+        }
+    }
+
+    /// Chooses the hottest entries for which there is room. `None` for what has expired.
+    fn plan(&self, entries: &[Dumped<K, V>]) -> Vec<Option<Plan>> {
+        let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
+        let mut hottest: Vec<usize> = (0..entries.len()).collect();
+        hottest.sort_unstable_by_key(|&index| Reverse((entries[index].standing.heat, index)));
+        let mut room = Room::of(&self.bound);
+        for index in hottest {
+            let Some(plan) = &mut plans[index] else { continue };
+            plan.chosen =
+                !self.contains_key(&entries[index].key) && room.take(plan.digest, plan.draft.weight);
+        }
+        plans
+    }
+
+    /// Asks the user what is to be known of an entry. `None` if it has expired.
+    fn ask(&self, entry: &Dumped<K, V>) -> Option<Plan> {
+        let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
+        let mut draft = self.draft(key, value);
+        let own = lives.map_or(NEVER, |lives| draft.now.saturating_add(lives));
+        draft.deadline = draft.deadline.min(own);
+        draft.last_use = draft.now.saturating_sub(*idle);
+        draft.heat = Some(*heat);
+        let last_use = AtomicU64::new(draft.last_use);
+        let meta = Meta { weight: draft.weight, deadline: draft.deadline, last_use };
+        let expired = self.time.as_ref().is_some_and(|time| time.has_expired(&meta, draft.now));
+        (!expired).then(|| Plan { digest: self.digest(key), draft, chosen: false })
+    }
+
+    /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer, and goes on.
+    fn restore(&self, entry: Dumped<K, V>, digest: Digest, draft: Draft) -> Result<(), Dumped<K, V>> {
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
+        let Some(mut at) = self.at_with_quota(digest, &entry.key, &draft, &mut out) else {
+            return Err(entry);
+        };
+        if let Some(found) = at.found {
+            if !self.has_expired(at.writing.locked.item(found), draft.now) {
+                return Err(entry);
+            }
+            self.take_out(&mut at.writing.locked, found, Cause::Expired, &mut out);
+            at.found = None;
+        }
+        // Others may have been faster.
+        if !at.writing.locked.state_ref().keep.evictor.fits(draft.weight) {
+            return Err(entry);
+        }
+        let Dumped { key, value, standing } = entry;
+        let refused = self.put(at, draft, key, value, &mut out).err();
+        refused.map_or(Ok(()), |Refused { key, value, .. }| Err(Dumped { key, value, standing }))
+    }
+}

@@ -1,0 +1,93 @@
+//! What a dump keeps of a policy. [`Heat`]: how an item stands with it, apart from its place in the queue. [`WindowShare`]: what
+//! it has learned.
+
+use super::mark::{self, MAIN};
+
+/// [L1] Hits, and for what was hit as often whether it is in main: the larger, the longer it stays. The same for all
+/// policies, so that one can go on from another's: a clock's items are as those of main, hit once or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cache) struct Heat {
+    hits: u8,
+    in_main: bool,
+}
+
+impl Heat {
+    pub(super) fn new(hits: u8, in_main: bool) -> Self {
+        debug_assert!(hits <= 2);
+        Heat { hits, in_main }
+    }
+
+    pub(super) fn of_adaptive(mark: u8) -> Self {
+        Heat::new(mark::hits(mark) as u8, mark & MAIN != 0)
+    }
+
+    pub(super) fn of_clock(mark: u8) -> Self {
+        Heat::new(u8::from(mark::hit(mark) == 0), true)
+    }
+
+    /// The mark that it has in a clock: [`mark::CLOCK`], hit or not.
+    pub(super) fn clock_mark(self) -> u8 {
+        if self.hits == 0 { mark::CLOCK } else { mark::CLOCK | mark::hit(mark::CLOCK) }
+    }
+
+    /// The mark that it has in [`Adaptive`](super::adaptive::Adaptive).
+    pub(super) fn adaptive_mark(self) -> u8 {
+        let queue = if self.in_main { MAIN } else { 0 };
+        (0..self.hits).fold(queue, |mark, _| mark | mark::hit(mark))
+    }
+
+    #[cfg(test)]
+    pub(super) fn hits(self) -> u8 {
+        self.hits
+    }
+
+    /// Whether it is in main.
+    pub(in crate::cache) fn in_main(self) -> bool {
+        self.in_main
+    }
+
+    /// One number for it, part of the format of dumps: hits, 0 to 2, and 4 in main.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn number(self) -> u8 {
+        self.hits | u8::from(self.in_main) << 2
+    }
+
+    /// What [`number`](Self::number) made of it; `None` if that is nothing it makes.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn from_number(number: u8) -> Option<Self> {
+        let (hits, queue) = (number & 3, number >> 2);
+        (hits <= 2 && queue <= 1).then(|| Heat::new(hits, queue == 1))
+    }
+}
+
+/// [L5] The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer than an item of all
+/// but the largest segments, and decimal, so that where it begins, a hundredth, is told exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cache) struct WindowShare(u32);
+
+impl WindowShare {
+    const WHOLE: u32 = 1_000_000;
+
+    /// The nearest to `share`, 0 to 1.
+    pub(in crate::cache) fn of(share: f64) -> Self {
+        debug_assert!((0.0..=1.0).contains(&share));
+        WindowShare((share * f64::from(Self::WHOLE)).round() as u32)
+    }
+
+    /// As a part of one.
+    pub(super) fn part(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::WHOLE)
+    }
+
+    /// One number for it, part of the format of dumps.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn number(self) -> u32 {
+        self.0
+    }
+
+    /// What [`number`](Self::number) made of it; `None` if it is more than all.
+    #[cfg(feature = "serde")]
+    pub(in crate::cache) fn from_number(number: u32) -> Option<Self> {
+        (number <= Self::WHOLE).then_some(WindowShare(number))
+    }
+}

@@ -1,0 +1,92 @@
+//! What is left of an entry's life.
+
+use std::time::Duration;
+
+use koel::{Cache, ManualClock};
+
+use super::{contents, load_all};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+pub(super) fn dying(clock: &ManualClock, live: u32, idle: u32) -> Cache<u64, u64> {
+    let builder = Cache::builder().max_entries(10).clock(clock.clone());
+    builder.time_to_live(SECOND * live).time_to_idle(SECOND * idle).build()
+}
+
+#[test]
+fn what_was_left_of_a_life_is_left() {
+    let clock = ManualClock::new();
+    clock.advance(1000 * SECOND);
+    let old = dying(&clock, 60, 1000);
+    old.insert(1, 1).unwrap();
+    clock.advance(20 * SECOND);
+    old.insert(2, 2).unwrap();
+    clock.advance(10 * SECOND);
+    let dump = old.dump();
+    // A clock that has just begun.
+    let clock = ManualClock::new();
+    let (new, longer, shorter) = (dying(&clock, 60, 1000), dying(&clock, 500, 1000), dying(&clock, 5, 1000));
+    for cache in [&new, &longer, &shorter] {
+        load_all(cache, &dump);
+    }
+    let alive = |cache: &Cache<u64, u64>| contents(cache).into_keys().collect::<Vec<_>>();
+    clock.advance(5 * SECOND);
+    assert_eq!((alive(&new), alive(&shorter)), (vec![1, 2], vec![]));
+    clock.advance(24 * SECOND);
+    assert_eq!((alive(&new), alive(&longer)), (vec![1, 2], vec![1, 2]));
+    clock.advance(SECOND);
+    assert_eq!((alive(&new), alive(&longer)), (vec![2], vec![2]));
+    clock.advance(20 * SECOND);
+    assert_eq!((alive(&new), alive(&longer)), (vec![], vec![]));
+}
+
+#[test]
+fn what_was_idle_has_been_idle() {
+    let clock = ManualClock::new();
+    let old = dying(&clock, 1000, 30);
+    (1..=3).for_each(|key| old.insert(key, key).unwrap());
+    clock.advance(20 * SECOND);
+    old.get(&2);
+    clock.advance(9 * SECOND);
+    let dump = old.dump();
+    let clock = ManualClock::new();
+    let (new, strict) = (dying(&clock, 1000, 30), dying(&clock, 1000, 10));
+    // 1 and 3 were idle for 29 seconds, 2 for 9.
+    load_all(&new, &dump);
+    assert_eq!(strict.load(dump).len(), 2);
+    assert!(new.get(&3).is_some());
+    clock.advance(SECOND);
+    assert_eq!(contents(&new).into_keys().collect::<Vec<_>>(), [2, 3]);
+    assert!(strict.is_empty() || contents(&strict).is_empty());
+    clock.advance(20 * SECOND);
+    assert_eq!(contents(&new).into_keys().collect::<Vec<_>>(), [3]);
+}
+
+#[test]
+fn expired_entries_are_neither_dumped_nor_in_the_way() {
+    let clock = ManualClock::new();
+    let cache = dying(&clock, 10, 100);
+    cache.insert(1, 1).unwrap();
+    let young = cache.dump();
+    clock.advance(10 * SECOND);
+    assert!(cache.dump().is_empty() && young.len() == 1);
+    // Its own expired entry has the key.
+    load_all(&cache, &young);
+    assert_eq!(cache.get(&1), Some(1));
+}
+
+/// Where nobody minds how long entries are not used, it is not noted when they were.
+#[test]
+fn what_may_be_idle_is_dumped_as_just_used() {
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(10).clock(clock.clone());
+    let old: Cache<u64, u64> = builder.time_to_live(SECOND * 100).build();
+    old.insert(1, 1).unwrap();
+    clock.advance(SECOND * 50);
+    let new = dying(&clock, 1000, 10);
+    load_all(&new, &old.dump());
+    clock.advance(SECOND * 9);
+    assert_eq!(new.get(&1), Some(1));
+    clock.advance(SECOND * 11);
+    assert_eq!(new.get(&1), None);
+}

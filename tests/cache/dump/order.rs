@@ -1,0 +1,118 @@
+//! What a policy knows goes on: who leaves next, and how many requests hit.
+
+use koel::Policy;
+
+use super::{Hashed, keys, load_all, told_cache};
+use crate::common::Rng;
+use crate::{POLICIES, Told};
+
+/// The same, but no key comes back, which the ghosts would notice; and full in the end. The same each time: a ghost may take
+/// one key for another.
+fn live_without_returns(cache: &Hashed) {
+    let mut rng = Rng::new(1);
+    for key in 0..1500 {
+        cache.insert(key, key).unwrap();
+        (0..3).for_each(|_| _ = cache.get(&rng.below(key + 1)));
+        if rng.one_in(20) {
+            cache.remove(&rng.below(key + 1));
+        }
+    }
+    (1500..)
+        .take_while(|_| (cache.len() as u64) < cache.capacity())
+        .for_each(|key| cache.insert(key, key).unwrap());
+}
+
+/// Keys that leave, in order, as more and more new ones come.
+fn scan(cache: &Hashed, told: &Told, keys: u64) -> Vec<u64> {
+    told.lock().unwrap().clear();
+    (0..keys).for_each(|n| cache.insert(1_000_000 + n, 0).unwrap());
+    told.lock().unwrap().iter().map(|&(key, ..)| key).collect()
+}
+
+/// How many of the keys in `left` are not among as many of `right`. Two keys with buckets and tag in common the policy
+/// cannot tell apart, so that one of them may leave for the other: of 500 keys some six pairs have.
+fn strangers(left: &[u64], right: &[u64]) -> usize {
+    assert_eq!(left.len(), right.len());
+    left.iter().filter(|&key| !right.contains(key)).count()
+}
+
+/// The evictions that a scan asks for are the same, though the old cache's rings have stale entries.
+#[test]
+fn adaptive_goes_on_as_if_nothing_had_been() {
+    let (cache, told) = told_cache(Policy::Adaptive, 500);
+    live_without_returns(&cache);
+    let (back, told_back) = told_cache(Policy::Adaptive, 500);
+    load_all(&back, &cache.dump());
+    let places = |cache: &Hashed| keys(&cache.dump());
+    let moved = places(&cache).iter().zip(places(&back)).filter(|(before, after)| **before != *after).count();
+    assert!(moved <= 12, "{moved} in other places");
+    let (without, with) = (scan(&cache, &told, 400), scan(&back, &told_back, 400));
+    assert!(without.len() == 400 && without.iter().any(|&key| key < 1_000_000));
+    for count in [50, 100, 200, 400] {
+        assert!(strangers(&without[..count], &with[..count]) <= 6, "{without:?} {with:?}");
+    }
+}
+
+/// A capacity that falls shows main's order and hits, too: each is spared once for each hit.
+#[test]
+fn adaptive_shrinks_as_it_would_have_without_the_restart() {
+    let (cache, told) = told_cache(Policy::Adaptive, 500);
+    live_without_returns(&cache);
+    let (back, told_back) = told_cache(Policy::Adaptive, 500);
+    load_all(&back, &cache.dump());
+    told.lock().unwrap().clear();
+    let leaving = |told: &Told| told.lock().unwrap().iter().map(|t| t.0).collect::<Vec<_>>();
+    for step in 1..50 {
+        for shrinking in [&cache, &back] {
+            shrinking.set_capacity(500 - 10 * step);
+        }
+        let (without, with) = (leaving(&told), leaving(&told_back));
+        assert_eq!(without.len() as u64, 10 * step);
+        assert!(strangers(&without, &with) <= 6, "{without:?} {with:?}");
+    }
+}
+
+/// Requests by which recency pays: the window grows.
+pub(super) fn wander(cache: &Hashed, requests: std::ops::Range<u64>) -> u64 {
+    let mut rng = Rng::new(requests.start + 1);
+    let mut hits = 0;
+    for now in requests {
+        let key = now / 4 + rng.below(600);
+        match cache.get(&key) {
+            Some(_) => hits += 1,
+            None => cache.insert(key, key).unwrap(),
+        }
+    }
+    hits
+}
+
+#[test]
+fn the_hit_ratio_after_a_warm_restart_is_that_before() {
+    for policy in POLICIES {
+        let make = || told_cache(policy, 500).0;
+        let (cache, warm, cold) = (make(), make(), make());
+        wander(&cache, 0..20_000);
+        load_all(&warm, &cache.dump());
+        for requests in [20_000..20_500, 20_500..22_000, 22_000..40_000] {
+            let of = |cache| wander(cache, requests.clone());
+            let (went_on, warm, cold) = (of(&cache), of(&warm), of(&cold));
+            let asked = requests.end - requests.start;
+            assert!(warm.abs_diff(went_on) <= asked / 20, "{policy:?}: {warm} of {asked}, {went_on} without");
+            let at_first = requests.start == 20_000;
+            assert!(!at_first || warm > cold + asked / 10, "{policy:?}: {warm} of {asked}, {cold} cold");
+        }
+    }
+}
+
+#[test]
+fn a_clock_spares_what_was_hit_before_the_restart() {
+    let (cache, told) = told_cache(Policy::Clock, 500);
+    (0..500).for_each(|key| cache.insert(key, key).unwrap());
+    (0..250).for_each(|key| assert!(cache.get(&(2 * key)).is_some()));
+    let (back, told_back) = told_cache(Policy::Clock, 500);
+    load_all(&back, &cache.dump());
+    for (cache, told) in [(&cache, &told), (&back, &told_back)] {
+        let gone = scan(cache, told, 100);
+        assert!(gone.len() == 100 && gone.iter().all(|&key| key % 2 == 1 || key >= 1_000_000), "{gone:?}");
+    }
+}
