@@ -104,6 +104,8 @@ struct Chunk {
 struct Chunks {
     all: Vec<Chunk>,
     whole_pages: usize,
+    /// How many a [`Sorting`] has: there is always room in `all` for them to come back.
+    away: usize,
 }
 
 // SAFETY: the chunks go with the slab.
@@ -282,6 +284,8 @@ impl<T> Slab<T> {
                 _ => CHUNK,
             };
             let layout = Layout::from_size_align(PAGE * pages - SLACK, PAGE).ok()?;
+            let room = chunks.away + 1;
+            chunks.all.try_reserve(room).ok()?;
             let base = if pages == HUGE_CHUNK {
                 self.meter.allocate_huge(layout)?
             } else {
@@ -312,20 +316,26 @@ impl<T> Slab<T> {
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
-    /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks.
+    /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks. Without memory for
+    /// a list of the chunks it does nothing.
     pub(crate) fn release(&self, reserves: Magazine) {
-        // Room for the chunk that stays, so that nothing is allocated under the lock.
-        let chunks = Vec::with_capacity(1);
-        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default() };
+        let chunks = Vec::new();
+        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default(), away: 0 };
         for returned in &self.returned {
             let mut returned = core::mem::take(&mut *returned.lock());
             sorting.free.take(&mut returned, usize::MAX);
         }
         let mut chunks = self.chunks.lock();
+        // Room for the chunk that stays, and for all to come back.
+        if sorting.chunks.try_reserve_exact(chunks.all.len() + chunks.away).is_err() {
+            return;
+        }
         core::mem::swap(&mut chunks.all, &mut sorting.chunks);
         if chunks.whole_pages > 0 {
             chunks.all.extend(sorting.chunks.pop());
         }
+        sorting.away = sorting.chunks.len();
+        chunks.away += sorting.away;
         drop(chunks);
         sorting.free_unused();
     }
@@ -339,6 +349,8 @@ struct Sorting<'s, T> {
     free: Magazine,
     /// Free pieces of chunks that others use.
     kept: Magazine,
+    /// How many chunks were taken out.
+    away: usize,
 }
 
 impl<T> Sorting<'_, T> {
@@ -363,7 +375,6 @@ impl<T> Sorting<'_, T> {
             }
             !unused(chunk)
         });
-        self.chunks.shrink_to_fit();
     }
 }
 
@@ -376,9 +387,12 @@ fn chunk_of(chunks: &[Chunk], piece: NonNull<Free>) -> Option<usize> {
 impl<T> Drop for Sorting<'_, T> {
     fn drop(&mut self) {
         let mut chunks = self.slab.chunks.lock();
+        debug_assert!(chunks.all.capacity() - chunks.all.len() >= self.away);
+        chunks.away -= self.away;
         // Ours in front: it is the last that may have whole pages.
-        core::mem::swap(&mut chunks.all, &mut self.chunks);
+        let new = chunks.all.len();
         chunks.all.append(&mut self.chunks);
+        chunks.all.rotate_left(new);
         drop(chunks);
         self.kept.take(&mut self.free, usize::MAX);
         let mut returned = self.slab.returned[shard()].lock();

@@ -60,7 +60,8 @@ use crate::hash::Digest;
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
 /// by the batch: 32 removals, and three batches after that; the memory of those that need no drop also waits for some
-/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile.
+/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Where
+/// the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///
 /// What was removed last stays undropped until more is removed, [`HashMap::flush`] is called, or the map is dropped. So
 /// removing a `Sender` or a lock's guard does not close or unlock it. Flush after such removals, or keep locks, files and

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crossbeam_utils::CachePadded;
 
 use super::sealed::Sealed;
-use super::{Guard, Retire, barrier};
+use super::{Guard, Retire, barrier, discard};
 use crate::seats::{self, PerThread};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thread, step};
@@ -76,6 +76,19 @@ struct Bags {
     open: Vec<Retired>,
     /// With the epoch after everything in it was unlinked; oldest first.
     sealed: VecDeque<(u64, Vec<Retired>)>,
+}
+
+impl Bags {
+    /// Adds something to the open bag. False: there is no memory to note it, and it is never freed. To wait for the guards that
+    /// may lead to it might be to wait for this thread itself.
+    fn open(&mut self, retired: Retired, size: usize) -> bool {
+        let missing = size.saturating_sub(self.open.len()).max(1);
+        let has_room = self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok();
+        if has_room {
+            self.open.push(retired);
+        }
+        has_room
+    }
 }
 
 /// Bags that one thread may be freeing at a time, each in a destructor of the one before: what is retired there
@@ -223,8 +236,7 @@ impl Collector {
         let bags = &self.bags[seats::number() % BAGS];
         let pile = {
             let mut bags = bags.lock();
-            bags.open.push(retired);
-            if bags.open.len() < self.size {
+            if !bags.open(retired, self.size) || bags.open.len() < self.size {
                 return;
             }
             self.seal(&mut bags);
@@ -248,8 +260,10 @@ impl Collector {
         // Pairs with the heavy one in `advance`: what was unlinked before is seen after it, if we see the epoch before.
         barrier::light();
         let epoch = self.epoch.load(Relaxed);
-        let full = core::mem::replace(&mut bags.open, Vec::with_capacity(self.size));
-        bags.sealed.push_back((epoch, full));
+        // Without memory for it, the bag goes on to grow.
+        if bags.sealed.try_reserve(1).is_ok() {
+            bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
+        }
     }
 
     /// Frees what is old enough.
@@ -334,8 +348,7 @@ fn free_all(old: Vec<Retired>) {
         // collects, and take the rest of the bag with it [C3].
         // SAFETY: `retire`'s contract: no guard is left that could lead to it.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
-            // Its destructor may panic as well.
-            core::mem::forget(payload);
+            discard(payload);
         }
     }
 }

@@ -10,6 +10,9 @@ pub(crate) mod model;
 #[cfg(loom)]
 mod stand_in;
 
+use core::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::sync::Ordering;
 
 /// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
@@ -20,6 +23,14 @@ use crate::sync::Ordering;
 /// the reverse, and neither may miss what the other wrote. See below the table of atomics in `docs/design.md`. On x86 both
 /// are one instruction; under loom, which knows no such loads, it is an Acquire.
 pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
+
+/// Drops what a panic threw that goes no further. Its own drop may panic as well: what that throws is forgotten, or there
+/// would be no end to it.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(another);
+    }
+}
 
 /// Something that can be retired.
 pub trait Retire {
@@ -60,3 +71,26 @@ pub use epochs::{LocalGuard, OwnedGuard};
 pub(crate) use stand_in::Collector;
 #[cfg(loom)]
 pub use stand_in::{LocalGuard, OwnedGuard};
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::AtomicUsize;
+
+    #[test]
+    fn what_a_panic_threw_is_dropped_once_and_its_own_panic_ends_there() {
+        struct Thrown(&'static AtomicUsize);
+
+        impl Drop for Thrown {
+            fn drop(&mut self) {
+                // Relaxed: one thread.
+                self.0.fetch_add(1, Ordering::Relaxed);
+                panic!("in the drop of what a panic threw");
+            }
+        }
+
+        static DROPS: AtomicUsize = AtomicUsize::new(0);
+        discard(Box::new(Thrown(&DROPS)));
+        assert_eq!(DROPS.load(Ordering::Relaxed), 1);
+    }
+}

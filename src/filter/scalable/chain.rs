@@ -8,6 +8,7 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 
 use super::super::inner::Inner;
+use crate::engine::try_box;
 use crate::reclaim::{Collector, Guard, LocalGuard, PROTECTED, Retire};
 use crate::sync::{AtomicPtr, Mutex, MutexGuard, Ordering};
 
@@ -86,14 +87,15 @@ pub(super) struct Restructuring<'a> {
 }
 
 impl Restructuring<'_> {
-    /// Puts a list of these tables in the place of the current one.
-    pub(super) fn replace(&self, levels: Vec<Level>) {
+    /// Puts a list of these tables in the place of the current one; false if there is no memory for it.
+    pub(super) fn replace(&self, levels: Vec<Level>) -> bool {
         let pinned = self.chain.pin();
-        let new = Box::new(List { levels });
+        let Ok(new) = try_box(List { levels }) else { return false };
         // Release: pairs with the load in `pin`.
         self.chain.list.store(Box::into_raw(new), Ordering::Release);
         // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by the holder of the lock.
         unsafe { pinned.guard.retire(pinned.list.as_ptr()) };
+        true
     }
 }
 
