@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_utils::CachePadded;
+use smallvec::SmallVec;
 
 use super::sealed::Sealed;
 use super::{Guard, Retire, barrier, discard};
@@ -70,24 +71,22 @@ struct Retired {
 // SAFETY: maps ask for `Send` of what they share, and whoever has the bag owns what is in it.
 unsafe impl Send for Retired {}
 
+/// What was retired together; the first few need no memory.
+type Bag = SmallVec<[Retired; FEW]>;
+
 /// What was retired by some of the threads.
 #[derive(Debug, Default)]
 struct Bags {
-    open: Vec<Retired>,
+    open: Bag,
     /// With the epoch after everything in it was unlinked; oldest first.
-    sealed: VecDeque<(u64, Vec<Retired>)>,
+    sealed: VecDeque<(u64, Bag)>,
 }
 
 impl Bags {
-    /// Adds something to the open bag. False: there is no memory to note it, and it is never freed. To wait for the guards that
-    /// may lead to it might be to wait for this thread itself.
-    fn open(&mut self, retired: Retired, size: usize) -> bool {
+    /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
+    fn has_room(&mut self, size: usize) -> bool {
         let missing = size.saturating_sub(self.open.len()).max(1);
-        let has_room = self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok();
-        if has_room {
-            self.open.push(retired);
-        }
-        has_room
+        self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok()
     }
 }
 
@@ -236,7 +235,15 @@ impl Collector {
         let bags = &self.bags[seats::number() % BAGS];
         let pile = {
             let mut bags = bags.lock();
-            if !bags.open(retired, self.size) || bags.open.len() < self.size {
+            if !bags.has_room(self.size) && !self.seal(&mut bags) {
+                // There has been no memory for some time: it is never freed. To wait for the guards that may lead to it might
+                // be to wait for this thread itself.
+                return;
+            }
+            bags.open.push(retired);
+            // For a bag that is sealed when there is no memory.
+            let _ = bags.sealed.try_reserve(1);
+            if bags.open.len() < self.size {
                 return;
             }
             self.seal(&mut bags);
@@ -255,15 +262,16 @@ impl Collector {
         self.free_old(bags);
     }
 
-    /// Notes when what is in the open bag was unlinked: not later than now.
-    fn seal(&self, bags: &mut Bags) {
+    /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
+    fn seal(&self, bags: &mut Bags) -> bool {
+        if bags.sealed.try_reserve(1).is_err() {
+            return false;
+        }
         // Pairs with the heavy one in `advance`: what was unlinked before is seen after it, if we see the epoch before.
         barrier::light();
         let epoch = self.epoch.load(Relaxed);
-        // Without memory for it, the bag goes on to grow.
-        if bags.sealed.try_reserve(1).is_ok() {
-            bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
-        }
+        bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
+        true
     }
 
     /// Frees what is old enough.
@@ -275,7 +283,12 @@ impl Collector {
                 let mut bags = bags.lock();
                 match bags.sealed.front() {
                     Some(&(sealed, _)) if sealed + AGE <= epoch => bags.sealed.pop_front(),
-                    _ => return,
+                    Some(_) => return,
+                    None => {
+                        // A guard that was held for long has gone.
+                        bags.sealed.shrink_to(PILE);
+                        return;
+                    }
                 }
             };
             // Unlocked: destructors may retire.
@@ -334,7 +347,7 @@ impl Collector {
 }
 
 /// Frees what is retired, one after the other.
-fn free_all(old: Vec<Retired>) {
+fn free_all(old: Bag) {
     struct Freed;
     impl Drop for Freed {
         fn drop(&mut self) {
