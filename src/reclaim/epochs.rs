@@ -21,8 +21,8 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thre
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
-/// Lists of bags; as many threads retire without meeting. One in models.
-const BAGS: usize = if cfg!(loom) { 1 } else { 8 };
+/// Lists of bags; as many threads retire without meeting.
+const BAGS: usize = if cfg!(loom) { 2 } else { 8 };
 /// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
 const MANY: usize = 32;
 const FEW: usize = 4;
