@@ -41,6 +41,19 @@
 //!   threads.
 //! * `redb`, `fjall`: stores that [`guard`] can stand before.
 //!
+//! # Without memory
+//!
+//! Where the allocator has none, `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back
+//! what was not taken; `try_build`, the filters' builders and `from_keys` return an error; the maps' other writes of
+//! new keys, and `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there stays, and the next call works
+//! when there is memory again.
+//!
+//! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map, a
+//! cache or a growing filter is made of (some 2 KB); the reclaimer's record of a thread that pins for the first time; a cache's lists of keys in the order
+//! in which they leave, of keys that have left, and of loads that are under way; 0.2 KB for each further table of a
+//! [`ScalableCuckooFilter`]; and what is returned whole: filters as bytes, clones, an iterator's entries, those of one
+//! segment at a time.
+//!
 //! # Design
 //!
 //! `docs/design.md` in the repository has the invariants, the protocols as numbered steps, a table of every atomic
@@ -57,6 +70,7 @@ mod hash;
 mod map;
 mod outcome;
 mod reclaim;
+mod seats;
 mod sync;
 
 pub use cache::{
@@ -92,6 +106,7 @@ struct Readme;
 #[doc(hidden)]
 pub mod model {
     pub use crate::cache::LoadOnce;
+    pub use crate::reclaim::model::{Reclaimer, Watched};
     pub use crate::sync::stall;
 
     /// First bucket, second bucket and tag of a hash in a table of `buckets`.

@@ -6,6 +6,7 @@
 
 #[cfg(not(loom))]
 pub(crate) use condvar::Condvar;
+pub(crate) use core::sync::atomic::compiler_fence;
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -185,6 +186,12 @@ impl Watch {
             assert!(!self.freed.load(core::sync::atomic::Ordering::SeqCst), "read after free");
             self.cell.with(|_| ());
         }
+    }
+
+    /// Whether that was so.
+    #[cfg(loom)]
+    pub(crate) fn is_freed(&self) -> bool {
+        self.freed.load(core::sync::atomic::Ordering::SeqCst)
     }
 
     /// Someone frees the watched memory.

@@ -323,12 +323,9 @@ fn a_map_that_gets_no_more_memory_hands_back_what_does_not_fit() {
     starved::<InlineMap<u64, u64, Seeded>>();
 }
 
-/// What the README and `memory_usage` say of small maps, on a machine of up to 32 cores.
+/// What the README and `memory_usage` say of small maps.
 #[test]
 fn a_small_map_takes_what_is_told() {
-    if std::thread::available_parallelism().map_or(1, usize::from) > 32 {
-        return;
-    }
     let measured = |what: &str, before: isize, told: core::ops::RangeInclusive<isize>| {
         let bytes = allocated() - before;
         eprintln!("{what}: {bytes}");
@@ -338,14 +335,14 @@ fn a_small_map_takes_what_is_told() {
     drop(HashMap::from([(1_u64, 1_u64)]).pin_owned());
     let before = allocated();
     let map = HashMap::<u64, u64>::new();
-    measured("made", before, 0..=22_000);
+    measured("made", before, 1800..=2600);
     drop(map.pin());
-    measured("an empty HashMap", before, 18_000..=22_000);
+    measured("an empty HashMap", before, 1900..=2800);
     let counted = map.memory_usage() as isize;
-    measured("its reclaimer", before + counted, 17_000..=19_000);
+    measured("its reclaimer", before + counted, 100..=300);
     let before = allocated();
     drop(map.pin_owned());
-    measured("its first owned pin", before, 16_000..=18_000);
+    measured("its first owned pin", before, 100..=400);
     let before = allocated();
     drop(map.pin_owned());
     measured("its second", before, 0..=0);

@@ -40,8 +40,7 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`].
 ///
-/// Pick something else for a map that may not lose entries ([`HashMap`](crate::HashMap)), or for a handful of entries in one
-/// thread: a cache has a collector of some 17 KB.
+/// Pick something else for a map that may not lose entries ([`HashMap`](crate::HashMap)).
 ///
 /// ```
 /// let cache: koel::Cache<String, Vec<u8>> = koel::Cache::builder()

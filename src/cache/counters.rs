@@ -3,9 +3,8 @@
 
 use core::time::Duration;
 
-use thread_local::ThreadLocal;
-
 use super::Cause;
+use crate::seats::PerThread;
 use crate::sync::{AtomicU64, Ordering};
 
 /// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats).
@@ -69,8 +68,8 @@ struct Cells {
 }
 
 /// All counts of a cache. All are Relaxed: information.
-#[derive(Debug, Default)]
-pub(super) struct Counters(ThreadLocal<Cells>);
+#[derive(Debug)]
+pub(super) struct Counters(PerThread<Cells>);
 
 /// Adds to a cell that only this thread writes: no locked instruction.
 #[inline]
@@ -82,10 +81,16 @@ fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
+impl Default for Counters {
+    fn default() -> Self {
+        Counters(PerThread::new())
+    }
+}
+
 impl Counters {
     #[inline]
     fn cells(&self) -> &Cells {
-        self.0.get_or_default()
+        self.0.get()
     }
 
     #[inline]
@@ -124,7 +129,7 @@ impl Counters {
     pub(super) fn sums(&self) -> CacheStats {
         let mut stats = CacheStats::default();
         let mut load_ns = 0_u64;
-        for cells in &self.0 {
+        for cells in self.0.iter() {
             let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
             stats.hits += get(&cells.hits);
             stats.misses += get(&cells.misses);

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::share::Share;
 use crate::entries::{Entry, OldEntries, Reserves};
-use crate::reclaim::Guard;
+use crate::reclaim::{Guard, discard};
 
 /// Why an entry has left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,8 +89,7 @@ impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(key, value, cause))) {
                 match panic {
                     Ok(()) => panic = Err(payload),
-                    // Its drop may panic as well.
-                    Err(_) => core::mem::forget(payload),
+                    Err(_) => discard(payload),
                 }
             }
         }
@@ -111,7 +110,7 @@ impl<K, V, G: Guard> Drop for Departures<'_, K, V, G> {
         }
         match told {
             Ok(()) => {}
-            Err(payload) if std::thread::panicking() => core::mem::forget(payload),
+            Err(payload) if std::thread::panicking() => discard(payload),
             Err(payload) => resume_unwind(payload),
         }
     }

@@ -12,7 +12,7 @@ use crate::reclaim::{Guard, LocalGuard};
 
 /// A view of a [`Cache`] that keeps what it returns alive: from [`Cache::pin`].
 ///
-/// Not `Send`. **Never keep one in a `thread_local!`**: that is unsound, as [`HashMap::pin`](crate::HashMap::pin) says.
+/// Not `Send`.
 ///
 /// ```compile_fail
 /// let cache: koel::Cache<u32, u32> = koel::Cache::new(1);

@@ -464,6 +464,15 @@ impl<P: Payload> Directory<P> {
         Some(next)
     }
 
+    /// Empties the table into `each`, which must not panic.
+    pub(crate) fn take_all(&mut self, mut each: impl FnMut(P::Item)) {
+        for segment in self.segments() {
+            let mut locked = Locked::lock(segment);
+            locked.for_each(&mut each);
+            locked.clear();
+        }
+    }
+
     /// Copies the items of the segment that begins at prefix `cursor` to `out`; the same answer as `visit`.
     pub(crate) fn snapshot(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
         let (writing, next) = self.visit(cursor)?;

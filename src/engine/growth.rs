@@ -9,8 +9,11 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
+use smallvec::SmallVec;
+
 use super::directory::{Directory, Writing};
 use super::locked::Locked;
+use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::{Pool, Retired};
 use super::root::Root;
@@ -173,7 +176,7 @@ impl<P: Payload> Directory<P> {
         if plan.count == 2 {
             drafts[1] = self.draft(&plan)?;
         }
-        let mut new: Vec<Locked<'a, P>> = Vec::with_capacity(2);
+        let mut new: SmallVec<[Locked<'a, P>; 2]> = SmallVec::new();
         for draft in drafts.iter().filter_map(|draft| draft.segment) {
             // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2];
             // from then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3],
@@ -269,6 +272,7 @@ impl<P: Payload> Directory<P> {
         let mut pool = self.pool.lock();
         let level = new[0].state_ref().level;
         if level > self.root().level {
+            pool.roots.try_reserve(1).map_err(|_| NoRoom)?;
             let old = self.double_root()?;
             pool.roots.push(old);
         }
@@ -363,6 +367,11 @@ impl<P: Payload> Directory<P> {
         let mut pool = self.pool.lock();
         let live = pool.live;
         let pool = core::mem::replace(&mut *pool, Pool::of_live(live));
-        Retired { pool, meter: Arc::clone(&self.meter) }
+        Retired { pool, meter: self.meter() }
+    }
+
+    /// What counts the bytes.
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 }

@@ -78,6 +78,21 @@ impl Meter {
     }
 }
 
+/// A box; hands the value back if there is no memory for it.
+pub(crate) fn try_box<T>(value: T) -> Result<Box<T>, T> {
+    let layout = Layout::new::<T>();
+    if layout.size() == 0 {
+        return Ok(Box::new(value));
+    }
+    // SAFETY: not of size zero.
+    let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { return Err(value) };
+    let base = base.cast::<T>();
+    // SAFETY: memory for a value, ours.
+    unsafe { base.write(value) };
+    // SAFETY: from the global allocator with the value's layout, as a box wants it, and initialized.
+    Ok(unsafe { Box::from_raw(base.as_ptr()) })
+}
+
 /// What the allocator gave and wants back.
 #[derive(Clone, Copy, Debug)]
 struct Allocation {
@@ -145,15 +160,24 @@ impl Block {
     ) -> Option<Vec<Self>> {
         let stride = layout.pad_to_align().size();
         let whole = Layout::from_size_align(stride.checked_mul(count)?, layout.align()).ok()?;
+        let mut pieces = Vec::new();
+        pieces.try_reserve_exact(count).ok()?;
         let (allocation, base) = Allocation::zeroed(whole, meter)?;
+        let slab = match try_box(Slab { allocation, blocks: AtomicUsize::new(count) }) {
+            Ok(slab) => NonNull::from(Box::leak(slab)),
+            Err(Slab { allocation: Allocation { base, layout }, .. }) => {
+                // SAFETY: just allocated, and nobody knows it.
+                unsafe { meter.free(base, layout) };
+                return None;
+            }
+        };
         if huge {
             advise_huge_pages(base, whole.size());
         }
-        let slab = Box::new(Slab { allocation, blocks: AtomicUsize::new(count) });
-        let slab = NonNull::from(Box::leak(slab));
         // SAFETY: i < count: within the allocation.
         let piece = |i| Block { base: unsafe { base.add(i * stride) }, layout, origin: Origin::Shared(slab) };
-        Some((0..count).rev().map(piece).collect())
+        pieces.extend((0..count).rev().map(piece));
+        Some(pieces)
     }
 
     /// Its layout.
@@ -239,6 +263,12 @@ mod tests {
                 assert_eq!(meter.bytes(), 0);
             }
         }
+    }
+
+    #[test]
+    fn a_box_holds_what_it_was_given_of_any_size() {
+        assert_eq!(try_box([7_u64; 100]).map(|value| *value), Ok([7; 100]));
+        assert_eq!(try_box(()).map(|value| *value), Ok(()));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //!
 //! They stay what they are, because late readers may still be at them, until they are used again [G1] or, under guards,
 //! freed [G5]. The pool's lock is also that of the directory's entries [G2].
+//!
+//! Segments are linked through themselves, so that putting one away asks for no memory: it comes after the point of no
+//! return.
 
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -9,23 +12,18 @@ use std::sync::Arc;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::root::{Root, free_root};
-use super::segment::Segment;
+use super::segment::{Link, Links, Segment};
 use super::supply::Supply;
 
 /// Segments and roots that are not current: kept for late readers [G3], and used again where the size fits.
 pub(super) struct Pool<P: Payload> {
-    shelves: Vec<Shelf<P>>,
+    /// The first shelf: a segment of each size, linked by `shelf`. There are few sizes.
+    shelves: Link<P>,
     pub(super) roots: Vec<NonNull<Root<P>>>,
     /// How many segments are current.
     pub(super) live: usize,
     /// Memory for further segments.
     pub(super) supply: Supply,
-}
-
-/// Segments of one size; there are few sizes.
-struct Shelf<P: Payload> {
-    buckets: u32,
-    segments: Vec<NonNull<Segment<P>>>,
 }
 
 impl<P: Payload> Default for Pool<P> {
@@ -40,29 +38,63 @@ unsafe impl<P: Payload> Send for Pool<P> {}
 impl<P: Payload> Pool<P> {
     /// An empty pool beside so many segments that are current.
     pub(super) fn of_live(live: usize) -> Self {
-        Pool { shelves: Vec::new(), roots: Vec::new(), live, supply: Supply::default() }
+        Pool { shelves: None, roots: Vec::new(), live, supply: Supply::default() }
     }
 
     /// Puts a segment that is not current away.
     pub(super) fn put(&mut self, segment: NonNull<Segment<P>>) {
-        // SAFETY: pooled segments are alive, and so is this one.
-        let buckets = unsafe { segment.as_ref() }.buckets().len();
-        match self.shelves.iter_mut().find(|shelf| shelf.buckets == buckets) {
-            Some(shelf) => shelf.segments.push(segment),
-            None => self.shelves.push(Shelf { buckets, segments: vec![segment] }),
+        match self.shelf(buckets_of(segment)) {
+            // Behind the first of its size.
+            Some(first) => {
+                let same = self.links(first).same.replace(segment);
+                *self.links(segment) = Links { same, shelf: None };
+            }
+            None => {
+                let shelf = self.shelves.replace(segment);
+                *self.links(segment) = Links { same: None, shelf };
+            }
         }
     }
 
     /// Takes a segment of so many buckets out.
-    pub(super) fn take(&mut self, buckets: u32) -> Option<NonNull<Segment<P>>> {
-        self.shelves.iter_mut().find(|shelf| shelf.buckets == buckets)?.segments.pop()
+    pub(super) fn take(&mut self, buckets: u32) -> Link<P> {
+        let first = self.shelf(buckets)?;
+        if let Some(second) = self.links(first).same {
+            self.links(first).same = self.links(second).same;
+            return Some(second);
+        }
+        let next = self.links(first).shelf;
+        let mut before = None;
+        let mut at = self.shelves;
+        while let Some(shelf) = at.filter(|shelf| *shelf != first) {
+            (before, at) = (at, self.links(shelf).shelf);
+        }
+        match before {
+            Some(before) => self.links(before).shelf = next,
+            None => self.shelves = next,
+        }
+        Some(first)
+    }
+
+    /// The first segment of so many buckets.
+    fn shelf(&mut self, buckets: u32) -> Link<P> {
+        let mut at = self.shelves;
+        while let Some(shelf) = at.filter(|shelf| buckets_of(*shelf) != buckets) {
+            at = self.links(shelf).shelf;
+        }
+        at
+    }
+
+    /// The links of a segment that is in the pool or on its way there.
+    fn links(&mut self, segment: NonNull<Segment<P>>) -> &mut Links<P> {
+        // SAFETY: such segments are alive, and only who holds the pool's lock, or has the pool to itself, looks at their
+        // links: we have `&mut self`, which the result borrows.
+        unsafe { &mut *segment.as_ref().write().links.get() }
     }
 
     /// Bytes of the pool's own lists.
     pub(super) fn memory_usage(&self) -> usize {
-        let segments: usize = self.shelves.iter().map(|shelf| shelf.segments.capacity()).sum();
-        let lists = (segments + self.roots.capacity()) * size_of::<usize>();
-        lists + self.shelves.capacity() * size_of::<Shelf<P>>() + self.supply.memory_usage()
+        self.roots.capacity() * size_of::<usize>() + self.supply.memory_usage()
     }
 
     /// Frees all it holds.
@@ -70,10 +102,11 @@ impl<P: Payload> Pool<P> {
     /// # Safety
     ///
     /// Nobody uses any of it any more.
-    pub(super) unsafe fn free(self, meter: &Meter) {
-        for segment in self.shelves.into_iter().flat_map(|shelf| shelf.segments) {
-            // SAFETY: the caller's; the pool has each segment once.
-            unsafe { Segment::free(segment, meter) };
+    pub(super) unsafe fn free(mut self, meter: &Meter) {
+        while let Some(first) = self.shelves {
+            let taken = self.take(buckets_of(first)).expect("a shelf has its first");
+            // SAFETY: the caller's; taken out.
+            unsafe { Segment::free(taken, meter) };
         }
         for root in self.roots {
             // SAFETY: as above.
@@ -84,6 +117,12 @@ impl<P: Payload> Pool<P> {
     }
 }
 
+/// The size of a segment in the pool, or on its way there.
+fn buckets_of<P: Payload>(segment: NonNull<Segment<P>>) -> u32 {
+    // SAFETY: pooled segments are alive, and so is this one.
+    unsafe { segment.as_ref() }.buckets().len()
+}
+
 /// Segments and roots on their way to be freed.
 pub(crate) struct Retired<P: Payload> {
     pub(super) pool: Pool<P>,
@@ -91,6 +130,11 @@ pub(crate) struct Retired<P: Payload> {
 }
 
 impl<P: Payload> Retired<P> {
+    /// Nothing yet, of the table whose meter this is.
+    pub(crate) fn nothing(meter: Arc<Meter>) -> Self {
+        Retired { pool: Pool::default(), meter }
+    }
+
     /// Frees them.
     ///
     /// # Safety

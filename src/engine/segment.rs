@@ -16,6 +16,7 @@
 //! would save that page, but lie 4 KiB apart and fall into one set of the caches.
 
 use core::alloc::Layout;
+use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
 use super::buckets::{Buckets, SLOTS};
@@ -73,7 +74,20 @@ pub(crate) struct Write<P: Payload> {
     pub(crate) read_retries: AtomicU64,
     pub(crate) overflow: Overflow<P>,
     undo: Undo<P>,
+    /// The pool's, while it has the segment: guarded by its lock.
+    pub(super) links: UnsafeCell<Links<P>>,
     memory: Memory,
+}
+
+/// Leads to a segment in the pool.
+pub(super) type Link<P> = Option<NonNull<Segment<P>>>;
+
+/// What links a segment in the pool to others there.
+pub(super) struct Links<P: Payload> {
+    /// The next segment of the same size.
+    pub(super) same: Link<P>,
+    /// Of the first of its size: the first of the next size.
+    pub(super) shelf: Link<P>,
 }
 
 /// A copy of the one item that is being replaced in place by more than one store: what readers return meanwhile.
@@ -103,7 +117,7 @@ pub(crate) struct Plan {
     undo_at: usize,
 }
 
-// SAFETY: all that is shared is atomics and a mutex; the raw pointers lead into the segment's own allocation. Whether
+// SAFETY: all that is shared is atomics, a mutex and what the pool's lock guards; the raw pointers lead into the segment's own allocation. Whether
 // an item may be shared or sent is for the front ends to say.
 unsafe impl<P: Payload> Send for Segment<P> {}
 // SAFETY: as above.
@@ -193,6 +207,7 @@ impl<P: Payload> Segment<P> {
                 read_retries: AtomicU64::new(0),
                 overflow: Overflow::new(),
                 undo: Undo { slot: AtomicPtr::new(core::ptr::null_mut()), words: undo_words },
+                links: UnsafeCell::new(Links { same: None, shelf: None }),
                 memory,
             });
             this

@@ -30,12 +30,12 @@ impl Supply {
     ) -> Option<Memory> {
         let head = self.heads.take(plan.head, count, huge, meter)?;
         let Some(tags) = self.tags.take(plan.tags, count, huge, meter) else {
-            self.heads.0.push(head);
+            self.heads.give_back(head, meter);
             return None;
         };
         let Some(slots) = self.slots.take(plan.slots, slots, huge, meter) else {
-            self.heads.0.push(head);
-            self.tags.0.push(tags);
+            self.heads.give_back(head, meter);
+            self.tags.give_back(tags, meter);
             return None;
         };
         Some(Memory { head, tags, slots })
@@ -72,6 +72,16 @@ impl Spare {
         unsafe { self.clear(meter) };
         self.0 = Block::allocate_slab(layout, count, huge, meter)?;
         self.0.pop()
+    }
+
+    /// Puts back what `take` gave with the same meter; frees it where the list has no room.
+    fn give_back(&mut self, block: Block, meter: &Meter) {
+        if self.0.len() < self.0.capacity() {
+            self.0.push(block);
+        } else {
+            // SAFETY: nobody has used it.
+            unsafe { block.free(meter) };
+        }
     }
 
     /// Frees the blocks.

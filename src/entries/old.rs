@@ -9,8 +9,8 @@ use core::ptr::NonNull;
 
 use super::slab::Magazine;
 use super::table::{Entry, EntrySlab};
-use crate::engine::Keep;
-use crate::reclaim::{Guard, OwnedPins, Retire};
+use crate::engine::{Keep, try_box};
+use crate::reclaim::{Guard, Retire};
 
 /// Entries that are retired as one.
 const MANY: usize = 31;
@@ -103,11 +103,17 @@ impl<K, V> OldEntries<K, V> {
     /// The guard is of the entries' map.
     #[cold]
     pub(crate) unsafe fn retire(self, guard: &impl Guard) {
-        if self.len > 0 {
-            let this = Box::leak(Box::new(self));
-            // SAFETY: taken out of the table, once, under the lock that this list was taken from: guards entered from
-            // now on do not find them, and those that did are older than now [I6], [C4]. `free` is this box's only end.
-            unsafe { guard.retire(core::ptr::from_mut(this)) };
+        if self.len == 0 {
+            return;
+        }
+        // Taken out of the table, once, under the lock that this list was taken from: guards entered
+        // from now on do not find them, and those that did are older than now [I6], [C4].
+        match try_box(self) {
+            // SAFETY: as said above; `free` is this box's only end.
+            Ok(this) => unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) },
+            // No memory for a list: each by itself.
+            // SAFETY: as above.
+            Err(this) => this.entries().iter().for_each(|entry| unsafe { guard.retire(entry.as_ptr()) }),
         }
     }
 
@@ -123,11 +129,6 @@ impl<K, V> Retire for OldEntries<K, V> {
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: the caller's; nothing in them needs to be dropped, and their slab outlives them.
         unsafe { EntrySlab::free_all(this.entries()) };
-    }
-
-    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
-        // SAFETY: the caller's: a list that is retired is not empty.
-        unsafe { EntrySlab::owned_pins((&*this).entries()[0]) }
     }
 
     #[cfg(loom)]

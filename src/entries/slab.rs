@@ -8,7 +8,6 @@
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
 use core::alloc::Layout;
-use core::cell::Cell;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -18,8 +17,8 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use crate::engine::Meter;
-use crate::reclaim::OwnedPins;
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::seats;
+use crate::sync::{AtomicU64, Mutex};
 
 /// Pieces of one page; a page is where a piece's slab is found.
 const PAGE: usize = 4096;
@@ -105,6 +104,8 @@ struct Chunk {
 struct Chunks {
     all: Vec<Chunk>,
     whole_pages: usize,
+    /// How many a [`Sorting`] has: there is always room in `all` for them to come back.
+    away: usize,
 }
 
 // SAFETY: the chunks go with the slab.
@@ -118,8 +119,6 @@ pub(crate) struct Slab<T> {
     huge_pages: bool,
     /// Bytes behind each entry, for what a front end keeps there.
     tail: usize,
-    /// For the reclaimer, which finds it by way of the entry.
-    owned_pins: Arc<OwnedPins>,
     pieces: PhantomData<fn() -> T>,
 }
 
@@ -141,14 +140,13 @@ impl<T> Slab<T> {
     };
 
     /// An empty slab for entries with tails of so many bytes: a few words.
-    pub(crate) fn new(huge_pages: bool, owned_pins: Arc<OwnedPins>, tail: usize) -> Arc<Self> {
+    pub(crate) fn new(huge_pages: bool, tail: usize) -> Arc<Self> {
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Magazine::default()))),
             chunks: Mutex::new(Chunks::default()),
             meter: Meter::new(),
             huge_pages,
             tail,
-            owned_pins,
             pieces: PhantomData,
         })
     }
@@ -248,16 +246,6 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The owned pins of the map of an entry.
-    ///
-    /// # Safety
-    ///
-    /// As for `free`.
-    pub(crate) unsafe fn owned_pins(entry: NonNull<T>) -> NonNull<OwnedPins> {
-        // SAFETY: the caller's.
-        NonNull::from(&*unsafe { Self::of(entry).as_ref() }.owned_pins)
-    }
-
     /// A box, its entry uninitialized; `None` if there is no memory for it.
     fn allocate_box(&self) -> Option<NonNull<T>> {
         // SAFETY: not of no bytes: it has the slab's address.
@@ -296,6 +284,8 @@ impl<T> Slab<T> {
                 _ => CHUNK,
             };
             let layout = Layout::from_size_align(PAGE * pages - SLACK, PAGE).ok()?;
+            let room = chunks.away + 1;
+            chunks.all.try_reserve(room).ok()?;
             let base = if pages == HUGE_CHUNK {
                 self.meter.allocate_huge(layout)?
             } else {
@@ -326,20 +316,26 @@ impl<T> Slab<T> {
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
-    /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks.
+    /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks. Without memory for
+    /// a list of the chunks it does nothing.
     pub(crate) fn release(&self, reserves: Magazine) {
-        // Room for the chunk that stays, so that nothing is allocated under the lock.
-        let chunks = Vec::with_capacity(1);
-        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default() };
+        let chunks = Vec::new();
+        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default(), away: 0 };
         for returned in &self.returned {
             let mut returned = core::mem::take(&mut *returned.lock());
             sorting.free.take(&mut returned, usize::MAX);
         }
         let mut chunks = self.chunks.lock();
+        // Room for the chunk that stays, and for all to come back.
+        if sorting.chunks.try_reserve_exact(chunks.all.len() + chunks.away).is_err() {
+            return;
+        }
         core::mem::swap(&mut chunks.all, &mut sorting.chunks);
         if chunks.whole_pages > 0 {
             chunks.all.extend(sorting.chunks.pop());
         }
+        sorting.away = sorting.chunks.len();
+        chunks.away += sorting.away;
         drop(chunks);
         sorting.free_unused();
     }
@@ -353,6 +349,8 @@ struct Sorting<'s, T> {
     free: Magazine,
     /// Free pieces of chunks that others use.
     kept: Magazine,
+    /// How many chunks were taken out.
+    away: usize,
 }
 
 impl<T> Sorting<'_, T> {
@@ -377,7 +375,6 @@ impl<T> Sorting<'_, T> {
             }
             !unused(chunk)
         });
-        self.chunks.shrink_to_fit();
     }
 }
 
@@ -390,9 +387,12 @@ fn chunk_of(chunks: &[Chunk], piece: NonNull<Free>) -> Option<usize> {
 impl<T> Drop for Sorting<'_, T> {
     fn drop(&mut self) {
         let mut chunks = self.slab.chunks.lock();
+        debug_assert!(chunks.all.capacity() - chunks.all.len() >= self.away);
+        chunks.away -= self.away;
         // Ours in front: it is the last that may have whole pages.
-        core::mem::swap(&mut chunks.all, &mut self.chunks);
+        let new = chunks.all.len();
         chunks.all.append(&mut self.chunks);
+        chunks.all.rotate_left(new);
         drop(chunks);
         self.kept.take(&mut self.free, usize::MAX);
         let mut returned = self.slab.returned[shard()].lock();
@@ -421,13 +421,5 @@ struct Boxed<T> {
 
 /// The list that this thread returns pieces to.
 fn shard() -> usize {
-    static NEXT: std::sync::OnceLock<AtomicUsize> = std::sync::OnceLock::new();
-    std::thread_local!(static SHARD: Cell<usize> = const { Cell::new(usize::MAX) });
-    SHARD.with(|shard| {
-        if shard.get() == usize::MAX {
-            // Relaxed: any number will do.
-            shard.set(NEXT.get_or_init(|| AtomicUsize::new(0)).fetch_add(1, Ordering::Relaxed) % SHARDS);
-        }
-        shard.get()
-    })
+    seats::number() % SHARDS
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::old::{OldEntries, Reserve, Reserves};
 use super::slab::{Magazine, Slab};
-use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape};
-use crate::reclaim::{Collector, Guard, OwnedPins, Retire};
+use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
+use crate::reclaim::{Collector, Guard, Retire, discard};
 use crate::sync::Watch;
 
 /// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
@@ -65,11 +65,6 @@ impl<K, V> Retire for Entry<K, V> {
         let this = unsafe { NonNull::new_unchecked(this) };
         // SAFETY: the caller's.
         drop(unsafe { OwnedEntry::from_raw(this) });
-    }
-
-    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
-        // SAFETY: never null: it was in the table; the rest is the caller's.
-        unsafe { EntrySlab::owned_pins(NonNull::new_unchecked(this)) }
     }
 
     #[cfg(loom)]
@@ -172,7 +167,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         let directory = Directory::new(shape, requested)?;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS);
-        let slab = Slab::new(shape.huge_pages, collector.owned_pins(), tail);
+        let slab = Slab::new(shape.huge_pages, tail);
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }
 
@@ -205,9 +200,12 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
     /// for entries that is not in use now [M4].
     pub(crate) fn purge(&self, guard: &impl Guard) {
-        let old =
-            RetiredTables { tables: self.directory.drain_pool(), owned_pins: self.collector.owned_pins() };
-        let old = Box::leak(Box::new(old));
+        let nothing = Retired::nothing(self.directory.meter());
+        let old = RetiredTables { tables: nothing };
+        // No memory to tell the reclaimer of them: then they stay in the pool.
+        let Ok(old) = try_box(old) else { return };
+        let old = Box::leak(old);
+        old.tables = self.directory.drain_pool();
         // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's
         // directory holds a guard of its collector, and `free` is the box's only end.
         unsafe { guard.retire(core::ptr::from_mut(old)) };
@@ -228,7 +226,6 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
 /// Tables on their way out.
 struct RetiredTables<K, V, R: Reserves<K, V>> {
     tables: Retired<Slots<K, V, R>>,
-    owned_pins: Arc<OwnedPins>,
 }
 
 impl<K, V, R: Reserves<K, V>> Retire for RetiredTables<K, V, R> {
@@ -239,11 +236,6 @@ impl<K, V, R: Reserves<K, V>> Retire for RetiredTables<K, V, R> {
         unsafe { old.tables.free() };
     }
 
-    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
-        // SAFETY: the caller's. The collector has them as well.
-        NonNull::from(&*unsafe { &*this }.owned_pins)
-    }
-
     #[cfg(loom)]
     fn condemn(&self) {}
 }
@@ -252,25 +244,21 @@ impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
     /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards.
     fn drop(&mut self) {
         let mut panic: Option<Box<dyn Any + Send>> = None;
-        let mut entries = Vec::new();
-        let mut cursor = 0;
-        while let Some(next) = self.directory.take(cursor, &mut entries) {
-            for entry in entries.drain(..) {
-                // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
-                let entry = unsafe { OwnedEntry::from_raw(entry) };
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(entry))) {
-                    match panic {
-                        None => panic = Some(payload),
-                        Some(_) => core::mem::forget(payload),
-                    }
+        self.directory.take_all(|entry| {
+            // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
+            let entry = unsafe { OwnedEntry::from_raw(entry) };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(entry))) {
+                match panic {
+                    None => panic = Some(payload),
+                    Some(_) => discard(payload),
                 }
             }
-            cursor = next;
-        }
+        });
         if let Some(payload) = panic {
             if !std::thread::panicking() {
                 resume_unwind(payload);
             }
+            discard(payload);
         }
     }
 }

@@ -17,6 +17,9 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// `docs/filter-format.md` has it byte by byte. Others may write to the filter meanwhile: a key that nobody touches
     /// is in the bytes if it is in the filter. Each segment is locked while it is copied.
     ///
+    /// Where there is no memory for all bytes at once the process ends, as with any `Vec`: `write_to` and `chunks` make do
+    /// with that of one segment.
+    ///
     /// ```
     /// use koel::CuckooFilter;
     ///

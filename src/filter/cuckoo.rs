@@ -4,7 +4,7 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
 use super::builder::FilterBuilder;
-use super::error::FilterError;
+use super::error::{FilterError, try_collect};
 use super::hasher::Xxh3;
 use super::info::FilterInfo;
 use super::inner::{BATCH, Inner, digests, measured_rate};
@@ -374,10 +374,10 @@ impl<S: BuildHasher> FilterBuilder<S> {
         mut self,
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let hashes: Vec<u64> = keys.into_iter().map(|key| self.hasher.hash_one(&key)).collect();
+        let hashes: Vec<u64> = try_collect(keys.into_iter().map(|key| self.hasher.hash_one(&key)))?;
         self.options.capacity = self.options.capacity.max(hashes.len());
         let filter = self.build()?;
-        let inserted = filter.inner.fill(hashes.iter().map(|hash| Digest::new(*hash)));
+        let inserted = filter.inner.fill(hashes.iter().map(|hash| Digest::new(*hash)))?;
         if inserted < hashes.len() {
             return Err(FilterError::Full { inserted });
         }

@@ -1,7 +1,7 @@
 //! What a filter is without its hash function: a table and its layout, for digests.
 
 use super::codec::Codec;
-use super::error::FilterError;
+use super::error::{FilterError, try_collect};
 use super::geometry::Place;
 use super::layout::{Layout, Task};
 use super::locked::Locked;
@@ -129,8 +129,9 @@ impl Inner {
         self.layout.run(InsertBatch { inner: self, digests })
     }
 
-    /// Fills a table that nobody else uses: inserts digests, in order, up to the first that has no room; how many had.
-    pub(crate) fn fill(&self, digests: impl Iterator<Item = Digest>) -> usize {
+    /// Fills a table that nobody else uses: inserts digests, in order, up to the first that has no room; how many had. An
+    /// error if there is no memory for a list of its locks.
+    pub(crate) fn fill(&self, digests: impl Iterator<Item = Digest>) -> Result<usize, FilterError> {
         self.layout.run(Fill { inner: self, digests })
     }
 
@@ -343,13 +344,13 @@ struct Fill<'a, I> {
 }
 
 impl<I: Iterator<Item = Digest>> Task for Fill<'_, I> {
-    type Output = usize;
+    type Output = Result<usize, FilterError>;
 
     /// The table's only user takes all its locks once. Buckets are asked for `BATCH` keys ahead.
-    fn run<C: Codec>(self, codec: C) -> usize {
+    fn run<C: Codec>(self, codec: C) -> Result<usize, FilterError> {
         let table = &self.inner.table;
-        let mut segments: Vec<Locked<'_>> =
-            table.segments().map(|segment| Locked::lock(table, segment.index)).collect();
+        let locks = table.segments().map(|segment| Locked::lock(table, segment.index));
+        let mut segments: Vec<Locked<'_>> = try_collect(locks)?;
         let mut digests = self.digests;
         let mut inserted = 0;
         loop {
@@ -362,12 +363,12 @@ impl<I: Iterator<Item = Digest>> Task for Fill<'_, I> {
             }
             for place in &places[..len] {
                 if !segments[place.segment as usize].insert(codec, *place) {
-                    return inserted;
+                    return Ok(inserted);
                 }
                 inserted += 1;
             }
             if len < BATCH {
-                return inserted;
+                return Ok(inserted);
             }
         }
     }

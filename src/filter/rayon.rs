@@ -87,7 +87,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         let digests = digests(keys, &self.hasher);
         self.capacity = self.capacity.max(digests.len());
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, fill);
+        let left = filter.fill_oldest(digests, |inner, digests| Ok(fill(inner, &digests)))?;
         match left.into_iter().try_for_each(|digest| filter.insert_digest(digest)) {
             Ok(()) => Ok(filter),
             Err(_) => Err(FilterError::Full { inserted: filter.len() }),

@@ -149,6 +149,9 @@ impl Table {
         if !Meter::has(memory) {
             return None;
         }
+        let mut writes = Vec::new();
+        writes.try_reserve_exact(geometry.segments as usize).ok()?;
+        writes.extend((0..geometry.segments).map(|_| CachePadded::new(Write::new())));
         let meter = Meter::new();
         let block = Block::allocate_slab(memory, 1, huge_pages, &meter)?.pop()?;
         let base = block.base().as_ptr().cast::<AtomicU64>();
@@ -163,7 +166,7 @@ impl Table {
             head: Self::head(stripes) as u32,
             geometry,
             segment_words: Self::segment_words(geometry, bucket_bits),
-            writes: (0..geometry.segments).map(|_| CachePadded::new(Write::new())).collect(),
+            writes: writes.into(),
             block: Some(block),
             meter,
         })

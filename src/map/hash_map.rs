@@ -59,13 +59,13 @@ use crate::hash::Digest;
 /// for further entries and growth until [`Pinned::shrink_to_fit`].
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// by the batch, some 32 removals of one thread at a time; the memory of those that need no drop also waits for some
-/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile.
+/// by the batch: 32 removals, and three batches after that; the memory of those that need no drop also waits for some
+/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Where
+/// the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///
-/// A thread that removes fewer and stops, or ends, leaves them undropped: until it, or a thread that has come in its
-/// place, removes more; until it calls [`HashMap::flush`]; or until the map is dropped. So removing a `Sender` or a
-/// lock's guard does not close or unlock it. Flush after such removals, or keep locks, files and gigabytes in an
-/// `Option` or an `Arc` that you empty yourself.
+/// What was removed last stays undropped until more is removed, [`HashMap::flush`] is called, or the map is dropped. So
+/// removing a `Sender` or a lock's guard does not close or unlock it. Flush after such removals, or keep locks, files and
+/// gigabytes in an `Option` or an `Arc` that you empty yourself.
 ///
 /// # Under a lock
 ///
@@ -169,18 +169,13 @@ impl<K, V, S> HashMap<K, V, S> {
     ///
     /// While it lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations
     /// as you like; it is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard.
-    ///
-    /// **Never keep one in a `thread_local!`.** That is unsound, and nothing here can notice it: when the thread ends,
-    /// the reclaimer (seize 0.5) gives the thread's record to another thread before the view is dropped, and from then
-    /// on memory may be freed that a view still leads to. A [`PinnedOwned`] has no such limit.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned::new(self, self.table.collector.enter())
     }
 
     /// A view of the map that may move between threads, for instance with a future across an `.await`. It costs
-    /// some tens of nanoseconds more than [`HashMap::pin`]; the first one costs about 17 KB, for as long as the map
-    /// lives, and from then on what is removed waits in two batches, one after the other, before it is dropped.
+    /// some tens of nanoseconds more than [`HashMap::pin`].
     ///
     /// The view borrows the map: a thread or task that outlives this function takes an `Arc` of the map along and pins
     /// there.
@@ -232,7 +227,7 @@ impl<K, V, S> HashMap<K, V, S> {
     /// Entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and
     /// not yet freed. Entries of more than 512 bytes have an allocation each, and count as long as they are in the map.
     ///
-    /// Not counted is the reclaimer: some 18 KB, and 17 KB more from the first owned pin on.
+    /// Not counted is the reclaimer: some 256 bytes for each thread that uses the map, and what is removed and waits.
     pub fn memory_usage(&self) -> usize {
         self.table.memory_usage()
     }
@@ -260,8 +255,7 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().clear();
     }
 
-    /// Drops what this thread has removed and replaced, as far as no older pin lives: see [`Pinned::flush`]. It pins
-    /// twice, for what has to pass the pins of threads before it can pass owned ones.
+    /// Drops all that was removed and replaced, as far as no older pin lives: see [`Pinned::flush`].
     ///
     /// # Panics
     ///
@@ -278,8 +272,6 @@ impl<K, V, S> HashMap<K, V, S> {
     /// assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     /// ```
     pub fn flush(&self) {
-        // What the first passes on when it ends is the second's to start.
-        self.pin().flush();
         self.pin().flush();
     }
 }

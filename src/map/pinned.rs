@@ -16,8 +16,7 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
 ///
-/// Not `Send`; any number may exist at a time. **Never keep one in a `thread_local!`**: that is unsound, as
-/// [`HashMap::pin`] says. A [`PinnedOwned`] may be kept anywhere.
+/// Not `Send`; any number may exist at a time. A [`PinnedOwned`] may move between threads.
 ///
 /// A function that takes either is generic over the guard:
 ///
@@ -173,12 +172,11 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         drop(self.drain());
     }
 
-    /// Starts the reclamation of what this thread has removed and replaced, and of what waits for company in the map's
-    /// segments: it is dropped when every pin that lives now has ended, this one included. [`HashMap::flush`] makes
-    /// its own pins and ends them.
+    /// Starts the reclamation of all that was removed and replaced: it is dropped when every pin that lives now has
+    /// ended, this one included, by whichever thread ends the last of them. [`HashMap::flush`] makes a pin of its own and ends it.
     ///
-    /// It costs some microseconds, and some 50 ns for each segment if entries need no drop. With more than some
-    /// thirty pins at a time, of different threads or owned, it may do nothing.
+    /// It costs some microseconds, and some 50 ns for each segment if entries need no drop. If pins that live now have not
+    /// ended, those that begin before they have may be waited for, too.
     ///
     /// # Panics
     ///

@@ -2,7 +2,7 @@
 
 use core::hash::{BuildHasher, Hash};
 
-use super::super::error::FilterError;
+use super::super::error::{FilterError, try_collect};
 use super::super::inner::{BATCH, digests};
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
@@ -96,14 +96,15 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let digest = |key| Digest::new(self.hasher.hash_one(&key));
-        let digests: Vec<Digest> = keys.into_iter().map(digest).collect();
+        let digests: Vec<Digest> = try_collect(keys.into_iter().map(digest))?;
         let all = digests.len();
         self.capacity = self.capacity.max(all);
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| {
-            let filled = inner.fill(digests.iter().copied());
-            digests[filled..].to_vec()
-        });
+        let left = filter.fill_oldest(digests, |inner, mut digests| {
+            let filled = inner.fill(digests.iter().copied())?;
+            digests.drain(..filled);
+            Ok(digests)
+        })?;
         let more = filter.insert_batches(&left, |digest| *digest);
         let inserted = all - left.len() + more;
         if inserted < all {

@@ -8,7 +8,8 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 
 use super::super::inner::Inner;
-use crate::reclaim::{Collector, Guard, LocalGuard, OwnedPins, PROTECTED, Retire};
+use crate::engine::try_box;
+use crate::reclaim::{Collector, Guard, LocalGuard, PROTECTED, Retire};
 use crate::sync::{AtomicPtr, Mutex, MutexGuard, Ordering};
 
 /// A table of a chain.
@@ -22,7 +23,6 @@ pub(super) struct Level {
 /// The tables, newest first.
 pub(super) struct List {
     pub(super) levels: Vec<Level>,
-    pins: Arc<OwnedPins>,
 }
 
 /// The current list.
@@ -61,7 +61,7 @@ impl Chain {
     /// A chain of these tables, newest first.
     pub(super) fn new(levels: Vec<Level>) -> Self {
         let collector = Collector::new(false);
-        let list = Box::new(List { levels, pins: collector.owned_pins() });
+        let list = Box::new(List { levels });
         Chain { list: AtomicPtr::new(Box::into_raw(list)), structure: Mutex::new(()), collector }
     }
 
@@ -87,14 +87,15 @@ pub(super) struct Restructuring<'a> {
 }
 
 impl Restructuring<'_> {
-    /// Puts a list of these tables in the place of the current one.
-    pub(super) fn replace(&self, levels: Vec<Level>) {
+    /// Puts a list of these tables in the place of the current one; false if there is no memory for it.
+    pub(super) fn replace(&self, levels: Vec<Level>) -> bool {
         let pinned = self.chain.pin();
-        let new = Box::new(List { levels, pins: Arc::clone(&pinned.pins) });
+        let Ok(new) = try_box(List { levels }) else { return false };
         // Release: pairs with the load in `pin`.
         self.chain.list.store(Box::into_raw(new), Ordering::Release);
         // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by the holder of the lock.
         unsafe { pinned.guard.retire(pinned.list.as_ptr()) };
+        true
     }
 }
 
@@ -111,11 +112,6 @@ impl Retire for List {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's; from `Box::into_raw`.
         drop(unsafe { Box::from_raw(this) });
-    }
-
-    unsafe fn owned_pins(this: *mut Self) -> NonNull<OwnedPins> {
-        // SAFETY: the caller's; the collector has a reference to them as long as it lives.
-        NonNull::from(unsafe { &*(*this).pins })
     }
 
     #[cfg(loom)]

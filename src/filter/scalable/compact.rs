@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::codec::Codec;
+use super::super::error::try_collect;
 use super::super::geometry::{Place, upper_bits};
 use super::super::layout::Task;
 use super::super::locked::Locked;
@@ -17,12 +18,13 @@ impl<S> ScalableCuckooFilter<S> {
     ///
     /// Worth a call after many removals. Look-ups go on, and miss nothing; inserts and removals go on, and wait for a
     /// segment that is being emptied, some milliseconds at the most. A table is left alone if the older ones
-    /// have no room for what it holds. The false-positive rate stays within what was asked for.
+    /// have no room for what it holds, or if there is no memory to list that. The false-positive rate stays within what
+    /// was asked for.
     pub fn compact(&self) -> usize {
         let _moving = self.moving.lock();
         let mut given_back = 0;
         // Newest first: a table that is emptied later cannot get anything back.
-        let levels = self.chain.pin().levels.clone();
+        let Ok(levels) = try_collect(self.chain.pin().levels.iter().cloned()) else { return 0 };
         for (age, source) in levels.iter().enumerate() {
             let older = &levels[age + 1..];
             let room: f64 = older.iter().map(room).sum();
@@ -30,14 +32,30 @@ impl<S> ScalableCuckooFilter<S> {
                 continue;
             }
             if empty_into(source, older) {
-                let restructuring = self.chain.lock();
-                let mut left = self.chain.pin().levels.clone();
-                left.retain(|level| !Arc::ptr_eq(&level.inner, &source.inner));
-                restructuring.replace(left);
-                given_back += 1;
+                if self.give_back(source) {
+                    given_back += 1;
+                } else {
+                    open(source);
+                }
             }
         }
         given_back
+    }
+
+    /// Takes an empty table off the list; false if there is no memory for a shorter one.
+    fn give_back(&self, table: &Level) -> bool {
+        let restructuring = self.chain.lock();
+        let others = |level: &&Level| !Arc::ptr_eq(&level.inner, &table.inner);
+        let left = try_collect(self.chain.pin().levels.iter().filter(others).cloned());
+        left.is_ok_and(|left| restructuring.replace(left))
+    }
+}
+
+/// Takes new fingerprints in again.
+fn open(level: &Level) {
+    let table = &level.inner.table;
+    for segment in table.segments() {
+        Locked::lock(table, segment.index).state().closed = false;
     }
 }
 
@@ -58,9 +76,7 @@ fn empty_into(source: &Level, older: &[Level]) -> bool {
         .segments()
         .all(|segment| source.inner.layout.run(EmptySegment { source, older, segment: segment.index }));
     if !done {
-        for segment in table.segments() {
-            Locked::lock(table, segment.index).state().closed = false;
-        }
+        open(source);
     }
     done
 }
@@ -80,7 +96,10 @@ impl Task for EmptySegment<'_> {
         let geometry = *table.geometry();
         // A lock of this table, then one of an older table: nobody takes two in another order, or two of one table.
         let mut locked = Locked::lock(table, self.segment);
-        let mut all = Vec::with_capacity(locked.len());
+        let mut all = Vec::new();
+        if all.try_reserve_exact(locked.len()).is_err() {
+            return false;
+        }
         locked.for_each(codec, |bucket, fingerprint| all.push((bucket, fingerprint)));
         for (first, fingerprint) in all {
             let second = geometry.alternate(first, fingerprint);

@@ -239,16 +239,16 @@ impl<S> ScalableCuckooFilter<S> {
     pub(crate) fn fill_oldest(
         &mut self,
         digests: Vec<Digest>,
-        fill: impl FnOnce(&Inner, &[Digest]) -> Vec<Digest>,
-    ) -> Vec<Digest> {
+        fill: impl FnOnce(&Inner, Vec<Digest>) -> Result<Vec<Digest>, FilterError>,
+    ) -> Result<Vec<Digest>, FilterError> {
         let list = self.chain.pin();
         let oldest = list.levels.last().filter(|level| {
             // As many copies as two buckets hold are no more than a key may have.
             2 * level.inner.layout.format.bucket_slots as usize <= self.max_duplicates
         });
         match oldest {
-            Some(level) => fill(&level.inner, &digests),
-            None => digests,
+            Some(level) => fill(&level.inner, digests),
+            None => Ok(digests),
         }
     }
 
@@ -263,10 +263,11 @@ impl<S> ScalableCuckooFilter<S> {
         }
         let shape = self.plan.shape(newest + 1).ok_or(Full::NOTHING)?;
         let inner = Inner::new(shape, false).map_err(|_| Full::NOTHING)?;
-        let mut levels = vec![Level { inner: Arc::new(inner), index: newest + 1 }];
-        levels.extend(list.levels.iter().cloned());
-        restructuring.replace(levels);
-        Ok(())
+        let mut levels = Vec::new();
+        levels.try_reserve_exact(list.levels.len() + 1).map_err(|_| Full::NOTHING)?;
+        levels.push(Level { inner: Arc::new(inner), index: newest + 1 });
+        levels.extend_from_slice(&list.levels);
+        if restructuring.replace(levels) { Ok(()) } else { Err(Full::NOTHING) }
     }
 }
 

@@ -1,0 +1,93 @@
+//! A barrier of two halves, of which readers have the light one.
+//!
+//! Between a light barrier of one thread and a heavy one of another there is the order that two SeqCst fences would give:
+//! either what comes before the light one is seen after the heavy one, or what comes before the heavy one is seen after the light.
+//!
+//! On Linux the light half is nothing but an order to the compiler, and the heavy half asks the kernel to interrupt
+//! whatever runs this process's threads (`membarrier`, private expedited). Elsewhere both are fences.
+
+use crate::sync::{Ordering, compiler_fence, fence};
+
+#[cfg(all(target_os = "linux", not(any(miri, loom))))]
+mod kernel {
+    use std::sync::OnceLock;
+
+    use rustix::thread::{MembarrierCommand, membarrier};
+
+    use crate::sync::{AtomicBool, Ordering};
+
+    /// Whether the kernel does the heavy half. Constant once a collector has been made.
+    static HELPS: AtomicBool = AtomicBool::new(false);
+
+    /// Asks the kernel whether it does.
+    pub(super) fn prepare() {
+        static ASKED: OnceLock<()> = OnceLock::new();
+        ASKED.get_or_init(|| {
+            let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
+            // Relaxed, as its loads: before there is any collector, and so any guard.
+            HELPS.store(registered && barrier(), Ordering::Relaxed);
+        });
+    }
+
+    #[inline(always)]
+    pub(super) fn helps() -> bool {
+        HELPS.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn barrier() -> bool {
+        membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(any(miri, loom)))))]
+mod kernel {
+    pub(super) fn prepare() {}
+
+    #[inline(always)]
+    pub(super) fn helps() -> bool {
+        false
+    }
+
+    pub(super) fn barrier() -> bool {
+        unreachable!("it does not help")
+    }
+}
+
+/// Call before any of the others, where it happens before them.
+pub(super) fn prepare() {
+    kernel::prepare();
+}
+
+/// The readers' half.
+#[inline(always)]
+pub(super) fn light() {
+    seam();
+    if kernel::helps() {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        // SeqCst: pairs with the fence in `heavy`.
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The other half. False: the kernel has refused, and there was no barrier.
+#[must_use]
+pub(super) fn heavy() -> bool {
+    seam();
+    // SeqCst: pairs with the one in `light`; and keeps the compiler from moving anything past the call.
+    fence(Ordering::SeqCst);
+    !kernel::helps() || kernel::barrier()
+}
+
+#[cfg(loom)]
+crate::sync::global! {
+    /// Something that all threads touch.
+    static SEAM: crate::sync::AtomicUsize = crate::sync::AtomicUsize::new(0);
+}
+
+/// Models may switch threads here: loom does so where threads touch the same thing, and not at fences.
+#[inline(always)]
+fn seam() {
+    #[cfg(loom)]
+    SEAM.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,458 @@
+//! Reclamation by epochs (Fraser, Practical lock-freedom, 2004, section 5.2.3), with an asymmetric barrier.
+//!
+//! What was unlinked at epoch `n` is freed at epoch `n + 3`. The epoch advances when every guard that lives was entered in it,
+//! so that guards, too, are of this epoch or the one before. To enter and to leave costs a thread a few plain stores to a
+//! record of its own: no locked instruction and, where the kernel helps, no fence. `docs/design.md` argues [C1]..[C5].
+
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crossbeam_utils::CachePadded;
+use smallvec::SmallVec;
+
+use super::sealed::Sealed;
+use super::{Guard, Retire, barrier, discard};
+use crate::seats::{self, PerThread};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thread, step};
+
+/// What is retired at epoch `n` is freed at `n + AGE`.
+const AGE: u64 = 3;
+/// Lists of bags; as many threads retire without meeting.
+const BAGS: usize = if cfg!(loom) { 2 } else { 8 };
+/// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
+const MANY: usize = 32;
+const FEW: usize = 4;
+/// Sealed bags from which on the guard that keeps them frees them when it leaves. Fewer are not worth its time.
+const PILE: usize = 8;
+
+/// What retired memory belongs to: one for each map.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    epoch: CachePadded<AtomicU64>,
+    /// A record for each thread.
+    threads: PerThread<CachePadded<Record>>,
+    /// The first record of guards that are not bound to a thread; each leads to the next.
+    owned: AtomicPtr<OwnedRecord>,
+    bags: [CachePadded<Mutex<Bags>>; BAGS],
+    /// Objects in a bag that is sealed.
+    size: usize,
+}
+
+/// What a thread, or an owned guard, says of itself.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    /// When its guard was entered; 0: it has none.
+    epoch: AtomicU64,
+    /// Guards of this thread that live. The thread's own.
+    nested: AtomicUsize,
+    /// Somebody waits for it to leave, and whoever leaves collects [C5].
+    awaited: AtomicBool,
+}
+
+/// A record that is lent to one owned guard after the other.
+#[derive(Debug, Default)]
+struct OwnedRecord {
+    record: CachePadded<Record>,
+    is_lent: AtomicBool,
+    next: AtomicPtr<OwnedRecord>,
+}
+
+/// Something that was retired, and how to free it.
+#[derive(Debug)]
+struct Retired {
+    this: *mut (),
+    free: unsafe fn(*mut ()),
+}
+
+// SAFETY: maps ask for `Send` of what they share, and whoever has the bag owns what is in it.
+unsafe impl Send for Retired {}
+
+/// What was retired together; the first few need no memory.
+type Bag = SmallVec<[Retired; FEW]>;
+
+/// What was retired by some of the threads.
+#[derive(Debug, Default)]
+struct Bags {
+    open: Bag,
+    /// With the epoch after everything in it was unlinked; oldest first.
+    sealed: VecDeque<(u64, Bag)>,
+}
+
+impl Bags {
+    /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
+    fn has_room(&mut self, size: usize) -> bool {
+        let missing = size.saturating_sub(self.open.len()).max(1);
+        self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok()
+    }
+}
+
+/// Bags that one thread may be freeing at a time, each in a destructor of the one before: what is retired there
+/// waits, or destructors would pile up on its stack.
+const DEEPEST: u32 = 8;
+
+per_thread! {
+    static DEPTH: Cell<u32> = Cell::new(0);
+}
+
+/// Whether this thread must not free now.
+fn is_deep() -> bool {
+    DEPTH.with(Cell::get) >= DEEPEST
+}
+
+impl Collector {
+    /// A collector that frees after some dozens of retirements of one thread, or `soon` after a few.
+    pub(crate) fn new(soon: bool) -> Self {
+        barrier::prepare();
+        Collector {
+            epoch: CachePadded::new(AtomicU64::new(1)),
+            threads: PerThread::new(),
+            owned: AtomicPtr::new(core::ptr::null_mut()),
+            bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
+            size: if soon { FEW } else { MANY },
+        }
+    }
+
+    /// A guard bound to this thread [C1].
+    #[inline]
+    pub(crate) fn enter(&self) -> LocalGuard<'_> {
+        let record: &Record = self.threads.get();
+        // Relaxed, and all of `nested`: no other thread has a look.
+        let nested = record.nested.load(Relaxed);
+        record.nested.store(nested + 1, Relaxed);
+        if nested == 0 {
+            seats::bind();
+            self.announce(record);
+        }
+        LocalGuard { collector: self, record, here: PhantomData }
+    }
+
+    /// A guard that may move between threads [C1].
+    pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
+        let lent = self.owned_records().find(|owned| {
+            // Acquire: pairs with the store in the guard's drop: the record is as that left it.
+            !owned.is_lent.load(Relaxed)
+                && owned.is_lent.compare_exchange(false, true, Acquire, Relaxed).is_ok()
+        });
+        let owned = lent.unwrap_or_else(|| self.add_owned_record());
+        self.announce(&owned.record);
+        OwnedGuard { collector: self, owned }
+    }
+
+    fn owned_records(&self) -> impl Iterator<Item = &OwnedRecord> {
+        // Acquire, and in the links: pairs with the exchange in `add_owned_record`.
+        let mut next = self.owned.load(Acquire);
+        core::iter::from_fn(move || {
+            // SAFETY: records are freed with the collector.
+            let owned = unsafe { next.as_ref() }?;
+            next = owned.next.load(Acquire);
+            Some(owned)
+        })
+    }
+
+    #[cold]
+    fn add_owned_record(&self) -> &OwnedRecord {
+        let new = OwnedRecord { is_lent: AtomicBool::new(true), ..OwnedRecord::default() };
+        let new: &OwnedRecord = Box::leak(Box::new(new));
+        let mut first = self.owned.load(Relaxed);
+        loop {
+            // Published by the exchange.
+            new.next.store(first, Relaxed);
+            // Release: pairs with the loads in `owned_records`.
+            match self.owned.compare_exchange(first, core::ptr::from_ref(new).cast_mut(), Release, Relaxed) {
+                Ok(_) => return new,
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    /// Whoever advances the epoch sees this record, or we see what was unlinked before.
+    #[inline(always)]
+    fn announce(&self, record: &Record) {
+        // Relaxed: the barrier below makes it an Acquire of the exchange in `advance`.
+        let epoch = self.epoch.load(Relaxed);
+        step();
+        // Release: pairs with the load in `advance`: who sees it has seen the reads under the guard before, too.
+        record.epoch.store(epoch, Release);
+        // Pairs with the heavy one in `advance`.
+        barrier::light();
+    }
+
+    /// The guard of a record has gone.
+    #[inline(always)]
+    fn leave(&self, record: &Record) {
+        // Release: pairs with the load in `advance`: what we have read is freed after we have read it.
+        record.epoch.store(0, Release);
+        // Pairs with the heavy one in `await_leaving`.
+        barrier::light();
+        if record.awaited.load(Relaxed) {
+            self.was_awaited(record);
+        }
+    }
+
+    #[cold]
+    fn was_awaited(&self, record: &Record) {
+        record.awaited.store(false, Relaxed);
+        self.collect_all();
+    }
+
+    /// Advances the epoch, unless a guard of an older one lives: that one's record then.
+    pub(super) fn advance(&self) -> Result<(), Option<&Record>> {
+        // Relaxed: the heavy barrier makes it an Acquire of the exchange below, by whoever advanced to here.
+        let epoch = self.epoch.load(Relaxed);
+        // Whom we see without a barrier we need none for.
+        self.older_guard(epoch)?;
+        // Pairs with the light ones in `announce` and `seal`.
+        if !barrier::heavy() {
+            return Err(None);
+        }
+        self.older_guard(epoch)?;
+        // Release: pairs with the loads of whoever frees, and enters, in the next epoch. Somebody else may have been faster.
+        let _ = self.epoch.compare_exchange(epoch, epoch + 1, Release, Relaxed);
+        Ok(())
+    }
+
+    /// Fails with a record whose guard was not entered in `epoch`.
+    fn older_guard(&self, epoch: u64) -> Result<(), Option<&Record>> {
+        let threads = self.threads.iter().map(|record| &**record);
+        let mut records = threads.chain(self.owned_records().map(|owned| &*owned.record));
+        // Acquire: pairs with the stores of `announce` and `leave`.
+        match records.find(|record| ![0, epoch].contains(&record.epoch.load(Acquire))) {
+            Some(record) => Err(Some(record)),
+            None => Ok(()),
+        }
+    }
+
+    /// Frees `retired` when no guard older than now lives [C2].
+    ///
+    /// # Safety
+    ///
+    /// As [`Guard::retire`].
+    unsafe fn retire(&self, retired: Retired) {
+        let bags = &self.bags[seats::number() % BAGS];
+        let pile = {
+            let mut bags = bags.lock();
+            if !bags.has_room(self.size) && !self.seal(&mut bags) {
+                // There has been no memory for some time: it is never freed. To wait for the guards that may lead to it might
+                // be to wait for this thread itself.
+                return;
+            }
+            bags.open.push(retired);
+            // For a bag that is sealed when there is no memory.
+            let _ = bags.sealed.try_reserve(1);
+            if bags.open.len() < self.size {
+                return;
+            }
+            self.seal(&mut bags);
+            bags.sealed.len()
+        };
+        if is_deep() {
+            return;
+        }
+        match self.advance() {
+            // Maybe nobody retires any more once it has left.
+            Err(Some(record)) if pile >= PILE && !record.awaited.load(Relaxed) => {
+                self.await_leaving(record);
+            }
+            _ => {}
+        }
+        self.free_old(bags);
+    }
+
+    /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
+    fn seal(&self, bags: &mut Bags) -> bool {
+        if bags.sealed.try_reserve(1).is_err() {
+            return false;
+        }
+        // Pairs with the heavy one in `advance`: what was unlinked before is seen after it, if we see the epoch before.
+        barrier::light();
+        let epoch = self.epoch.load(Relaxed);
+        bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
+        true
+    }
+
+    /// Frees what is old enough.
+    fn free_old(&self, bags: &Mutex<Bags>) {
+        // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
+        let epoch = self.epoch.load(Acquire);
+        loop {
+            let old = {
+                let mut bags = bags.lock();
+                match bags.sealed.front() {
+                    Some(&(sealed, _)) if sealed + AGE <= epoch => bags.sealed.pop_front(),
+                    Some(_) => return,
+                    None => {
+                        // A guard that was held for long has gone.
+                        bags.sealed.shrink_to(PILE);
+                        return;
+                    }
+                }
+            };
+            // Unlocked: destructors may retire.
+            old.into_iter().for_each(|(_, old)| free_all(old));
+        }
+    }
+
+    /// Frees what was retired until now, or lets the last one do it who could still look at it [C5].
+    pub(crate) fn flush(&self) {
+        self.seal_all();
+        self.collect_all();
+    }
+
+    pub(super) fn seal_all(&self) {
+        for bags in &self.bags {
+            let mut bags = bags.lock();
+            if !bags.open.is_empty() {
+                self.seal(&mut bags);
+            }
+        }
+    }
+
+    /// Advances as far as that takes, and frees.
+    fn collect_all(&self) {
+        if is_deep() {
+            return;
+        }
+        let mut advances = 0;
+        while advances < AGE && self.has_sealed() {
+            match self.advance() {
+                Ok(()) => advances += 1,
+                Err(Some(record)) if !self.await_leaving(record) => {}
+                Err(_) => break,
+            }
+        }
+        self.bags.iter().for_each(|bags| self.free_old(bags));
+    }
+
+    /// Frees what is old enough already.
+    #[cfg(loom)]
+    pub(super) fn free(&self) {
+        self.bags.iter().for_each(|bags| self.free_old(bags));
+    }
+
+    fn has_sealed(&self) -> bool {
+        self.bags.iter().any(|bags| !bags.lock().sealed.is_empty())
+    }
+
+    /// Whether the guard of this record lives on, and will collect when it leaves.
+    fn await_leaving(&self, record: &Record) -> bool {
+        let epoch = record.epoch.load(Relaxed);
+        record.awaited.store(true, Relaxed);
+        // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
+        epoch != 0 && barrier::heavy() && record.epoch.load(Relaxed) == epoch
+    }
+}
+
+/// Frees what is retired, one after the other.
+fn free_all(old: Bag) {
+    struct Freed;
+    impl Drop for Freed {
+        fn drop(&mut self) {
+            DEPTH.with(|depth| depth.set(depth.get() - 1));
+        }
+    }
+    DEPTH.with(|depth| depth.set(depth.get() + 1));
+    let _freed = Freed;
+    for Retired { this, free } in old {
+        // A panic in a user's `Drop` ends here: it would otherwise surface in whichever operation of whichever thread
+        // collects, and take the rest of the bag with it [C3].
+        // SAFETY: `retire`'s contract: no guard is left that could lead to it.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
+            discard(payload);
+        }
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        // [C3]: `&mut self`: no guard is left.
+        for bags in &self.bags {
+            let Bags { open, sealed } = core::mem::take(&mut *bags.lock());
+            sealed.into_iter().for_each(|(_, old)| free_all(old));
+            free_all(open);
+        }
+        let mut next = self.owned.load(Relaxed);
+        while !next.is_null() {
+            // SAFETY: from a box, and nobody looks at it any more.
+            let owned = unsafe { Box::from_raw(next) };
+            next = owned.next.load(Relaxed);
+        }
+    }
+}
+
+/// A guard bound to its thread: neither `Send` nor `Sync`. Entering again on the same thread costs next to nothing.
+pub struct LocalGuard<'c> {
+    collector: &'c Collector,
+    record: &'c Record,
+    here: PhantomData<*mut ()>,
+}
+
+/// A guard that may be sent and shared.
+pub struct OwnedGuard<'c> {
+    collector: &'c Collector,
+    owned: &'c OwnedRecord,
+}
+
+/// [`Retire::free`] of what was a `T`.
+///
+/// # Safety
+///
+/// As for that.
+unsafe fn free<T: Retire>(this: *mut ()) {
+    // SAFETY: the caller's.
+    unsafe { T::free(this.cast()) };
+}
+
+impl Guard for LocalGuard<'_> {
+    #[inline]
+    unsafe fn retire<T: Retire>(&self, this: *mut T) {
+        // SAFETY: the caller's.
+        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
+    }
+}
+
+impl Guard for OwnedGuard<'_> {
+    #[inline]
+    unsafe fn retire<T: Retire>(&self, this: *mut T) {
+        // SAFETY: the caller's.
+        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
+    }
+}
+
+impl Drop for LocalGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let nested = self.record.nested.load(Relaxed) - 1;
+        self.record.nested.store(nested, Relaxed);
+        if nested == 0 {
+            self.collector.leave(self.record);
+            seats::unbind();
+        }
+    }
+}
+
+impl Drop for OwnedGuard<'_> {
+    fn drop(&mut self) {
+        self.collector.leave(&self.owned.record);
+        // Release: pairs with the exchange in `enter_owned`.
+        self.owned.is_lent.store(false, Release);
+    }
+}
+
+impl Sealed for LocalGuard<'_> {}
+impl Sealed for OwnedGuard<'_> {}
+
+impl fmt::Debug for LocalGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalGuard")
+    }
+}
+
+impl fmt::Debug for OwnedGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnedGuard")
+    }
+}

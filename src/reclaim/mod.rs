@@ -1,0 +1,96 @@
+//! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
+//!
+//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`epochs`] does it. Under `cfg(loom)`
+//! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own.
+
+mod barrier;
+mod epochs;
+#[cfg(loom)]
+pub(crate) mod model;
+#[cfg(loom)]
+mod stand_in;
+
+use core::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::sync::Ordering;
+
+/// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
+/// may just have stored.
+///
+/// The guard needs an Acquire, after its light barrier. But readers without guards, an `InlineMap`'s, load root and entry
+/// with it as well, against store buffering: one thread writes to one segment and reads in another while a second thread does
+/// the reverse, and neither may miss what the other wrote. See below the table of atomics in `docs/design.md`. On x86 both
+/// are one instruction; under loom, which knows no such loads, it is an Acquire.
+pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
+
+/// Drops what a panic threw that goes no further. Its own drop may panic as well: what that throws is forgotten, or there
+/// would be no end to it.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(another);
+    }
+}
+
+/// Something that can be retired.
+pub trait Retire {
+    /// Drops what `this` holds and frees it.
+    ///
+    /// # Safety
+    ///
+    /// `this` was allocated as the implementing type says, nothing refers to it any more, and nobody frees it again.
+    unsafe fn free(this: *mut Self);
+
+    /// Marks what holds it as freed, for a model: whoever reads it from now on fails.
+    #[cfg(loom)]
+    fn condemn(&self);
+}
+
+/// What a pinned view of a map holds: while it lives, everything the view has returned stays allocated.
+///
+/// Implemented by [`LocalGuard`] and [`OwnedGuard`]; sealed.
+pub trait Guard: sealed::Sealed {
+    /// Frees `this` when no guard older than now lives.
+    ///
+    /// # Safety
+    ///
+    /// Guards entered from now on cannot reach `this`; [`Retire::free`]'s contract holds once the others are gone.
+    #[doc(hidden)]
+    unsafe fn retire<T: Retire>(&self, this: *mut T);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+#[cfg(not(loom))]
+pub(crate) use epochs::Collector;
+#[cfg(not(loom))]
+pub use epochs::{LocalGuard, OwnedGuard};
+#[cfg(loom)]
+pub(crate) use stand_in::Collector;
+#[cfg(loom)]
+pub use stand_in::{LocalGuard, OwnedGuard};
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::AtomicUsize;
+
+    #[test]
+    fn what_a_panic_threw_is_dropped_once_and_its_own_panic_ends_there() {
+        struct Thrown(&'static AtomicUsize);
+
+        impl Drop for Thrown {
+            fn drop(&mut self) {
+                // Relaxed: one thread.
+                self.0.fetch_add(1, Ordering::Relaxed);
+                panic!("in the drop of what a panic threw");
+            }
+        }
+
+        static DROPS: AtomicUsize = AtomicUsize::new(0);
+        discard(Box::new(Thrown(&DROPS)));
+        assert_eq!(DROPS.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,82 @@
+//! The reclaimer as models see it: the tables have a stand-in under loom.
+
+use super::epochs::{Collector, LocalGuard, OwnedGuard};
+use super::{Guard, Retire};
+use crate::sync::Watch;
+
+/// A collector of [`Watched`].
+#[derive(Debug)]
+pub struct Reclaimer(Collector);
+
+/// Something that loom sees read and freed.
+#[derive(Debug, Default)]
+pub struct Watched(Watch);
+
+impl Watched {
+    /// Reads it: fails the model if it may be freed.
+    pub fn read(&self) {
+        self.0.read();
+    }
+
+    /// Whether it was freed.
+    pub fn is_freed(&self) -> bool {
+        self.0.is_freed()
+    }
+}
+
+impl Retire for Watched {
+    unsafe fn free(this: *mut Self) {
+        // SAFETY: the model keeps the memory.
+        unsafe { &*this }.0.free();
+    }
+
+    fn condemn(&self) {}
+}
+
+impl Reclaimer {
+    /// A collector.
+    #[expect(clippy::new_without_default, reason = "the collector has none either")]
+    pub fn new() -> Self {
+        Reclaimer(Collector::new(true))
+    }
+
+    /// A guard of this thread.
+    pub fn enter(&self) -> LocalGuard<'_> {
+        self.0.enter()
+    }
+
+    /// An owned guard.
+    pub fn enter_owned(&self) -> OwnedGuard<'_> {
+        self.0.enter_owned()
+    }
+
+    /// Retires under a guard of its own.
+    ///
+    /// # Safety
+    ///
+    /// As [`Guard::retire`].
+    pub unsafe fn retire(&self, this: *mut Watched) {
+        // SAFETY: the caller's.
+        unsafe { self.enter().retire(this) };
+    }
+
+    /// Frees what it may.
+    pub fn flush(&self) {
+        self.0.flush();
+    }
+
+    /// Notes the epoch of what was retired.
+    pub fn seal(&self) {
+        self.0.seal_all();
+    }
+
+    /// Frees what is old enough already.
+    pub fn free(&self) {
+        self.0.free();
+    }
+
+    /// Tries to advance the epoch.
+    pub fn advance(&self) -> bool {
+        self.0.advance().is_ok()
+    }
+}

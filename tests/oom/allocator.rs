@@ -1,0 +1,161 @@
+//! The system's allocator, which refuses requests of a thread and counts its bytes.
+
+use core::cell::Cell;
+use core::ptr::null_mut;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::backtrace::Backtrace;
+
+struct Refusing;
+
+/// What a thread's requests meet.
+#[derive(Clone, Copy)]
+struct Memory {
+    /// How many are still granted before one is refused; 0: all are granted.
+    until: usize,
+    /// Whether those after it are refused as well.
+    lasting: bool,
+    /// Whether one has been refused.
+    came: bool,
+}
+
+const PLENTY: Memory = Memory { until: 0, lasting: false, came: false };
+
+thread_local! {
+    static MEMORY: Cell<Memory> = const { Cell::new(PLENTY) };
+    /// Bytes that this thread has allocated, less those that it has freed.
+    static BALANCE: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Whether this request is refused; if so, says where it came from.
+fn refuses() -> bool {
+    // Not while the thread is being torn down.
+    let memory = MEMORY.try_with(Cell::get).unwrap_or(PLENTY);
+    if memory.until == 0 {
+        return false;
+    }
+    if memory.until > 1 {
+        MEMORY.set(Memory { until: memory.until - 1, ..memory });
+        return false;
+    }
+    // What a trace or a panic allocates is granted, and is not the operation's.
+    let bytes = BALANCE.get();
+    MEMORY.set(PLENTY);
+    if std::env::var_os(super::TRACE).is_some() {
+        tell_origin();
+    }
+    let refused = !std::thread::panicking();
+    let until = if refused && !memory.lasting { 0 } else { 1 };
+    MEMORY.set(Memory { until, came: memory.came || refused, ..memory });
+    BALANCE.set(bytes);
+    refused
+}
+
+/// Says in which function of which module memory is wanted: the innermost that is neither the allocator's nor a
+/// container's.
+fn tell_origin() {
+    const CONTAINERS: [&str; 7] = ["core", "alloc", "std", "hashbrown", "smallvec", "oom", "__rustc"];
+    let trace = Backtrace::force_capture().to_string();
+    if std::env::var_os("KOEL_OOM_TRACE").is_some() {
+        eprintln!("{trace}");
+    }
+    let function = |line: &str| {
+        let (number, name) = line.trim_start().split_once(": ")?;
+        number.parse::<u32>().ok()?;
+        // `<koel::Type as Trait>::function` is of `koel`.
+        Some(name.trim_start_matches(['<', '&', ' ']).split(['<', ' ', '>']).next()?.to_owned())
+    };
+    let ours = |name: &String| !CONTAINERS.contains(&name.split("::").next().unwrap_or_default());
+    eprintln!("from {}", trace.lines().filter_map(function).find(ours).unwrap_or_default());
+}
+
+fn count(bytes: isize) {
+    let _ = BALANCE.try_with(|balance| balance.set(balance.get() + bytes));
+}
+
+/// What an allocation of so many bytes came to.
+fn counted(base: *mut u8, bytes: usize) -> *mut u8 {
+    if !base.is_null() {
+        count(bytes as isize);
+    }
+    base
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if refuses() {
+            return null_mut();
+        }
+        // SAFETY: the caller's.
+        counted(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if refuses() {
+            return null_mut();
+        }
+        // SAFETY: the caller's.
+        counted(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, base: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if refuses() {
+            return null_mut();
+        }
+        // SAFETY: the caller's.
+        let base = counted(unsafe { System.realloc(base, layout, size) }, size);
+        if !base.is_null() {
+            count(-(layout.size() as isize));
+        }
+        base
+    }
+
+    unsafe fn dealloc(&self, base: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(base, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Bytes that this thread has allocated and not freed.
+pub(crate) fn balance() -> isize {
+    BALANCE.get()
+}
+
+/// Which requests are refused, counted over calls of [`Plan::run`].
+pub(crate) struct Plan {
+    n: usize,
+    lasting: bool,
+}
+
+impl Plan {
+    /// The n-th, from 1, and if it is `lasting` all others of the same call; 0: none.
+    pub(crate) fn new(n: usize, lasting: bool) -> Self {
+        Plan { n, lasting }
+    }
+
+    /// Whether it has come to it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.n == 0
+    }
+
+    /// Runs `body` without the memory that the plan refuses it.
+    pub(crate) fn run<T>(&mut self, body: impl FnOnce() -> T) -> T {
+        struct Lift<'p>(&'p mut Plan);
+
+        impl Drop for Lift<'_> {
+            fn drop(&mut self) {
+                let left = MEMORY.replace(PLENTY);
+                // A lasting want is over with this call.
+                self.0.n = if left.came { 0 } else { left.until };
+            }
+        }
+
+        let lift = Lift(self);
+        MEMORY.set(Memory { until: lift.0.n, lasting: lift.0.lasting, came: false });
+        body()
+    }
+}

@@ -1,0 +1,42 @@
+//! A little of all in both maps, a filter and a cache, on two threads: small enough for Miri, see docs/verification.md.
+
+use koel::{Cache, CuckooFilter, HashMap, InlineMap};
+
+const KEYS: u64 = if cfg!(miri) { 24 } else { 400 };
+
+#[test]
+fn two_threads_agree_on_everything_small() {
+    let (map, inline) = (HashMap::<u64, String>::new(), InlineMap::<u64, u64>::new());
+    let cache = Cache::<u64, String>::new(KEYS as usize / 2);
+    let filter = CuckooFilter::new(4 * KEYS as usize, 0.01).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (map, inline, cache, filter) = (&map, &inline, &cache, &filter);
+            scope.spawn(move || {
+                for key in (0..KEYS).map(|key| 2 * key + thread) {
+                    let pin = map.pin();
+                    assert_eq!(pin.insert(key, key.to_string()), None);
+                    let first = pin.get(&key).unwrap();
+                    assert_eq!(pin.insert(key, String::new()).map(String::as_str), Some(first.as_str()));
+                    assert_eq!(inline.insert(key, !key), None);
+                    assert_eq!(inline.get(&key), Some(!key));
+                    assert!(inline.get(&(key ^ 1)).is_none_or(|value| value == !(key ^ 1)));
+                    assert_eq!(cache.get_or_insert_with(key, || key.to_string()), key.to_string());
+                    filter.insert(&key).unwrap();
+                    assert!(filter.contains(&key));
+                }
+                for key in (0..KEYS).map(|key| 2 * key + thread).filter(|key| key % 3 == 0) {
+                    assert!(map.pin().remove(&key).is_some() && inline.remove(&key).is_some());
+                    assert!(filter.remove(&key));
+                }
+            });
+        }
+    });
+    let left = (0..2 * KEYS).filter(|key| key % 3 != 0).count();
+    assert_eq!((map.len(), inline.len(), filter.len()), (left, left, left));
+    assert_eq!((map.pin().iter().count(), inline.iter().count()), (left, left));
+    assert!(cache.len() <= KEYS as usize / 2);
+    map.shrink_to_fit();
+    inline.shrink_to_fit();
+    assert!((0..2 * KEYS).all(|key| map.pin().contains_key(&key) == (key % 3 != 0)));
+}
