@@ -5,6 +5,7 @@
 //! to compare a key that is very likely the one: keys are compared in full, for hashes may collide.
 
 use super::stripes::STRIPES;
+use crate::engine::prefetch;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Places of a stripe.
@@ -33,6 +34,12 @@ impl Absent {
 
     fn place(&self, hash: u64, stripe: usize) -> &Place {
         &self.places[stripe * WAYS + (hash >> 60) as usize % WAYS]
+    }
+
+    /// Starts loading what [`Absent::contains`] looks at.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64, stripe: usize) {
+        prefetch(self.place(hash, stripe));
     }
 
     /// Whether the key is surely absent from the store.

@@ -66,6 +66,9 @@ impl<S: Store> Guarded<S> {
         let shared = &*self.shared;
         let hash = shared.plan.hash(key);
         let (stripe, counters) = (stripe_of(hash), shared.counters.mine());
+        // What is read after the filter, if at all: a store leaves none of it in the processor's caches.
+        shared.absent.prefetch(hash, stripe);
+        shared.stripes.prefetch(stripe);
         if let Some(value) = shared.hot.get(key) {
             counters.count(Event::Hit);
             return Ok(Some(value));
@@ -142,7 +145,7 @@ impl<S: Store> Guarded<S> {
         };
         shared.counters.mine().count(event);
         match value {
-            Some(value) if shared.hot.is_on() => {
+            Some(value) if shared.hot.wants(hash) => {
                 shared.stripes.if_unchanged(stripe, version, || shared.hot.put(key, value));
             }
             None if filtered => {

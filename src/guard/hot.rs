@@ -5,38 +5,71 @@
 
 use super::store::Value;
 use crate::cache::Cache;
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What an entry takes beside the bytes of its key and value: slot, tag, mark and queues, two headers of allocations, and the
 /// counts of an `Arc`.
 const OVERHEAD: u64 = 80;
 
+/// Bytes of the cache for each key that was asked for once and is remembered: about what a small entry takes.
+const BYTES_PER_SEEN: u64 = 128;
+/// One of so many keys looks whether the cache is full.
+const LOOKS: u64 = 64;
+
 /// The hot keys' values, as many as there is room for.
+///
+/// Once the cache is full, a key gets in when it is asked for a second time within about as many keys as there is room for
+/// (Maggs and Sitaraman, Algorithmic nuggets in content delivery, 2015, section 3): where keys are asked for once, or all equally
+/// often, most look-ups are spared the insertion that would bring nothing.
 #[derive(Debug)]
-pub(super) struct Hot(Option<Cache<Box<[u8]>, Value>>);
+pub(super) struct Hot {
+    cache: Option<Cache<Box<[u8]>, Value>>,
+    /// Keys asked for lately: 32 bits of each one's hash, where others of it say. A power of two.
+    seen: Box<[AtomicU32]>,
+    is_full: AtomicBool,
+}
 
 impl Hot {
     /// A cache of so many bytes; of none, if 0.
     pub(super) fn new(bytes: u64) -> Self {
         let cache = Cache::<Box<[u8]>, Value>::builder().max_weight(bytes);
         let cache = cache.weigher(|key, value| (key.len() + value.len()) as u64 + OVERHEAD);
-        Hot((bytes > 0).then(|| cache.build()))
+        let seen = usize::try_from(bytes / BYTES_PER_SEEN).map_or(1, |seen| seen.clamp(1, 1 << 24));
+        Hot {
+            cache: (bytes > 0).then(|| cache.build()),
+            seen: (0..seen.next_power_of_two()).map(|_| AtomicU32::new(0)).collect(),
+            is_full: AtomicBool::new(false),
+        }
     }
 
-    /// Whether anything is ever kept: if not, nobody needs to offer it.
+    /// Whether the value of a key that was read from the store is worth keeping, by the key's hash.
     #[inline]
-    pub(super) fn is_on(&self) -> bool {
-        self.0.is_some()
+    pub(super) fn wants(&self, hash: u64) -> bool {
+        let Some(cache) = &self.cache else { return false };
+        // Relaxed, all of these: advice.
+        if hash >> 58 == hash % LOOKS {
+            self.is_full.store(cache.weight() >= cache.capacity() / 8 * 7, Ordering::Relaxed);
+        }
+        if !self.is_full.load(Ordering::Relaxed) {
+            return true;
+        }
+        let (seen, key) = (&self.seen[hash as usize & (self.seen.len() - 1)], (hash >> 32) as u32);
+        let again = seen.load(Ordering::Relaxed) == key;
+        if !again {
+            seen.store(key, Ordering::Relaxed);
+        }
+        again
     }
 
     /// The value of a key that was kept.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<Value> {
-        self.0.as_ref()?.get(key)
+        self.cache.as_ref()?.get(key)
     }
 
     /// Keeps a value for a while, if it is not too large.
     pub(super) fn put(&self, key: &[u8], value: &Value) {
-        if let Some(cache) = &self.0 {
+        if let Some(cache) = &self.cache {
             // Refused if it is larger than all that may be kept: then the store is asked each time.
             let _ = cache.insert(key.into(), value.clone());
         }
@@ -44,13 +77,13 @@ impl Hot {
 
     /// Forgets the value of a key.
     pub(super) fn remove(&self, key: &[u8]) {
-        if let Some(cache) = &self.0 {
+        if let Some(cache) = &self.cache {
             cache.remove(key);
         }
     }
 
     /// What is kept, in bytes.
     pub(super) fn weight(&self) -> u64 {
-        self.0.as_ref().map_or(0, Cache::weight)
+        self.cache.as_ref().map_or(0, Cache::weight)
     }
 }

@@ -5,6 +5,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use crate::engine::prefetch;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// So many that two writes at random rarely meet, and all of them are taken in some microseconds.
@@ -33,6 +34,12 @@ impl Stripes {
     pub(super) fn new() -> Self {
         let stripe = || CachePadded::new(Stripe { lock: Mutex::new(()), version: AtomicU64::new(0) });
         Stripes { all: (0..STRIPES).map(|_| stripe()).collect() }
+    }
+
+    /// Starts loading a stripe.
+    #[inline]
+    pub(super) fn prefetch(&self, stripe: usize) {
+        prefetch(&*self.all[stripe]);
     }
 
     /// The stripe's version now: to be asked for before the store is read.
