@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use koel::model::{Reclaimer, Watched};
-use loom::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use koel::model::{Reclaimer, Watched, stall};
+use loom::sync::atomic::{AtomicPtr, Ordering};
 use loom::thread;
 
 /// A cell that leads to one of two objects, the first of which is going to be retired.
@@ -35,12 +35,23 @@ impl Cell {
         unsafe { &*self.link.load(Ordering::Acquire) }.read();
     }
 
-    /// Unlinks the first object, and frees it as soon as it may.
-    fn replace(&self) {
+    /// Unlinks the first object.
+    fn unlink(&self) {
         self.link.store(self.object(1), Ordering::Release);
         // SAFETY: unlinked just now, once.
         unsafe { self.reclaimer.retire(self.object(0)) };
+    }
+
+    /// And frees it as soon as it may.
+    fn replace(&self) {
+        self.unlink();
         self.reclaimer.flush();
+    }
+
+    /// Another thread.
+    fn spawn(self: &Arc<Self>, f: impl FnOnce(&Self) + 'static) -> thread::JoinHandle<()> {
+        let cell = Arc::clone(self);
+        thread::spawn(move || f(&cell))
     }
 }
 
@@ -96,40 +107,84 @@ fn a_record_that_is_used_again_hides_no_guard() {
     });
 }
 
-/// One thread retires, another advances, and the first frees what it finds old enough.
+/// One thread retires and frees, another advances, between what it announces to the guards and what it finds then, too.
+///
+/// Where the threads yield is where they have to meet; and none of them learns of the others but through the epochs.
 #[test]
 fn what_others_advance_over_is_not_freed_early() {
     loom::model(|| {
         let cell = Cell::new();
-        let reader = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                let _guard = cell.reclaimer.enter();
-                cell.read();
-            })
-        };
-        cell.link.store(cell.object(1), Ordering::Release);
-        // SAFETY: unlinked just now, once.
-        unsafe { cell.reclaimer.retire(cell.object(0)) };
-        cell.reclaimer.seal();
-        let done = Arc::new(AtomicBool::new(false));
-        let advancer = {
-            let cell = Arc::clone(&cell);
-            let done = Arc::clone(&done);
-            thread::spawn(move || {
-                for _ in 0..3 {
-                    cell.reclaimer.advance();
-                }
-                // Relaxed: to free needs no more order than the epoch gives.
-                done.store(true, Ordering::Relaxed);
-            })
-        };
-        while !done.load(Ordering::Relaxed) {
+        let reader = cell.spawn(|cell| {
+            let guard = cell.reclaimer.enter();
+            cell.read();
             thread::yield_now();
-        }
+            drop(guard);
+            drop(cell.reclaimer.enter());
+        });
+        let retirer = cell.spawn(|cell| {
+            cell.unlink();
+            cell.reclaimer.seal();
+            thread::yield_now();
+            cell.reclaimer.free();
+        });
+        cell.reclaimer.advance();
+        thread::yield_now();
+        cell.reclaimer.advance();
+        stall::after(0, thread::yield_now);
+        cell.reclaimer.advance();
+        reader.join().unwrap();
+        retirer.join().unwrap();
+    });
+}
+
+/// The last advance is not by whoever has seen the guard in the one before.
+#[test]
+fn what_several_advance_over_is_not_freed_early() {
+    loom::model(|| {
+        let cell = Cell::new();
+        let reader = cell.spawn(|cell| {
+            let _guard = cell.reclaimer.enter();
+            cell.read();
+            thread::yield_now();
+        });
+        let retirer = cell.spawn(|cell| {
+            cell.unlink();
+            cell.reclaimer.seal();
+            thread::yield_now();
+            cell.reclaimer.advance();
+            cell.reclaimer.free();
+        });
+        cell.reclaimer.advance();
+        thread::yield_now();
+        cell.reclaimer.advance();
+        reader.join().unwrap();
+        retirer.join().unwrap();
+    });
+}
+
+/// Unlinked and sealed in the middle of an advance.
+#[test]
+fn what_is_sealed_late_is_not_freed_early() {
+    loom::model(|| {
+        let cell = Cell::new();
+        let reader = cell.spawn(|cell| {
+            let _guard = cell.reclaimer.enter();
+            cell.read();
+        });
+        let retirer = cell.spawn(|cell| {
+            let _guard = cell.reclaimer.enter();
+            cell.unlink();
+            cell.reclaimer.seal();
+        });
+        thread::yield_now();
+        cell.reclaimer.advance();
+        stall::after(0, thread::yield_now);
+        cell.reclaimer.advance();
+        thread::yield_now();
+        cell.reclaimer.advance();
         cell.reclaimer.free();
         reader.join().unwrap();
-        advancer.join().unwrap();
+        retirer.join().unwrap();
     });
 }
 

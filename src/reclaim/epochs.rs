@@ -174,6 +174,7 @@ impl Collector {
     fn leave(&self, record: &Record) {
         // Release: pairs with the load in `advance`: what we have read is freed after we have read it.
         record.epoch.store(0, Release);
+        step();
         // Pairs with the heavy one in `await_leaving`.
         barrier::light();
         if record.awaited.load(Relaxed) {
@@ -197,6 +198,7 @@ impl Collector {
         if !barrier::heavy() {
             return Err(None);
         }
+        step();
         self.older_guard(epoch)?;
         // Release: pairs with the loads of whoever frees, and enters, in the next epoch. Somebody else may have been faster.
         let _ = self.epoch.compare_exchange(epoch, epoch + 1, Release, Relaxed);
