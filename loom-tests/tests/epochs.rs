@@ -49,10 +49,18 @@ impl Cell {
     }
 
     /// Another thread.
-    fn spawn(self: &Arc<Self>, f: impl FnOnce(&Self) + 'static) -> thread::JoinHandle<()> {
+    fn spawn(self: &Arc<Self>, f: impl FnOnce(&Arc<Self>) + 'static) -> thread::JoinHandle<()> {
         let cell = Arc::clone(self);
         thread::spawn(move || f(&cell))
     }
+}
+
+/// A model whose threads meet where they wait for each other: loom runs the first of those that can run, and of those that have
+/// all yielded. It varies what they see, and little else.
+fn scene(f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(std::env::var("SCENE").map_or(1, |n| n.parse().unwrap()));
+    model.check(f);
 }
 
 #[test]
@@ -107,84 +115,91 @@ fn a_record_that_is_used_again_hides_no_guard() {
     });
 }
 
-/// One thread retires and frees, another advances, between what it announces to the guards and what it finds then, too.
-///
-/// Where the threads yield is where they have to meet; and none of them learns of the others but through the epochs.
+/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what the reader has
+/// read reaches it by the record and the epoch alone.
 #[test]
 fn what_others_advance_over_is_not_freed_early() {
-    loom::model(|| {
+    scene(|| {
         let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            let guard = cell.reclaimer.enter();
-            cell.read();
-            thread::yield_now();
-            drop(guard);
-            drop(cell.reclaimer.enter());
-        });
         let retirer = cell.spawn(|cell| {
             cell.unlink();
             cell.reclaimer.seal();
-            thread::yield_now();
-            cell.reclaimer.free();
         });
+        let advancer = cell.spawn(|cell| {
+            cell.reclaimer.advance();
+            stall::after(0, thread::yield_now);
+            cell.reclaimer.advance();
+        });
+        let freer = cell.spawn(|cell| cell.reclaimer.free());
         cell.reclaimer.advance();
-        thread::yield_now();
-        cell.reclaimer.advance();
-        stall::after(0, thread::yield_now);
-        cell.reclaimer.advance();
-        reader.join().unwrap();
+        let guard = cell.reclaimer.enter();
+        cell.read();
         retirer.join().unwrap();
+        // Until the advancer is in the middle.
+        thread::yield_now();
+        drop(guard);
+        let _guard = cell.reclaimer.enter();
+        advancer.join().unwrap();
+        freer.join().unwrap();
     });
 }
 
-/// The last advance is not by whoever has seen the guard in the one before.
+/// Each advance by somebody who may have missed the guard in the one before.
 #[test]
 fn what_several_advance_over_is_not_freed_early() {
-    loom::model(|| {
+    scene(|| {
         let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            let _guard = cell.reclaimer.enter();
-            cell.read();
-            thread::yield_now();
-        });
         let retirer = cell.spawn(|cell| {
             cell.unlink();
             cell.reclaimer.seal();
-            thread::yield_now();
+        });
+        let advancer = cell.spawn(|cell| {
+            cell.reclaimer.advance();
+        });
+        let freer = cell.spawn(|cell| {
             cell.reclaimer.advance();
             cell.reclaimer.free();
         });
         cell.reclaimer.advance();
-        thread::yield_now();
-        cell.reclaimer.advance();
-        reader.join().unwrap();
-        retirer.join().unwrap();
+        let _guard = cell.reclaimer.enter();
+        cell.read();
+        for thread in [retirer, advancer, freer] {
+            thread.join().unwrap();
+        }
     });
 }
 
-/// Unlinked and sealed in the middle of an advance.
+/// Unlinked in the middle of an advance, and read after it.
 #[test]
-fn what_is_sealed_late_is_not_freed_early() {
-    loom::model(|| {
+fn what_is_unlinked_late_is_not_freed_early() {
+    scene(|| {
         let cell = Cell::new();
+        let advancer = cell.spawn(|cell| {
+            cell.reclaimer.advance();
+            stall::after(0, thread::yield_now);
+            cell.reclaimer.advance();
+        });
+        let nobody = thread::spawn(|| ());
         let reader = cell.spawn(|cell| {
+            // Until the advancer is done.
+            thread::yield_now();
+            let freer = cell.spawn(|cell| {
+                cell.reclaimer.advance();
+                cell.reclaimer.free();
+            });
             let _guard = cell.reclaimer.enter();
             cell.read();
+            freer.join().unwrap();
         });
-        let retirer = cell.spawn(|cell| {
-            let _guard = cell.reclaimer.enter();
-            cell.unlink();
-            cell.reclaimer.seal();
-        });
-        thread::yield_now();
-        cell.reclaimer.advance();
-        stall::after(0, thread::yield_now);
-        cell.reclaimer.advance();
-        thread::yield_now();
-        cell.reclaimer.advance();
-        cell.reclaimer.free();
+        let guard = cell.reclaimer.enter();
+        // Until the advancer is in the middle: whoever yields sees nothing twice that is not the newest, and the epoch is to be
+        // seen late.
+        nobody.join().unwrap();
+        cell.unlink();
+        cell.reclaimer.seal();
+        drop(guard);
+        advancer.join().unwrap();
         reader.join().unwrap();
-        retirer.join().unwrap();
     });
 }
 
