@@ -121,16 +121,21 @@ fn a_record_that_is_used_again_hides_no_guard() {
 fn what_others_advance_over_is_not_freed_early() {
     scene(|| {
         let cell = Cell::new();
+        // Takes its seat: later, that would show what came before to whoever takes the next.
+        drop(cell.reclaimer.enter());
         let retirer = cell.spawn(|cell| {
             cell.unlink();
             cell.reclaimer.seal();
+            cell.reclaimer.advance();
         });
         let advancer = cell.spawn(|cell| {
-            cell.reclaimer.advance();
             stall::after(0, thread::yield_now);
             cell.reclaimer.advance();
         });
-        let freer = cell.spawn(|cell| cell.reclaimer.free());
+        let freer = cell.spawn(|cell| {
+            thread::yield_now();
+            cell.reclaimer.free();
+        });
         cell.reclaimer.advance();
         let guard = cell.reclaimer.enter();
         cell.read();
@@ -149,6 +154,8 @@ fn what_others_advance_over_is_not_freed_early() {
 fn what_several_advance_over_is_not_freed_early() {
     scene(|| {
         let cell = Cell::new();
+        // Takes its seat: later, that would show what came before to whoever takes the next.
+        drop(cell.reclaimer.enter());
         let retirer = cell.spawn(|cell| {
             cell.unlink();
             cell.reclaimer.seal();
@@ -174,32 +181,33 @@ fn what_several_advance_over_is_not_freed_early() {
 fn what_is_unlinked_late_is_not_freed_early() {
     scene(|| {
         let cell = Cell::new();
-        let advancer = cell.spawn(|cell| {
+        let first = cell.spawn(|cell| {
             cell.reclaimer.advance();
+        });
+        let second = cell.spawn(|cell| {
             stall::after(0, thread::yield_now);
             cell.reclaimer.advance();
         });
         let nobody = thread::spawn(|| ());
         let reader = cell.spawn(|cell| {
-            // Until the advancer is done.
+            // Until the second advance is done.
             thread::yield_now();
-            let freer = cell.spawn(|cell| {
-                cell.reclaimer.advance();
-                cell.reclaimer.free();
-            });
             let _guard = cell.reclaimer.enter();
-            cell.read();
-            freer.join().unwrap();
+            // SAFETY: one of ours.
+            let object = unsafe { &*cell.link.load(Ordering::Acquire) };
+            cell.reclaimer.advance();
+            cell.reclaimer.free();
+            object.read();
         });
         let guard = cell.reclaimer.enter();
-        // Until the advancer is in the middle: whoever yields sees nothing twice that is not the newest, and the epoch is to be
-        // seen late.
+        // Until the second advance is in the middle. A yield would not do: nobody sees the same twice then, if there is newer.
         nobody.join().unwrap();
         cell.unlink();
         cell.reclaimer.seal();
         drop(guard);
-        advancer.join().unwrap();
-        reader.join().unwrap();
+        for thread in [first, second, reader] {
+            thread.join().unwrap();
+        }
     });
 }
 
