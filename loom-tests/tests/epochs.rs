@@ -57,9 +57,9 @@ impl Cell {
 
 /// A model whose threads meet where they wait for each other: loom runs the first of those that can run, and of those that have
 /// all yielded. It varies what they see, and little else.
-fn scene(f: impl Fn() + Sync + Send + 'static) {
+fn scene(preemptions: u8, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(std::env::var("SCENE").map_or(1, |n| n.parse().unwrap()));
+    model.preemption_bound = Some(preemptions);
     model.check(f);
 }
 
@@ -119,7 +119,7 @@ fn a_record_that_is_used_again_hides_no_guard() {
 /// read reaches it by the record and the epoch alone.
 #[test]
 fn what_others_advance_over_is_not_freed_early() {
-    scene(|| {
+    scene(1, || {
         let cell = Cell::new();
         // Takes its seat: later, that would show what came before to whoever takes the next.
         drop(cell.reclaimer.enter());
@@ -152,7 +152,7 @@ fn what_others_advance_over_is_not_freed_early() {
 /// Each advance by somebody who may have missed the guard in the one before.
 #[test]
 fn what_several_advance_over_is_not_freed_early() {
-    scene(|| {
+    scene(1, || {
         let cell = Cell::new();
         // Takes its seat: later, that would show what came before to whoever takes the next.
         drop(cell.reclaimer.enter());
@@ -179,7 +179,7 @@ fn what_several_advance_over_is_not_freed_early() {
 /// Unlinked in the middle of an advance, and read after it.
 #[test]
 fn what_is_unlinked_late_is_not_freed_early() {
-    scene(|| {
+    scene(0, || {
         let cell = Cell::new();
         let first = cell.spawn(|cell| {
             cell.reclaimer.advance();

@@ -160,8 +160,9 @@ impl Collector {
     /// Whoever advances the epoch sees this record, or we see what was unlinked before.
     #[inline(always)]
     fn announce(&self, record: &Record) {
-        // Relaxed: the barrier below makes it an Acquire of the exchange in `advance`.
-        let epoch = self.epoch.load(Relaxed);
+        // Acquire: pairs with the exchange in `advance`: what its barrier saw unlinked, we do not find. The light barrier below
+        // is no substitute: one heavy barrier reaches us sooner than whoever unlinks.
+        let epoch = self.epoch.load(Acquire);
         step();
         // Release: pairs with the load in `advance`: who sees it has seen the reads under the guard before, too.
         record.epoch.store(epoch, Release);
