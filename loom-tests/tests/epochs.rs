@@ -57,7 +57,7 @@ impl Cell {
 
 /// A model whose threads meet where they wait for each other: loom runs the first of those that can run, and of those that have
 /// all yielded. It varies what they see, and little else.
-fn scene(preemptions: u8, f: impl Fn() + Sync + Send + 'static) {
+fn scene(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(f);
