@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use koel::model::{Reclaimer, Watched};
-use loom::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use koel::model::{Reclaimer, Watched, stall};
+use loom::sync::atomic::{AtomicPtr, Ordering};
 use loom::thread;
 
 /// A cell that leads to one of two objects, the first of which is going to be retired.
@@ -35,13 +35,32 @@ impl Cell {
         unsafe { &*self.link.load(Ordering::Acquire) }.read();
     }
 
-    /// Unlinks the first object, and frees it as soon as it may.
-    fn replace(&self) {
+    /// Unlinks the first object.
+    fn unlink(&self) {
         self.link.store(self.object(1), Ordering::Release);
         // SAFETY: unlinked just now, once.
         unsafe { self.reclaimer.retire(self.object(0)) };
+    }
+
+    /// And frees it as soon as it may.
+    fn replace(&self) {
+        self.unlink();
         self.reclaimer.flush();
     }
+
+    /// Another thread.
+    fn spawn(self: &Arc<Self>, f: impl FnOnce(&Arc<Self>) + 'static) -> thread::JoinHandle<()> {
+        let cell = Arc::clone(self);
+        thread::spawn(move || f(&cell))
+    }
+}
+
+/// A model whose threads meet where they wait for each other: loom runs the first of those that can run, and of those that have
+/// all yielded. It varies what they see, and little else.
+fn scene(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(f);
 }
 
 #[test]
@@ -96,40 +115,99 @@ fn a_record_that_is_used_again_hides_no_guard() {
     });
 }
 
-/// One thread retires, another advances, and the first frees what it finds old enough.
+/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what the reader has
+/// read reaches it by the record and the epoch alone.
 #[test]
 fn what_others_advance_over_is_not_freed_early() {
-    loom::model(|| {
+    scene(1, || {
         let cell = Cell::new();
-        let reader = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                let _guard = cell.reclaimer.enter();
-                cell.read();
-            })
-        };
-        cell.link.store(cell.object(1), Ordering::Release);
-        // SAFETY: unlinked just now, once.
-        unsafe { cell.reclaimer.retire(cell.object(0)) };
-        cell.reclaimer.seal();
-        let done = Arc::new(AtomicBool::new(false));
-        let advancer = {
-            let cell = Arc::clone(&cell);
-            let done = Arc::clone(&done);
-            thread::spawn(move || {
-                for _ in 0..3 {
-                    cell.reclaimer.advance();
-                }
-                // Relaxed: to free needs no more order than the epoch gives.
-                done.store(true, Ordering::Relaxed);
-            })
-        };
-        while !done.load(Ordering::Relaxed) {
+        // Takes its seat: later, that would show what came before to whoever takes the next.
+        drop(cell.reclaimer.enter());
+        let retirer = cell.spawn(|cell| {
+            cell.unlink();
+            cell.reclaimer.seal();
+            cell.reclaimer.advance();
+        });
+        let advancer = cell.spawn(|cell| {
+            stall::after(0, thread::yield_now);
+            cell.reclaimer.advance();
+        });
+        let freer = cell.spawn(|cell| {
             thread::yield_now();
-        }
-        cell.reclaimer.free();
-        reader.join().unwrap();
+            cell.reclaimer.free();
+        });
+        cell.reclaimer.advance();
+        let guard = cell.reclaimer.enter();
+        cell.read();
+        retirer.join().unwrap();
+        // Until the advancer is in the middle.
+        thread::yield_now();
+        drop(guard);
+        let _guard = cell.reclaimer.enter();
         advancer.join().unwrap();
+        freer.join().unwrap();
+    });
+}
+
+/// Each advance by somebody who may have missed the guard in the one before.
+#[test]
+fn what_several_advance_over_is_not_freed_early() {
+    scene(1, || {
+        let cell = Cell::new();
+        // Takes its seat: later, that would show what came before to whoever takes the next.
+        drop(cell.reclaimer.enter());
+        let retirer = cell.spawn(|cell| {
+            cell.unlink();
+            cell.reclaimer.seal();
+        });
+        let advancer = cell.spawn(|cell| {
+            cell.reclaimer.advance();
+        });
+        let freer = cell.spawn(|cell| {
+            cell.reclaimer.advance();
+            cell.reclaimer.free();
+        });
+        cell.reclaimer.advance();
+        let _guard = cell.reclaimer.enter();
+        cell.read();
+        for thread in [retirer, advancer, freer] {
+            thread.join().unwrap();
+        }
+    });
+}
+
+/// Unlinked in the middle of an advance, and read after it.
+#[test]
+fn what_is_unlinked_late_is_not_freed_early() {
+    scene(0, || {
+        let cell = Cell::new();
+        let first = cell.spawn(|cell| {
+            cell.reclaimer.advance();
+        });
+        let second = cell.spawn(|cell| {
+            stall::after(0, thread::yield_now);
+            cell.reclaimer.advance();
+        });
+        let nobody = thread::spawn(|| ());
+        let reader = cell.spawn(|cell| {
+            // Until the second advance is done.
+            thread::yield_now();
+            let _guard = cell.reclaimer.enter();
+            // SAFETY: one of ours.
+            let object = unsafe { &*cell.link.load(Ordering::Acquire) };
+            cell.reclaimer.advance();
+            cell.reclaimer.free();
+            object.read();
+        });
+        let guard = cell.reclaimer.enter();
+        // Until the second advance is in the middle. A yield would not do: nobody sees the same twice then, if there is newer.
+        nobody.join().unwrap();
+        cell.unlink();
+        cell.reclaimer.seal();
+        drop(guard);
+        for thread in [first, second, reader] {
+            thread.join().unwrap();
+        }
     });
 }
 

@@ -6,6 +6,7 @@
 //! On Linux the light half is nothing but an order to the compiler, and the heavy half asks the kernel to interrupt
 //! whatever runs this process's threads (`membarrier`, private expedited). Elsewhere both are fences.
 
+#[cfg(not(loom))]
 use crate::sync::{Ordering, compiler_fence, fence};
 
 #[cfg(all(target_os = "linux", not(any(miri, loom))))]
@@ -59,9 +60,9 @@ pub(super) fn prepare() {
 }
 
 /// The readers' half.
+#[cfg(not(loom))]
 #[inline(always)]
 pub(super) fn light() {
-    seam();
     if kernel::helps() {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -71,23 +72,44 @@ pub(super) fn light() {
 }
 
 /// The other half. False: the kernel has refused, and there was no barrier.
+#[cfg(not(loom))]
 #[must_use]
 pub(super) fn heavy() -> bool {
-    seam();
     // SeqCst: pairs with the one in `light`; and keeps the compiler from moving anything past the call.
     fence(Ordering::SeqCst);
     !kernel::helps() || kernel::barrier()
 }
 
+/// The barrier as models have it: what the kernel promises, and no more.
+///
+/// Each half makes itself known to the other and then looks at it. These are exchanges, which see the newest, so one of two halves
+/// sees the other; and it has seen what came before that. Two light ones give no order, and neither is a fence.
 #[cfg(loom)]
-crate::sync::global! {
-    /// Something that all threads touch.
-    static SEAM: crate::sync::AtomicUsize = crate::sync::AtomicUsize::new(0);
-}
+mod model {
+    use crate::sync::{AtomicUsize, Ordering, fence, global};
 
-/// Models may switch threads here: loom does so where threads touch the same thing, and not at fences.
-#[inline(always)]
-fn seam() {
-    #[cfg(loom)]
-    SEAM.fetch_add(1, Ordering::Relaxed);
+    global! {
+        /// Changed by light halves, Release, and looked at by heavy ones, Acquire.
+        static LIGHT: AtomicUsize = AtomicUsize::new(0);
+    }
+
+    global! {
+        /// The reverse.
+        static HEAVY: AtomicUsize = AtomicUsize::new(0);
+    }
+
+    pub(in super::super) fn light() {
+        LIGHT.fetch_add(1, Ordering::Release);
+        HEAVY.fetch_add(1, Ordering::Acquire);
+    }
+
+    pub(in super::super) fn heavy() -> bool {
+        // As in production, and before the kernel is asked.
+        fence(Ordering::SeqCst);
+        HEAVY.fetch_add(1, Ordering::Release);
+        LIGHT.fetch_add(1, Ordering::Acquire);
+        true
+    }
 }
+#[cfg(loom)]
+pub(super) use model::{heavy, light};

@@ -172,8 +172,9 @@ impl Collector {
     /// Whoever advances the epoch sees this record, or we see what was unlinked before.
     #[inline(always)]
     fn announce(&self, record: &Record) {
-        // Relaxed: the barrier below makes it an Acquire of the exchange in `advance`.
-        let epoch = self.epoch.load(Relaxed);
+        // Acquire: pairs with the exchange in `advance`: what its barrier saw unlinked, we do not find. The light barrier below
+        // is no substitute: one heavy barrier reaches us sooner than whoever unlinks.
+        let epoch = self.epoch.load(Acquire);
         step();
         // Release: pairs with the load in `advance`: who sees it has seen the reads under the guard before, too.
         record.epoch.store(epoch, Release);
@@ -186,6 +187,7 @@ impl Collector {
     fn leave(&self, record: &Record) {
         // Release: pairs with the load in `advance`: what we have read is freed after we have read it.
         record.epoch.store(0, Release);
+        step();
         // Pairs with the heavy one in `await_leaving`.
         barrier::light();
         if record.awaited.load(Relaxed) {
@@ -209,6 +211,7 @@ impl Collector {
         if !barrier::heavy() {
             return Err(None);
         }
+        step();
         self.older_guard(epoch)?;
         // Release: pairs with the loads of whoever frees, and enters, in the next epoch. Somebody else may have been faster.
         let _ = self.epoch.compare_exchange(epoch, epoch + 1, Release, Relaxed);
