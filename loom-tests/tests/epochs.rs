@@ -59,7 +59,9 @@ impl Cell {
 /// all yielded. It varies what they see, and little else.
 fn scene(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
+    // More take long, but find what is there to be found soon: for mutants.
+    let more = std::env::var("KOEL_SCENE_PREEMPTIONS").ok().and_then(|more| more.parse().ok());
+    model.preemption_bound = Some(more.unwrap_or(preemptions));
     model.check(f);
 }
 
