@@ -6,6 +6,7 @@
 
 #[cfg(not(loom))]
 pub(crate) use condvar::Condvar;
+#[cfg(not(loom))]
 pub(crate) use core::sync::atomic::compiler_fence;
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{

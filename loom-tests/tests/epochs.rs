@@ -15,6 +15,7 @@ struct Cell {
 }
 
 impl Cell {
+    #[expect(clippy::arc_with_non_send_sync, reason = "loom runs its threads on one thread of the system")]
     fn new() -> Arc<Self> {
         let cell = Arc::new(Cell {
             reclaimer: Reclaimer::new(),

@@ -40,7 +40,7 @@ mod kernel {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(miri, loom)))))]
+#[cfg(not(any(all(target_os = "linux", not(miri)), loom)))]
 mod kernel {
     pub(super) fn prepare() {}
 
@@ -56,6 +56,7 @@ mod kernel {
 
 /// Call before any of the others, where it happens before them.
 pub(super) fn prepare() {
+    #[cfg(not(loom))]
     kernel::prepare();
 }
 
