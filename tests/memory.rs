@@ -337,9 +337,11 @@ fn a_small_map_takes_what_is_told() {
     let map = HashMap::<u64, u64>::new();
     measured("made", before, 1800..=2600);
     drop(map.pin());
-    measured("an empty HashMap", before, 1900..=2800);
+    // Records of threads, 128 bytes each, come in blocks: as many as tests run at a time, and up to twice that.
+    let records = 256 * (std::thread::available_parallelism().map_or(1, usize::from) as isize + 8);
+    measured("an empty HashMap", before, 1900..=2600 + records);
     let counted = map.memory_usage() as isize;
-    measured("its reclaimer", before + counted, 100..=300);
+    measured("its reclaimer", before + counted, 100..=records);
     let before = allocated();
     drop(map.pin_owned());
     measured("its first owned pin", before, 100..=400);

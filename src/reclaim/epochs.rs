@@ -122,6 +122,8 @@ impl Collector {
         let record: &Record = self.threads.get();
         // Relaxed, and all of `nested`: no other thread has a look.
         let nested = record.nested.load(Relaxed);
+        // Guards that are forgotten count for ever.
+        assert!(nested < usize::MAX, "too many pins of one thread");
         record.nested.store(nested + 1, Relaxed);
         if nested == 0 {
             seats::bind();
@@ -197,8 +199,13 @@ impl Collector {
 
     #[cold]
     fn was_awaited(&self, record: &Record) {
-        record.awaited.store(false, Relaxed);
-        self.collect_all();
+        // It stays awaited, if nothing can be done now: until this thread's next guard leaves.
+        if !is_deep() {
+            record.awaited.store(false, Relaxed);
+            if !self.collect_all() {
+                record.awaited.store(true, Relaxed);
+            }
+        }
     }
 
     /// Advances the epoch, unless a guard of an older one lives: that one's record then.
@@ -257,8 +264,10 @@ impl Collector {
         }
         match self.advance() {
             // Maybe nobody retires any more once it has left.
-            Err(Some(record)) if pile >= PILE && !record.awaited.load(Relaxed) => {
-                self.await_leaving(record);
+            Err(Some(record))
+                if pile >= PILE && !record.awaited.load(Relaxed) && !self.await_leaving(record) =>
+            {
+                self.collect_all();
             }
             _ => {}
         }
@@ -314,20 +323,25 @@ impl Collector {
         }
     }
 
-    /// Advances as far as that takes, and frees.
-    fn collect_all(&self) {
+    /// Advances as far as that takes, and frees. False: the kernel has refused, and nobody will go on with it.
+    fn collect_all(&self) -> bool {
         if is_deep() {
-            return;
+            return true;
         }
+        let mut refused = false;
         let mut advances = 0;
         while advances < AGE && self.has_sealed() {
             match self.advance() {
                 Ok(()) => advances += 1,
                 Err(Some(record)) if !self.await_leaving(record) => {}
-                Err(_) => break,
+                Err(record) => {
+                    refused = record.is_none();
+                    break;
+                }
             }
         }
         self.bags.iter().for_each(|bags| self.free_old(bags));
+        !refused
     }
 
     /// Frees what is old enough already.
@@ -345,7 +359,8 @@ impl Collector {
         let epoch = record.epoch.load(Relaxed);
         record.awaited.store(true, Relaxed);
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
-        epoch != 0 && barrier::heavy() && record.epoch.load(Relaxed) == epoch
+        // If the kernel refuses it may or may not: to try again might be to wait for this thread itself.
+        epoch != 0 && (!barrier::heavy() || record.epoch.load(Relaxed) == epoch)
     }
 }
 
