@@ -5,13 +5,13 @@
 //! thread ends. The values of one container lie in blocks of 1, 2, 4, ... of them, so that a seat's value never moves.
 //!
 //! A seat is not given back while its thread is [bound](bind) to a value: a guard may be dropped by a destructor of another
-//! thread-local variable, after this one's. Then the seat is lost to others, and nothing else.
+//! thread-local variable, after this one's. Whoever comes last gives it back.
 
 use core::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::sync::{AtomicPtr, Mutex, Ordering, global, per_thread};
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, global, per_thread};
 
 /// Blocks of values: of 2^32 threads, or the few of a model, and one that is never there, for threads without a seat.
 const BLOCKS: usize = if cfg!(loom) { 4 } else { 33 };
@@ -21,7 +21,7 @@ const NO_BLOCK: usize = BLOCKS - 1;
 struct Seat {
     block: Cell<usize>,
     index: Cell<usize>,
-    /// How many values this thread is bound to.
+    /// How many values this thread is bound to, and one more until its end: at 0 the seat is given back.
     bound: Cell<usize>,
 }
 
@@ -51,17 +51,28 @@ struct End;
 impl Drop for End {
     fn drop(&mut self) {
         // loom's threads have lost their other variables by now.
-        if cfg!(loom) {
-            return;
+        if !cfg!(loom) {
+            unbind();
         }
-        SEAT.with(|seat| {
-            if seat.bound.get() == 0 {
-                let number = (1 << seat.block.get()) - 1 + seat.index.get();
-                seat.block.set(NO_BLOCK);
-                SEATS.lock().returned.push(Reverse(number));
-            }
-        });
     }
+}
+
+impl Seat {
+    fn number(&self) -> usize {
+        (1 << self.block.get()) - 1 + self.index.get()
+    }
+
+    #[cold]
+    fn give_back(&self) {
+        let number = self.number();
+        self.block.set(NO_BLOCK);
+        SEATS.lock().returned.push(Reverse(number));
+    }
+}
+
+/// Whether this thread goes on, and will drop its [`End`].
+fn goes_on() -> bool {
+    END.try_with(|_| ()).is_ok()
 }
 
 /// Takes a seat for this thread.
@@ -81,31 +92,54 @@ fn take_seat(seat: &Seat) {
     assert!(block < NO_BLOCK, "too many threads");
     seat.block.set(block);
     seat.index.set(number + 1 - (1 << block));
-    // In a thread that is ending already it is never given back.
-    let _ = END.try_with(|_| ());
+    // A thread that is ending already gives it back when it is not bound any more.
+    seat.bound.set(usize::from(goes_on()));
 }
 
-/// A number of this thread: small, and no other living thread's.
+/// A number of this thread: small, and no other living thread's, unless both are ending.
 #[inline]
 pub(crate) fn number() -> usize {
     SEAT.with(|seat| {
         if seat.block.get() == NO_BLOCK {
+            if !goes_on() {
+                return 0;
+            }
             take_seat(seat);
         }
-        (1 << seat.block.get()) - 1 + seat.index.get()
+        seat.number()
     })
 }
 
-/// Keeps this thread's seat from being given back before as many calls of [`unbind`].
+/// Keeps this thread's seat from being given back before as many calls of [`unbind`]. Of a thread that has just asked for its value.
 #[inline(always)]
 pub(crate) fn bind() {
-    SEAT.with(|seat| seat.bound.set(seat.bound.get() + 1));
+    SEAT.with(|seat| {
+        debug_assert!(seat.block.get() != NO_BLOCK);
+        seat.bound.set(seat.bound.get() + 1);
+    });
 }
 
 /// Undoes one [`bind`] of this thread.
 #[inline(always)]
 pub(crate) fn unbind() {
-    SEAT.with(|seat| seat.bound.set(seat.bound.get() - 1));
+    SEAT.with(|seat| {
+        let bound = seat.bound.get() - 1;
+        seat.bound.set(bound);
+        if bound == 0 {
+            seat.give_back();
+        }
+    });
+}
+
+/// Adds to a count that only this thread writes: no locked instruction.
+#[inline]
+pub(crate) fn add(count: &AtomicU64, n: u64) {
+    // loom runs its threads on one thread of the system, and would explore counts in vain.
+    if cfg!(loom) {
+        return;
+    }
+    // Relaxed, both: information.
+    count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 /// A value for each thread that asks for one.
@@ -129,8 +163,10 @@ impl<T: Default> PerThread<T> {
     #[inline(always)]
     pub(crate) fn get(&self) -> &T {
         SEAT.with(|seat| {
+            // SAFETY: `NO_BLOCK`, or what `take_seat` asserts to be less.
+            let block = unsafe { self.blocks.get_unchecked(seat.block.get()) };
             // Acquire: pairs with the exchange in `make`.
-            let values = self.blocks[seat.block.get()].load(Ordering::Acquire);
+            let values = block.load(Ordering::Acquire);
             if values.is_null() {
                 return self.make(seat);
             }
@@ -228,8 +264,9 @@ mod tests {
     #[test]
     fn a_seat_that_is_bound_is_nobody_elses() {
         let bound = std::thread::spawn(|| {
+            let number = number();
             bind();
-            number()
+            number
         });
         let bound = bound.join().unwrap();
         for _ in 0..50 {
@@ -255,12 +292,40 @@ mod tests {
                 if first {
                     mine();
                 }
-                bind();
                 VALUES.get();
+                bind();
                 mine();
             });
             thread.join().unwrap();
         }
         assert_eq!(VALUES.iter().map(|value| value.load(Ordering::Relaxed)).sum::<usize>(), 2);
+    }
+
+    /// Destructors that come after that of the seat cost none for good.
+    #[test]
+    fn threads_that_end_late_lose_no_seats() {
+        static VALUES: std::sync::LazyLock<PerThread<AtomicUsize>> = std::sync::LazyLock::new(PerThread::new);
+        struct Late(Cell<bool>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                number();
+                if self.0.get() {
+                    VALUES.get();
+                    bind();
+                    unbind();
+                }
+                number();
+            }
+        }
+        std::thread_local!(static LATE: Late = const { Late(Cell::new(false)) });
+        let ends_late = |n: usize| {
+            std::thread::spawn(move || {
+                // Before the seat: dropped after it.
+                LATE.with(|late| late.0.set(n % 2 == 0));
+                number()
+            })
+        };
+        let highest = (0..200).map(|n| ends_late(n).join().unwrap()).max();
+        assert!(highest < Some(100), "{highest:?}");
     }
 }

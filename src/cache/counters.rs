@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use super::Cause;
-use crate::seats::PerThread;
+use crate::seats::{PerThread, add};
 use crate::sync::{AtomicU64, Ordering};
 
 /// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats).
@@ -70,16 +70,6 @@ struct Cells {
 /// All counts of a cache. All are Relaxed: information.
 #[derive(Debug)]
 pub(super) struct Counters(PerThread<Cells>);
-
-/// Adds to a cell that only this thread writes: no locked instruction.
-#[inline]
-fn add(cell: &AtomicU64, n: u64) {
-    // loom runs its threads on one thread of the system, and would explore counts in vain.
-    if cfg!(loom) {
-        return;
-    }
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
-}
 
 impl Default for Counters {
     fn default() -> Self {

@@ -11,7 +11,7 @@ use super::error::{Error, SnapshotError};
 use super::rebuild::Progress;
 use super::section::Section;
 use super::shared::Shared;
-use super::stats::{Event, Shard, Stats};
+use super::stats::{Event, Counts, Stats};
 use super::store::{Store, Value};
 use super::stripes::stripe_of;
 use super::verify::Verification;
@@ -120,7 +120,7 @@ impl<S: Store> Guarded<S> {
     }
 
     #[inline]
-    fn judge(&self, hash: u64, stripe: usize, key: &[u8], counters: &Shard) -> Judgement {
+    fn judge(&self, hash: u64, stripe: usize, key: &[u8], counters: &Counts) -> Judgement {
         let active = self.shared.active.load();
         let Some(active) = &*active else { return Judgement::Perhaps { filtered: false } };
         if !active.may_contain(hash, stripe) {

@@ -1,13 +1,11 @@
-//! What a guard has done, counted without sharing: each thread has its cache line.
+//! What a guard has done, counted without sharing: each thread has its cache lines.
 
 use core::fmt;
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
-
-/// More threads than these share counters, and are slower.
-const SHARDS: usize = 32;
+use crate::seats::{PerThread, add};
+use crate::sync::{AtomicU64, Ordering};
 
 /// One of the things that are counted.
 #[derive(Clone, Copy, Debug)]
@@ -27,43 +25,34 @@ pub(super) enum Event {
 
 const EVENTS: usize = Event::Failed as usize + 1;
 
+/// The counts of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Shard([AtomicU64; EVENTS]);
+pub(super) struct Counts([AtomicU64; EVENTS]);
 
-impl Shard {
+impl Counts {
     #[inline]
     pub(super) fn count(&self, event: Event) {
-        // Relaxed: information.
-        self.0[event as usize].fetch_add(1, Ordering::Relaxed);
+        add(&self.0[event as usize], 1);
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Counters {
-    shards: Box<[CachePadded<Shard>]>,
-}
-
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-std::thread_local! {
-    // Relaxed: any distribution will do.
-    static MINE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
-}
+pub(super) struct Counters(PerThread<CachePadded<Counts>>);
 
 impl Counters {
     pub(super) fn new() -> Self {
-        Counters { shards: (0..SHARDS).map(|_| CachePadded::new(Shard::default())).collect() }
+        Counters(PerThread::new())
     }
 
-    /// This thread's counters; any, if the thread is ending.
+    /// This thread's counts.
     #[inline]
-    pub(super) fn mine(&self) -> &Shard {
-        &self.shards[MINE.try_with(|mine| *mine).unwrap_or(0)]
+    pub(super) fn mine(&self) -> &Counts {
+        self.0.get()
     }
 
     pub(super) fn sum(&self, event: Event) -> u64 {
         // Relaxed: information.
-        self.shards.iter().map(|shard| shard.0[event as usize].load(Ordering::Relaxed)).sum()
+        self.0.iter().map(|counts| counts.0[event as usize].load(Ordering::Relaxed)).sum()
     }
 }
 
