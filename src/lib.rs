@@ -70,6 +70,7 @@ mod hash;
 mod map;
 mod outcome;
 mod reclaim;
+mod reentry;
 mod seats;
 mod sync;
 

@@ -149,3 +149,27 @@ fn a_removed_sender_is_closed_by_a_flush() {
     });
     assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected));
 }
+
+/// Who only reads a map in a closure under another's lock runs none of its destructors there.
+#[test]
+fn no_value_is_dropped_under_the_lock_of_another_map() {
+    let ledger = Ledger::new();
+    let map = filled(&ledger);
+    let other = HashMap::from([(1, 1)]);
+    let n = ledger.alive();
+    other.pin().compute(1, |_| {
+        let pin = map.pin();
+        std::thread::scope(|scope| {
+            let removal = scope.spawn(|| {
+                map.pin().remove(&1);
+                map.flush();
+            });
+            removal.join().unwrap();
+        });
+        drop(pin);
+        assert_eq!(ledger.alive(), n, "dropped under the lock");
+        koel::Operation::<_, ()>::Insert(2)
+    });
+    drop(map.pin());
+    assert_eq!(ledger.alive(), n - 1, "the flush was forgotten");
+}

@@ -20,13 +20,13 @@ use super::locked::{Found, Locked};
 use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::Pool;
-use super::reentry::{self, Entered};
 use super::root::{Root, free_root};
 use super::segment::{Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stats::Stats;
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place, scale};
+use crate::reentry::{self, Entered};
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
 
 /// Where a prefix led.

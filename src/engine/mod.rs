@@ -21,7 +21,7 @@
 //! | `buckets` | tag words and slots; eight tags at once |
 //! | `stripes` | version counters |
 //! | `payload` | pointer or inline |
-//! | `memory`, `reentry`, `prefetch` | bytes; a thread's own writes; a hint |
+//! | `memory`, `prefetch` | bytes; a hint |
 
 mod batch;
 mod buckets;
@@ -34,7 +34,6 @@ mod path;
 mod payload;
 mod pool;
 mod prefetch;
-mod reentry;
 mod root;
 mod segment;
 mod sizing;

@@ -11,7 +11,7 @@ use super::error::{Error, SnapshotError};
 use super::rebuild::Progress;
 use super::section::Section;
 use super::shared::Shared;
-use super::stats::{Event, Counts, Stats};
+use super::stats::{Counts, Event, Stats};
 use super::store::{Store, Value};
 use super::stripes::stripe_of;
 use super::verify::Verification;

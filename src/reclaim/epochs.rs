@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use super::sealed::Sealed;
 use super::{Guard, Retire, barrier, discard};
+use crate::reentry;
 use crate::seats::{self, PerThread};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thread, step};
@@ -199,8 +200,9 @@ impl Collector {
 
     #[cold]
     fn was_awaited(&self, record: &Record) {
-        // It stays awaited, if nothing can be done now: until this thread's next guard leaves.
-        if !is_deep() {
+        // It stays awaited, if nothing can be done now: until this thread's next guard leaves. So it does in a closure under the
+        // lock of some map: who only reads there does not expect that others' destructors run.
+        if !is_deep() && !reentry::is_writing_any() {
             record.awaited.store(false, Relaxed);
             if !self.collect_all() {
                 record.awaited.store(true, Relaxed);

@@ -47,6 +47,14 @@ pub(crate) fn is_writing<T>(map: *const T) -> bool {
     HELD.with(|held| held.maps[..held.depth.get()].iter().any(|other| other.get() == map.addr()))
 }
 
+/// Whether this thread is writing to any map, in a frame below.
+pub(crate) fn is_writing_any() -> bool {
+    #[cfg(not(loom))]
+    return HELD.with(|held| held.depth.get() > 0);
+    #[cfg(loom)]
+    false
+}
+
 /// Whether this thread is writing to the map: models do not ask.
 #[cfg(loom)]
 pub(crate) fn is_writing<T>(_: *const T) -> bool {
