@@ -70,13 +70,10 @@ fn scene(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
 fn what_a_guard_leads_to_is_not_freed() {
     loom::model(|| {
         let cell = Cell::new();
-        let reader = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                let _guard = cell.reclaimer.enter();
-                cell.read();
-            })
-        };
+        let reader = cell.spawn(|cell| {
+            let _guard = cell.reclaimer.enter();
+            cell.read();
+        });
         cell.replace();
         reader.join().unwrap();
     });
@@ -86,13 +83,10 @@ fn what_a_guard_leads_to_is_not_freed() {
 fn what_an_owned_guard_leads_to_is_not_freed() {
     loom::model(|| {
         let cell = Cell::new();
-        let reader = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                let _guard = cell.reclaimer.enter_owned();
-                cell.read();
-            })
-        };
+        let reader = cell.spawn(|cell| {
+            let _guard = cell.reclaimer.enter_owned();
+            cell.read();
+        });
         cell.replace();
         reader.join().unwrap();
     });
@@ -103,16 +97,13 @@ fn what_an_owned_guard_leads_to_is_not_freed() {
 fn a_record_that_is_used_again_hides_no_guard() {
     loom::model(|| {
         let cell = Cell::new();
-        let reader = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || {
-                drop(cell.reclaimer.enter());
-                let guard = cell.reclaimer.enter();
-                drop(cell.reclaimer.enter());
-                cell.read();
-                drop(guard);
-            })
-        };
+        let reader = cell.spawn(|cell| {
+            drop(cell.reclaimer.enter());
+            let guard = cell.reclaimer.enter();
+            drop(cell.reclaimer.enter());
+            cell.read();
+            drop(guard);
+        });
         cell.replace();
         reader.join().unwrap();
     });
@@ -219,10 +210,7 @@ fn what_is_unlinked_late_is_not_freed_early() {
 fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
     loom::model(|| {
         let cell = Cell::new();
-        let reader = {
-            let cell = Arc::clone(&cell);
-            thread::spawn(move || drop(cell.reclaimer.enter()))
-        };
+        let reader = cell.spawn(|cell| drop(cell.reclaimer.enter()));
         cell.replace();
         reader.join().unwrap();
         assert!(cell.objects[0].is_freed(), "nobody has freed it");

@@ -200,12 +200,10 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
     /// for entries that is not in use now [M4].
     pub(crate) fn purge(&self, guard: &impl Guard) {
-        let nothing = Retired::nothing(self.directory.meter());
-        let old = RetiredTables { tables: nothing };
         // No memory to tell the reclaimer of them: then they stay in the pool.
-        let Ok(old) = try_box(old) else { return };
+        let Ok(old) = try_box(Retired::nothing(self.directory.meter())) else { return };
         let old = Box::leak(old);
-        old.tables = self.directory.drain_pool();
+        *old = self.directory.drain_pool();
         // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's
         // directory holds a guard of its collector, and `free` is the box's only end.
         unsafe { guard.retire(core::ptr::from_mut(old)) };
@@ -223,17 +221,12 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     }
 }
 
-/// Tables on their way out.
-struct RetiredTables<K, V, R: Reserves<K, V>> {
-    tables: Retired<Slots<K, V, R>>,
-}
-
-impl<K, V, R: Reserves<K, V>> Retire for RetiredTables<K, V, R> {
+impl<K, V, R: Reserves<K, V>> Retire for Retired<Slots<K, V, R>> {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's; from a box.
         let old = unsafe { Box::from_raw(this) };
         // SAFETY: no guard is left that could lead to them.
-        unsafe { old.tables.free() };
+        unsafe { (*old).free() };
     }
 
     #[cfg(loom)]

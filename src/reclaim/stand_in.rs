@@ -3,7 +3,6 @@
 //! Counts guards under a mutex; what was retired counts as freed when there are none. The memory itself is given
 //! back with the collector, so that a reader that comes too late meets a failed assertion and not a crash.
 
-use core::fmt;
 use core::marker::PhantomData;
 
 use super::sealed::Sealed;
@@ -61,9 +60,11 @@ impl Drop for Collector {
 }
 
 /// A guard bound to its thread.
+#[derive(Debug)]
 pub struct LocalGuard<'c>(OwnedGuard<'c>, PhantomData<*mut ()>);
 
 /// A guard that may be sent and shared.
+#[derive(Debug)]
 pub struct OwnedGuard<'c>(&'c Collector);
 
 impl Guard for LocalGuard<'_> {
@@ -108,15 +109,3 @@ unsafe impl Send for State {}
 
 impl Sealed for LocalGuard<'_> {}
 impl Sealed for OwnedGuard<'_> {}
-
-impl fmt::Debug for LocalGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LocalGuard")
-    }
-}
-
-impl fmt::Debug for OwnedGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OwnedGuard")
-    }
-}

@@ -25,7 +25,7 @@
 use super::ghost::Ghost;
 use super::mark::{self, MAIN, SEEN};
 use super::ring::Ring;
-use super::{Heat, Locator, Newcomer, Residents, WindowShare};
+use super::{Heat, Locator, Newcomer, Residents, WindowShare, has_room};
 
 /// Steps of main's hand that one candidate may ask for. More bring main nearer to LRU, fewer nearer to never changing.
 const STEPS: usize = 4;
@@ -171,8 +171,7 @@ impl Adaptive {
     }
 
     fn fits(&self, weight: u64) -> bool {
-        // Sums may be beyond the largest number.
-        self.capacity.checked_sub(self.weight()).is_some_and(|room| weight <= room)
+        has_room(self.capacity, self.weight(), weight)
     }
 
     /// Whether main has room beside the window's share.

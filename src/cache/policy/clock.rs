@@ -1,6 +1,6 @@
 //! [`Clock`]: MemC3's policy, a hand that sweeps the slots.
 
-use super::{Heat, Newcomer, Residents, mark};
+use super::{Heat, Newcomer, Residents, has_room, mark};
 
 /// One bit of the mark says that there was a hit since the hand came by. The hand clears it, and takes the first item
 /// it finds without (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4; after Corbato, 1968).
@@ -47,8 +47,7 @@ impl Clock {
     }
 
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
-        // Sums may be beyond the largest number.
-        while self.weight > 0 && self.capacity.checked_sub(self.weight).is_none_or(|room| weight > room) {
+        while self.weight > 0 && !has_room(self.capacity, self.weight, weight) {
             self.step(residents);
         }
     }

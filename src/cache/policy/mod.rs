@@ -101,6 +101,11 @@ pub(super) trait Residents {
     fn at(&self, index: usize) -> Option<Self::Slot>;
 }
 
+/// Whether `weight` more fits beside what is there. Sums may be beyond the largest number.
+fn has_room(capacity: u64, there: u64, weight: u64) -> bool {
+    capacity.checked_sub(there).is_some_and(|room| weight <= room)
+}
+
 impl Policy {
     /// The mark of an item that is hit.
     #[inline(always)]
@@ -177,8 +182,7 @@ impl Evictor {
 
     /// Whether there is room for `weight` without evicting.
     pub(super) fn fits(&self, weight: u64) -> bool {
-        // Sums may be beyond the largest number.
-        self.capacity().checked_sub(self.weight()).is_some_and(|room| weight <= room)
+        has_room(self.capacity(), self.weight(), weight)
     }
 
     /// Counts an item that another cache had as resident, with what it had of hits and in the queue it was in, but before
