@@ -72,6 +72,7 @@ mod outcome;
 mod reclaim;
 mod reentry;
 mod seats;
+mod swapped;
 mod sync;
 
 pub use cache::{

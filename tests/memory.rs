@@ -6,7 +6,7 @@ use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use common::{AnyMap, Config, Rng, Seeded, growing_configs, ignore, seed, seeded};
-use koel::{HashMap, InlineMap};
+use koel::{HashMap, InlineMap, ScalableCuckooFilter};
 
 /// Counts the bytes of each thread: what it allocates less what it frees. Beyond a thread's budget there is nothing for
 /// large requests.
@@ -146,6 +146,23 @@ fn shrinking_a_hash_map_frees_its_tables() {
     assert!(map.memory_usage() < full / 6, "{full} bytes became {}", map.memory_usage());
     assert!(allocated() - before < full as isize / 6 + SLACK);
     assert!((0..10).all(|key| map.pin().get(&key) == Some(&key)));
+}
+
+#[test]
+fn compacting_a_filter_frees_the_tables_that_became_empty() {
+    let before = allocated();
+    let filter = ScalableCuckooFilter::builder().capacity(1000).seed(seed()).build().unwrap();
+    (0..ENTRIES).for_each(|key| filter.insert(&key).unwrap());
+    let grown = filter.memory_usage();
+    (10..ENTRIES).for_each(|key| assert!(filter.remove(&key)));
+    assert!(filter.compact() > 0);
+    let real = allocated() - before;
+    assert!(filter.memory_usage() < grown / 10, "{grown} bytes became {}", filter.memory_usage());
+    assert!(
+        real < filter.memory_usage() as isize + SLACK,
+        "{} are told, {real} allocated",
+        filter.memory_usage()
+    );
 }
 
 #[test]

@@ -4,9 +4,6 @@ use core::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
-
-use super::absent::Absent;
 use super::error::Error;
 use super::filter::{Filter, Plan};
 use super::guarded::Guarded;
@@ -18,6 +15,7 @@ use super::stats::Counters;
 use super::store::Store;
 use super::stripes::Stripes;
 use crate::Xxh3;
+use crate::swapped::Swapped;
 use crate::sync::{AtomicBool, AtomicU64, Mutex};
 
 /// The options of a [`Guarded`], from [`Guarded::builder`].
@@ -122,10 +120,9 @@ impl<S: Store> Builder<S> {
             plan,
             expected_keys: self.expected_keys,
             stripes: Stripes::new(),
-            active: ArcSwapOption::new(active),
+            active: Swapped::new(active),
             next: Mutex::new(None),
             hot: Hot::new(self.cache_bytes),
-            absent: Absent::new(),
             counters: Counters::new(),
             rebuilding: AtomicBool::new(false),
             again: AtomicBool::new(false),

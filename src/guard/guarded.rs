@@ -67,7 +67,6 @@ impl<S: Store> Guarded<S> {
         let hash = shared.plan.hash(key);
         let (stripe, counters) = (stripe_of(hash), shared.counters.mine());
         // What is read after the filter, if at all: a store leaves none of it in the processor's caches.
-        shared.absent.prefetch(hash, stripe);
         shared.stripes.prefetch(stripe);
         if let Some(value) = shared.hot.get(key) {
             counters.count(Event::Hit);
@@ -121,13 +120,12 @@ impl<S: Store> Guarded<S> {
 
     #[inline]
     fn judge(&self, hash: u64, stripe: usize, key: &[u8], counters: &Counts) -> Judgement {
-        let active = self.shared.active.load();
-        let Some(active) = &*active else { return Judgement::Perhaps { filtered: false } };
+        let Some(active) = self.shared.active.pin() else { return Judgement::Perhaps { filtered: false } };
         if !active.may_contain(hash, stripe) {
             counters.count(Event::Blocked);
             return Judgement::Absent;
         }
-        if self.shared.absent.contains(hash, stripe, key) {
+        if self.shared.stripes.absent(stripe).contains(hash, key) {
             counters.count(Event::RememberedAbsent);
             return Judgement::Absent;
         }
@@ -149,7 +147,9 @@ impl<S: Store> Guarded<S> {
                 shared.stripes.if_unchanged(stripe, version, || shared.hot.put(key, value));
             }
             None if filtered => {
-                shared.stripes.if_unchanged(stripe, version, || shared.absent.note(hash, stripe, key));
+                shared
+                    .stripes
+                    .if_unchanged(stripe, version, || shared.stripes.absent(stripe).note(hash, key));
             }
             _ => {}
         }
@@ -236,7 +236,7 @@ impl<S: Store> Guarded<S> {
     pub(super) fn distrust(&self) {
         // Release: pairs with the scan's swap. A scan that is running may have begun before what it should have seen.
         self.shared.again.store(true, Ordering::Release);
-        self.shared.active.store(None);
+        self.shared.active.clear();
         // No thread: without a filter the guard is slow, and right.
         let _ = self.rebuild();
     }
@@ -276,7 +276,7 @@ impl<S: Store> Guarded<S> {
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::of_counters(&self.shared.counters);
         stats.cache_bytes = self.shared.hot.weight();
-        if let Some(active) = &*self.shared.active.load() {
+        if let Some(active) = self.shared.active.pin() {
             stats.expected_false_positive_rate = active.false_positive_rate();
             stats.filter_keys = active.len();
             stats.filter_bytes = active.memory_usage();

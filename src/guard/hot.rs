@@ -19,8 +19,8 @@ const LOOKS: u64 = 64;
 /// The hot keys' values, as many as there is room for.
 ///
 /// Once the cache is full, a key gets in when it is asked for a second time within about as many keys as there is room for
-/// (Maggs and Sitaraman, Algorithmic nuggets in content delivery, 2015, section 3): where keys are asked for once, or all equally
-/// often, most look-ups are spared the insertion that would bring nothing.
+/// (the "cache-on-second-hit rule" of Maggs and Sitaraman, Algorithmic nuggets in content delivery, 2015): where keys are asked
+/// for once, or all equally often, most look-ups are spared the insertion that would bring nothing.
 #[derive(Debug)]
 pub(super) struct Hot {
     cache: Option<Cache<Box<[u8]>, Value>>,
@@ -85,5 +85,54 @@ impl Hot {
     /// What is kept, in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.cache.as_ref().map_or(0, Cache::weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// One of the hashes that have [`Hot::wants`] look whether the cache is full.
+    const LOOKING: u64 = 0;
+    const ONE: u64 = 5 << 32 | 1;
+    const ANOTHER: u64 = 6 << 32 | 1;
+
+    fn full() -> Hot {
+        let hot = Hot::new(1 << 16);
+        let value: Value = Arc::from([0; 1000]);
+        (0..200_u32).for_each(|key| hot.put(&key.to_be_bytes(), &value));
+        hot.wants(LOOKING);
+        hot
+    }
+
+    #[test]
+    fn a_cache_with_room_wants_every_key() {
+        let hot = Hot::new(1 << 16);
+        assert!(hot.wants(LOOKING) && hot.wants(ONE) && hot.wants(ANOTHER));
+    }
+
+    #[test]
+    fn a_full_cache_wants_a_key_that_comes_back() {
+        let hot = full();
+        assert!(!hot.wants(ONE));
+        assert!(hot.wants(ONE) && hot.wants(ONE));
+        assert!(!hot.wants(ANOTHER), "the same place, another key");
+        assert!(!hot.wants(ONE), "forgotten for the other one");
+    }
+
+    #[test]
+    fn a_cache_that_has_room_again_wants_every_key() {
+        let hot = full();
+        (0..200_u32).for_each(|key| hot.remove(&key.to_be_bytes()));
+        hot.wants(LOOKING);
+        assert!(hot.wants(ONE));
+    }
+
+    #[test]
+    fn no_cache_wants_nothing() {
+        let hot = Hot::new(0);
+        assert!(!hot.wants(LOOKING) && !hot.wants(ONE) && !hot.wants(ONE));
     }
 }

@@ -8,6 +8,7 @@ use super::filter::Active;
 use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
+use crate::FilterError;
 use crate::sync::{Mutex, Ordering};
 
 /// Progress is told each time so many keys have been scanned.
@@ -92,7 +93,7 @@ impl<S: Store> Shared<S, S::Error> {
         // Relaxed: information.
         let phase = if self.rebuilding.load(Ordering::Relaxed) {
             Phase::Rebuilding
-        } else if self.active.load().is_some() {
+        } else if self.active.pin().is_some() {
             Phase::Ready
         } else {
             Phase::Unfiltered
@@ -130,7 +131,7 @@ impl<S: Store> Shared<S, S::Error> {
         self.to_scan.store(hint, Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
         // A store that does not know how many keys it has should not get a filter that is too small again.
-        let known = self.active.load().as_ref().map_or(0, |active| active.len());
+        let known = self.active.pin().map_or(0, |active| active.len());
         let keys = hint.max(known).max(self.expected_keys);
         let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));
@@ -162,14 +163,16 @@ impl<S: Store> Shared<S, S::Error> {
         // Relaxed: a mark that comes later takes the filter away later.
         let again = self.again.load(Ordering::Relaxed);
         if !again {
-            self.active.store(Some(Arc::clone(&rebuild.filter)));
+            let bytes = size_of::<Arc<Active>>();
+            let filter = Arc::clone(&rebuild.filter);
+            self.active.replace(filter).map_err(|_| Error::Filter(FilterError::OutOfMemory { bytes }))?;
         }
         Ok(again || rebuild.filter.is_worn())
     }
 
     /// Whether the filter is worn, and a scan may be tried: the last one has not failed.
     pub(super) fn wants_rebuild(&self) -> bool {
-        self.active.load().as_ref().is_some_and(|active| active.is_worn()) && self.failure.lock().is_none()
+        self.active.pin().is_some_and(|active| active.is_worn()) && self.failure.lock().is_none()
     }
 }
 

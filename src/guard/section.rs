@@ -29,9 +29,9 @@ impl<'a> Section<'a> {
         let stripe = stripe_of(hash);
         let writing = shared.stripes.write(stripe);
         shared.hot.remove(key);
-        shared.absent.forget(hash, stripe);
+        shared.stripes.absent(stripe).forget(hash);
         // Filters are replaced while no write is under way: these stay the ones.
-        let (active, next) = (shared.active.load_full(), shared.next.lock().clone());
+        let (active, next) = (shared.active(), shared.next.lock().clone());
         Section { hash, stripe, active, next, announced: None, _writing: writing }
     }
 

@@ -3,15 +3,13 @@
 use core::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
-
-use super::absent::Absent;
 use super::error::{Error, SnapshotError};
 use super::filter::{Active, Plan};
 use super::hot::Hot;
 use super::rebuild::{Progress, Rebuild};
 use super::stats::Counters;
 use super::stripes::Stripes;
+use crate::swapped::Swapped;
 use crate::sync::{AtomicBool, AtomicU64, Mutex};
 
 pub(super) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
@@ -23,11 +21,10 @@ pub(super) struct Shared<S, E> {
     pub(super) stripes: Stripes,
     /// What readers ask; nothing: every look-up passes. Replaced while no write is under way [D3], but for being
     /// taken away, which harms nobody.
-    pub(super) active: ArcSwapOption<Active>,
+    pub(super) active: Swapped<Arc<Active>>,
     /// The filter that is being built. As above.
     pub(super) next: Mutex<Option<Arc<Rebuild>>>,
     pub(super) hot: Hot,
-    pub(super) absent: Absent,
     pub(super) counters: Counters,
     /// A scan is running, or about to.
     pub(super) rebuilding: AtomicBool,
@@ -44,6 +41,13 @@ pub(super) struct Shared<S, E> {
     pub(super) rejected: Option<SnapshotError>,
     /// Held by who writes a snapshot.
     pub(super) snapshot: Mutex<()>,
+}
+
+impl<S, E> Shared<S, E> {
+    /// The filter that readers ask, also when it is replaced meanwhile.
+    pub(super) fn active(&self) -> Option<Arc<Active>> {
+        self.active.pin().map(|active| Arc::clone(&active))
+    }
 }
 
 impl<S, E> fmt::Debug for Shared<S, E> {

@@ -88,7 +88,7 @@ impl<S: Store> Shared<S, S::Error> {
         {
             // Filter and generation belong together [D7].
             let _frozen = self.stripes.freeze();
-            let active = self.active.load_full().ok_or(Error::Snapshot(SnapshotError::NoFilter))?;
+            let active = self.active().ok_or(Error::Snapshot(SnapshotError::NoFilter))?;
             active.append_bytes(&mut bytes);
             let generation = self.store.generation().map_err(Error::Store)?;
             let header = header(self.plan, generation, bytes.len() - HEADER_LEN);

@@ -5,6 +5,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use super::absent::Absent;
 use crate::engine::prefetch;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
@@ -18,11 +19,14 @@ pub(super) fn stripe_of(hash: u64) -> usize {
     (hash >> 10) as usize % STRIPES
 }
 
-#[derive(Debug)]
+/// What a look-up that reaches the store reads of it is in one cache line.
+#[derive(Debug, Default)]
+#[repr(C)]
 struct Stripe {
     lock: Mutex<()>,
     /// Writes that are over.
     version: AtomicU64,
+    absent: Absent,
 }
 
 #[derive(Debug)]
@@ -32,14 +36,19 @@ pub(super) struct Stripes {
 
 impl Stripes {
     pub(super) fn new() -> Self {
-        let stripe = || CachePadded::new(Stripe { lock: Mutex::new(()), version: AtomicU64::new(0) });
-        Stripes { all: (0..STRIPES).map(|_| stripe()).collect() }
+        Stripes { all: (0..STRIPES).map(|_| CachePadded::default()).collect() }
     }
 
     /// Starts loading a stripe.
     #[inline]
     pub(super) fn prefetch(&self, stripe: usize) {
         prefetch(&*self.all[stripe]);
+    }
+
+    /// Keys of the stripe that are known not to be there.
+    #[inline]
+    pub(super) fn absent(&self, stripe: usize) -> &Absent {
+        &self.all[stripe].absent
     }
 
     /// The stripe's version now: to be asked for before the store is read.

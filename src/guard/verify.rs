@@ -17,7 +17,7 @@ pub struct Verification {
 
 impl<S: Store> Shared<S, S::Error> {
     pub(super) fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
-        let Some(active) = self.active.load_full() else { return Ok(Verification::default()) };
+        let Some(active) = self.active() else { return Ok(Verification::default()) };
         let every = (active.len() / samples.max(1) as u64).max(1) as usize;
         // Which ones differs from time to time, and with the filter's seed.
         let skip = self.plan.hash(&active.len().to_le_bytes()) as usize % every;
@@ -33,8 +33,7 @@ impl<S: Store> Shared<S, S::Error> {
             }
             // Perhaps it was deleted since the scan began, or the filter replaced: with the stripe held, both are still.
             let _writing = self.stripes.write(stripe);
-            let says_absent =
-                self.active.load().as_ref().is_some_and(|active| !active.may_contain(hash, stripe));
+            let says_absent = self.active.pin().is_some_and(|active| !active.may_contain(hash, stripe));
             if says_absent && self.store.get(&key).map_err(Error::Store)?.is_some() {
                 verification.false_negatives += 1;
             }

@@ -4,13 +4,11 @@
 //! left that may follow them [I6]; tables when no list has them any more.
 
 use core::fmt;
-use core::ptr::NonNull;
 use std::sync::Arc;
 
 use super::super::inner::Inner;
-use crate::engine::try_box;
-use crate::reclaim::{Collector, Guard, LocalGuard, PROTECTED, Retire};
-use crate::sync::{AtomicPtr, Mutex, MutexGuard, Ordering};
+use crate::swapped::{Pinned, Swapped};
+use crate::sync::{Mutex, MutexGuard};
 
 /// A table of a chain.
 #[derive(Clone)]
@@ -27,51 +25,25 @@ pub(super) struct List {
 
 /// The current list.
 pub(super) struct Chain {
-    list: AtomicPtr<List>,
+    /// There is always one.
+    list: Swapped<List>,
     /// Held by who replaces the list.
     structure: Mutex<()>,
-    collector: Collector,
 }
-
-// SAFETY: lists and tables are shared and sent as a whole, and are made of what can be.
-unsafe impl Send for Chain {}
-// SAFETY: as above.
-unsafe impl Sync for Chain {}
 
 impl core::panic::UnwindSafe for Chain {}
 impl core::panic::RefUnwindSafe for Chain {}
 
-/// A list that is not reclaimed as long as this lives.
-pub(super) struct Pinned<'a> {
-    guard: LocalGuard<'a>,
-    list: NonNull<List>,
-}
-
-impl core::ops::Deref for Pinned<'_> {
-    type Target = List;
-
-    #[inline(always)]
-    fn deref(&self) -> &List {
-        // SAFETY: loaded under the guard, which keeps it alive [I6].
-        unsafe { self.list.as_ref() }
-    }
-}
-
 impl Chain {
     /// A chain of these tables, newest first.
     pub(super) fn new(levels: Vec<Level>) -> Self {
-        let collector = Collector::new(false);
-        let list = Box::new(List { levels });
-        Chain { list: AtomicPtr::new(Box::into_raw(list)), structure: Mutex::new(()), collector }
+        Chain { list: Swapped::new(Some(List { levels })), structure: Mutex::new(()) }
     }
 
     /// The current list.
     #[inline]
-    pub(super) fn pin(&self) -> Pinned<'_> {
-        let guard = self.collector.enter();
-        // Acquire, or as strong as the reclaimer asks: pairs with the store in `replace`.
-        let list = NonNull::new(self.list.load(PROTECTED)).expect("there is always a list");
-        Pinned { guard, list }
+    pub(super) fn pin(&self) -> Pinned<'_, List> {
+        self.list.pin().expect("there is always a list")
     }
 
     /// Waits for whoever is replacing the list.
@@ -89,33 +61,8 @@ pub(super) struct Restructuring<'a> {
 impl Restructuring<'_> {
     /// Puts a list of these tables in the place of the current one; false if there is no memory for it.
     pub(super) fn replace(&self, levels: Vec<Level>) -> bool {
-        let pinned = self.chain.pin();
-        let Ok(new) = try_box(List { levels }) else { return false };
-        // Release: pairs with the load in `pin`.
-        self.chain.list.store(Box::into_raw(new), Ordering::Release);
-        // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by the holder of the lock.
-        unsafe { pinned.guard.retire(pinned.list.as_ptr()) };
-        true
+        self.chain.list.replace(List { levels }).is_ok()
     }
-}
-
-impl Drop for Chain {
-    fn drop(&mut self) {
-        // Relaxed: `&mut self`.
-        let list = self.list.load(Ordering::Relaxed);
-        // SAFETY: from `Box::into_raw`, current and so not retired, and nobody uses the chain any more.
-        drop(unsafe { Box::from_raw(list) });
-    }
-}
-
-impl Retire for List {
-    unsafe fn free(this: *mut Self) {
-        // SAFETY: the caller's; from `Box::into_raw`.
-        drop(unsafe { Box::from_raw(this) });
-    }
-
-    #[cfg(loom)]
-    fn condemn(&self) {}
 }
 
 impl fmt::Debug for Chain {

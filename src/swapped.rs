@@ -1,0 +1,110 @@
+//! [`Swapped`]: a value that is read without a lock, and replaced as a whole.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::engine::try_box;
+use crate::reclaim::{Collector, Guard, LocalGuard, PROTECTED, Retire};
+use crate::sync::{AtomicPtr, Ordering};
+
+/// A value, or nothing, that anybody may replace while others read it. What it was is dropped when no reader is left who
+/// may look at it [I6]: by whoever replaced it, or by the last of them.
+pub(crate) struct Swapped<T> {
+    current: AtomicPtr<Held<T>>,
+    collector: Collector,
+}
+
+/// A value in a box of its own.
+struct Held<T>(T);
+
+// SAFETY: values are shared and sent as a whole; whoever drops one may be any thread.
+unsafe impl<T: Send + Sync> Send for Swapped<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Swapped<T> {}
+
+/// A value that is not dropped as long as this lives.
+pub(crate) struct Pinned<'a, T> {
+    held: NonNull<Held<T>>,
+    _guard: LocalGuard<'a>,
+}
+
+impl<T> core::ops::Deref for Pinned<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: loaded under the guard, which keeps it alive [I6].
+        unsafe { &self.held.as_ref().0 }
+    }
+}
+
+impl<T> Swapped<T> {
+    pub(crate) fn new(value: Option<T>) -> Self {
+        let value = value.map(|value| Box::into_raw(Box::new(Held(value))));
+        let current = AtomicPtr::new(value.unwrap_or(core::ptr::null_mut()));
+        Swapped { current, collector: Collector::new(true) }
+    }
+
+    /// The current value. Writes no shared memory.
+    #[inline]
+    pub(crate) fn pin(&self) -> Option<Pinned<'_, T>> {
+        let guard = self.collector.enter();
+        // Acquire, or as strong as the reclaimer asks: pairs with the exchange in `put`.
+        let held = NonNull::new(self.current.load(PROTECTED))?;
+        Some(Pinned { held, _guard: guard })
+    }
+
+    /// Puts a value in the place of the current one; hands it back if there is no memory for it.
+    pub(crate) fn replace(&self, value: T) -> Result<(), T> {
+        let new = try_box(Held(value)).map_err(|Held(value)| value)?;
+        self.put(Box::into_raw(new));
+        Ok(())
+    }
+
+    /// Takes the current value away.
+    #[cfg(not(loom))]
+    pub(crate) fn clear(&self) {
+        self.put(core::ptr::null_mut());
+    }
+
+    fn put(&self, new: *mut Held<T>) {
+        {
+            let guard = self.collector.enter();
+            // Release: pairs with the load in `pin`. Acquire: with another one's Release, for the old value's end.
+            let old = self.current.swap(new, Ordering::AcqRel);
+            if !old.is_null() {
+                // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by who had it from the exchange.
+                unsafe { guard.retire(old) };
+            }
+        }
+        // It may be large.
+        self.collector.flush();
+    }
+}
+
+impl<T> Drop for Swapped<T> {
+    fn drop(&mut self) {
+        // Relaxed: `&mut self`.
+        let current = self.current.load(Ordering::Relaxed);
+        if !current.is_null() {
+            // SAFETY: from `Box::into_raw`, current and so not retired, and nobody uses it any more.
+            drop(unsafe { Box::from_raw(current) });
+        }
+    }
+}
+
+impl<T> Retire for Held<T> {
+    unsafe fn free(this: *mut Self) {
+        // SAFETY: the caller's; from `Box::into_raw`.
+        drop(unsafe { Box::from_raw(this) });
+    }
+
+    #[cfg(loom)]
+    fn condemn(&self) {}
+}
+
+impl<T> fmt::Debug for Swapped<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Swapped")
+    }
+}
