@@ -7,6 +7,8 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
+use crate::sync::with_mine;
+
 /// Maps that one thread may be writing to at a time, each from a closure of the one before.
 const MAX_DEPTH: usize = 16;
 
@@ -34,7 +36,7 @@ impl Entered {
     pub(crate) fn new<T>(map: *const T) -> Self {
         // loom runs its threads on one thread of the system.
         #[cfg(not(loom))]
-        HELD.with(|held| held.enter(map.addr()));
+        with_mine(&HELD, |held| held.enter(map.addr()));
         #[cfg(loom)]
         let _ = map;
         Entered(PhantomData)
@@ -44,13 +46,13 @@ impl Entered {
 /// Whether this thread is writing to the map at `map`, in a frame below.
 #[cfg(not(loom))]
 pub(crate) fn is_writing<T>(map: *const T) -> bool {
-    HELD.with(|held| held.maps[..held.depth.get()].iter().any(|other| other.get() == map.addr()))
+    with_mine(&HELD, |held| held.maps[..held.depth.get()].iter().any(|other| other.get() == map.addr()))
 }
 
 /// Whether this thread is writing to any map, in a frame below.
 pub(crate) fn is_writing_any() -> bool {
     #[cfg(not(loom))]
-    return HELD.with(|held| held.depth.get() > 0);
+    return with_mine(&HELD, |held| held.depth.get() > 0);
     #[cfg(loom)]
     false
 }
@@ -65,7 +67,7 @@ impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
         #[cfg(not(loom))]
-        HELD.with(|held| held.depth.set(held.depth.get() - 1));
+        with_mine(&HELD, |held| held.depth.set(held.depth.get() - 1));
     }
 }
 

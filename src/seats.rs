@@ -11,7 +11,7 @@ use core::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, global, per_thread};
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, global, per_thread, with_mine};
 
 /// Blocks of values: of 2^32 threads, or the few of a model, and one that is never there, for threads without a seat.
 const BLOCKS: usize = if cfg!(loom) { 4 } else { 33 };
@@ -61,13 +61,17 @@ impl Seat {
     fn number(&self) -> usize {
         (1 << self.block.get()) - 1 + self.index.get()
     }
+}
 
-    #[cold]
-    fn give_back(&self) {
-        let number = self.number();
-        self.block.set(NO_BLOCK);
-        SEATS.lock().returned.push(Reverse(number));
-    }
+/// Gives this thread's seat back.
+#[cold]
+fn give_back() {
+    let number = with_mine(&SEAT, |seat| {
+        let number = seat.number();
+        seat.block.set(NO_BLOCK);
+        number
+    });
+    SEATS.lock().returned.push(Reverse(number));
 }
 
 /// Whether this thread goes on, and will drop its [`End`].
@@ -99,7 +103,7 @@ fn take_seat(seat: &Seat) {
 /// A number of this thread: small, and no other living thread's, unless both are ending.
 #[inline]
 pub(crate) fn number() -> usize {
-    SEAT.with(|seat| {
+    with_mine(&SEAT, |seat| {
         if seat.block.get() == NO_BLOCK {
             if !goes_on() {
                 return 0;
@@ -113,7 +117,7 @@ pub(crate) fn number() -> usize {
 /// Keeps this thread's seat from being given back before as many calls of [`unbind`]. Of a thread that has just asked for its value.
 #[inline(always)]
 pub(crate) fn bind() {
-    SEAT.with(|seat| {
+    with_mine(&SEAT, |seat| {
         debug_assert!(seat.block.get() != NO_BLOCK);
         seat.bound.set(seat.bound.get() + 1);
     });
@@ -122,13 +126,14 @@ pub(crate) fn bind() {
 /// Undoes one [`bind`] of this thread.
 #[inline(always)]
 pub(crate) fn unbind() {
-    SEAT.with(|seat| {
-        let bound = seat.bound.get() - 1;
-        seat.bound.set(bound);
-        if bound == 0 {
-            seat.give_back();
-        }
+    // The rare case outside, so that the rest is two instructions.
+    let is_last = with_mine(&SEAT, |seat| {
+        seat.bound.set(seat.bound.get() - 1);
+        seat.bound.get() == 0
     });
+    if is_last {
+        give_back();
+    }
 }
 
 /// Adds to a count that only this thread writes: no locked instruction.
@@ -162,7 +167,7 @@ impl<T: Default> PerThread<T> {
     /// This thread's value.
     #[inline(always)]
     pub(crate) fn get(&self) -> &T {
-        SEAT.with(|seat| {
+        with_mine(&SEAT, |seat| {
             // SAFETY: `NO_BLOCK`, or what `take_seat` asserts to be less.
             let block = unsafe { self.blocks.get_unchecked(seat.block.get()) };
             // Acquire: pairs with the exchange in `make`.

@@ -52,6 +52,22 @@ macro_rules! per_thread {
 }
 pub(crate) use per_thread;
 
+#[cfg(not(loom))]
+use std::thread::LocalKey;
+
+#[cfg(loom)]
+use loom::thread::LocalKey;
+
+/// What `f` makes of this thread's [`per_thread`] variable. The standard library's `with` is not marked to be inlined, and now and
+/// then is a call through a pointer and another; `try_with` is marked.
+#[inline(always)]
+pub(crate) fn with_mine<T, R>(variable: &'static LocalKey<T>, f: impl FnOnce(&T) -> R) -> R {
+    match variable.try_with(f) {
+        Ok(result) => result,
+        Err(_) => unreachable!("it has no destructor that may have run"),
+    }
+}
+
 /// An atomic that a table is made of; it starts out as zero or null.
 pub(crate) trait Word: Sized {
     /// Zero, or null.

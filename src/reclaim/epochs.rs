@@ -18,7 +18,7 @@ use super::{Guard, Retire, barrier, discard};
 use crate::reentry;
 use crate::seats::{self, PerThread};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thread, step};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thread, step, with_mine};
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
@@ -101,7 +101,7 @@ per_thread! {
 
 /// Whether this thread must not free now.
 fn is_deep() -> bool {
-    DEPTH.with(Cell::get) >= DEEPEST
+    with_mine(&DEPTH, Cell::get) >= DEEPEST
 }
 
 impl Collector {
@@ -123,12 +123,13 @@ impl Collector {
         let record: &Record = self.threads.get();
         // Relaxed, and all of `nested`: no other thread has a look.
         let nested = record.nested.load(Relaxed);
-        // Guards that are forgotten count for ever.
-        assert!(nested < usize::MAX, "too many pins of one thread");
-        record.nested.store(nested + 1, Relaxed);
         if nested == 0 {
+            record.nested.store(1, Relaxed);
             seats::bind();
             self.announce(record);
+        } else {
+            // Guards that are forgotten count for ever.
+            record.nested.store(nested.checked_add(1).expect("too many pins of one thread"), Relaxed);
         }
         LocalGuard { collector: self, record, here: PhantomData }
     }
@@ -371,10 +372,10 @@ fn free_all(old: Bag) {
     struct Freed;
     impl Drop for Freed {
         fn drop(&mut self) {
-            DEPTH.with(|depth| depth.set(depth.get() - 1));
+            with_mine(&DEPTH, |depth| depth.set(depth.get() - 1));
         }
     }
-    DEPTH.with(|depth| depth.set(depth.get() + 1));
+    with_mine(&DEPTH, |depth| depth.set(depth.get() + 1));
     let _freed = Freed;
     for Retired { this, free } in old {
         // A panic in a user's `Drop` ends here: it would otherwise surface in whichever operation of whichever thread
