@@ -51,8 +51,9 @@ pub(super) struct Adaptive {
     target: f64,
     window: Ring,
     main: Ring,
-    rejected: Option<Ghost>,
-    demoted: Option<Ghost>,
+    /// In boxes: the table's lock holder moves all of this about.
+    rejected: Option<Box<Ghost>>,
+    demoted: Option<Box<Ghost>>,
 }
 
 impl Adaptive {
@@ -162,7 +163,10 @@ impl Adaptive {
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let ghosts = [&self.rejected, &self.demoted].into_iter().flatten().map(Ghost::memory_usage);
+        let ghosts = [&self.rejected, &self.demoted]
+            .into_iter()
+            .flatten()
+            .map(|ghost| size_of::<Ghost>() + ghost.memory_usage());
         self.window.memory_usage() + self.main.memory_usage() + ghosts.sum::<usize>()
     }
 
@@ -187,7 +191,7 @@ impl Adaptive {
 
     /// What the ghosts know of a key that comes: how many steps of main's hand it is worth, if any. They forget it.
     fn recall(&mut self, locator: Locator) -> Option<usize> {
-        let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, Ghost::len).max(1);
+        let known = |ghost: &Option<Box<Ghost>>| ghost.as_ref().map_or(0, |ghost| ghost.len()).max(1);
         let (rejected, demoted) = (known(&self.rejected), known(&self.demoted));
         if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator)) {
             if rejections_ago * EARLY > self.len() {
@@ -316,7 +320,7 @@ impl Adaptive {
 /// Puts a key into a ghost that is made for `len` residents, in the proportion told; a new one if there are now far more
 /// or fewer than it was made for.
 fn remember(
-    ghost: &mut Option<Ghost>,
+    ghost: &mut Option<Box<Ghost>>,
     len: usize,
     (times, by, least): (usize, usize, usize),
     locator: Locator,
@@ -324,8 +328,8 @@ fn remember(
     // The one that is leaving is no longer among them.
     let reach = ((len + 1) * times / by).max(least);
     let suits = |ghost: &Ghost| reach <= 2 * ghost.reach() && ghost.reach() <= 4 * reach;
-    if !ghost.as_ref().is_some_and(suits) {
-        *ghost = Some(Ghost::new(reach));
+    if !ghost.as_deref().is_some_and(suits) {
+        *ghost = Some(Box::new(Ghost::new(reach)));
     }
     if let Some(ghost) = ghost {
         ghost.push(locator);

@@ -10,6 +10,7 @@ use crate::hash::scale;
 /// cases (eight fingerprints of 12 bits).
 #[derive(Debug)]
 pub(super) struct Ghost {
+    /// Each from the youngest to the oldest, and then zeros.
     sets: Box<[[u16; WAYS]]>,
     /// How many keys there are of each epoch.
     counts: [usize; EPOCHS],
@@ -28,14 +29,9 @@ pub(super) struct Ghost {
     cleaned_sets: usize,
 }
 
-/// Whether some entry of a set has this fingerprint, or, rarely, seems to: four at a time, and mostly the answer is no.
+/// Whether some entry of a set has this fingerprint: mostly not. Without a branch, so that all are compared at once.
 fn may_have(set: &[u16; WAYS], print: u16) -> bool {
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    let has_zero = |differ: u64| differ.wrapping_sub(ONES) & !differ & (ONES << 15) != 0;
-    set.chunks_exact(4).any(|four| {
-        let entries = four.iter().rev().fold(0, |all, &entry| all << 16 | u64::from(entry));
-        has_zero((entries ^ (u64::from(print << 4) * ONES)) & (ONES * 0xFFF0))
-    })
+    set.iter().fold(false, |any, &entry| any | (entry >> 4 == print))
 }
 
 /// How many epochs ago an entry's was.
@@ -86,9 +82,11 @@ impl Ghost {
             self.clean();
         }
         let (set, print) = self.place(locator);
-        let way = self.oldest(set);
-        self.drop_entry(set, way);
-        self.sets[set][way] = print << 4 | self.epoch;
+        let set = &mut self.sets[set];
+        let oldest = set[WAYS - 1];
+        set.copy_within(..WAYS - 1, 1);
+        set[0] = print << 4 | self.epoch;
+        self.uncount(oldest);
         self.counts[usize::from(self.epoch)] += 1;
         self.len += 1;
     }
@@ -96,14 +94,21 @@ impl Ghost {
     /// Forgets a key, and says about how many were pushed after it, if it was remembered.
     pub(super) fn take(&mut self, locator: Locator) -> Option<usize> {
         let (set, print) = self.place(locator);
-        if !may_have(&self.sets[set], print) {
+        if may_have(&self.sets[set], print) { self.take_from(set, print) } else { None }
+    }
+
+    /// The same, of a key that seems to be there. By itself, as that is rare.
+    #[inline(never)]
+    fn take_from(&mut self, set: usize, print: u16) -> Option<usize> {
+        let way = self.sets[set].iter().position(|entry| entry >> 4 == print)?;
+        let entry = self.sets[set][way];
+        if self.is_forgotten(entry) {
             return None;
         }
-        let found =
-            |&way: &usize| self.sets[set][way] >> 4 == print && !self.is_forgotten(self.sets[set][way]);
-        let way = (0..WAYS).filter(found).min_by_key(|&way| age(self.sets[set][way], self.epoch))?;
-        let age = usize::from(age(self.sets[set][way], self.epoch));
-        self.drop_entry(set, way);
+        self.sets[set].copy_within(way + 1.., way);
+        self.sets[set][WAYS - 1] = 0;
+        self.uncount(entry);
+        let age = usize::from(age(entry, self.epoch));
         // From the middle of its epoch.
         Some(match age {
             0 => self.filled / 2,
@@ -132,21 +137,12 @@ impl Ghost {
         self.sets[set] = self.sets[set].map(|entry| if age(entry, epoch) >= limit { 0 } else { entry });
     }
 
-    fn drop_entry(&mut self, set: usize, way: usize) {
-        let entry = self.sets[set][way];
+    /// An entry, if it is one, leaves.
+    fn uncount(&mut self, entry: u16) {
         if entry != 0 && !self.is_forgotten(entry) {
             self.counts[usize::from(entry % EPOCHS as u16)] -= 1;
             self.len -= 1;
         }
-        self.sets[set][way] = 0;
-    }
-
-    /// Where a new key goes: an empty place, or the oldest key's.
-    fn oldest(&self, set: usize) -> usize {
-        let ages =
-            self.sets[set].map(|entry| if entry == 0 { EPOCHS as u16 } else { age(entry, self.epoch) });
-        let oldest = ages.into_iter().fold(0, u16::max);
-        ages.iter().position(|&age| age == oldest).unwrap_or(0)
     }
 
     fn is_forgotten(&self, entry: u16) -> bool {
