@@ -8,7 +8,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
@@ -382,6 +382,10 @@ fn free_all(old: Bag) {
         // collects, and take the rest of the bag with it [C3].
         // SAFETY: `retire`'s contract: no guard is left that could lead to it.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
+            // What a model finds must not end here.
+            if cfg!(loom) {
+                resume_unwind(payload);
+            }
             discard(payload);
         }
     }
