@@ -23,9 +23,9 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thre
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
 /// Lists of bags; as many threads retire without meeting.
-const BAGS: usize = if cfg!(loom) { 2 } else { 8 };
+pub(super) const BAGS: usize = if cfg!(loom) { 2 } else { 8 };
 /// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
-const MANY: usize = 32;
+pub(super) const MANY: usize = 32;
 const FEW: usize = 4;
 /// Sealed bags from which on the guard that keeps them frees them when it leaves. Fewer are not worth its time.
 const PILE: usize = 8;
