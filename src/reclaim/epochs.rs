@@ -217,7 +217,7 @@ impl Collector {
         let epoch = self.epoch.load(Relaxed);
         // Whom we see without a barrier we need none for.
         self.older_guard(epoch)?;
-        // Pairs with the light ones in `announce` and `seal`.
+        // Pairs with the light one in `announce`.
         if !barrier::heavy() {
             return Err(None);
         }
@@ -282,8 +282,8 @@ impl Collector {
         if bags.sealed.try_reserve(1).is_err() {
             return false;
         }
-        // Pairs with the heavy one in `advance`: what was unlinked before is seen after it, if we see the epoch before.
-        barrier::light();
+        // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next epoch does not
+        // see of that guard, its heavy barrier has shown to us.
         let epoch = self.epoch.load(Relaxed);
         bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
         true

@@ -226,7 +226,7 @@ impl<'w> World<'w> {
 
 fn operations() -> usize {
     let more = std::env::var("KOEL_RECLAIMER_OPERATIONS").ok();
-    more.map_or(100_000, |more| more.parse().expect("KOEL_RECLAIMER_OPERATIONS is a number"))
+    more.map_or(400_000, |more| more.parse().expect("KOEL_RECLAIMER_OPERATIONS is a number"))
 }
 
 /// Runs, and looks at what is left before and after a flush.
