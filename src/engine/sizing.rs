@@ -207,6 +207,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn too_many_segments_are_refused_with_the_limit_that_their_size_makes() {
         let options = Options { capacity: 1 << 34, segment_slots: Some(4), ..Options::default() };
         let error = Shape::new(options).unwrap_err();
