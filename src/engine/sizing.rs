@@ -188,6 +188,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn fixed_shapes_hold_their_capacity_in_at_most_1_08_times_the_slots() {
         for capacity in [1_000, 10_000, 60_000, 1_000_000, 7_600_000, 100_000_000] {
             let shape = fixed(capacity);

@@ -275,6 +275,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn what_is_refused_is_refused_with_what_is_possible() {
         let ask = |options: Options| options.shape().unwrap_err();
         let base = Options { capacity: 1000, ..Options::default() };
