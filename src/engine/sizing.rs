@@ -188,6 +188,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn fixed_shapes_hold_their_capacity_in_at_most_1_08_times_the_slots() {
         for capacity in [1_000, 10_000, 60_000, 1_000_000, 7_600_000, 100_000_000] {
             let shape = fixed(capacity);
@@ -207,6 +208,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn too_many_segments_are_refused_with_the_limit_that_their_size_makes() {
         let options = Options { capacity: 1 << 34, segment_slots: Some(4), ..Options::default() };
         let error = Shape::new(options).unwrap_err();

@@ -267,6 +267,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn slots_go_beyond_two_to_the_32() {
         let shape = shape(1 << 33, 1e-3);
         assert!(shape.slots() > 1 << 33 && shape.slots() as f64 <= 2_f64.powi(33) / 0.94, "{shape:?}");
@@ -274,6 +275,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     fn what_is_refused_is_refused_with_what_is_possible() {
         let ask = |options: Options| options.shape().unwrap_err();
         let base = Options { capacity: 1000, ..Options::default() };

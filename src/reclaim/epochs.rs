@@ -8,7 +8,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
@@ -23,9 +23,9 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thre
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
 /// Lists of bags; as many threads retire without meeting.
-const BAGS: usize = if cfg!(loom) { 2 } else { 8 };
+pub(super) const BAGS: usize = if cfg!(loom) { 2 } else { 8 };
 /// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
-const MANY: usize = 32;
+pub(super) const MANY: usize = 32;
 const FEW: usize = 4;
 /// Sealed bags from which on the guard that keeps them frees them when it leaves. Fewer are not worth its time.
 const PILE: usize = 8;
@@ -217,7 +217,7 @@ impl Collector {
         let epoch = self.epoch.load(Relaxed);
         // Whom we see without a barrier we need none for.
         self.older_guard(epoch)?;
-        // Pairs with the light ones in `announce` and `seal`.
+        // Pairs with the light one in `announce`.
         if !barrier::heavy() {
             return Err(None);
         }
@@ -282,8 +282,8 @@ impl Collector {
         if bags.sealed.try_reserve(1).is_err() {
             return false;
         }
-        // Pairs with the heavy one in `advance`: what was unlinked before is seen after it, if we see the epoch before.
-        barrier::light();
+        // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next epoch does not
+        // see of that guard, its heavy barrier has shown to us.
         let epoch = self.epoch.load(Relaxed);
         bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
         true
@@ -382,6 +382,10 @@ fn free_all(old: Bag) {
         // collects, and take the rest of the bag with it [C3].
         // SAFETY: `retire`'s contract: no guard is left that could lead to it.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
+            // What a model finds must not end here.
+            if cfg!(loom) {
+                resume_unwind(payload);
+            }
             discard(payload);
         }
     }

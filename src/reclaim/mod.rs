@@ -9,6 +9,8 @@ mod epochs;
 pub(crate) mod model;
 #[cfg(loom)]
 mod stand_in;
+#[cfg(all(test, not(loom)))]
+mod stress;
 
 use core::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

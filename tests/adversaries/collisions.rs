@@ -31,7 +31,10 @@ fn chosen_keys_are_held<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
             let what = format!("{} {config:?}, {many} keys", M::NAME);
             // Growing would not part them, so they wait in a list; which is at most twice too long, at 9 bytes an item
             // or 17, and there are 16 bytes an entry, in pages.
-            assert_eq!((map.stats().overflow, map.capacity()), (many - 8, slots), "{what}");
+            // A bucket may be its own alternate: which keys' is depends on the hash, and that on the processor and the compiler.
+            let overflow = map.stats().overflow;
+            assert!([many - 8, many - 4].contains(&overflow), "{what}: {overflow} in the overflow");
+            assert_eq!(map.capacity(), slots, "{what}");
             let used = map.memory_usage() - before;
             assert!(used <= 5_000 + 40 * many, "{what}: {used} bytes");
             let others = (INNOCENT..).take(config.limit().map_or(500, |limit| limit - many));

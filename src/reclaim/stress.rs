@@ -1,0 +1,264 @@
+//! The collector alone, on real threads that come and go: nothing is freed that a guard leads to, all is freed once, and what
+//! waits to be freed is bounded by what was retired while a guard lived. Bounded by iterations, not by time.
+//!
+//! Objects are never given back to the allocator: one that was freed says so, to whoever still looks at it. Their words are not
+//! atomic, so that ThreadSanitizer sees whether reading comes before freeing.
+
+use std::cell::UnsafeCell;
+use std::sync::Mutex;
+
+use super::epochs::{BAGS, Collector, MANY, OwnedGuard};
+use super::{Guard, PROTECTED, Retire};
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering, step};
+
+const ALIVE: u64 = 0xA11E;
+const FREED: u64 = 0xDEAD;
+/// Few, so that threads meet.
+const CELLS: usize = 2;
+const THREADS: usize = 4;
+/// A thread ends after so many operations, and another comes.
+const LIFE: usize = 500;
+
+/// Relaxed, all: they say what has happened, and order nothing.
+#[derive(Debug, Default)]
+struct Counts {
+    retired: AtomicUsize,
+    freed: AtomicUsize,
+    freed_twice: AtomicUsize,
+    most_waiting: AtomicUsize,
+    /// How many were retired while a guard lived, at most.
+    longest: AtomicUsize,
+}
+
+impl Counts {
+    fn retired(&self) -> usize {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    fn freed(&self) -> usize {
+        self.freed.load(Ordering::Relaxed)
+    }
+}
+
+/// Raises `most`, seldom with a locked instruction: that would hide a barrier that is missing.
+fn raise(most: &AtomicUsize, to: usize) {
+    if most.load(Ordering::Relaxed) < to {
+        most.fetch_max(to, Ordering::Relaxed);
+    }
+}
+
+struct Object<'w> {
+    canary: UnsafeCell<u64>,
+    counts: &'w Counts,
+}
+
+// SAFETY: the canary is written before the object is published and by whoever frees it; that nobody reads it meanwhile is
+// what is tested.
+unsafe impl Sync for Object<'_> {}
+
+impl Object<'_> {
+    fn is_alive(&self) -> bool {
+        // SAFETY: as above. Volatile: each look is one.
+        unsafe { self.canary.get().read_volatile() == ALIVE }
+    }
+}
+
+impl Retire for Object<'_> {
+    unsafe fn free(this: *mut Self) {
+        // SAFETY: the arena keeps it.
+        let this = unsafe { &*this };
+        // A panic would end here: counted instead.
+        this.counts.freed_twice.fetch_add(usize::from(!this.is_alive()), Ordering::Relaxed);
+        this.counts.freed.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: nobody looks at it, if the collector is right.
+        unsafe { this.canary.get().write_volatile(FREED) };
+    }
+}
+
+/// A guard that has been put down, for whichever thread comes by, with what it leads to.
+struct PutDown<'w> {
+    guard: OwnedGuard<'w>,
+    object: &'w Object<'w>,
+    entered: usize,
+}
+
+struct World<'w> {
+    collector: &'w Collector,
+    counts: &'w Counts,
+    objects: &'w [Object<'w>],
+    next: AtomicUsize,
+    cells: [AtomicPtr<Object<'w>>; CELLS],
+    put_down: Mutex<Vec<PutDown<'w>>>,
+    /// One of so many operations is a flush; 0: none is.
+    flushes: u64,
+}
+
+impl<'w> World<'w> {
+    fn new(collector: &'w Collector, counts: &'w Counts, objects: &'w [Object<'w>], flushes: u64) -> Self {
+        let cells = core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut()));
+        let put_down = Mutex::new(Vec::new());
+        let world = World { collector, counts, objects, next: AtomicUsize::new(0), cells, put_down, flushes };
+        for cell in &world.cells {
+            cell.store(world.make(), Ordering::Relaxed);
+        }
+        world
+    }
+
+    fn make(&self) -> *mut Object<'w> {
+        let object = &self.objects[self.next.fetch_add(1, Ordering::Relaxed)];
+        // SAFETY: nobody else has it yet.
+        unsafe { object.canary.get().write_volatile(ALIVE) };
+        core::ptr::from_ref(object).cast_mut()
+    }
+
+    /// What a cell leads to, under a guard.
+    fn find(&self, cell: usize) -> &'w Object<'w> {
+        // SAFETY: one of the arena's.
+        unsafe { &*self.cells[cell].load(PROTECTED) }
+    }
+
+    /// Looks at an object so often, and lets others have the processor now and then.
+    fn look(&self, object: &Object<'_>, times: u64) {
+        for n in 0..times {
+            assert!(object.is_alive(), "freed under a guard");
+            step();
+            if n % 8 == 7 {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// A guard that was entered then has gone.
+    fn left(&self, entered: usize) {
+        raise(&self.counts.longest, self.counts.retired() - entered);
+    }
+
+    fn replace(&self, cell: usize) {
+        let entered = self.counts.retired();
+        let guard = self.collector.enter();
+        // AcqRel: who finds it finds its canary; and we free the old one's after whoever made it.
+        let old = self.cells[cell].swap(self.make(), Ordering::AcqRel);
+        let retired = self.counts.retired.fetch_add(1, Ordering::Relaxed) + 1;
+        // SAFETY: unlinked just now, by us alone.
+        unsafe { guard.retire(old) };
+        drop(guard);
+        self.left(entered);
+        raise(&self.counts.most_waiting, retired.saturating_sub(self.counts.freed()));
+    }
+
+    fn put_down(&self, cell: usize) {
+        let entered = self.counts.retired();
+        let guard = self.collector.enter_owned();
+        let object = self.find(cell);
+        self.put_down.lock().unwrap().push(PutDown { guard, object, entered });
+    }
+
+    fn take_up(&self) {
+        let found = self.put_down.lock().unwrap().pop();
+        if let Some(PutDown { guard, object, entered }) = found {
+            self.look(object, 4);
+            drop(guard);
+            self.left(entered);
+        }
+    }
+
+    fn operate(&self, random: u64) {
+        let cell = (random >> 8) as usize % CELLS;
+        let times = (random >> 16) % 24;
+        let entered = self.counts.retired();
+        if self.flushes != 0 && (random >> 24) % self.flushes == 0 {
+            self.collector.flush();
+        }
+        match random % 16 {
+            0 => self.put_down(cell),
+            1 | 2 => self.take_up(),
+            3 | 4 => {
+                let guard = self.collector.enter_owned();
+                self.look(self.find(cell), times);
+                drop(guard);
+                self.left(entered);
+            }
+            5..9 => {
+                let guard = self.collector.enter();
+                let object = self.find(cell);
+                // One inside of the other.
+                drop(self.collector.enter());
+                self.look(object, times);
+                drop(guard);
+                self.left(entered);
+            }
+            _ => self.replace(cell),
+        }
+    }
+
+    /// Lets threads come and go until so many operations are done; then nobody has a guard.
+    fn run(&self, operations: usize) {
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || {
+                    for life in 0..operations.div_ceil(LIFE * THREADS) {
+                        self.live((life * THREADS + thread) as u64);
+                    }
+                });
+            }
+        });
+        while !self.put_down.lock().unwrap().is_empty() {
+            self.take_up();
+        }
+    }
+
+    /// A thread of its own.
+    fn live(&self, seed: u64) {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Knuth's, of MMIX.
+                let mut random = seed;
+                for _ in 0..LIFE {
+                    random = random
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
+                    self.operate(random >> 24);
+                }
+            });
+        });
+    }
+}
+
+fn operations() -> usize {
+    let more = std::env::var("KOEL_RECLAIMER_OPERATIONS").ok();
+    more.map_or(400_000, |more| more.parse().expect("KOEL_RECLAIMER_OPERATIONS is a number"))
+}
+
+/// Runs, and looks at what is left before and after a flush.
+fn run(flushes: u64, look: impl Fn(&Counts)) {
+    let operations = operations();
+    let counts = Counts::default();
+    let new = |_| Object { canary: UnsafeCell::new(0), counts: &counts };
+    let objects: Vec<_> = (0..operations + THREADS * LIFE + CELLS).map(new).collect();
+    let collector = Collector::new(false);
+    let world = World::new(&collector, &counts, &objects, flushes);
+    world.run(operations);
+    look(&counts);
+    collector.flush();
+    assert_eq!(counts.freed(), counts.retired(), "not all were freed");
+    assert_eq!(counts.freed_twice.load(Ordering::Relaxed), 0);
+    for cell in 0..CELLS {
+        assert!(world.find(cell).is_alive());
+    }
+}
+
+#[test]
+fn nothing_is_freed_under_a_guard_and_all_in_the_end() {
+    run(100, |counts| assert!(counts.retired() > 0));
+}
+
+/// Without a flush. An epoch lasts while guards of the one before live, and until somebody seals a bag: no longer than it takes
+/// to fill all that are open. What was retired in four epochs waits; in each list, if it was used last then.
+#[test]
+fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
+    run(0, |counts| {
+        let waiting = counts.most_waiting.load(Ordering::Relaxed);
+        let longest = counts.longest.load(Ordering::Relaxed);
+        assert!(waiting <= 4 * BAGS * (longest + BAGS * MANY), "{waiting} waited: {counts:?}");
+    });
+}
