@@ -103,12 +103,14 @@ pub use equivalent::Equivalent;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What the models in `loom-tests` need beside the public interface.
-#[cfg(loom)]
+/// What the models in `loom-tests` and the schedules in `shuttle-tests` need beside the public interface.
+#[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod model {
+    #[cfg(loom)]
     pub use crate::cache::LoadOnce;
     pub use crate::reclaim::model::{Reclaimer, Watched};
+    #[cfg(loom)]
     pub use crate::sync::stall;
 
     /// First bucket, second bucket and tag of a hash in a table of `buckets`.

@@ -7,7 +7,8 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-use crate::sync::with_mine;
+#[cfg(not(loom))]
+use crate::sync::{per_thread, with_mine};
 
 /// Maps that one thread may be writing to at a time, each from a closure of the one before.
 const MAX_DEPTH: usize = 16;
@@ -18,8 +19,8 @@ struct Held {
 }
 
 #[cfg(not(loom))]
-std::thread_local! {
-    static HELD: Held = const { Held { depth: Cell::new(0), maps: [const { Cell::new(0) }; MAX_DEPTH] } };
+per_thread! {
+    static HELD: Held = Held { depth: Cell::new(0), maps: [const { Cell::new(0) }; MAX_DEPTH] };
 }
 
 /// While this lives, the thread is writing to a map [E2]. Not `Send`: it is about this thread.

@@ -11,10 +11,14 @@ use core::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, global, per_thread, with_mine};
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, SCHEDULED, global, per_thread, with_mine};
 
-/// Blocks of values: of 2^32 threads, or the few of a model, and one that is never there, for threads without a seat.
-const BLOCKS: usize = if cfg!(loom) { 4 } else { 33 };
+/// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for threads without a seat.
+const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
+    (true, _) => 4,
+    (_, true) => 5,
+    _ => 33,
+};
 const NO_BLOCK: usize = BLOCKS - 1;
 
 /// Where a thread's values are.
@@ -26,7 +30,7 @@ struct Seat {
 }
 
 per_thread! {
-    static SEAT: Seat = Seat { block: Cell::new(NO_BLOCK), index: Cell::new(0), bound: Cell::new(0) };
+    static SEAT: Seat = Seat::none();
 }
 
 per_thread! {
@@ -58,6 +62,18 @@ impl Drop for End {
 }
 
 impl Seat {
+    #[cfg(not(shuttle))]
+    const fn none() -> Self {
+        Seat { block: Cell::new(NO_BLOCK), index: Cell::new(0), bound: Cell::new(0) }
+    }
+
+    /// shuttle drops a thread's variables in the order in which they were made: `END` before the seat that it looks at.
+    #[cfg(shuttle)]
+    fn none() -> Self {
+        goes_on();
+        Seat { block: Cell::new(NO_BLOCK), index: Cell::new(0), bound: Cell::new(0) }
+    }
+
     fn number(&self) -> usize {
         (1 << self.block.get()) - 1 + self.index.get()
     }
@@ -139,8 +155,8 @@ pub(crate) fn unbind() {
 /// Adds to a count that only this thread writes: no locked instruction.
 #[inline]
 pub(crate) fn add(count: &AtomicU64, n: u64) {
-    // loom runs its threads on one thread of the system, and would explore counts in vain.
-    if cfg!(loom) {
+    // They would be explored in vain.
+    if SCHEDULED {
         return;
     }
     // Relaxed, both: information.
@@ -233,7 +249,7 @@ impl<T> Drop for PerThread<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::sync::Barrier;
 

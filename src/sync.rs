@@ -1,62 +1,72 @@
-//! Atomics, fences, locks and what goes with them: from the standard library, or from loom under `cfg(loom)`.
+//! Atomics, fences, locks, threads and what goes with them: from the standard library, or from what runs a test's threads
+//! as it likes: loom under `cfg(loom)`, shuttle under `cfg(shuttle)`.
 //!
-//! The only file that names either, so that the models in `loom-tests` run the production code. Under
-//! `cfg(koel_steps)` every protocol step may yield the processor, which makes real threads meet between any
-//! two steps; otherwise [`step`] is nothing.
+//! The only file that names these, so that the models in `loom-tests` and the schedules of `shuttle-tests` run the
+//! production code. Under `cfg(koel_steps)` every protocol step may yield the processor, which makes real threads meet
+//! between any two steps; otherwise [`step`] is nothing.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use condvar::Condvar;
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::compiler_fence;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::thread;
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{
+pub(crate) use loom as scheduler;
+#[cfg(shuttle)]
+pub(crate) use shuttle as scheduler;
+
+#[cfg(any(loom, shuttle))]
+pub(crate) use scheduled_mutex::{Condvar, Mutex, MutexGuard};
+#[cfg(any(loom, shuttle))]
+pub(crate) use scheduler::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-#[cfg(loom)]
-pub(crate) use loom_mutex::{Condvar, Mutex, MutexGuard};
 
-/// A static; under loom, one for each execution of a model.
-#[cfg(not(loom))]
+/// Whether loom or shuttle runs the threads. Tables are small then: what there is many of would be gone through in vain.
+pub(crate) const SCHEDULED: bool = cfg!(any(loom, shuttle));
+
+/// A static; under loom and shuttle, one for each execution of a test.
+#[cfg(not(any(loom, shuttle)))]
 macro_rules! global {
     ($(#[$doc:meta])* static $name:ident: $of:ty = $new:expr;) => {
         $(#[$doc])* static $name: $of = $new;
     };
 }
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 macro_rules! global {
     ($(#[$doc:meta])* static $name:ident: $of:ty = $new:expr;) => {
-        loom::lazy_static! { $(#[$doc])* static ref $name: $of = $new; }
+        $crate::sync::scheduler::lazy_static! { $(#[$doc])* static ref $name: $of = $new; }
     };
 }
 pub(crate) use global;
 
 /// One for each thread.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 macro_rules! per_thread {
     (static $name:ident: $of:ty = $new:expr;) => {
         std::thread_local! { static $name: $of = const { $new } }
     };
 }
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 macro_rules! per_thread {
     (static $name:ident: $of:ty = $new:expr;) => {
-        loom::thread_local! { static $name: $of = $new; }
+        $crate::sync::scheduler::thread_local! { static $name: $of = $new; }
     };
 }
 pub(crate) use per_thread;
 
-#[cfg(not(loom))]
+#[cfg(any(loom, shuttle))]
+use scheduler::thread::LocalKey;
+#[cfg(not(any(loom, shuttle)))]
 use std::thread::LocalKey;
-
-#[cfg(loom)]
-use loom::thread::LocalKey;
 
 /// What `f` makes of this thread's [`per_thread`] variable. The standard library's `with` is not marked to be inlined, and now and
 /// then is a call through a pointer and another; `try_with` is marked.
@@ -96,13 +106,13 @@ impl<T> Word for AtomicPtr<T> {
 ///
 /// In freshly zeroed memory this has nothing to do: the standard atomics have the representation of the
 /// integers and pointers they hold, so zeroed memory is zero words already, and pages nobody uses stay
-/// untouched. loom's atomics are objects and must be constructed.
+/// untouched. loom's atomics, and shuttle's, are objects and must be constructed.
 ///
 /// # Safety
 ///
 /// `at` points to zeroed memory that is valid and aligned for `n` words and that nothing else refers to yet.
 pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
-    if cfg!(loom) {
+    if SCHEDULED {
         for i in 0..n {
             // SAFETY: i < n words that the caller vouches for.
             unsafe { at.add(i).write(W::zero()) };
@@ -110,7 +120,7 @@ pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
     }
 }
 
-/// A seam between two protocol steps.
+/// A seam between two protocol steps. shuttle has one before each atomic operation anyway.
 #[cfg(not(any(koel_steps, loom)))]
 #[inline(always)]
 pub(crate) fn step() {}
@@ -177,20 +187,32 @@ pub mod stall {
 /// Tells a retry loop's waiting to the processor, or to the model.
 #[inline]
 pub(crate) fn spin_loop() {
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     core::hint::spin_loop();
-    #[cfg(loom)]
-    loom::thread::yield_now();
+    #[cfg(any(loom, shuttle))]
+    scheduler::thread::yield_now();
+}
+
+/// shuttle's threads.
+#[cfg(shuttle)]
+pub(crate) mod thread {
+    pub(crate) use shuttle::thread::{Builder, JoinHandle};
+
+    /// There is no time: lets others go first, as shuttle's own does not.
+    pub(crate) fn sleep(_: core::time::Duration) {
+        shuttle::thread::yield_now();
+    }
 }
 
 /// Lets loom see reads and the freeing of something that is otherwise read through plain references.
 ///
-/// Nothing in ordinary builds. Under loom, a read after the freeing, or not ordered before it, fails the model.
+/// Nothing in ordinary builds. Under loom, a read after the freeing, or not ordered before it, fails the model; under shuttle
+/// a read after it.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     #[cfg(loom)]
     cell: loom::cell::UnsafeCell<()>,
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     freed: core::sync::atomic::AtomicBool,
 }
 
@@ -198,29 +220,29 @@ impl Watch {
     /// Someone reads the watched memory.
     #[inline(always)]
     pub(crate) fn read(&self) {
+        #[cfg(any(loom, shuttle))]
+        assert!(!self.is_freed(), "read after free");
         #[cfg(loom)]
-        {
-            assert!(!self.freed.load(core::sync::atomic::Ordering::SeqCst), "read after free");
-            self.cell.with(|_| ());
-        }
+        self.cell.with(|_| ());
     }
 
     /// Whether that was so.
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     pub(crate) fn is_freed(&self) -> bool {
         self.freed.load(core::sync::atomic::Ordering::SeqCst)
     }
 
     /// Someone frees the watched memory.
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     pub(crate) fn free(&self) {
         assert!(!self.freed.swap(true, core::sync::atomic::Ordering::SeqCst), "freed twice");
+        #[cfg(loom)]
         self.cell.with_mut(|_| ());
     }
 }
 
-/// parking_lot's condition variable with an interface that loom's can have, too.
-#[cfg(not(loom))]
+/// parking_lot's condition variable with an interface that loom's and shuttle's can have, too.
+#[cfg(not(any(loom, shuttle)))]
 mod condvar {
     use std::time::Instant;
 
@@ -251,23 +273,36 @@ mod condvar {
     }
 }
 
-/// loom's mutex and condition variable with parking_lot's interface: no poisoning.
-#[cfg(loom)]
-mod loom_mutex {
+/// loom's or shuttle's mutex and condition variable with parking_lot's interface: no poisoning.
+#[cfg(any(loom, shuttle))]
+mod scheduled_mutex {
+    use std::sync::TryLockError;
     use std::time::Instant;
 
-    pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+    use super::scheduler::sync;
+
+    pub(crate) type MutexGuard<'a, T> = sync::MutexGuard<'a, T>;
 
     #[derive(Debug)]
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+    pub(crate) struct Mutex<T>(sync::Mutex<T>);
+
+    impl<T: Default> Default for Mutex<T> {
+        fn default() -> Self {
+            Mutex::new(T::default())
+        }
+    }
 
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Self {
-            Mutex(loom::sync::Mutex::new(value))
+            Mutex(sync::Mutex::new(value))
         }
 
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            self.0.try_lock().ok()
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
         }
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
@@ -276,14 +311,14 @@ mod loom_mutex {
     }
 
     #[derive(Debug, Default)]
-    pub(crate) struct Condvar(loom::sync::Condvar);
+    pub(crate) struct Condvar(sync::Condvar);
 
     impl Condvar {
         pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
             self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
         }
 
-        /// There is no time in a model: waits for as long as it takes.
+        /// There is no time here: waits for as long as it takes.
         pub(crate) fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, _: Instant) -> MutexGuard<'a, T> {
             self.wait(guard)
         }

@@ -4,35 +4,10 @@
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p loom-tests`.
 #![cfg(loom)]
 
-use std::hash::{BuildHasher, Hasher};
+mod identity;
 
+pub use identity::Identity;
 use koel::model::place;
-
-/// Hashes an integer to itself, so that a model knows where its keys are.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Identity(u64);
-
-impl BuildHasher for Identity {
-    type Hasher = Identity;
-
-    fn build_hasher(&self) -> Identity {
-        Identity(0)
-    }
-}
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("the models' keys are u64")
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-}
 
 /// A map of fixed capacity with one segment of three buckets: A, B and C.
 pub type Map = koel::HashMap<u64, u64, Identity>;

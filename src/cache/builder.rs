@@ -13,10 +13,11 @@ use super::policy::Policy;
 use super::removal::{Cause, Listener};
 use super::time::{Clock, Lifetime, SystemClock, Time};
 use crate::engine::{CapacityError, Shape};
+use crate::sync::SCHEDULED;
 
 /// Entries that are worth a lock of their own: of fewer in a segment, its share of the capacity and the part of the hot
 /// entries that it happens to have differ too much.
-const ENTRIES_A_SEGMENT: usize = if cfg!(loom) { 1 } else { 1024 };
+const ENTRIES_A_SEGMENT: usize = if SCHEDULED { 1 } else { 1024 };
 /// The same by weight, where nothing is known of the number of entries.
 const WEIGHT_A_SEGMENT: u64 = 1 << 16;
 /// Entries in each segment that a cache by weight is made for, unless it is told: its tables grow.

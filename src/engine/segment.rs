@@ -61,7 +61,7 @@ pub(crate) struct Segment<P: Payload> {
 }
 
 // With four stripes it makes one cache line.
-#[cfg(all(target_pointer_width = "64", not(loom)))]
+#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
 const _: () = assert!(size_of::<Segment<super::payload::Inline<u64, u64>>>() == 32);
 
 /// The lock and what only writers touch: kept off the lines that readers need.

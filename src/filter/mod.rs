@@ -67,7 +67,7 @@ pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, Ta
 pub use view::FilterView;
 
 /// For the models: see `crate::model`.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) fn model_place(hash: u64, buckets: u32, fingerprint_bits: u32) -> (u32, u32, u32) {
     let geometry = geometry::Geometry::new(1, buckets, fingerprint_bits, fingerprint_bits);
     let place = geometry.place(crate::hash::Digest::new(hash));

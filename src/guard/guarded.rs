@@ -3,7 +3,6 @@
 use core::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::builder::Builder;
@@ -15,6 +14,7 @@ use super::stats::{Counts, Event, Stats};
 use super::store::{Store, Value};
 use super::stripes::stripe_of;
 use super::verify::Verification;
+use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, Ordering};
 
 /// A store with a filter, and a cache, before it. See [the module](super).
@@ -219,7 +219,7 @@ impl<S: Store> Guarded<S> {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new().name("koel-guard".to_owned());
+        let thread = thread::Builder::new().name("koel-guard".to_owned());
         match thread.spawn(move || shared.rebuild()) {
             Ok(worker) => {
                 *self.worker.lock() = Some(worker);
@@ -261,7 +261,7 @@ impl<S: Store> Guarded<S> {
             match worker {
                 // What it panicked with is told as a failure.
                 Some(worker) => drop(worker.join()),
-                None => std::thread::sleep(Duration::from_millis(1)),
+                None => thread::sleep(Duration::from_millis(1)),
             }
         }
         self.shared.failure.lock().take().map_or(Ok(()), Err)

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::store::{Generation, Scanned, Store, Value};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, SCHEDULED};
 
 /// Shards: threads of a stress test should not queue up.
-const SHARDS: usize = 64;
+const SHARDS: usize = if SCHEDULED { 2 } else { 64 };
 
 type Shard = HashMap<Box<[u8]>, Value, ahash::RandomState>;
 

@@ -7,10 +7,10 @@ use crossbeam_utils::CachePadded;
 
 use super::absent::Absent;
 use crate::engine::prefetch;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, SCHEDULED};
 
 /// So many that two writes at random rarely meet, and all of them are taken in some microseconds.
-pub(super) const STRIPES: usize = 1024;
+pub(super) const STRIPES: usize = if SCHEDULED { 4 } else { 1024 };
 
 /// The stripe of a key by its hash.
 #[inline]

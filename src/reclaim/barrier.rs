@@ -4,12 +4,13 @@
 //! either what comes before the light one is seen after the heavy one, or what comes before the heavy one is seen after the light.
 //!
 //! On Linux the light half is nothing but an order to the compiler, and the heavy half asks the kernel to interrupt
-//! whatever runs this process's threads (`membarrier`, private expedited). Elsewhere both are fences.
+//! whatever runs this process's threads (`membarrier`, private expedited). Elsewhere both are fences; under shuttle, to which
+//! all is in one order, too.
 
 #[cfg(not(loom))]
 use crate::sync::{Ordering, compiler_fence, fence};
 
-#[cfg(all(target_os = "linux", not(any(miri, loom))))]
+#[cfg(all(target_os = "linux", not(any(miri, loom, shuttle))))]
 mod kernel {
     use std::sync::OnceLock;
 
@@ -40,7 +41,7 @@ mod kernel {
     }
 }
 
-#[cfg(not(any(all(target_os = "linux", not(miri)), loom)))]
+#[cfg(not(any(all(target_os = "linux", not(any(miri, shuttle))), loom)))]
 mod kernel {
     pub(super) fn prepare() {}
 

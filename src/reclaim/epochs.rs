@@ -18,12 +18,14 @@ use super::{Guard, Retire, barrier, discard};
 use crate::reentry;
 use crate::seats::{self, PerThread};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, per_thread, step, with_mine};
+use crate::sync::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, SCHEDULED, per_thread, step, with_mine,
+};
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
 /// Lists of bags; as many threads retire without meeting.
-pub(super) const BAGS: usize = if cfg!(loom) { 2 } else { 8 };
+pub(super) const BAGS: usize = if SCHEDULED { 2 } else { 8 };
 /// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
 pub(super) const MANY: usize = 32;
 const FEW: usize = 4;
@@ -348,7 +350,7 @@ impl Collector {
     }
 
     /// Frees what is old enough already.
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     pub(super) fn free(&self) {
         self.bags.iter().for_each(|bags| self.free_old(bags));
     }

@@ -1,11 +1,12 @@
 //! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
 //!
 //! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`epochs`] does it. Under `cfg(loom)`
-//! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own.
+//! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own. Under
+//! `cfg(shuttle)` they have [`epochs`].
 
 mod barrier;
 mod epochs;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) mod model;
 #[cfg(loom)]
 mod stand_in;
@@ -74,7 +75,7 @@ pub(crate) use stand_in::Collector;
 #[cfg(loom)]
 pub use stand_in::{LocalGuard, OwnedGuard};
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use crate::sync::AtomicUsize;

@@ -1,4 +1,4 @@
-//! The reclaimer as models see it: the tables have a stand-in under loom.
+//! The reclaimer as models see it: under loom the tables have a stand-in; under shuttle this is what tells an early end.
 
 use super::epochs::{Collector, LocalGuard, OwnedGuard};
 use super::{Guard, Retire};
@@ -8,7 +8,7 @@ use crate::sync::Watch;
 #[derive(Debug)]
 pub struct Reclaimer(Collector);
 
-/// Something that loom sees read and freed.
+/// Something whose reading and freeing is watched.
 #[derive(Debug, Default)]
 pub struct Watched(Watch);
 
@@ -30,6 +30,7 @@ impl Retire for Watched {
         unsafe { &*this }.0.free();
     }
 
+    #[cfg(loom)]
     fn condemn(&self) {}
 }
 

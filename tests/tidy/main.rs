@@ -21,7 +21,7 @@ fn engine_rows() -> Vec<Vec<String>> {
 
 /// All sources of this repository that are not the library's.
 fn beside_the_library() -> Vec<Source> {
-    ["tests", "fuzz/harness", "fuzz/fuzz_targets", "loom-tests", "benches", "examples"]
+    ["tests", "fuzz/harness", "fuzz/fuzz_targets", "loom-tests", "shuttle-tests", "benches", "examples"]
         .into_iter()
         .flat_map(sources)
         .collect()
@@ -133,7 +133,7 @@ fn atomics_come_from_one_file_and_reclamation_from_another() {
             let at = format!("{}:{number}: {}", source.name, line.trim());
             if source.name != "src/sync.rs" {
                 assert!(!line.contains("sync::atomic") || line.contains("crate::sync"), "atomics: {at}");
-                assert!(!names(&line, "loom::"), "loom: {at}");
+                assert!(!names(&line, "loom::") && !names(&line, "shuttle::"), "loom or shuttle: {at}");
                 assert!(!line.contains("parking_lot"), "locks: {at}");
             }
             if source.name != "src/reclaim/barrier.rs" {

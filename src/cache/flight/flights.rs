@@ -17,10 +17,10 @@ use super::running;
 use super::wait::Wait;
 use super::waits;
 use crate::hash::Digest;
-use crate::sync::{AtomicUsize, Mutex, Ordering, fence};
+use crate::sync::{AtomicUsize, Mutex, Ordering, SCHEDULED, fence};
 
 /// A shard is held for some dozens of nanoseconds, twice a load: 32 are enough for any machine.
-const SHARDS: usize = if cfg!(loom) { 1 } else { 32 };
+const SHARDS: usize = if SCHEDULED { 1 } else { 32 };
 const _: () = assert!(SHARDS.is_power_of_two());
 
 /// An empty table that has room for more than this gives it back.

@@ -11,9 +11,10 @@ use super::super::plan::Plan;
 use super::super::sizing::{load_limit, rate_at};
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
+use crate::sync::SCHEDULED;
 
 /// Fewest buckets of a segment: smaller ones fill unevenly, and a lock would be much beside them. Models look at each.
-const MIN_BUCKETS: u64 = if cfg!(loom) { 2 } else { 1024 };
+const MIN_BUCKETS: u64 = if SCHEDULED { 2 } else { 1024 };
 /// Fewest bits of a fingerprint, unless fewer are asked for: with fewer, tables do not fill.
 const MIN_BITS: u32 = 6;
 /// Keys to begin with, if nothing is asked for.

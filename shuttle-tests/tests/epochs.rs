@@ -1,0 +1,195 @@
+//! The reclaimer alone [C1], [C2], [C5]: nothing is freed that somebody may still look at, and in the end all is, whichever of
+//! many threads retire, enter guards of both kinds, advance, come and go.
+#![cfg(shuttle)]
+
+use koel::model::{Reclaimer, Watched};
+use shuttle::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use shuttle::thread;
+use shuttle_tests::{explore, pause};
+
+/// A cell that leads to one of many objects after the other.
+struct Cell {
+    reclaimer: Reclaimer,
+    link: AtomicPtr<Watched>,
+    objects: Vec<Watched>,
+    /// The next that it will lead to.
+    next: AtomicUsize,
+}
+
+// SAFETY: readers look at an object by shared reference only, and it has no other part than an atomic.
+unsafe impl Sync for Cell {}
+
+impl Cell {
+    fn new(objects: usize) -> Self {
+        let cell = Cell {
+            reclaimer: Reclaimer::new(),
+            link: AtomicPtr::new(std::ptr::null_mut()),
+            objects: (0..objects).map(|_| Watched::default()).collect(),
+            next: AtomicUsize::new(1),
+        };
+        cell.link.store(cell.object(0), Ordering::SeqCst);
+        cell
+    }
+
+    fn object(&self, index: usize) -> *mut Watched {
+        std::ptr::from_ref(&self.objects[index]).cast_mut()
+    }
+
+    /// What it leads to now. Under a guard.
+    fn follow(&self) -> &Watched {
+        // SAFETY: one of ours, which live as long as we do: the reclaimer frees none but in name.
+        unsafe { &*self.link.load(Ordering::SeqCst) }
+    }
+
+    /// Under a guard: what it leads to is there, and stays there.
+    fn read(&self) {
+        let object = self.follow();
+        object.read();
+        pause();
+        object.read();
+    }
+
+    /// Leads to the next object, and retires the one before.
+    fn replace(&self) {
+        let next = self.next.fetch_add(1, Ordering::SeqCst);
+        let old = self.link.swap(self.object(next), Ordering::SeqCst);
+        // SAFETY: unlinked just now, by us alone.
+        unsafe { self.reclaimer.retire(old) };
+    }
+
+    /// How many have been freed.
+    fn freed(&self) -> usize {
+        self.objects.iter().filter(|object| object.is_freed()).count()
+    }
+}
+
+/// Guards of each kind, and one inside of the other.
+fn look(cell: &Cell) {
+    {
+        let _guard = cell.reclaimer.enter();
+        cell.read();
+    }
+    {
+        let _guard = cell.reclaimer.enter_owned();
+        cell.read();
+    }
+    let outer = cell.reclaimer.enter();
+    let object = cell.follow();
+    drop(cell.reclaimer.enter());
+    object.read();
+    drop(outer);
+}
+
+fn retire(cell: &Cell, n: usize) {
+    for i in 0..n {
+        cell.replace();
+        if i % 4 == 3 {
+            cell.reclaimer.flush();
+        }
+    }
+}
+
+#[test]
+fn what_a_guard_leads_to_is_not_freed_and_all_is_in_the_end() {
+    const EACH: usize = 8;
+    explore(500, || {
+        let cell = Cell::new(1 + 2 * EACH);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| retire(&cell, EACH));
+            }
+            for _ in 0..3 {
+                scope.spawn(|| look(&cell));
+            }
+        });
+        cell.reclaimer.flush();
+        assert_eq!(cell.freed(), 2 * EACH);
+        assert!(!cell.follow().is_freed());
+    });
+}
+
+/// Nobody flushes after the last guard: who held it does what was left to do.
+#[test]
+fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
+    explore(500, || {
+        let cell = Cell::new(2);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let _guard = cell.reclaimer.enter();
+                    cell.read();
+                });
+            }
+            scope.spawn(|| {
+                let _guard = cell.reclaimer.enter_owned();
+                cell.read();
+            });
+            scope.spawn(|| {
+                cell.replace();
+                cell.reclaimer.flush();
+            });
+        });
+        assert_eq!(cell.freed(), 1, "nobody has freed it");
+    });
+}
+
+/// Advances by some, frees by others, and an object that is unlinked at any moment between.
+#[test]
+fn what_others_advance_over_is_not_freed_early() {
+    explore(1500, || {
+        let cell = Cell::new(3);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    cell.reclaimer.advance();
+                    cell.reclaimer.advance();
+                    cell.reclaimer.free();
+                });
+                scope.spawn(|| {
+                    let _guard = cell.reclaimer.enter();
+                    let object = cell.follow();
+                    cell.reclaimer.advance();
+                    cell.reclaimer.free();
+                    object.read();
+                });
+            }
+            scope.spawn(|| {
+                let guard = cell.reclaimer.enter();
+                cell.replace();
+                cell.reclaimer.seal();
+                drop(guard);
+                cell.replace();
+                cell.reclaimer.seal();
+            });
+        });
+    });
+}
+
+/// A thread that ends gives its seat to the next, and with it its record: there are fewer seats than threads here.
+#[test]
+fn a_thread_that_ends_leaves_its_record_to_the_next() {
+    const ROUNDS: usize = 6;
+    explore(300, || {
+        let cell = Cell::new(1 + ROUNDS * 3);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        thread::scope(|inner| {
+                            inner.spawn(|| look(&cell));
+                        });
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    thread::scope(|inner| {
+                        inner.spawn(|| retire(&cell, 3));
+                    });
+                }
+            });
+        });
+        cell.reclaimer.flush();
+        assert_eq!(cell.freed(), ROUNDS * 3);
+    });
+}

@@ -1,0 +1,231 @@
+//! Single flight under threads and tasks [F1]..[F6]: of all who miss a key one loads it, whoever fails is followed by another,
+//! nobody sleeps for ever (shuttle says so of threads that do), and nobody gets what is older than a write.
+#![cfg(shuttle)]
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use koel::{LoadError, RandomState};
+use shuttle::future::block_on;
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::thread;
+use shuttle_tests::{Identity, explore, pause};
+
+type Cache = koel::Cache<u64, u64, Identity>;
+type Builder = koel::CacheBuilder<u64, u64, RandomState>;
+
+const KEY: u64 = 1;
+
+fn cache() -> Cache {
+    let builder: Builder = koel::Cache::builder();
+    builder.max_weight(4).estimated_entries(1).hasher(Identity::default()).build()
+}
+
+/// Loaders of one key.
+#[derive(Default)]
+struct Loaders {
+    running: AtomicU64,
+    started: AtomicU64,
+}
+
+/// One that runs.
+struct Loader<'a>(&'a Loaders);
+
+impl Loaders {
+    /// The next one's number; there is no other until it is dropped.
+    fn start(&self) -> (Loader<'_>, u64) {
+        assert_eq!(self.running.fetch_add(1, Ordering::SeqCst), 0, "two load at once");
+        (Loader(self), self.started.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+impl Drop for Loader<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn of_all_who_miss_a_key_one_loads_it() {
+    explore(500, || {
+        let (cache, loaders) = (cache(), Loaders::default());
+        let load = || {
+            let (_loader, number) = loaders.start();
+            pause();
+            70 + number
+        };
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| assert_eq!(cache.get_or_insert_with(KEY, load), 70));
+            }
+            for _ in 0..2 {
+                scope.spawn(|| assert_eq!(block_on(cache.get_or_insert_async(KEY, async { load() })), 70));
+            }
+        });
+        assert_eq!((loaders.started.load(Ordering::SeqCst), cache.get(&KEY)), (1, Some(70)));
+    });
+}
+
+/// Loaders that fail in this way: by an error, by a panic.
+fn who_waits_for_one_that_fails_loads(panics: bool) {
+    const FAIL: u64 = 2;
+    explore(500, move || {
+        let (cache, loaders, failed) = (cache(), Loaders::default(), AtomicU64::new(0));
+        let load = || {
+            let (_loader, number) = loaders.start();
+            pause();
+            match number {
+                0..FAIL if panics => resume_unwind(Box::new("in a loader")),
+                0..FAIL => Err("in a loader"),
+                number => Ok(number),
+            }
+        };
+        let ask = |as_task: bool| {
+            let got = catch_unwind(AssertUnwindSafe(|| match as_task {
+                true => block_on(cache.try_get_or_insert_async(KEY, async { load() })),
+                false => cache.try_get_or_insert_with(KEY, load),
+            }));
+            match got {
+                Ok(Ok(value)) => assert_eq!(value, FAIL),
+                Ok(Err(error)) => {
+                    assert!(!panics && matches!(error, LoadError::Loader(_)));
+                    failed.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(_) => {
+                    assert!(panics, "a panic that no loader threw");
+                    failed.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for i in 0..5 {
+                let ask = &ask;
+                scope.spawn(move || ask(i % 2 == 1));
+            }
+        });
+        assert_eq!(failed.load(Ordering::SeqCst), FAIL);
+        assert_eq!((loaders.started.load(Ordering::SeqCst), cache.get(&KEY)), (FAIL + 1, Some(FAIL)));
+    });
+}
+
+#[test]
+fn who_waits_for_one_that_fails_loads_itself() {
+    who_waits_for_one_that_fails_loads(false);
+}
+
+#[test]
+fn who_waits_for_one_that_panics_loads_itself() {
+    who_waits_for_one_that_fails_loads(true);
+}
+
+/// Tasks that are dropped while they load, or wait.
+#[test]
+fn who_waits_for_one_that_is_dropped_loads_itself() {
+    explore(700, || {
+        let (cache, loaders) = (cache(), Loaders::default());
+        let give_up = || {
+            // It counts as one that loads until its task is about to be dropped: the next may lead before it is dropped.
+            let loading = RefCell::new(None);
+            let never = async {
+                loading.replace(Some(loaders.start()));
+                pending::<u64>().await
+            };
+            let mut task = pin!(cache.get_or_insert_async(KEY, never));
+            for _ in 0..2 {
+                match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(value) => return assert_eq!(value, 70),
+                    Poll::Pending => pause(),
+                }
+            }
+            drop(loading.take());
+        };
+        let load = || {
+            let _loader = loaders.start();
+            pause();
+            70
+        };
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(give_up);
+            }
+            for _ in 0..2 {
+                scope.spawn(|| assert_eq!(cache.get_or_insert_with(KEY, load), 70));
+            }
+            scope.spawn(|| assert_eq!(block_on(cache.get_or_insert_async(KEY, async { load() })), 70));
+        });
+        assert_eq!(cache.get(&KEY), Some(70));
+    });
+}
+
+/// The source changes, and then the cache is told, by a removal or by the new value.
+#[test]
+fn nobody_gets_what_is_older_than_a_write_that_was_over() {
+    explore(500, || {
+        let (cache, source) = (cache(), AtomicU64::new(0));
+        let load = || {
+            let now = source.load(Ordering::SeqCst);
+            pause();
+            now
+        };
+        // Written to the cache so far.
+        let written = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..2 {
+                        let least = written.load(Ordering::SeqCst);
+                        let got = cache.get_or_insert_with(KEY, load);
+                        assert!(got >= least, "{got} after {least} was written");
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for version in 1..=4 {
+                    source.store(version, Ordering::SeqCst);
+                    if version % 2 == 0 {
+                        cache.insert(KEY, version).expect("light enough");
+                    } else {
+                        cache.remove(&KEY);
+                    }
+                    written.store(version, Ordering::SeqCst);
+                }
+            });
+        });
+        assert!(cache.get(&KEY).is_none_or(|kept| kept == 4), "an older one was kept");
+    });
+}
+
+/// Each key's loader asks for the next key: somebody is told, and all end.
+#[test]
+fn loaders_that_would_wait_for_each_other_are_told() {
+    const KEYS: u64 = 3;
+    explore(400, || {
+        let cache = cache();
+        let told = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for key in 0..KEYS {
+                let (cache, told) = (&cache, &told);
+                scope.spawn(move || {
+                    let recursion = Cell::new(false);
+                    let next = || -> Result<u64, ()> {
+                        pause();
+                        match cache.try_get_or_insert_with((key + 1) % KEYS, || Ok::<u64, ()>(70)) {
+                            Ok(value) => Ok(value),
+                            Err(error) => {
+                                recursion.set(matches!(error, LoadError::Recursion));
+                                Err(())
+                            }
+                        }
+                    };
+                    let got = cache.try_get_or_insert_with(key, next);
+                    assert!(got == Ok(70) || recursion.get(), "{got:?}");
+                    told.fetch_add(u64::from(got.is_err()), Ordering::SeqCst);
+                });
+            }
+        });
+        assert!(told.load(Ordering::SeqCst) < KEYS, "all were told");
+    });
+}

@@ -1,0 +1,174 @@
+//! The guard over a store in memory [D1]..[D6]: a key that the store holds is never reported absent, a value is never older than
+//! the last write that was over, whatever puts, deletes, look-ups and scans for new filters meet.
+#![cfg(shuttle)]
+
+use koel::guard::{Filter, Guarded, HashMapStore, Store};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::thread;
+use shuttle_tests::{explore, pause};
+
+type Guard = Guarded<HashMapStore>;
+
+/// Present throughout.
+const HELD: u64 = 3;
+/// Keys of a writer.
+const MINE: u64 = 4;
+
+fn key(i: u64) -> [u8; 8] {
+    i.to_le_bytes()
+}
+
+fn number(value: &[u8]) -> u64 {
+    u64::from_le_bytes(value.try_into().expect("eight bytes"))
+}
+
+/// What the guard says of a key.
+fn get(guard: &Guard, i: u64) -> Option<u64> {
+    guard.get(&key(i)).expect("a store that cannot fail").map(|value| number(&value))
+}
+
+fn put(guard: &Guard, i: u64, value: u64) -> bool {
+    guard.put(&key(i), &key(value)).expect("a store that cannot fail")
+}
+
+fn delete(guard: &Guard, i: u64) -> bool {
+    guard.delete(&key(i)).expect("a store that cannot fail")
+}
+
+/// Puts keys that stay, replaces them, and puts others that it deletes: nobody else writes them.
+fn write(guard: &Guard, first: u64) {
+    for i in 0..MINE {
+        let (stays, goes) = (first + i, first + 50 + i % 2);
+        assert!(!put(guard, stays, 0), "a new key");
+        assert_eq!(get(guard, stays), Some(0), "a thread sees what it has put");
+        assert!(put(guard, stays, 1), "a key that is there");
+        assert_eq!(get(guard, stays), Some(1));
+        assert!(!put(guard, goes, i));
+        assert_eq!(get(guard, goes), Some(i));
+        assert!(delete(guard, goes));
+        assert_eq!(get(guard, goes), None, "and what it has deleted");
+    }
+}
+
+/// Replaces the held keys, and says so before and after.
+struct Replacer {
+    begun: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Replacer {
+    fn new() -> Self {
+        Replacer { begun: AtomicU64::new(0), done: AtomicU64::new(0) }
+    }
+
+    fn replace(&self, guard: &Guard) {
+        for version in 1..=4 {
+            self.begun.store(version, Ordering::SeqCst);
+            (0..HELD).for_each(|i| assert!(put(guard, i, version)));
+            self.done.store(version, Ordering::SeqCst);
+        }
+    }
+}
+
+fn read(guard: &Guard, replacer: &Replacer) {
+    for round in 0..4 {
+        let least = replacer.done.load(Ordering::SeqCst);
+        let seen: Vec<Option<u64>> = if round % 2 == 0 {
+            (0..HELD).map(|i| get(guard, i)).collect()
+        } else {
+            let keys: Vec<[u8; 8]> = (0..HELD).map(key).collect();
+            let values = guard.get_many(&keys).expect("a store that cannot fail");
+            values.into_iter().map(|value| value.map(|value| number(&value))).collect()
+        };
+        let most = replacer.begun.load(Ordering::SeqCst);
+        for seen in seen {
+            let seen = seen.expect("a held key that is reported absent");
+            assert!((least..=most).contains(&seen), "{seen} while {least} was over and {most} had begun");
+        }
+        // What the store holds from now on, the guard does not deny, though its put may not be over.
+        for i in (100..100 + MINE).chain(200..200 + MINE) {
+            if guard.store().get(&key(i)).expect("a store that cannot fail").is_some() {
+                assert!(get(guard, i).is_some(), "the store holds {i}, the guard says absent");
+            }
+        }
+        assert_eq!(get(guard, 1000), None);
+    }
+}
+
+/// Options of a guard.
+#[derive(Clone, Copy)]
+struct Options {
+    filter: Filter,
+    cache_bytes: u64,
+    /// The filter is taken to be built anew so often.
+    rebuilds: usize,
+}
+
+const PLAIN: Options = Options { filter: Filter::Cuckoo, cache_bytes: 0, rebuilds: 0 };
+
+fn never_denies_what_the_store_holds(options: Options) {
+    explore(120, move || {
+        let builder = Guarded::builder(HashMapStore::new()).filter(options.filter);
+        let builder = builder.expected_keys(4).false_positive_rate(0.01).cache_bytes(options.cache_bytes);
+        let guard = builder.open().expect("options in their range");
+        if options.rebuilds == 0 {
+            guard.wait_until_ready().expect("a store that cannot fail");
+        }
+        // Or the first scan is beside all of this.
+        (0..HELD).for_each(|i| assert!(!put(&guard, i, 0)));
+        let replacer = Replacer::new();
+        thread::scope(|scope| {
+            let (guard, replacer) = (&guard, &replacer);
+            for first in [100, 200] {
+                scope.spawn(move || write(guard, first));
+            }
+            scope.spawn(|| replacer.replace(guard));
+            for _ in 0..2 {
+                scope.spawn(|| read(guard, replacer));
+            }
+            if options.rebuilds > 0 {
+                scope.spawn(|| {
+                    for _ in 0..options.rebuilds {
+                        guard.rebuild().expect("threads");
+                        guard.wait_until_ready().expect("a store that cannot fail");
+                        pause();
+                    }
+                });
+            }
+        });
+        guard.wait_until_ready().expect("a store that cannot fail");
+        (0..HELD).for_each(|i| assert_eq!(get(&guard, i), Some(4)));
+        let written = (100..100 + MINE).chain(200..200 + MINE);
+        written.for_each(|i| assert_eq!(get(&guard, i), Some(1)));
+        assert_eq!(guard.verify(100).expect("a store that cannot fail").false_negatives, 0);
+        if options.filter == Filter::Cuckoo {
+            let keys = guard.stats().filter_keys;
+            assert_eq!(keys, HELD + 2 * MINE, "as many fingerprints as keys");
+        }
+    });
+}
+
+#[test]
+fn guard_never_denies_what_the_store_holds() {
+    never_denies_what_the_store_holds(PLAIN);
+}
+
+#[test]
+fn guard_never_denies_what_the_store_holds_with_a_cache() {
+    never_denies_what_the_store_holds(Options { cache_bytes: 2000, ..PLAIN });
+}
+
+#[test]
+fn guard_never_denies_what_the_store_holds_while_it_scans() {
+    never_denies_what_the_store_holds(Options { rebuilds: 3, ..PLAIN });
+}
+
+#[test]
+fn guard_never_denies_what_the_store_holds_while_it_scans_with_a_cache() {
+    never_denies_what_the_store_holds(Options { cache_bytes: 2000, rebuilds: 3, ..PLAIN });
+}
+
+#[test]
+fn guard_with_a_bloom_filter_never_denies_what_the_store_holds() {
+    never_denies_what_the_store_holds(Options { filter: Filter::Bloom, rebuilds: 2, ..PLAIN });
+}
