@@ -10,6 +10,8 @@ mod bound;
 mod dump;
 mod edges;
 mod laws;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod oracle;
 mod panics;
 mod run;
