@@ -10,6 +10,7 @@ mod bound;
 mod dump;
 mod edges;
 mod laws;
+mod loads;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod oracle;
