@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 use koel::guard::{Error as GuardError, SnapshotError};
-use koel::{Cache, CuckooFilter, FilterError, InlineMap, LoadError, Why};
+use koel::{Cache, CacheError, Cause, CuckooFilter, FilterError, InlineMap, LoadError, Why};
 
 /// Neither `Debug` nor `Display`: what an error hands back may be this.
 struct Opaque;
@@ -80,4 +80,23 @@ fn a_snapshots_error_says_what_is_wrong_with_it() {
     ] {
         assert!(error.to_string().contains(says) && error.source().is_none(), "{error}");
     }
+}
+
+#[test]
+fn wrong_options_of_a_cache_are_named() {
+    let builder = Cache::<u64, u64>::builder;
+    let clock = koel::ManualClock::new();
+    for (builder, error, says) in [
+        (builder(), CacheError::NoBound, "say `max_entries` or `max_weight`"),
+        (builder().max_entries(1).max_weight(1), CacheError::TwoBounds, "two bounds"),
+        (builder().max_entries(1).weigher(|_, _| 1), CacheError::WeigherUnused, "a weigher"),
+        (builder().max_entries(1).clock(clock), CacheError::ClockUnused, "a clock"),
+    ] {
+        let found = builder.try_build().err().expect("wrong options");
+        assert_eq!(found, error);
+        assert!(error.to_string().contains(says) && error.source().is_none(), "{error}");
+    }
+    let causes = [Cause::Expired, Cause::Explicit, Cause::Replaced, Cause::Size];
+    assert_eq!(causes.map(|cause| cause.to_string()), ["expired", "explicit", "replaced", "size"]);
+    assert_eq!(causes.map(Cause::is_eviction), [true, false, false, true]);
 }
