@@ -13,7 +13,7 @@ struct Opaque;
 fn a_refused_entry_says_its_weight_and_nothing_of_its_key() {
     let cache: Cache<&str, Opaque> =
         Cache::builder().max_weight(5).weigher(|key: &&str, _| key.len() as u64).build();
-    let refused = cache.insert("a long key", Opaque).err().expect("too heavy");
+    let refused = cache.insert("a long key", Opaque).expect_err("too heavy");
     assert_eq!(refused.why, Why::TooHeavy { weight: 10, capacity: 5 });
     let text = refused.to_string();
     assert_eq!(text, "an entry of weight 10 does not fit a cache that may hold 5");
@@ -47,9 +47,8 @@ fn a_failed_load_leads_to_its_loaders_error() {
 
 #[test]
 fn a_guards_error_says_whose_it_is_and_leads_there() {
-    let filter = || -> FilterError {
-        CuckooFilter::builder().false_positive_rate(2.0).build().err().expect("no rate")
-    };
+    let filter =
+        || -> FilterError { CuckooFilter::builder().false_positive_rate(2.0).build().expect_err("no rate") };
     let io = || io::Error::other("disk on fire");
     let errors: [(GuardError<io::Error>, &str, Option<String>); 5] = [
         (GuardError::Store(io()), "the store: disk on fire", Some(io().to_string())),
@@ -92,7 +91,7 @@ fn wrong_options_of_a_cache_are_named() {
         (builder().max_entries(1).weigher(|_, _| 1), CacheError::WeigherUnused, "a weigher"),
         (builder().max_entries(1).clock(clock), CacheError::ClockUnused, "a clock"),
     ] {
-        let found = builder.try_build().err().expect("wrong options");
+        let found = builder.try_build().expect_err("wrong options");
         assert_eq!(found, error);
         assert!(error.to_string().contains(says) && error.source().is_none(), "{error}");
     }
