@@ -1,6 +1,9 @@
 //! What is done with a fuzzer's input. `tests/fuzz` does the same with the committed inputs and their mutations.
 #![allow(dead_code, reason = "every target compiles all of it and uses one function")]
 
+#[cfg(feature = "serde")]
+mod cache_dump;
+mod cache_ops;
 mod chunks;
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -17,6 +20,9 @@ mod oracle;
 
 use memory::peak_of;
 
+#[cfg(feature = "serde")]
+pub(crate) use cache_dump::{cache_dump, is_dump};
+pub(crate) use cache_ops::cache_ops;
 pub(crate) use chunks::load as chunk_loader;
 pub(crate) use filter_ops::filter_ops;
 pub(crate) use maps::{inline_map_ops, map_ops};

@@ -10,8 +10,12 @@ mod bound;
 mod dump;
 mod edges;
 mod laws;
+mod loads;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod oracle;
 mod panics;
+mod run;
 mod threads;
 
 use std::sync::{Arc, Mutex};
@@ -21,8 +25,7 @@ use koel::{Cache, CacheBuilder, Cause, Policy};
 /// All policies.
 pub(crate) const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::Clock];
 
-/// Entries that a cache is made for so that it has several segments, whatever it may hold.
-pub(crate) const SEVERAL_SEGMENTS: usize = 5000;
+pub(crate) use run::SEVERAL_SEGMENTS;
 
 /// What a listener was told: key, the value's number, cause.
 pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;

@@ -40,7 +40,7 @@ impl Lives {
 
 /// An entry that is in the cache.
 #[derive(Clone, Debug)]
-struct Held {
+pub(crate) struct Held {
     number: u64,
     weight: u64,
     deadline: Option<Duration>,
@@ -98,6 +98,18 @@ impl Oracle {
     pub(crate) fn alive(&self) -> Vec<(u64, u64)> {
         let alive = self.held.iter().filter(|(_, held)| !self.has_expired(held));
         alive.map(|(key, held)| (*key, held.number)).collect()
+    }
+
+    /// All that may be returned, and what is known of them.
+    pub(crate) fn alive_entries(&self) -> BTreeMap<u64, Held> {
+        let alive = self.held.iter().filter(|(_, held)| !self.has_expired(held));
+        alive.map(|(key, held)| (*key, held.clone())).collect()
+    }
+
+    /// Entries were put back as they had been, and what left for them is to be told.
+    pub(crate) fn restore(&mut self, entries: BTreeMap<u64, Held>) {
+        self.stats.insertions += entries.len() as u64;
+        self.held.extend(entries);
     }
 
     /// How many entries have expired and not been told of.

@@ -63,6 +63,25 @@ fn inline_maps_agree_with_the_model() {
     smoke("inline_map_ops", &[1, 0x10], harness::inline_map_ops);
 }
 
+#[test]
+fn caches_answer_as_the_oracle_does() {
+    smoke("cache_ops", &[1, 0x10], harness::cache_ops);
+}
+
+#[test]
+#[cfg(feature = "serde")]
+fn dumps_of_enemies_do_no_harm() {
+    smoke("cache_dump", &[1, 0x10, 0x80], harness::cache_dump);
+}
+
+#[test]
+#[cfg(feature = "serde")]
+fn seeds_of_dumps_are_dumps() {
+    for (name, seed) in seeds("cache_dump") {
+        assert!(harness::is_dump(&seed), "{name}");
+    }
+}
+
 /// The inputs are not refused for what they have in common.
 #[test]
 fn seeds_of_filters_are_filters() {

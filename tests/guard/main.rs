@@ -3,6 +3,7 @@
 mod bad_input;
 mod common;
 mod filters;
+mod hot;
 mod kills;
 mod laws;
 mod order;

@@ -3,6 +3,7 @@
 mod auto;
 #[path = "../common/mod.rs"]
 mod common;
+mod errors;
 #[cfg(feature = "rayon")]
 mod rayon;
 #[cfg(feature = "serde")]

@@ -1,0 +1,85 @@
+//! What a cache loads for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
+
+use std::cell::Cell;
+use std::sync::Barrier;
+use std::time::Duration;
+
+use koel::{Cache, LoadError};
+use pollster::block_on;
+
+use crate::common::on_threads;
+
+#[test]
+fn tasks_and_threads_get_what_was_loaded_once() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let loads = Cell::new(0);
+    let load = |value| {
+        loads.set(loads.get() + 1);
+        value
+    };
+    assert_eq!(block_on(cache.get_or_insert_async(1, async { load(10) })), 10);
+    assert_eq!(block_on(cache.get_or_insert_async(1, async { load(11) })), 10);
+    assert_eq!(block_on(cache.try_get_or_insert_async(1, async { Err::<u64, _>(load(12)) })), Ok(10));
+    assert_eq!(cache.get_or_insert_with(1, || load(13)), 10);
+    let timed = cache.try_get_or_insert_with_timeout(1, Duration::ZERO, || Err::<u64, _>(load(14)));
+    assert_eq!((timed, loads.get()), (Ok(10), 1));
+    assert_eq!((cache.stats().loads, cache.stats().failed_loads), (1, 0));
+}
+
+#[test]
+fn a_failed_load_keeps_nothing_and_is_counted() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    assert_eq!(block_on(cache.try_get_or_insert_async(1, async { Err("no") })), Err(LoadError::Loader("no")));
+    for timeout in [Duration::ZERO, Duration::MAX] {
+        let failed = cache.try_get_or_insert_with_timeout(1, timeout, || Err("no"));
+        assert_eq!(failed, Err(LoadError::Loader("no")));
+    }
+    assert!(!cache.contains_key(&1));
+    assert_eq!((cache.stats().loads, cache.stats().failed_loads), (0, 3));
+    assert_eq!(block_on(cache.try_get_or_insert_async(1, async { Ok::<_, &str>(7) })), Ok(7));
+}
+
+/// The loader does not return before the other caller has given up.
+#[test]
+fn who_cannot_wait_is_told_so() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let (loading, over) = (Barrier::new(2), Barrier::new(2));
+    on_threads(2, |thread| {
+        if thread == 0 {
+            let loaded = cache.get_or_insert_with(1, || {
+                (loading.wait(), over.wait());
+                7
+            });
+            assert_eq!(loaded, 7);
+            return;
+        }
+        loading.wait();
+        let soon = Duration::from_millis(1);
+        let late = cache.try_get_or_insert_with_timeout(1, soon, || Err::<u64, _>("the other loads"));
+        over.wait();
+        assert_eq!(late, Err(LoadError::TimedOut));
+    });
+}
+
+/// What was written while a key was being loaded is newer.
+#[test]
+fn a_load_gives_way_to_a_write() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let loaded = cache.get_or_insert_with(1, || {
+        cache.insert(1, 8).unwrap();
+        7
+    });
+    assert_eq!((loaded, cache.get(&1)), (7, Some(8)));
+    let loaded = cache.get_or_insert_with(2, || {
+        cache.remove(&2);
+        7
+    });
+    assert_eq!((loaded, cache.get(&2)), (7, None));
+}
+
+#[test]
+fn what_is_too_heavy_is_loaded_and_not_kept() {
+    let cache: Cache<u64, u64> = Cache::builder().max_weight(5).weigher(|_, value| *value).build();
+    assert_eq!(cache.get_or_insert_with(1, || 6), 6);
+    assert_eq!(cache.get(&1), None);
+}

@@ -1,0 +1,380 @@
+//! Operations on a cache of any kind, as somebody chooses, against the oracle. Chance does in `laws`, a fuzzer in `fuzz`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use koel::{Cache, CacheDump, Compute, ManualClock, Operation, Policy, Why};
+
+use super::oracle::{Act, Item, Lives, Oracle, Told};
+
+/// Entries that a cache is made for so that it has several segments, whatever it may hold.
+pub(crate) const SEVERAL_SEGMENTS: usize = 5000;
+
+/// What the bound is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Entries,
+    /// By weight, but each weighs 1; in several segments, of which some may hold nothing.
+    Ones,
+    /// In one segment, which grows.
+    Weight,
+    /// In several segments, which borrow from one another.
+    WeightOfMany,
+}
+
+impl Bound {
+    fn weighs(self) -> bool {
+        matches!(self, Bound::Weight | Bound::WeightOfMany)
+    }
+}
+
+/// A kind of cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) capacity: u64,
+    pub(crate) bound: Bound,
+    pub(crate) policy: Policy,
+    pub(crate) lives: Lives,
+}
+
+/// A cache with a listener, what that was told, and the clock.
+fn build(kind: Kind) -> (Cache<u64, Item>, Told, ManualClock) {
+    let Kind { capacity, bound, policy, lives } = kind;
+    let mut builder = Cache::builder().policy(policy);
+    builder = match bound {
+        Bound::Entries => builder.max_entries(capacity as usize),
+        Bound::Weight => builder.max_weight(capacity),
+        Bound::Ones | Bound::WeightOfMany => builder.max_weight(capacity).estimated_entries(SEVERAL_SEGMENTS),
+    };
+    if bound.weighs() {
+        builder = builder.weigher(|_, item: &Item| item.weight);
+    }
+    let clock = ManualClock::new();
+    if lives.expire() {
+        builder = builder.clock(clock.clone());
+    }
+    if let Some(to_live) = lives.to_live {
+        builder = builder.time_to_live(to_live);
+    }
+    if let Some(to_idle) = lives.to_idle {
+        builder = builder.time_to_idle(to_idle);
+    }
+    if lives.own {
+        builder = builder.expiry(|_, item: &Item| item.lives);
+    }
+    let told = Told::default();
+    let ear = Told::clone(&told);
+    let listener = move |key: &u64, item: &Item, cause| ear.lock().unwrap().push((*key, *item.number, cause));
+    (builder.on_removal(listener).build(), told, clock)
+}
+
+/// What chooses operations, and keys and values for them: chance, or a fuzzer.
+pub(crate) trait Choices {
+    /// A number below `n`.
+    fn below(&mut self, n: u64) -> u64;
+
+    /// Whether there is more to choose from.
+    fn go_on(&self) -> bool {
+        true
+    }
+}
+
+/// A cache, and what is known of it.
+struct Run<'c, C> {
+    cache: &'c Cache<u64, Item>,
+    oracle: Oracle,
+    told: Told,
+    clock: ManualClock,
+    kind: Kind,
+    choices: C,
+    numbers: u64,
+}
+
+impl<C: Choices> Run<'_, C> {
+    fn key(&mut self) -> u64 {
+        self.choices.below(2 * self.kind.capacity.min(10_000) + 3)
+    }
+
+    fn item(&mut self) -> Item {
+        self.numbers += 1;
+        let capacity = self.oracle.capacity;
+        let weight = match self.choices.below(12) {
+            0 => self.choices.below(capacity + 2),
+            1 => capacity,
+            2 => 0,
+            _ => self.choices.below(capacity / 8 + 2),
+        };
+        let lives = (self.choices.below(3) != 0).then(|| Duration::from_millis(10 * self.choices.below(300)));
+        Item { number: Box::new(self.numbers), weight, lives }
+    }
+
+    /// Takes account of what has left.
+    fn told(&mut self, act: Act, own: Option<u64>) {
+        self.oracle.told(&self.told, act, own);
+    }
+
+    fn insert(&mut self) {
+        let (key, item) = (self.key(), self.item());
+        let weight = self.oracle.weight_of(&item);
+        if let Err(refused) = self.cache.insert(key, item.clone()) {
+            assert_eq!((refused.key, &refused.value), (key, &item), "handed back whole");
+            return self.refused(refused.why, weight);
+        }
+        self.inserted(key, &item);
+    }
+
+    fn refused(&mut self, why: Why, weight: u64) {
+        let capacity = self.oracle.capacity;
+        assert!(weight > capacity, "{weight} of {capacity} was refused");
+        assert_eq!(why, Why::TooHeavy { weight, capacity });
+        assert!(self.told.lock().unwrap().is_empty(), "something left for what was refused");
+    }
+
+    fn inserted(&mut self, key: u64, item: &Item) {
+        let (before, evictions) = (self.oracle.weight(), self.oracle.stats.evictions);
+        let replaced = self.oracle.held_weight(key);
+        self.told(Act::Insert, Some(key));
+        self.oracle.insert(key, item);
+        let evicted = self.oracle.stats.evictions > evictions;
+        let asked = before - replaced + self.oracle.weight_of(item);
+        // Each segment evicts by itself; one alone only for the bound, and no more than it must. The other policy may give
+        // up items for one that it takes for better.
+        if self.cache_has_one_segment() && self.kind.policy == Policy::Clock {
+            assert!(!evicted || asked > self.oracle.capacity, "evicted, and all would fit");
+            let last = self.oracle.last_evicted;
+            // What has expired goes as well, and may be the last.
+            let evicted = evicted && !self.kind.lives.expire();
+            assert!(!evicted || self.oracle.weight() + last > self.oracle.capacity, "one too many evicted");
+        }
+    }
+
+    fn cache_has_one_segment(&self) -> bool {
+        match self.kind.bound {
+            Bound::Entries => self.kind.capacity < 2048,
+            Bound::Weight => true,
+            Bound::Ones | Bound::WeightOfMany => false,
+        }
+    }
+
+    fn remove(&mut self) {
+        let key = self.key();
+        let expected = self.oracle.number(key);
+        let wanted = self.choices.below(2) == 0;
+        let gone = match self.choices.below(2) {
+            0 => self.cache.remove(&key),
+            _ => {
+                let gone = self.cache.remove_if(&key, |at, item| {
+                    assert_eq!((*at, Some(*item.number)), (key, expected));
+                    wanted
+                });
+                if !wanted {
+                    assert_eq!(gone, None);
+                    self.told(Act::Look, None);
+                    return assert_eq!(self.oracle.number(key), expected, "removed, though not wanted");
+                }
+                gone
+            }
+        };
+        self.told(Act::Remove, None);
+        assert_eq!(gone.map(|item| *item.number), expected);
+        assert_eq!(self.oracle.number(key), None, "removed, and nobody was told");
+    }
+
+    fn compute(&mut self) {
+        let (key, item) = (self.key(), self.item());
+        let (expected, what) = (self.oracle.number(key), self.choices.below(3));
+        let answer = self.cache.compute(key, |old| {
+            assert_eq!(old.map(|item| *item.number), expected);
+            match (what, old) {
+                (0, _) => Operation::Abort(17),
+                (1, Some(_)) => Operation::Remove,
+                _ => Operation::Insert(item.clone()),
+            }
+        });
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(refused) => {
+                assert_eq!((refused.key, &refused.value), (key, &item), "handed back whole");
+                return self.refused(refused.why, self.oracle.weight_of(&item));
+            }
+        };
+        match (answer, expected) {
+            (Compute::Aborted(17), _) => self.told(Act::Look, None),
+            (Compute::Removed(at, old), Some(number)) => {
+                assert_eq!((at, *old.number), (key, number));
+                self.told(Act::Remove, None);
+            }
+            (Compute::Inserted(at, new), None) => {
+                assert_eq!((at, &new), (key, &item));
+                self.inserted(key, &item);
+            }
+            (Compute::Updated { old, new }, Some(number)) => {
+                assert_eq!((old.0, *old.1.number, &new.1), (key, number, &item));
+                self.inserted(key, &item);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn retain(&mut self) {
+        let (odd, mut asked) = ((self.choices.below(2) == 0), BTreeSet::new());
+        let expected: BTreeSet<u64> = self.oracle.alive().into_iter().map(|(key, _)| key).collect();
+        self.cache.retain(|key, _| {
+            asked.insert(*key);
+            (key % 2 == 1) == odd
+        });
+        assert_eq!(asked, expected, "`retain` sees each entry");
+        self.told(Act::Remove, None);
+        assert!(self.oracle.alive().iter().all(|(key, _)| (key % 2 == 1) == odd));
+    }
+
+    fn clear(&mut self) {
+        self.cache.clear();
+        self.told(Act::Clear, None);
+        assert_eq!((self.oracle.len(), self.cache.len(), self.cache.weight()), (0, 0, 0));
+    }
+
+    /// Dumps the cache, and loads that: into the cache as it is, and when that has been cleared.
+    fn restart(&mut self) {
+        let dump = self.cache.dump();
+        self.told(Act::Look, None);
+        let of = |dump: &CacheDump<u64, Item>| dump.iter().map(|(key, item)| (*key, *item.number)).collect();
+        let dumped: BTreeMap<u64, u64> = of(&dump);
+        assert_eq!(dump.len(), dumped.len(), "a key twice");
+        assert_eq!(dumped.into_iter().collect::<Vec<_>>(), self.oracle.alive());
+        let rest = self.cache.load(dump);
+        self.told(Act::Look, None);
+        let rest_of: BTreeMap<u64, u64> = of(&rest);
+        assert_eq!(rest_of.into_iter().collect::<Vec<_>>(), self.oracle.alive(), "what is there stays");
+
+        let before = self.oracle.alive_entries();
+        self.clear();
+        let back: BTreeMap<u64, u64> = of(&self.cache.load(rest));
+        let kept = before.into_iter().filter(|(key, _)| !back.contains_key(key));
+        self.oracle.restore(kept.collect());
+        self.told(Act::Insert, None);
+        // Of several segments some may have borrowed, and what they had lent first.
+        let all = self.cache_has_one_segment();
+        assert!(back.is_empty() || !all, "{} of {} had no room", back.len(), self.cache.len());
+    }
+
+    fn set_capacity(&mut self) {
+        let capacity = match self.choices.below(4) {
+            0 => self.oracle.capacity,
+            1 => self.choices.below(self.kind.capacity + 1),
+            2 => self.choices.below(2 * self.kind.capacity + 2),
+            _ => self.kind.capacity,
+        };
+        let grows = capacity >= self.oracle.capacity;
+        let evictions = self.oracle.stats.evictions;
+        self.cache.set_capacity(capacity);
+        self.oracle.capacity = capacity;
+        self.told(Act::Resize, None);
+        assert!(!grows || self.oracle.stats.evictions == evictions, "evicted for more room");
+        assert_eq!(self.cache.capacity(), capacity);
+    }
+
+    fn purge(&mut self) {
+        self.cache.purge();
+        self.told(Act::Look, None);
+        assert_eq!(self.oracle.expired(), 0);
+    }
+
+    fn advance(&mut self) {
+        let by = Duration::from_millis(10 * self.choices.below(40));
+        self.clock.advance(by);
+        self.oracle.now += by;
+    }
+
+    fn peek(&mut self) {
+        let key = self.key();
+        assert_eq!(self.cache.peek(&key).map(|item| *item.number), self.oracle.number(key));
+        assert_eq!(self.cache.contains_key(&key), self.oracle.number(key).is_some());
+        self.told(Act::Look, None);
+    }
+
+    fn get(&mut self) {
+        let key = self.key();
+        let seen = self.cache.get(&key);
+        self.told(Act::Look, None);
+        self.oracle.hit(key, seen.map(|item| *item.number));
+    }
+
+    fn step(&mut self) {
+        match self.choices.below(200) {
+            0..50 => self.get(),
+            50..60 => self.peek(),
+            60..130 => self.insert(),
+            130..150 => self.remove(),
+            150..175 => self.compute(),
+            175..190 => self.advance(),
+            190..192 => self.retain(),
+            192..194 => self.purge(),
+            194..198 => self.set_capacity(),
+            198 => self.clear(),
+            _ => self.restart(),
+        }
+    }
+
+    /// What every moment must show.
+    fn check(&self, all: bool) {
+        let (cache, oracle) = (self.cache, &self.oracle);
+        assert_eq!((cache.len(), cache.weight()), (oracle.len(), oracle.weight()));
+        assert!(cache.weight() <= cache.capacity(), "{cache:?}");
+        assert_eq!(cache.is_empty(), oracle.len() == 0);
+        if all {
+            let mut seen: Vec<_> = cache.iter().map(|(key, item)| (key, *item.number)).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, oracle.alive());
+            let view = cache.pin();
+            let mut seen: Vec<_> = view.iter().map(|(key, item)| (*key, *item.number)).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, oracle.alive());
+            let stats = cache.stats();
+            let expected = (oracle.len(), oracle.weight(), oracle.capacity);
+            assert_eq!((stats.len, stats.weight, stats.capacity), expected);
+            let stats = (stats.hits, stats.misses, stats.insertions, stats.evictions, stats.expirations);
+            let told = &oracle.stats;
+            assert_eq!(stats, (told.hits, told.misses, told.insertions, told.evictions, told.expirations));
+            assert_eq!(cache.stats().evicted_weight, told.evicted_weight);
+        }
+    }
+}
+
+/// So many operations on a cache, or fewer if there are no more choices. Each is checked.
+pub(crate) fn run(kind: Kind, steps: usize, choices: impl Choices) {
+    let (cache, told, clock) = build(kind);
+    let oracle = Oracle::new(kind.lives, kind.bound.weighs(), kind.capacity);
+    let mut run = Run { cache: &cache, oracle, told, clock, kind, choices, numbers: 0 };
+    let mut view = cache.pin();
+    let mut kept = Vec::new();
+    for step in 0..steps {
+        if !run.choices.go_on() {
+            break;
+        }
+        run.step();
+        // References stay good, whatever becomes of their entries.
+        let key = run.key();
+        let seen = view.get_key_value(&key).map(|(_, item)| item);
+        run.told(Act::Look, None);
+        run.oracle.hit(key, seen.map(|item| *item.number));
+        kept.extend(seen.map(|item| (item, *item.number)));
+        if step % 64 == 63 {
+            assert!(kept.iter().all(|(item, number)| *item.number == *number));
+            kept = Vec::new();
+            view = cache.pin();
+        }
+        run.check(kind.capacity <= 7 || step % 64 == 0);
+    }
+    run.check(true);
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// None, each, and all together.
+pub(crate) const LIVES: [Lives; 4] = [
+    Lives::FOR_EVER,
+    Lives { to_live: Some(SECOND), to_idle: None, own: false },
+    Lives { to_live: None, to_idle: Some(SECOND), own: false },
+    Lives { to_live: Some(Duration::from_secs(2)), to_idle: Some(SECOND), own: true },
+];

@@ -1,0 +1,92 @@
+//! The guard's cache of values: spares the store, and never answers with a value that was replaced.
+
+use std::collections::BTreeMap;
+
+use koel::guard::{Guarded, HashMapStore};
+
+use crate::common::{Rng, key};
+
+/// Room for few of the keys that are used.
+const BYTES: u64 = 20_000;
+
+fn guarded(bytes: u64) -> Guarded<HashMapStore> {
+    let guarded = Guarded::builder(HashMapStore::new()).cache_bytes(bytes).open().expect("a guard");
+    guarded.wait_until_ready().expect("a filter");
+    guarded
+}
+
+#[test]
+fn what_is_kept_follows_every_write_and_stays_within_its_bytes() {
+    let (guarded, mut model, mut rng) = (guarded(BYTES), BTreeMap::new(), Rng::new(1));
+    for step in 0..30_000_u64 {
+        // The smaller the likelier: some are hot.
+        let bound = rng.below(1000) + 1;
+        let key = key(rng.below(bound));
+        match rng.below(10) {
+            0 | 1 => {
+                let value = step.to_string().into_bytes();
+                guarded.put(&key, &value).expect("it is stored");
+                model.insert(key.clone(), value);
+            }
+            2 => {
+                guarded.delete(&key).expect("it is deleted");
+                model.remove(&key);
+            }
+            3 => {
+                let found = guarded.get_many(&[&key]).expect("no error");
+                assert_eq!(found[0].as_deref(), model.get(&key).map(Vec::as_slice), "step {step}");
+            }
+            _ => {}
+        }
+        let found = guarded.get(&key).expect("no error");
+        assert_eq!(found.as_deref(), model.get(&key).map(Vec::as_slice), "step {step}");
+        assert!(guarded.stats().cache_bytes <= BYTES);
+    }
+    let stats = guarded.stats();
+    assert!(stats.cache_hits > 1000 && stats.cache_bytes > BYTES / 2, "{stats:?}");
+}
+
+#[test]
+fn a_kept_value_spares_the_store() {
+    for (bytes, reads) in [(BYTES, 1), (0, 5)] {
+        let guarded = guarded(bytes);
+        guarded.put(b"ada", b"1815").expect("it is stored");
+        let before = guarded.stats().store_reads();
+        for _ in 0..5 {
+            assert_eq!(guarded.get(b"ada").expect("no error").as_deref(), Some(&b"1815"[..]));
+        }
+        assert_eq!(guarded.stats().store_reads() - before, reads, "a cache of {bytes} bytes");
+    }
+}
+
+/// A value larger than all that may be kept is no error: the store is asked each time.
+#[test]
+fn what_is_too_large_is_not_kept() {
+    let guarded = guarded(1000);
+    let large = vec![7; 2000];
+    guarded.put(b"large", &large).expect("it is stored");
+    for _ in 0..3 {
+        assert_eq!(guarded.get(b"large").expect("no error").as_deref(), Some(&large[..]));
+    }
+    let stats = guarded.stats();
+    assert_eq!((stats.cache_hits, stats.cache_bytes), (0, 0), "{stats:?}");
+}
+
+#[test]
+fn a_full_cache_takes_keys_that_are_asked_for_twice() {
+    let guarded = guarded(BYTES);
+    for key in (0..2000).map(key) {
+        guarded.put(&key, b"value").expect("it is stored");
+    }
+    (0..1000).for_each(|n| drop(guarded.get(&key(n)).expect("no error")));
+    // Asked for by keys that nobody has asked for yet. Two may share a place in what is remembered: not all do as they should.
+    let mut hits = [0; 3];
+    for key in (1000..1200).map(key) {
+        for count in &mut hits {
+            let before = guarded.stats().cache_hits;
+            assert!(guarded.get(&key).expect("no error").is_some());
+            *count += guarded.stats().cache_hits - before;
+        }
+    }
+    assert!(hits[0] == 0 && hits[1] <= 20 && hits[2] >= 180, "{hits:?}");
+}

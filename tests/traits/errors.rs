@@ -1,0 +1,101 @@
+//! Errors say which of their values was wrong, lead to what caused them, and ask nothing of keys and values.
+
+use std::error::Error;
+use std::io;
+
+use koel::guard::{Error as GuardError, SnapshotError};
+use koel::{Cache, CacheError, Cause, CuckooFilter, FilterError, InlineMap, LoadError, Why};
+
+/// Neither `Debug` nor `Display`: what an error hands back may be this.
+struct Opaque;
+
+#[test]
+fn a_refused_entry_says_its_weight_and_nothing_of_its_key() {
+    let cache: Cache<&str, Opaque> =
+        Cache::builder().max_weight(5).weigher(|key: &&str, _| key.len() as u64).build();
+    let refused = cache.insert("a long key", Opaque).expect_err("too heavy");
+    assert_eq!(refused.why, Why::TooHeavy { weight: 10, capacity: 5 });
+    let text = refused.to_string();
+    assert_eq!(text, "an entry of weight 10 does not fit a cache that may hold 5");
+    assert_eq!(format!("{refused:?}"), format!("Refused({text})"));
+    assert_eq!((&refused as &dyn Error).to_string(), text);
+    assert_eq!(Why::OutOfMemory.to_string(), "no memory for another entry");
+}
+
+#[test]
+fn a_full_map_says_so_of_any_key_and_value() {
+    let map = InlineMap::builder().fixed_capacity(2).build();
+    let full = (0..9_u64).find_map(|key| map.checked_insert(key, key).err()).expect("fixed");
+    assert_eq!(format!("{full:?}"), format!("Full({full})"));
+    assert!(!format!("{full:?}").contains(&full.key.to_string()), "{full:?}");
+}
+
+#[test]
+fn a_failed_load_leads_to_its_loaders_error() {
+    let failed = || LoadError::Loader(io::Error::other("disk on fire"));
+    assert_eq!(failed().to_string(), "the key's loader failed");
+    assert_eq!(failed().source().expect("the loader's").to_string(), "disk on fire");
+    assert_eq!(failed().into_loader().expect("the loader's").to_string(), "disk on fire");
+    for (error, says) in
+        [(LoadError::Recursion, "wait for itself"), (LoadError::TimedOut, "did not finish in time")]
+    {
+        let error: LoadError<io::Error> = error;
+        assert!(error.to_string().contains(says) && error.source().is_none(), "{error}");
+        assert!(error.into_loader().is_none());
+    }
+}
+
+#[test]
+fn a_guards_error_says_whose_it_is_and_leads_there() {
+    let filter =
+        || -> FilterError { CuckooFilter::builder().false_positive_rate(2.0).build().expect_err("no rate") };
+    let io = || io::Error::other("disk on fire");
+    let errors: [(GuardError<io::Error>, &str, Option<String>); 5] = [
+        (GuardError::Store(io()), "the store: disk on fire", Some(io().to_string())),
+        (GuardError::from(filter()), &format!("the filter: {}", filter()), Some(filter().to_string())),
+        (
+            GuardError::Snapshot(SnapshotError::from(io())),
+            "the snapshot: disk on fire",
+            Some(io().to_string()),
+        ),
+        (GuardError::Thread(io()), "no thread to scan the store with: disk on fire", Some(io().to_string())),
+        (GuardError::ScanPanicked, "the scan of the store panicked", None),
+    ];
+    for (error, says, source) in errors {
+        assert_eq!(error.to_string(), says);
+        assert_eq!(error.source().map(ToString::to_string), source, "{says}");
+    }
+}
+
+#[test]
+fn a_snapshots_error_says_what_is_wrong_with_it() {
+    let io = SnapshotError::Io(io::Error::other("disk on fire"));
+    assert_eq!(io.source().expect("the system's").to_string(), "disk on fire");
+    for (error, says) in [
+        (SnapshotError::NoFilter, "no filter"),
+        (SnapshotError::Damaged("its end"), "damaged: its end"),
+        (SnapshotError::OtherGeneration, "another store"),
+        (SnapshotError::OtherFilter, "another kind of filter"),
+    ] {
+        assert!(error.to_string().contains(says) && error.source().is_none(), "{error}");
+    }
+}
+
+#[test]
+fn wrong_options_of_a_cache_are_named() {
+    let builder = Cache::<u64, u64>::builder;
+    let clock = koel::ManualClock::new();
+    for (builder, error, says) in [
+        (builder(), CacheError::NoBound, "say `max_entries` or `max_weight`"),
+        (builder().max_entries(1).max_weight(1), CacheError::TwoBounds, "two bounds"),
+        (builder().max_entries(1).weigher(|_, _| 1), CacheError::WeigherUnused, "a weigher"),
+        (builder().max_entries(1).clock(clock), CacheError::ClockUnused, "a clock"),
+    ] {
+        let found = builder.try_build().expect_err("wrong options");
+        assert_eq!(found, error);
+        assert!(error.to_string().contains(says) && error.source().is_none(), "{error}");
+    }
+    let causes = [Cause::Expired, Cause::Explicit, Cause::Replaced, Cause::Size];
+    assert_eq!(causes.map(|cause| cause.to_string()), ["expired", "explicit", "replaced", "size"]);
+    assert_eq!(causes.map(Cause::is_eviction), [true, false, false, true]);
+}
