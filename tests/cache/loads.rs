@@ -47,7 +47,8 @@ fn who_cannot_wait_is_told_so() {
     on_threads(2, |thread| {
         if thread == 0 {
             let loaded = cache.get_or_insert_with(1, || {
-                (loading.wait(), over.wait());
+                loading.wait();
+                over.wait();
                 7
             });
             assert_eq!(loaded, 7);
