@@ -34,8 +34,8 @@
 //!
 //! # Features
 //!
-//! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for filters, and for a cache's [`CacheDump`]. What is read goes into
-//!   a growing map; options of the builder are not saved.
+//! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for filters, and for a cache's [`CacheDump`]. What is
+//!   read goes into a growing map; options of the builder are not saved.
 //! * `metrics`: `CacheStats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `FromParallelIterator`, `ParallelExtend`; filters built on all
 //!   threads.
@@ -48,11 +48,11 @@
 //! new keys, and `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there stays, and the next call works
 //! when there is memory again.
 //!
-//! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map, a
-//! cache or a growing filter is made of (some 2 KB); the reclaimer's record of a thread that pins for the first time; a cache's lists of keys in the order
-//! in which they leave, of keys that have left, and of loads that are under way; 0.2 KB for each further table of a
-//! [`ScalableCuckooFilter`]; and what is returned whole: filters as bytes, clones, an iterator's entries, those of one
-//! segment at a time.
+//! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map,
+//! a cache or a growing filter is made of (some 2 KB); the reclaimer's record of a thread that pins for the first
+//! time; a cache's lists of keys in the order in which they leave, of keys that have left, and of loads that are
+//! under way; 0.2 KB for each further table of a [`ScalableCuckooFilter`]; and what is returned whole: filters as
+//! bytes, clones, an iterator's entries, those of one segment at a time.
 //!
 //! # Design
 //!

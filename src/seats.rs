@@ -13,7 +13,8 @@ use std::collections::BinaryHeap;
 
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, SCHEDULED, global, per_thread, with_mine};
 
-/// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for threads without a seat.
+/// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for
+/// threads without a seat.
 const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
     (true, _) => 4,
     (_, true) => 5,
@@ -130,7 +131,8 @@ pub(crate) fn number() -> usize {
     })
 }
 
-/// Keeps this thread's seat from being given back before as many calls of [`unbind`]. Of a thread that has just asked for its value.
+/// Keeps this thread's seat from being given back before as many calls of [`unbind`]. Of a thread that has just asked
+/// for its value.
 #[inline(always)]
 pub(crate) fn bind() {
     with_mine(&SEAT, |seat| {

@@ -68,8 +68,8 @@ use scheduler::thread::LocalKey;
 #[cfg(not(any(loom, shuttle)))]
 use std::thread::LocalKey;
 
-/// What `f` makes of this thread's [`per_thread`] variable. The standard library's `with` is not marked to be inlined, and now and
-/// then is a call through a pointer and another; `try_with` is marked.
+/// What `f` makes of this thread's [`per_thread`] variable. The standard library's `with` is not marked to be
+/// inlined, and now and then is a call through a pointer and another; `try_with` is marked.
 #[inline(always)]
 pub(crate) fn with_mine<T, R>(variable: &'static LocalKey<T>, f: impl FnOnce(&T) -> R) -> R {
     match variable.try_with(f) {

@@ -109,8 +109,8 @@ fn a_record_that_is_used_again_hides_no_guard() {
     });
 }
 
-/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what the reader has
-/// read reaches it by the record and the epoch alone.
+/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what
+/// the reader has read reaches it by the record and the epoch alone.
 #[test]
 fn what_others_advance_over_is_not_freed_early() {
     scene(1, || {

@@ -29,8 +29,9 @@ pub use identity::Identity;
 pub use ledger::{Ledger, Value};
 pub use maps::{Inline, Map, Owned, Plain, Shape};
 
-/// Changes of priority in a schedule, and one more. Most errors need one or two; with many, threads run for some dozens of steps
-/// at a time: so one does all of an operation between two steps of another's, in which it takes part again and again.
+/// Changes of priority in a schedule, and one more. Most errors need one or two; with many, threads run for some
+/// dozens of steps at a time: so one does all of an operation between two steps of another's, in which it takes part
+/// again and again.
 const DEPTHS: [usize; 2] = [3, 40];
 /// Steps of which no schedule needs as many: threads wait for each other, or for nobody.
 const STEPS: usize = 300_000;

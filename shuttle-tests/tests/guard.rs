@@ -1,5 +1,5 @@
-//! The guard over a store in memory [D1]..[D6]: a key that the store holds is never reported absent, a value is never older than
-//! the last write that was over, whatever puts, deletes, look-ups and scans for new filters meet.
+//! The guard over a store in memory [D1]..[D6]: a key that the store holds is never reported absent, a value is never
+//! older than the last write that was over, whatever puts, deletes, look-ups and scans for new filters meet.
 #![cfg(shuttle)]
 
 use koel::guard::{Filter, Guarded, HashMapStore, Store};

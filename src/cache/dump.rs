@@ -20,13 +20,14 @@ use crate::sync::{AtomicU64, Ordering};
 ///
 /// # Format
 ///
-/// With the feature `serde` it can be written down and read again, as a sequence of three: the version of the format, which is 1;
-/// how much of the capacity [`Policy::Adaptive`](super::Policy::Adaptive) gave its window, in millionths (none: it had another
-/// policy); and the entries. Each of these is a sequence of key, value, heat, nanoseconds to live (none: for ever) and
-/// nanoseconds since it was used. Heat is 0 to 2 hits, and 4 more for what is not in the window.
+/// With the feature `serde` it can be written down and read again, as a sequence of three: the version of the format,
+/// which is 1; how much of the capacity [`Policy::Adaptive`](super::Policy::Adaptive) gave its window, in millionths
+/// (none: it had another policy); and the entries. Each of these is a sequence of key, value, heat, nanoseconds to
+/// live (none: for ever) and nanoseconds since it was used. Heat is 0 to 2 hits, and 4 more for what is not in the
+/// window.
 ///
-/// What is read is not trusted: another version, a number that is none of these, or an end that comes too early is an error of the
-/// deserializer's, and no memory is set aside for entries that are only announced.
+/// What is read is not trusted: another version, a number that is none of these, or an end that comes too early is an
+/// error of the deserializer's, and no memory is set aside for entries that are only announced.
 ///
 #[cfg_attr(feature = "serde", doc = "```")]
 #[cfg_attr(not(feature = "serde"), doc = "```ignore")]
@@ -259,22 +260,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// * What is there stays: it is newer, and counts as younger. An entry whose key is here is handed back, as is one that has
     ///   expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one whose buckets are
     ///   full of others: that makes others leave, as always.
-    /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were to go last.
-    ///   Each segment fills its own room, so that even a full cache of the same capacity leaves some out if it has another hash
-    ///   function: 1 of 100 where segments hold 1,000 entries each, 1 of 1,000 where they hold 100,000.
+    /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were
+    ///   to go last. Each segment fills its own room, so that even a full cache of the same capacity leaves some out
+    ///   if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of 1,000 where they hold
+    ///   100,000.
     /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) has no
     ///   queue: the bit that says whether there was a hit is kept, but which slot an entry is in, and so how soon the hand
     ///   comes by, the hash decides.
-    /// * [`Policy::Adaptive`](super::Policy::Adaptive) takes over the share of the capacity that its window had, in segments that have
-    ///   not evicted yet: others know better. The dump of a clock says nothing of that, and its entries go to main. What the
-    ///   policy remembered of keys that had left is lost.
-    /// * An entry lives as long as it had to live when it was dumped, and not longer than this cache would let a new one; it has been
-    ///   idle as long. The time between dump and load does not count. A cache that was built without lifetimes keeps it for ever.
-    ///   The weigher is asked again.
+    /// * [`Policy::Adaptive`](super::Policy::Adaptive) takes over the share of the capacity that its window had, in
+    ///   segments that have not evicted yet: others know better. The dump of a clock says nothing of that, and its
+    ///   entries go to main. What the policy remembered of keys that had left is lost.
+    /// * An entry lives as long as it had to live when it was dumped, and not longer than this cache would let a new
+    ///   one; it has been idle as long. The time between dump and load does not count. A cache that was built without
+    ///   lifetimes keeps it for ever. The weigher is asked again.
     ///
-    /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key that is removed
-    /// before its turn has come is put in all the same. What is taken counts as insertions. While it runs it takes at most 64
-    /// bytes an entry, beside the dump and the one that is handed back.
+    /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key
+    /// that is removed before its turn has come is put in all the same. What is taken counts as insertions. While it
+    /// runs it takes at most 64 bytes an entry, beside the dump and the one that is handed back.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
@@ -294,8 +296,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this cache's lock (`compute`, `remove_if`), and if the removal listener panics: then the rest of
-    /// the dump is dropped.
+    /// In a closure that runs under this cache's lock (`compute`, `remove_if`), and if the removal listener panics:
+    /// then the rest of the dump is dropped.
     pub fn load(&self, dump: CacheDump<K, V>) -> CacheDump<K, V> {
         self.table.directory.assert_not_writing();
         let CacheDump { window, entries } = dump;

@@ -117,8 +117,8 @@ pub(crate) struct Plan {
     undo_at: usize,
 }
 
-// SAFETY: all that is shared is atomics, a mutex and what the pool's lock guards; the raw pointers lead into the segment's own allocation. Whether
-// an item may be shared or sent is for the front ends to say.
+// SAFETY: all that is shared is atomics, a mutex and what the pool's lock guards; the raw pointers lead into the
+// segment's own allocation. Whether an item may be shared or sent is for the front ends to say.
 unsafe impl<P: Payload> Send for Segment<P> {}
 // SAFETY: as above.
 unsafe impl<P: Payload> Sync for Segment<P> {}

@@ -173,7 +173,8 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     }
 
     /// Starts the reclamation of all that was removed and replaced: it is dropped when every pin that lives now has
-    /// ended, this one included, by whichever thread ends the last of them. [`HashMap::flush`] makes a pin of its own and ends it.
+    /// ended, this one included, by whichever thread ends the last of them. [`HashMap::flush`] makes a pin of its own
+    /// and ends it.
     ///
     /// It costs some microseconds, and some 50 ns for each segment if entries need no drop. If pins that live now have not
     /// ended, those that begin before they have may be waited for, too.

@@ -1,7 +1,8 @@
 //! A barrier of two halves, of which readers have the light one.
 //!
-//! Between a light barrier of one thread and a heavy one of another there is the order that two SeqCst fences would give:
-//! either what comes before the light one is seen after the heavy one, or what comes before the heavy one is seen after the light.
+//! Between a light barrier of one thread and a heavy one of another there is the order that two SeqCst fences would
+//! give: either what comes before the light one is seen after the heavy one, or what comes before the heavy one is
+//! seen after the light.
 //!
 //! On Linux the light half is nothing but an order to the compiler, and the heavy half asks the kernel to interrupt
 //! whatever runs this process's threads (`membarrier`, private expedited). Elsewhere both are fences; under shuttle, to which
@@ -84,8 +85,9 @@ pub(super) fn heavy() -> bool {
 
 /// The barrier as models have it: what the kernel promises, and no more.
 ///
-/// Each half makes itself known to the other and then looks at it. These are exchanges, which see the newest, so one of two halves
-/// sees the other; and it has seen what came before that. Two light ones give no order, and neither is a fence.
+/// Each half makes itself known to the other and then looks at it. These are exchanges, which see the newest, so one
+/// of two halves sees the other; and it has seen what came before that. Two light ones give no order, and neither is
+/// a fence.
 #[cfg(loom)]
 mod model {
     use crate::sync::{AtomicUsize, Ordering, fence, global};

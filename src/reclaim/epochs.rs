@@ -203,8 +203,8 @@ impl Collector {
 
     #[cold]
     fn was_awaited(&self, record: &Record) {
-        // It stays awaited, if nothing can be done now: until this thread's next guard leaves. So it does in a closure under the
-        // lock of some map: who only reads there does not expect that others' destructors run.
+        // It stays awaited, if nothing can be done now: until this thread's next guard leaves. So it does in a
+        // closure under the lock of some map: who only reads there does not expect that others' destructors run.
         if !is_deep() && !reentry::is_writing_any() {
             record.awaited.store(false, Relaxed);
             if !self.collect_all() {
@@ -284,8 +284,8 @@ impl Collector {
         if bags.sealed.try_reserve(1).is_err() {
             return false;
         }
-        // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next epoch does not
-        // see of that guard, its heavy barrier has shown to us.
+        // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next
+        // epoch does not see of that guard, its heavy barrier has shown to us.
         let epoch = self.epoch.load(Relaxed);
         bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
         true

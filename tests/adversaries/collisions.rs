@@ -29,9 +29,9 @@ fn chosen_keys_are_held<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
             let (before, slots) = (map.memory_usage(), map.capacity());
             keys.iter().for_each(|key| assert_eq!(map.insert(*key, !key), None));
             let what = format!("{} {config:?}, {many} keys", M::NAME);
-            // Growing would not part them, so they wait in a list; which is at most twice too long, at 9 bytes an item
-            // or 17, and there are 16 bytes an entry, in pages.
-            // A bucket may be its own alternate: which keys' is depends on the hash, and that on the processor and the compiler.
+            // Growing would not part them, so they wait in a list; which is at most twice too long, at 9 bytes an
+            // item or 17, and there are 16 bytes an entry, in pages. A bucket may be its own alternate: which keys'
+            // is depends on the hash, and that on the processor and the compiler.
             let overflow = map.stats().overflow;
             assert!([many - 8, many - 4].contains(&overflow), "{what}: {overflow} in the overflow");
             assert_eq!(map.capacity(), slots, "{what}");

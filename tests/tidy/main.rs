@@ -178,6 +178,17 @@ fn files_are_short() {
     }
 }
 
+/// What rustfmt leaves alone.
+#[test]
+fn comments_are_narrow() {
+    for source in everything() {
+        for (number, line) in source.lines().filter(|(_, line)| line.trim_start().starts_with("//")) {
+            let wide = line.chars().count();
+            assert!(wide <= 128, "{}:{number} has {wide} columns, 128 are the most", source.name);
+        }
+    }
+}
+
 #[test]
 fn functions_are_short() {
     for source in everything() {

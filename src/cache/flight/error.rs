@@ -28,8 +28,8 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError<E> {
-    /// The loader of a key asked for the same key, itself or through the loaders of other keys, also in other threads or caches.
-    /// To wait for it would be to wait forever.
+    /// The loader of a key asked for the same key, itself or through the loaders of other keys, also in other threads
+    /// or caches. To wait for it would be to wait forever.
     ///
     /// A loader that hands the question to another task or thread and waits for the answer is not noticed.
     Recursion,

@@ -180,9 +180,9 @@ fn follow_without_deadlock<K, V>(mut wait: Wait<'_, K, V>, running: Vec<FlightId
 impl<K, V> Flights<K, V> {
     /// The key is about to be written to, or removed, other than by its loader; `true` if it is being loaded.
     ///
-    /// What [F5] asks of the cache: every such write calls this first, and then changes the cache's table under the lock
-    /// under which leaders ask [`Flight::is_stale`] and put their values where there is none. If this says `true`, a removal takes that
-    /// lock even if it finds nothing to remove. Evictions and expiry need not call.
+    /// What [F5] asks of the cache: every such write calls this first, and then changes the cache's table under the
+    /// lock under which leaders ask [`Flight::is_stale`] and put their values where there is none. If this says
+    /// `true`, a removal takes that lock even if it finds nothing to remove. Evictions and expiry need not call.
     ///
     /// Costs a fence and a load while nothing is loaded in this shard.
     pub(crate) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {

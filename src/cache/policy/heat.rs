@@ -1,5 +1,5 @@
-//! What a dump keeps of a policy. [`Heat`]: how an item stands with it, apart from its place in the queue. [`WindowShare`]: what
-//! it has learned.
+//! What a dump keeps of a policy. [`Heat`]: how an item stands with it, apart from its place in the queue.
+//! [`WindowShare`]: what it has learned.
 
 use super::mark::{self, MAIN};
 
@@ -60,8 +60,8 @@ impl Heat {
     }
 }
 
-/// [L5] The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer than an item of all
-/// but the largest segments, and decimal, so that where it begins, a hundredth, is told exactly.
+/// [L5] The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer
+/// than an item of all but the largest segments, and decimal, so that where it begins, a hundredth, is told exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct WindowShare(u32);
 

@@ -104,8 +104,9 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// How often a key may be there: as often as two buckets have slots, 8, if it is not given. One copy more is [`Full`](crate::Full). Without an end to it,
-    /// one key that is inserted again and again would make the filter grow.
+    /// How often a key may be there: as often as two buckets have slots, 8, if it is not given. One copy more is
+    /// [`Full`](crate::Full). Without an end to it, one key that is inserted again and again would make the filter
+    /// grow.
     pub fn max_duplicates(mut self, copies: usize) -> Self {
         self.max_duplicates = Some(copies.max(1));
         self
