@@ -17,24 +17,10 @@ mod kernel {
 
     use rustix::thread::{MembarrierCommand, membarrier};
 
-    use crate::sync::{AtomicBool, Ordering};
-
-    /// Whether the kernel does the heavy half. Constant once a collector has been made.
-    static HELPS: AtomicBool = AtomicBool::new(false);
-
-    /// Asks the kernel whether it does.
-    pub(super) fn prepare() {
-        static ASKED: OnceLock<()> = OnceLock::new();
-        ASKED.get_or_init(|| {
-            let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-            // Relaxed, as its loads: before there is any collector, and so any guard.
-            HELPS.store(registered && barrier(), Ordering::Relaxed);
-        });
-    }
-
-    #[inline(always)]
+    /// Whether the kernel does the heavy half. Asks it, once.
     pub(super) fn helps() -> bool {
-        HELPS.load(Ordering::Relaxed)
+        static HELPS: OnceLock<bool> = OnceLock::new();
+        *HELPS.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() && barrier())
     }
 
     pub(super) fn barrier() -> bool {
@@ -44,9 +30,6 @@ mod kernel {
 
 #[cfg(not(any(all(target_os = "linux", not(any(miri, shuttle))), loom)))]
 mod kernel {
-    pub(super) fn prepare() {}
-
-    #[inline(always)]
     pub(super) fn helps() -> bool {
         false
     }
@@ -56,31 +39,38 @@ mod kernel {
     }
 }
 
-/// Call before any of the others, where it happens before them.
-pub(super) fn prepare() {
-    #[cfg(not(loom))]
-    kernel::prepare();
+/// Both halves, as this system has them. All of one process are the same.
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Barrier {
+    /// The kernel does the heavy half.
+    helped: bool,
 }
 
-/// The readers' half.
 #[cfg(not(loom))]
-#[inline(always)]
-pub(super) fn light() {
-    if kernel::helps() {
-        compiler_fence(Ordering::SeqCst);
-    } else {
-        // SeqCst: pairs with the fence in `heavy`.
-        fence(Ordering::SeqCst);
+impl Barrier {
+    pub(super) fn new() -> Self {
+        Barrier { helped: kernel::helps() }
     }
-}
 
-/// The other half. False: the kernel has refused, and there was no barrier.
-#[cfg(not(loom))]
-#[must_use]
-pub(super) fn heavy() -> bool {
-    // SeqCst: pairs with the one in `light`; and keeps the compiler from moving anything past the call.
-    fence(Ordering::SeqCst);
-    !kernel::helps() || kernel::barrier()
+    /// The readers' half.
+    #[inline(always)]
+    pub(super) fn light(self) {
+        if self.helped {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            // SeqCst: pairs with the fence in `heavy`.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// The other half. False: the kernel has refused, and there was no barrier.
+    #[must_use]
+    pub(super) fn heavy(self) -> bool {
+        // SeqCst: pairs with the one in `light`; and keeps the compiler from moving anything past the call.
+        fence(Ordering::SeqCst);
+        !self.helped || kernel::barrier()
+    }
 }
 
 /// The barrier as models have it: what the kernel promises, and no more.
@@ -102,18 +92,27 @@ mod model {
         static HEAVY: AtomicUsize = AtomicUsize::new(0);
     }
 
-    pub(in super::super) fn light() {
-        LIGHT.fetch_add(1, Ordering::Release);
-        HEAVY.fetch_add(1, Ordering::Acquire);
-    }
+    #[derive(Clone, Copy, Debug)]
+    pub(in super::super) struct Barrier;
 
-    pub(in super::super) fn heavy() -> bool {
-        // As in production, and before the kernel is asked.
-        fence(Ordering::SeqCst);
-        HEAVY.fetch_add(1, Ordering::Release);
-        LIGHT.fetch_add(1, Ordering::Acquire);
-        true
+    impl Barrier {
+        pub(in super::super) fn new() -> Self {
+            Barrier
+        }
+
+        pub(in super::super) fn light(self) {
+            LIGHT.fetch_add(1, Ordering::Release);
+            HEAVY.fetch_add(1, Ordering::Acquire);
+        }
+
+        pub(in super::super) fn heavy(self) -> bool {
+            // As in production, and before the kernel is asked.
+            fence(Ordering::SeqCst);
+            HEAVY.fetch_add(1, Ordering::Release);
+            LIGHT.fetch_add(1, Ordering::Acquire);
+            true
+        }
     }
 }
 #[cfg(loom)]
-pub(super) use model::{heavy, light};
+pub(super) use model::Barrier;

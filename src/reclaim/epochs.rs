@@ -13,8 +13,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
+use super::barrier::Barrier;
 use super::sealed::Sealed;
-use super::{Guard, Retire, barrier, discard};
+use super::{Guard, Retire, discard};
 use crate::reentry;
 use crate::seats::{self, PerThread};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
@@ -36,6 +37,7 @@ const PILE: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Collector {
     epoch: CachePadded<AtomicU64>,
+    barrier: Barrier,
     /// A record for each thread.
     threads: PerThread<CachePadded<Record>>,
     /// The first record of guards that are not bound to a thread; each leads to the next.
@@ -109,9 +111,9 @@ fn is_deep() -> bool {
 impl Collector {
     /// A collector that frees after some dozens of retirements of one thread, or `soon` after a few.
     pub(crate) fn new(soon: bool) -> Self {
-        barrier::prepare();
         Collector {
             epoch: CachePadded::new(AtomicU64::new(1)),
+            barrier: Barrier::new(),
             threads: PerThread::new(),
             owned: AtomicPtr::new(core::ptr::null_mut()),
             bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
@@ -185,7 +187,7 @@ impl Collector {
         // Release: pairs with the load in `advance`: who sees it has seen the reads under the guard before, too.
         record.epoch.store(epoch, Release);
         // Pairs with the heavy one in `advance`.
-        barrier::light();
+        self.barrier.light();
     }
 
     /// The guard of a record has gone.
@@ -195,7 +197,7 @@ impl Collector {
         record.epoch.store(0, Release);
         step();
         // Pairs with the heavy one in `await_leaving`.
-        barrier::light();
+        self.barrier.light();
         if record.awaited.load(Relaxed) {
             self.was_awaited(record);
         }
@@ -220,7 +222,7 @@ impl Collector {
         // Whom we see without a barrier we need none for.
         self.older_guard(epoch)?;
         // Pairs with the light one in `announce`.
-        if !barrier::heavy() {
+        if !self.barrier.heavy() {
             return Err(None);
         }
         step();
@@ -365,7 +367,7 @@ impl Collector {
         record.awaited.store(true, Relaxed);
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
         // If the kernel refuses it may or may not: to try again might be to wait for this thread itself.
-        epoch != 0 && (!barrier::heavy() || record.epoch.load(Relaxed) == epoch)
+        epoch != 0 && (!self.barrier.heavy() || record.epoch.load(Relaxed) == epoch)
     }
 }
 
