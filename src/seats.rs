@@ -117,7 +117,7 @@ fn take_seat(seat: &Seat) {
     seat.bound.set(usize::from(goes_on()));
 }
 
-/// A number of this thread: small, and no other living thread's, unless both are ending.
+/// A number of this thread: small, and no other living thread's; or 0, of one that is ending and has no seat.
 #[inline]
 pub(crate) fn number() -> usize {
     with_mine(&SEAT, |seat| {

@@ -108,3 +108,61 @@ impl<T> fmt::Debug for Swapped<T> {
         f.write_str("Swapped")
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sync::AtomicU64;
+
+    #[test]
+    fn a_value_is_dropped_once_when_nobody_looks_at_it() {
+        let [one, two] = [Arc::new(1), Arc::new(2)];
+        let swapped = Swapped::new(Some(Arc::clone(&one)));
+        let pinned = swapped.pin().expect("one");
+        assert!(swapped.replace(Arc::clone(&two)).is_ok());
+        assert_eq!((**pinned, Arc::strong_count(&one)), (1, 2), "it is being looked at");
+        assert_eq!(swapped.pin().map(|now| **now), Some(2));
+        drop(pinned);
+        assert_eq!(Arc::strong_count(&one), 1, "whoever looked last drops it");
+        swapped.clear();
+        assert!(swapped.pin().is_none());
+        assert_eq!(Arc::strong_count(&two), 1);
+        assert!(swapped.replace(Arc::clone(&one)).is_ok());
+        drop(swapped);
+        assert_eq!(Arc::strong_count(&one), 1);
+    }
+
+    /// Each look is at a value that lives, and in the end each was dropped once.
+    #[test]
+    fn values_are_replaced_by_many_while_others_look() {
+        struct Counted<'a>(u64, &'a AtomicU64);
+        impl Drop for Counted<'_> {
+            fn drop(&mut self) {
+                self.0 = u64::MAX;
+                // Relaxed: a count.
+                self.1.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let dropped = AtomicU64::new(0);
+        let swapped = Swapped::new(Some(Counted(0, &dropped)));
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (swapped, dropped) = (&swapped, &dropped);
+                scope.spawn(move || {
+                    for n in 0..2000 {
+                        assert!(swapped.replace(Counted(n * 2 + thread, dropped)).is_ok());
+                    }
+                });
+                scope.spawn(move || {
+                    for _ in 0..20_000 {
+                        assert!(swapped.pin().is_some_and(|value| value.0 < 4000));
+                    }
+                });
+            }
+        });
+        drop(swapped);
+        assert_eq!(dropped.into_inner(), 4001);
+    }
+}

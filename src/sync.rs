@@ -1,9 +1,9 @@
 //! Atomics, fences, locks, threads and what goes with them: from the standard library, or from what runs a test's threads
 //! as it likes: loom under `cfg(loom)`, shuttle under `cfg(shuttle)`.
 //!
-//! The only file that names these, so that the models in `loom-tests` and the schedules of `shuttle-tests` run the
-//! production code. Under `cfg(koel_steps)` every protocol step may yield the processor, which makes real threads meet
-//! between any two steps; otherwise [`step`] is nothing.
+//! The only file from which protocols take these, so that the models in `loom-tests` and the schedules of
+//! `shuttle-tests` run the production code. Under `cfg(koel_steps)` every protocol step may yield the processor,
+//! which makes real threads meet between any two steps; otherwise [`step`] is nothing.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use condvar::Condvar;

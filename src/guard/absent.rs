@@ -28,6 +28,10 @@ fn way_of(hash: u64) -> usize {
 }
 
 impl Absent {
+    /// Bytes from the beginning that a look-up reads, but for a key that is very likely the one.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(super) const SEEN: usize = core::mem::offset_of!(Absent, keys);
+
     /// Whether this key was not there the last times.
     #[inline]
     pub(super) fn contains(&self, hash: u64, key: &[u8]) -> bool {

@@ -226,6 +226,7 @@ impl<S: Store> Guarded<S> {
                 Ok(())
             }
             Err(error) => {
+                // Release: pairs with the swap above, and with the load in `wait_until_ready`.
                 self.shared.rebuilding.store(false, Ordering::Release);
                 Err(Error::Thread(error))
             }

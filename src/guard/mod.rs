@@ -22,7 +22,7 @@
 //! look-up began. `docs/design.md` has the rules and why they hold. All writes must go through the guard, and while a
 //! guard is open nobody else may write to its store.
 //!
-//! Imports point downward in this list.
+//! From what is seen to what it stands on:
 //!
 //! | file | duty |
 //! | --- | --- |

@@ -29,6 +29,9 @@ struct Stripe {
     absent: Absent,
 }
 
+#[cfg(not(any(loom, shuttle)))]
+const _: () = assert!(core::mem::offset_of!(Stripe, absent) + Absent::SEEN <= 64);
+
 #[derive(Debug)]
 pub(super) struct Stripes {
     all: Box<[CachePadded<Stripe>]>,

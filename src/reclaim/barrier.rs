@@ -101,6 +101,7 @@ mod model {
         }
 
         pub(in super::super) fn light(self) {
+            // Release, Acquire: pair with the other half's, the other way round.
             LIGHT.fetch_add(1, Ordering::Release);
             HEAVY.fetch_add(1, Ordering::Acquire);
         }

@@ -10,7 +10,7 @@ mod epochs;
 pub(crate) mod model;
 #[cfg(loom)]
 mod stand_in;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod stress;
 
 use core::any::Any;

@@ -178,6 +178,24 @@ fn files_are_short() {
     }
 }
 
+/// Who names a partner does so within a few lines above.
+#[test]
+fn an_ordering_has_its_comment() {
+    let strong =
+        |line: &str| ["Acquire", "Release", "AcqRel", "SeqCst"].iter().any(|word| line.contains(word));
+    let mut seen = 0;
+    for source in sources("src").into_iter().filter(|source| !source.name.contains("/tests/")) {
+        let lines: Vec<&str> = source.lines().map(|(_, line)| line).collect();
+        for (number, line) in source.code().filter(|(_, line)| strong(line) && !line.starts_with("use ")) {
+            seen += 1;
+            let above = &lines[number.saturating_sub(7)..number];
+            let has = above.iter().any(|line| line.contains("//"));
+            assert!(has, "{}:{number} names no partner: {}", source.name, line.trim());
+        }
+    }
+    assert!(seen > 60, "{seen}");
+}
+
 /// What rustfmt leaves alone.
 #[test]
 fn comments_are_narrow() {

@@ -160,7 +160,7 @@ impl Ghost {
 #[cfg(test)]
 mod tests {
     use super::super::Locator;
-    use super::Ghost;
+    use super::{Ghost, age};
     use crate::hash::Digest;
 
     fn key(i: usize) -> Locator {
@@ -211,6 +211,10 @@ mod tests {
             ghost.push(key(i));
             if i % 3 == 0 {
                 ghost.take(key(i - i / 7 % 40.min(i + 1)));
+            }
+            for set in &ghost.sets {
+                let ages = set.map(|entry| if entry == 0 { u16::MAX } else { age(entry, ghost.epoch) });
+                assert!(ages.is_sorted(), "the youngest first, zeros last: {set:x?}");
             }
             let live =
                 ghost.sets.as_flattened().iter().filter(|&&entry| entry != 0 && !ghost.is_forgotten(entry));
