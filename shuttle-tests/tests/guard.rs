@@ -2,7 +2,7 @@
 //! older than the last write that was over, whatever puts, deletes, look-ups and scans for new filters meet.
 #![cfg(shuttle)]
 
-use koel::guard::{Filter, Guarded, HashMapStore, Store};
+use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 use shuttle_tests::{explore, pause};
@@ -171,4 +171,27 @@ fn guard_never_denies_what_the_store_holds_while_it_scans_with_a_cache() {
 #[test]
 fn guard_with_a_bloom_filter_never_denies_what_the_store_holds() {
     never_denies_what_the_store_holds(Options { filter: Filter::Bloom, rebuilds: 2, ..PLAIN });
+}
+
+/// Somebody writes around the guard while it scans, and says so: it ends with a filter, of a scan that has seen the write.
+#[test]
+fn guard_that_is_told_of_a_write_around_it_while_it_scans_scans_again() {
+    explore(300, || {
+        let guard =
+            Guarded::builder(HashMapStore::new()).expected_keys(4).open().expect("options in their range");
+        guard.wait_until_ready().expect("a store that cannot fail");
+        (0..HELD).for_each(|i| assert!(!put(&guard, i, 0)));
+        thread::scope(|scope| {
+            let guard = &guard;
+            scope.spawn(|| guard.rebuild().expect("threads"));
+            scope.spawn(|| {
+                let Ok(existed) = guard.store().put(&key(HELD), &key(7));
+                assert!(!existed);
+                guard.verify(100).expect("a store that cannot fail");
+            });
+        });
+        guard.wait_until_ready().expect("a store that cannot fail");
+        assert_eq!(guard.progress().phase, Phase::Ready);
+        (0..=HELD).for_each(|i| assert!(get(&guard, i).is_some()));
+    });
 }

@@ -62,6 +62,13 @@ impl Absent {
         tag.store(if again { hash | KNOWN } else { hash & !KNOWN }, Ordering::Relaxed);
     }
 
+    /// Forgets all keys; the caller holds the stripe.
+    pub(super) fn clear(&self) {
+        let _keys = self.keys.lock();
+        // Relaxed: as in `forget`.
+        self.tags.iter().for_each(|tag| tag.store(0, Ordering::Relaxed));
+    }
+
     /// The key is going to be written; the caller holds the stripe.
     pub(super) fn forget(&self, hash: u64) {
         let tag = &self.tags[way_of(hash)];

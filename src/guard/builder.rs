@@ -125,7 +125,7 @@ impl<S: Store> Builder<S> {
             hot: Hot::new(self.cache_bytes),
             counters: Counters::new(),
             rebuilding: AtomicBool::new(false),
-            again: AtomicBool::new(false),
+            again: Mutex::new(false),
             stop: AtomicBool::new(false),
             scanned: AtomicU64::new(0),
             to_scan: AtomicU64::new(0),
@@ -135,7 +135,7 @@ impl<S: Store> Builder<S> {
             snapshot: Mutex::new(()),
         });
         if scan {
-            guarded.rebuild()?;
+            guarded.scan()?;
         }
         Ok(guarded)
     }

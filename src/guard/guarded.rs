@@ -206,7 +206,8 @@ impl<S: Store> Guarded<S> {
         Ok(existed)
     }
 
-    /// Begins to scan the store for a new filter, unless a scan is running. Look-ups pass meanwhile, or ask the old one.
+    /// Scans the store for a new filter, in the background, and forgets what was cached of it: values, and keys that were
+    /// not there. Look-ups pass meanwhile, or ask the old filter. A scan that is running is followed by another.
     ///
     /// Needed only if somebody has written around the guard, and then [`Guarded::verify`] says so.
     ///
@@ -214,9 +215,19 @@ impl<S: Store> Guarded<S> {
     ///
     /// [`Error::Thread`].
     pub fn rebuild(&self) -> Result<(), Error<S::Error>> {
-        // AcqRel: pairs with the store when the last one ended.
-        if self.shared.rebuilding.swap(true, Ordering::AcqRel) {
-            return Ok(());
+        *self.shared.again.lock() = true;
+        self.scan()
+    }
+
+    /// Begins to scan the store for a new filter, unless a scan is running.
+    pub(super) fn scan(&self) -> Result<(), Error<S::Error>> {
+        {
+            let _again = self.shared.again.lock();
+            // Relaxed, both: the lock orders them with the end of a scan.
+            if self.shared.rebuilding.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.shared.rebuilding.store(true, Ordering::Relaxed);
         }
         let shared = Arc::clone(&self.shared);
         let thread = thread::Builder::new().name("koel-guard".to_owned());
@@ -226,7 +237,7 @@ impl<S: Store> Guarded<S> {
                 Ok(())
             }
             Err(error) => {
-                // Release: pairs with the swap above, and with the load in `wait_until_ready`.
+                // Release: pairs with the load in `wait_until_ready`.
                 self.shared.rebuilding.store(false, Ordering::Release);
                 Err(Error::Thread(error))
             }
@@ -235,18 +246,20 @@ impl<S: Store> Guarded<S> {
 
     /// The filter has said "absent" of a key that is there: it is taken away at once, and built anew.
     pub(super) fn distrust(&self) {
-        // Release: pairs with the scan's swap. A scan that is running may have begun before what it should have seen.
-        self.shared.again.store(true, Ordering::Release);
-        self.shared.active.clear();
+        {
+            let mut again = self.shared.again.lock();
+            *again = true;
+            self.shared.active.clear();
+        }
         // No thread: without a filter the guard is slow, and right.
-        let _ = self.rebuild();
+        let _ = self.scan();
     }
 
     /// Builds a worn filter anew.
     fn refresh(&self) {
         if self.shared.wants_rebuild() {
             // As above.
-            let _ = self.rebuild();
+            let _ = self.scan();
         }
     }
 

@@ -83,6 +83,12 @@ impl Hot {
     }
 
     /// What is kept, in bytes.
+    pub(super) fn clear(&self) {
+        if let Some(cache) = &self.cache {
+            cache.clear();
+        }
+    }
+
     pub(super) fn weight(&self) -> u64 {
         self.cache.as_ref().map_or(0, Cache::weight)
     }

@@ -112,16 +112,48 @@ impl<S: Store> Shared<S, S::Error> {
     /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
     pub(super) fn rebuild(&self) {
         let ending = Ending { shared: self };
-        let mut done = Ok(true);
-        // Until one is published that is not worn at once.
-        while let Ok(true) = done {
-            // Acquire: pairs with `distrust`: this scan sees what that one should have.
-            self.again.swap(false, Ordering::Acquire);
-            done = self.scan();
+        // Until one is published that is not worn at once, and nobody has asked for another.
+        loop {
+            match self.scan() {
+                Ok(true) => {}
+                Ok(false) if self.end_unless_asked_again() => break,
+                Ok(false) => {}
+                Err(error) => {
+                    *self.failure.lock() = Some(error);
+                    self.end();
+                    break;
+                }
+            }
         }
-        *self.failure.lock() = done.err();
-        drop(ending);
+        core::mem::forget(ending);
         self.tell();
+    }
+
+    /// Somebody may have written around the guard: nothing that was learned from the store is true for sure.
+    fn forget(&self) {
+        // Nobody who has asked the store before remembers it after: the versions have changed.
+        let frozen = self.stripes.freeze();
+        frozen.forget();
+        self.hot.clear();
+    }
+
+    /// The scan is over, unless another one must follow.
+    fn end_unless_asked_again(&self) -> bool {
+        let again = self.again.lock();
+        // Relaxed: soon enough.
+        if *again && !self.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.end();
+        true
+    }
+
+    /// No scan is running.
+    fn end(&self) {
+        // Writers that still tell it tell nobody.
+        *self.next.lock() = None;
+        // Release: pairs with the load in `Guarded::wait_until_ready`, which then reads how it ended.
+        self.rebuilding.store(false, Ordering::Release);
     }
 
     /// Whether another scan is needed: this one is not to be trusted, or more has come meanwhile than it had room for.
@@ -130,6 +162,9 @@ impl<S: Store> Shared<S, S::Error> {
         // Relaxed: information.
         self.to_scan.store(hint, Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
+        if core::mem::take(&mut *self.again.lock()) {
+            self.forget();
+        }
         // A store that does not know how many keys it has should not get a filter that is too small again.
         let known = self.active.pin().map_or(0, |active| active.len());
         let keys = hint.max(known).max(self.expected_keys);
@@ -160,14 +195,14 @@ impl<S: Store> Shared<S, S::Error> {
         // No write is between looking at the filters and telling them.
         let _frozen = self.stripes.freeze();
         *self.next.lock() = None;
-        // Relaxed: a mark that comes later takes the filter away later.
-        let again = self.again.load(Ordering::Relaxed);
-        if !again {
+        // Locked: who asks for another one later takes this filter away.
+        let again = self.again.lock();
+        if !*again {
             let bytes = size_of::<Arc<Active>>();
             let filter = Arc::clone(&rebuild.filter);
             self.active.replace(filter).map_err(|_| Error::Filter(FilterError::OutOfMemory { bytes }))?;
         }
-        Ok(again || rebuild.filter.is_worn())
+        Ok(*again || rebuild.filter.is_worn())
     }
 
     /// Whether the filter is worn, and a scan may be tried: the last one has not failed.
@@ -176,19 +211,14 @@ impl<S: Store> Shared<S, S::Error> {
     }
 }
 
-/// Ends a scan, however it ends.
+/// Ends a scan that panics.
 struct Ending<'a, S: Store> {
     shared: &'a Shared<S, S::Error>,
 }
 
 impl<S: Store> Drop for Ending<'_, S> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            *self.shared.failure.lock() = Some(Error::ScanPanicked);
-        }
-        // Writers that still tell it tell nobody.
-        *self.shared.next.lock() = None;
-        // Release: pairs with the load in `Guarded::wait_until_ready`, which then reads how it ended.
-        self.shared.rebuilding.store(false, Ordering::Release);
+        *self.shared.failure.lock() = Some(Error::ScanPanicked);
+        self.shared.end();
     }
 }

@@ -29,7 +29,8 @@ pub(super) struct Shared<S, E> {
     /// A scan is running, or about to.
     pub(super) rebuilding: AtomicBool,
     /// What the scan that is running finds is not to be trusted: another one must follow.
-    pub(super) again: AtomicBool,
+    /// Held by who publishes a filter, takes it away, or begins or ends a scan.
+    pub(super) again: Mutex<bool>,
     /// The scan should end.
     pub(super) stop: AtomicBool,
     pub(super) scanned: AtomicU64,

@@ -82,7 +82,7 @@ impl Stripes {
     /// Waits until no write is under way; none begins as long as the result lives.
     pub(super) fn freeze(&self) -> Frozen<'_> {
         // In one order: those who take several take them all. Writers take one, and wait for nothing more.
-        Frozen { _locks: self.all.iter().map(|stripe| stripe.lock.lock()).collect() }
+        Frozen { stripes: self, _locks: self.all.iter().map(|stripe| stripe.lock.lock()).collect() }
     }
 }
 
@@ -103,5 +103,17 @@ impl Drop for Writing<'_> {
 /// No write is under way.
 #[derive(Debug)]
 pub(super) struct Frozen<'a> {
+    stripes: &'a Stripes,
     _locks: Vec<MutexGuard<'a, ()>>,
+}
+
+impl Frozen<'_> {
+    /// What is known of absent keys is forgotten; and who has asked the store before will not remember what it said.
+    pub(super) fn forget(&self) {
+        for stripe in &self.stripes.all {
+            // Release: pairs with the load in `version`, as a write's.
+            stripe.version.fetch_add(1, Ordering::Release);
+            stripe.absent.clear();
+        }
+    }
 }

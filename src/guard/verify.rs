@@ -28,12 +28,16 @@ impl<S: Store> Shared<S, S::Error> {
             verification.checked += 1;
             let hash = self.plan.hash(&key);
             let stripe = stripe_of(hash);
-            if active.may_contain(hash, stripe) {
+            let absent = self.stripes.absent(stripe);
+            if active.may_contain(hash, stripe) && !absent.contains(hash, &key) {
                 continue;
             }
             // Perhaps it was deleted since the scan began, or the filter replaced: with the stripe held, both are still.
             let _writing = self.stripes.write(stripe);
-            let says_absent = self.active.pin().is_some_and(|active| !active.may_contain(hash, stripe));
+            let says_absent = self
+                .active
+                .pin()
+                .is_some_and(|active| !active.may_contain(hash, stripe) || absent.contains(hash, &key));
             if says_absent && self.store.get(&key).map_err(Error::Store)?.is_some() {
                 verification.false_negatives += 1;
             }

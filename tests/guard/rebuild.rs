@@ -208,3 +208,30 @@ fn a_filter_is_published_between_writes() {
     guarded.wait_until_ready().unwrap();
     assert!(finds(&guarded, b"late") && guarded.stats().filter_keys == 11);
 }
+
+/// Keys that were remembered as absent, and values that were cached, of a store that somebody writes to around the guard.
+#[test]
+fn what_was_learned_is_forgotten_when_a_filter_is_asked_for() {
+    let store = filled(100);
+    let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(0.5).cache_bytes(100_000);
+    let guarded = builder.open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    let absent: Vec<_> = (1000..1500).map(key).collect();
+    for _ in 0..3 {
+        assert!(absent.iter().all(|key| !finds(&guarded, key)));
+    }
+    assert!(guarded.stats().remembered_absent > 0);
+    assert_eq!(guarded.get(&key(1)).unwrap().as_deref(), Some(&b""[..]));
+    for key in absent.iter().chain([&key(1)]) {
+        sure(store.inner.put(key, b"around"));
+    }
+    let blocked = absent.iter().filter(|key| !finds(&guarded, *key)).count() as u64;
+    assert!(blocked > 0);
+    assert_eq!(guarded.verify(1000).unwrap().false_negatives, blocked);
+    guarded.rebuild().unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!(guarded.verify(1000).unwrap().false_negatives, 0);
+    assert!(
+        absent.iter().chain([&key(1)]).all(|key| guarded.get(key).unwrap().as_deref() == Some(b"around"))
+    );
+}
