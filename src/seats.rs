@@ -4,8 +4,9 @@
 //! Each thread has a *seat*, a number that no other living thread has; seats are few and small, as they are given back when a
 //! thread ends. The values of one container lie in blocks of 1, 2, 4, ... of them, so that a seat's value never moves.
 //!
-//! A seat is not given back while its thread is [bound](bind) to a value: a guard may be dropped by a destructor of another
-//! thread-local variable, after this one's. Whoever comes last gives it back.
+//! A seat is not given back while its thread is [bound](Seat::bind) to a value: a guard may be dropped by a destructor of another
+//! thread-local variable, after this one's. Whoever comes last gives it back. It says itself how often it is bound, as on
+//! some systems a thread that is ending loses its variables one after the other, and gets new ones if it asks again.
 
 use core::cell::Cell;
 use std::cmp::Reverse;
@@ -22,73 +23,84 @@ const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
 };
 const NO_BLOCK: usize = BLOCKS - 1;
 
-/// Where a thread's values are.
-struct Seat {
-    block: Cell<usize>,
-    index: Cell<usize>,
-    /// How many values this thread is bound to, and one more until its end: at 0 the seat is given back.
+/// A place for a thread: made once, and given from one to the next.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    number: usize,
+    /// How many values its thread is bound to, and one more until that thread's end: at 0 it is given back.
     bound: Cell<usize>,
 }
 
-per_thread! {
-    static SEAT: Seat = Seat::none();
+// SAFETY: `bound` is the thread's that has the seat; seats change hands under the lock of `SEATS`.
+unsafe impl Sync for Seat {}
+
+/// Which seat this thread has, and where its values are.
+struct Mine {
+    block: Cell<usize>,
+    index: Cell<usize>,
+    seat: Cell<Option<&'static Seat>>,
 }
 
 per_thread! {
-    static END: End = End;
+    static MINE: Mine = Mine { block: Cell::new(NO_BLOCK), index: Cell::new(0), seat: Cell::new(None) };
 }
 
-/// Seats that are free.
+per_thread! {
+    static END: End = End { seat: Cell::new(None) };
+}
+
 struct Seats {
+    all: Vec<&'static Seat>,
     /// Those that were given back.
     returned: BinaryHeap<Reverse<usize>>,
-    /// All from here on.
-    next: usize,
 }
 
 global! {
-    static SEATS: Mutex<Seats> = Mutex::new(Seats { returned: BinaryHeap::new(), next: 0 });
+    static SEATS: Mutex<Seats> = Mutex::new(Seats { all: Vec::new(), returned: BinaryHeap::new() });
 }
 
 /// Dropped at the end of a thread that has taken a seat.
-struct End;
+struct End {
+    seat: Cell<Option<&'static Seat>>,
+}
 
 impl Drop for End {
     fn drop(&mut self) {
         // loom's threads have lost their other variables by now.
-        if !cfg!(loom) {
-            unbind();
+        if let (Some(seat), false) = (self.seat.get(), cfg!(loom)) {
+            seat.unbind();
         }
     }
 }
 
 impl Seat {
-    #[cfg(not(shuttle))]
-    const fn none() -> Self {
-        Seat { block: Cell::new(NO_BLOCK), index: Cell::new(0), bound: Cell::new(0) }
+    /// It is not given back before as many calls of [`Seat::unbind`].
+    #[inline(always)]
+    pub(crate) fn bind(&self) {
+        self.bound.set(self.bound.get() + 1);
     }
 
-    /// shuttle drops a thread's variables in the order in which they were made: `END` before the seat that it looks at.
-    #[cfg(shuttle)]
-    fn none() -> Self {
-        goes_on();
-        Seat { block: Cell::new(NO_BLOCK), index: Cell::new(0), bound: Cell::new(0) }
+    /// Undoes one [`Seat::bind`].
+    #[inline(always)]
+    pub(crate) fn unbind(&self) {
+        let bound = self.bound.get() - 1;
+        self.bound.set(bound);
+        if bound == 0 {
+            self.give_back();
+        }
     }
 
-    fn number(&self) -> usize {
-        (1 << self.block.get()) - 1 + self.index.get()
+    #[cold]
+    fn give_back(&self) {
+        // This thread may have lost its variables since, and have another seat now.
+        let _ = MINE.try_with(|mine| {
+            if mine.seat.get().is_some_and(|seat| core::ptr::eq(seat, self)) {
+                mine.block.set(NO_BLOCK);
+                mine.seat.set(None);
+            }
+        });
+        SEATS.lock().returned.push(Reverse(self.number));
     }
-}
-
-/// Gives this thread's seat back.
-#[cold]
-fn give_back() {
-    let number = with_mine(&SEAT, |seat| {
-        let number = seat.number();
-        seat.block.set(NO_BLOCK);
-        number
-    });
-    SEATS.lock().returned.push(Reverse(number));
 }
 
 /// Whether this thread goes on, and will drop its [`End`].
@@ -98,60 +110,44 @@ fn goes_on() -> bool {
 
 /// Takes a seat for this thread.
 #[cold]
-fn take_seat(seat: &Seat) {
-    let number = {
+fn take_seat(mine: &Mine) -> &'static Seat {
+    let seat = {
         let mut seats = SEATS.lock();
         match seats.returned.pop() {
-            Some(Reverse(number)) => number,
+            Some(Reverse(number)) => seats.all[number],
             None => {
-                seats.next += 1;
-                seats.next - 1
+                let seat = Seat { number: seats.all.len(), bound: Cell::new(0) };
+                let seat: &Seat = Box::leak(Box::new(seat));
+                seats.all.push(seat);
+                seat
             }
         }
     };
-    let block = (number + 1).ilog2() as usize;
+    let block = (seat.number + 1).ilog2() as usize;
     assert!(block < NO_BLOCK, "too many threads");
-    seat.block.set(block);
-    seat.index.set(number + 1 - (1 << block));
+    mine.block.set(block);
+    mine.index.set(seat.number + 1 - (1 << block));
+    mine.seat.set(Some(seat));
     // A thread that is ending already gives it back when it is not bound any more.
-    seat.bound.set(usize::from(goes_on()));
+    let kept = END.try_with(|end| end.seat.replace(end.seat.get().or(Some(seat))).is_none());
+    seat.bound.set(usize::from(kept.unwrap_or(false)));
+    seat
 }
 
 /// A number of this thread: small, and no other living thread's; or 0, of one that is ending and has no seat.
 #[inline]
 pub(crate) fn number() -> usize {
-    with_mine(&SEAT, |seat| {
-        if seat.block.get() == NO_BLOCK {
-            if !goes_on() {
-                return 0;
-            }
-            take_seat(seat);
-        }
-        seat.number()
+    with_mine(&MINE, |mine| match mine.seat.get() {
+        Some(seat) => seat.number,
+        None if goes_on() => take_seat(mine).number,
+        None => 0,
     })
 }
 
-/// Keeps this thread's seat from being given back before as many calls of [`unbind`]. Of a thread that has just asked
-/// for its value.
+/// This thread's seat, if it has just asked for its value.
 #[inline(always)]
-pub(crate) fn bind() {
-    with_mine(&SEAT, |seat| {
-        debug_assert!(seat.block.get() != NO_BLOCK);
-        seat.bound.set(seat.bound.get() + 1);
-    });
-}
-
-/// Undoes one [`bind`] of this thread.
-#[inline(always)]
-pub(crate) fn unbind() {
-    // The rare case outside, so that the rest is two instructions.
-    let is_last = with_mine(&SEAT, |seat| {
-        seat.bound.set(seat.bound.get() - 1);
-        seat.bound.get() == 0
-    });
-    if is_last {
-        give_back();
-    }
+pub(crate) fn mine() -> &'static Seat {
+    with_mine(&MINE, |mine| mine.seat.get()).expect("who has a value has a seat")
 }
 
 /// Adds to a count that only this thread writes: no locked instruction.
@@ -182,30 +178,46 @@ impl<T: Default> PerThread<T> {
         PerThread { blocks: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())) }
     }
 
-    /// This thread's value.
+    /// This thread's value. Whoever keeps it binds its seat.
     #[inline(always)]
     pub(crate) fn get(&self) -> &T {
-        with_mine(&SEAT, |seat| {
-            // SAFETY: `NO_BLOCK`, or what `take_seat` asserts to be less.
-            let block = unsafe { self.blocks.get_unchecked(seat.block.get()) };
-            // Acquire: pairs with the exchange in `make`.
-            let values = block.load(Ordering::Acquire);
-            if values.is_null() {
-                return self.make(seat);
-            }
-            // SAFETY: a block has a value for each of its seats, and lives as long as we do.
-            unsafe { &*values.add(seat.index.get()) }
-        })
+        with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make(mine)))
+    }
+
+    /// The same; and for a thread that is ending and has no seat, the first one's: it takes none that it might not give back.
+    #[inline(always)]
+    pub(crate) fn get_for_counts(&self) -> &T {
+        with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make_for_counts(mine)))
+    }
+
+    #[inline(always)]
+    fn find(&self, mine: &Mine) -> Option<&T> {
+        // SAFETY: `NO_BLOCK`, or what `take_seat` asserts to be less.
+        let block = unsafe { self.blocks.get_unchecked(mine.block.get()) };
+        // Acquire: pairs with the exchange in `make_block`.
+        let values = block.load(Ordering::Acquire);
+        // SAFETY: a block has a value for each of its seats, and lives as long as we do.
+        (!values.is_null()).then(|| unsafe { &*values.add(mine.index.get()) })
     }
 
     /// Makes the block of this thread's value.
     #[cold]
-    fn make(&self, seat: &Seat) -> &T {
-        if seat.block.get() == NO_BLOCK {
-            take_seat(seat);
+    fn make(&self, mine: &Mine) -> &T {
+        if mine.seat.get().is_none() {
+            take_seat(mine);
         }
-        let block = &self.blocks[seat.block.get()];
-        let values: Box<[T]> = (0..1_usize << seat.block.get()).map(|_| T::default()).collect();
+        self.make_block(mine.block.get(), mine.index.get())
+    }
+
+    #[cold]
+    fn make_for_counts(&self, mine: &Mine) -> &T {
+        if mine.seat.get().is_none() && !goes_on() { self.make_block(0, 0) } else { self.make(mine) }
+    }
+
+    /// Makes a block, unless it is there, and finds a value in it.
+    fn make_block(&self, number: usize, index: usize) -> &T {
+        let block = &self.blocks[number];
+        let values: Box<[T]> = (0..1_usize << number).map(|_| T::default()).collect();
         let new = Box::into_raw(values);
         // Release: pairs with the loads of whoever looks at the values; Acquire: with the exchange of who was faster.
         let at = match block.compare_exchange(
@@ -221,17 +233,17 @@ impl<T: Default> PerThread<T> {
                 other
             }
         };
-        // SAFETY: as in `get`.
-        unsafe { &*at.add(seat.index.get()) }
+        // SAFETY: as in `find`.
+        unsafe { &*at.add(index) }
     }
 
     /// The values of all threads that have asked for one, and of some that have not.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.blocks.iter().enumerate().flat_map(|(block, values)| {
-            // Acquire: as in `get`.
+            // Acquire: as in `find`.
             let values = values.load(Ordering::Acquire);
             let len = if values.is_null() { 0 } else { 1_usize << block };
-            // SAFETY: as in `get`.
+            // SAFETY: as in `find`.
             (0..len).map(move |index| unsafe { &*values.add(index) })
         })
     }
@@ -288,7 +300,7 @@ mod tests {
     fn a_seat_that_is_bound_is_nobody_elses() {
         let bound = std::thread::spawn(|| {
             let number = number();
-            bind();
+            mine().bind();
             number
         });
         let bound = bound.join().unwrap();
@@ -305,19 +317,19 @@ mod tests {
         impl Drop for Late {
             fn drop(&mut self) {
                 VALUES.get().fetch_add(1, Ordering::Relaxed);
-                unbind();
+                super::mine().unbind();
             }
         }
         std::thread_local!(static LATE: Late = const { Late });
         for first in [true, false] {
             let thread = std::thread::spawn(move || {
-                let mine = || LATE.with(|_| ());
+                let touch = || LATE.with(|_| ());
                 if first {
-                    mine();
+                    touch();
                 }
                 VALUES.get();
-                bind();
-                mine();
+                super::mine().bind();
+                touch();
             });
             thread.join().unwrap();
         }
@@ -332,10 +344,11 @@ mod tests {
         impl Drop for Late {
             fn drop(&mut self) {
                 number();
+                VALUES.get_for_counts();
                 if self.0.get() {
                     VALUES.get();
-                    bind();
-                    unbind();
+                    mine().bind();
+                    mine().unbind();
                 }
                 number();
             }

@@ -74,7 +74,7 @@ use std::thread::LocalKey;
 pub(crate) fn with_mine<T, R>(variable: &'static LocalKey<T>, f: impl FnOnce(&T) -> R) -> R {
     match variable.try_with(f) {
         Ok(result) => result,
-        Err(_) => unreachable!("it has no destructor that may have run"),
+        Err(_) => unreachable!("it has no destructor; who has lost it gets a new one"),
     }
 }
 

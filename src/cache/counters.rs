@@ -80,7 +80,7 @@ impl Default for Counters {
 impl Counters {
     #[inline]
     fn cells(&self) -> &Cells {
-        self.0.get()
+        self.0.get_for_counts()
     }
 
     #[inline]

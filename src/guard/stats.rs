@@ -47,7 +47,7 @@ impl Counters {
     /// This thread's counts.
     #[inline]
     pub(super) fn mine(&self) -> &Counts {
-        self.0.get()
+        self.0.get_for_counts()
     }
 
     pub(super) fn sum(&self, event: Event) -> u64 {

@@ -17,7 +17,7 @@ use super::barrier::Barrier;
 use super::sealed::Sealed;
 use super::{Guard, Retire, discard};
 use crate::reentry;
-use crate::seats::{self, PerThread};
+use crate::seats::{self, PerThread, Seat};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{
     AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, SCHEDULED, per_thread, step, with_mine,
@@ -127,15 +127,16 @@ impl Collector {
         let record: &Record = self.threads.get();
         // Relaxed, and all of `nested`: no other thread has a look.
         let nested = record.nested.load(Relaxed);
+        let seat = seats::mine();
         if nested == 0 {
             record.nested.store(1, Relaxed);
-            seats::bind();
+            seat.bind();
             self.announce(record);
         } else {
             // Guards that are forgotten count for ever.
             record.nested.store(nested.checked_add(1).expect("too many pins of one thread"), Relaxed);
         }
-        LocalGuard { collector: self, record, here: PhantomData }
+        LocalGuard { collector: self, record, seat, here: PhantomData }
     }
 
     /// A guard that may move between threads [C1].
@@ -416,6 +417,8 @@ impl Drop for Collector {
 pub struct LocalGuard<'c> {
     collector: &'c Collector,
     record: &'c Record,
+    /// The thread's, as it was entered: it may lose its variables, and get others, when it ends.
+    seat: &'static Seat,
     here: PhantomData<*mut ()>,
 }
 
@@ -458,7 +461,7 @@ impl Drop for LocalGuard<'_> {
         self.record.nested.store(nested, Relaxed);
         if nested == 0 {
             self.collector.leave(self.record);
-            seats::unbind();
+            self.seat.unbind();
         }
     }
 }

@@ -225,7 +225,7 @@ fn what_was_learned_is_forgotten_when_a_filter_is_asked_for() {
     for key in absent.iter().chain([&key(1)]) {
         sure(store.inner.put(key, b"around"));
     }
-    let blocked = absent.iter().filter(|key| !finds(&guarded, *key)).count() as u64;
+    let blocked = absent.iter().filter(|key| !finds(&guarded, key)).count() as u64;
     assert!(blocked > 0);
     assert_eq!(guarded.verify(1000).unwrap().false_negatives, blocked);
     guarded.rebuild().unwrap();
