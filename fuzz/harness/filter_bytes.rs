@@ -105,7 +105,9 @@ fn sign_table(bytes: &mut [u8]) -> usize {
     let (segments, buckets) = (number(16), number(20));
     let bits = u64::from(bytes[12]) * u64::from(bytes[13]);
     let bits = if bytes[14] == 1 { bits.saturating_sub(4) } else { bits };
-    let len = 16 + 8 * buckets.saturating_mul(bits).div_ceil(64) as usize;
+    // A header may tell of more than there is room for, with 32 bits.
+    let len = 16 + 8 * buckets.saturating_mul(bits).div_ceil(64);
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
     for (segment, frame) in (0..segments).zip(bytes[HEADER..].chunks_exact_mut(len)) {
         let sum = hash(checksum.wrapping_add(segment), &frame[..len - 8]);
         frame[len - 8..].copy_from_slice(&sum.to_le_bytes());
