@@ -4,9 +4,10 @@
 //! Each thread has a *seat*, a number that no other living thread has; seats are few and small, as they are given back when a
 //! thread ends. The values of one container lie in blocks of 1, 2, 4, ... of them, so that a seat's value never moves.
 //!
-//! A seat is not given back while its thread is [bound](Seat::bind) to a value: a guard may be dropped by a destructor of another
-//! thread-local variable, after this one's. Whoever comes last gives it back. It says itself how often it is bound, as on
-//! some systems a thread that is ending loses its variables one after the other, and gets new ones if it asks again.
+//! A seat is not given back while its thread is [bound](Seat::bind) to a value: a guard may be dropped by a
+//! destructor of another thread-local variable, after this one's. Whoever comes last gives it back. It says itself
+//! how often it is bound, as on some systems a thread that is ending loses its variables one after the other, and
+//! gets new ones if it asks again.
 
 use core::cell::Cell;
 use std::cmp::Reverse;
