@@ -187,7 +187,11 @@ fn guard_that_is_told_of_a_write_around_it_while_it_scans_scans_again() {
             scope.spawn(|| {
                 let Ok(existed) = guard.store().put(&key(HELD), &key(7));
                 assert!(!existed);
-                guard.verify(100).expect("a store that cannot fail");
+                let told = guard.verify(100).expect("a store that cannot fail").false_negatives;
+                for _ in 0..3 * told {
+                    assert_eq!(get(guard, HELD), Some(7), "from now on");
+                    pause();
+                }
             });
         });
         guard.wait_until_ready().expect("a store that cannot fail");
