@@ -129,9 +129,15 @@ fn take_seat(mine: &Mine) -> &'static Seat {
     mine.block.set(block);
     mine.index.set(seat.number + 1 - (1 << block));
     mine.seat.set(Some(seat));
-    // A thread that is ending already gives it back when it is not bound any more.
-    let kept = END.try_with(|end| end.seat.replace(end.seat.get().or(Some(seat))).is_none());
-    seat.bound.set(usize::from(kept.unwrap_or(false)));
+    // A thread that is ending gives it back when it is not bound any more: `END` is gone, or has the seat that was lost.
+    let until_the_end = END.try_with(|end| {
+        let is_first = end.seat.get().is_none();
+        if is_first {
+            end.seat.set(Some(seat));
+        }
+        is_first
+    });
+    seat.bound.set(usize::from(until_the_end.unwrap_or(false)));
     seat
 }
 

@@ -5,17 +5,26 @@ use core::ptr::NonNull;
 
 use crate::engine::try_box;
 use crate::reclaim::{Collector, Guard, LocalGuard, PROTECTED, Retire};
-use crate::sync::{AtomicPtr, Ordering};
+use crate::sync::{AtomicPtr, Ordering, Watch};
 
 /// A value, or nothing, that anybody may replace while others read it. What it was is dropped when no reader is left who
-/// may look at it [I6]: by whoever replaced it, or by the last of them.
+/// may look at it [I6]: in [`Swapped::flush`], or by the last of them.
 pub(crate) struct Swapped<T> {
     current: AtomicPtr<Held<T>>,
     collector: Collector,
 }
 
 /// A value in a box of its own.
-struct Held<T>(T);
+struct Held<T> {
+    value: T,
+    watch: Watch,
+}
+
+impl<T> Held<T> {
+    fn new(value: T) -> Self {
+        Held { value, watch: Watch::default() }
+    }
+}
 
 // SAFETY: values are shared and sent as a whole; whoever drops one may be any thread.
 unsafe impl<T: Send + Sync> Send for Swapped<T> {}
@@ -34,13 +43,15 @@ impl<T> core::ops::Deref for Pinned<'_, T> {
     #[inline(always)]
     fn deref(&self) -> &T {
         // SAFETY: loaded under the guard, which keeps it alive [I6].
-        unsafe { &self.held.as_ref().0 }
+        let held = unsafe { self.held.as_ref() };
+        held.watch.read();
+        &held.value
     }
 }
 
 impl<T> Swapped<T> {
     pub(crate) fn new(value: Option<T>) -> Self {
-        let value = value.map(|value| Box::into_raw(Box::new(Held(value))));
+        let value = value.map(|value| Box::into_raw(Box::new(Held::new(value))));
         let current = AtomicPtr::new(value.unwrap_or(core::ptr::null_mut()));
         Swapped { current, collector: Collector::new(true) }
     }
@@ -56,7 +67,7 @@ impl<T> Swapped<T> {
 
     /// Puts a value in the place of the current one; hands it back if there is no memory for it.
     pub(crate) fn replace(&self, value: T) -> Result<(), T> {
-        let new = try_box(Held(value)).map_err(|Held(value)| value)?;
+        let new = try_box(Held::new(value)).map_err(|held| held.value)?;
         self.put(Box::into_raw(new));
         Ok(())
     }
@@ -68,16 +79,18 @@ impl<T> Swapped<T> {
     }
 
     fn put(&self, new: *mut Held<T>) {
-        {
-            let guard = self.collector.enter();
-            // Release: pairs with the load in `pin`. Acquire: with another one's Release, for the old value's end.
-            let old = self.current.swap(new, Ordering::AcqRel);
-            if !old.is_null() {
-                // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by who had it from the exchange.
-                unsafe { guard.retire(old) };
-            }
+        let guard = self.collector.enter();
+        // Release: pairs with the load in `pin`. Acquire: with another one's Release, for the old value's end.
+        let old = self.current.swap(new, Ordering::AcqRel);
+        if !old.is_null() {
+            // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by who had it from the exchange.
+            unsafe { guard.retire(old) };
         }
-        // It may be large.
+    }
+
+    /// Drops what was replaced, as soon as nobody looks at it. To be called after each time, as values may be large; by
+    /// who holds no lock and no [`Pinned`], as that takes a while.
+    pub(crate) fn flush(&self) {
         self.collector.flush();
     }
 }
@@ -100,7 +113,9 @@ impl<T> Retire for Held<T> {
     }
 
     #[cfg(loom)]
-    fn condemn(&self) {}
+    fn condemn(&self) {
+        self.watch.free();
+    }
 }
 
 impl<T> fmt::Debug for Swapped<T> {
@@ -124,9 +139,12 @@ mod tests {
         assert!(swapped.replace(Arc::clone(&two)).is_ok());
         assert_eq!((**pinned, Arc::strong_count(&one)), (1, 2), "it is being looked at");
         assert_eq!(swapped.pin().map(|now| **now), Some(2));
+        swapped.flush();
+        assert_eq!(Arc::strong_count(&one), 2, "it still is");
         drop(pinned);
         assert_eq!(Arc::strong_count(&one), 1, "whoever looked last drops it");
         swapped.clear();
+        swapped.flush();
         assert!(swapped.pin().is_none());
         assert_eq!(Arc::strong_count(&two), 1);
         assert!(swapped.replace(Arc::clone(&one)).is_ok());
@@ -153,6 +171,7 @@ mod tests {
                 scope.spawn(move || {
                     for n in 0..2000 {
                         assert!(swapped.replace(Counted(n * 2 + thread, dropped)).is_ok());
+                        swapped.flush();
                     }
                 });
                 scope.spawn(move || {

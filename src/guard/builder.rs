@@ -135,7 +135,7 @@ impl<S: Store> Builder<S> {
             snapshot: Mutex::new(()),
         });
         if scan {
-            guarded.scan()?;
+            guarded.start_scan()?;
         }
         Ok(guarded)
     }

@@ -216,19 +216,18 @@ impl<S: Store> Guarded<S> {
     /// [`Error::Thread`].
     pub fn rebuild(&self) -> Result<(), Error<S::Error>> {
         *self.shared.again.lock() = true;
-        self.scan()
+        self.start_scan()
     }
 
     /// Begins to scan the store for a new filter, unless a scan is running.
-    pub(super) fn scan(&self) -> Result<(), Error<S::Error>> {
-        {
-            let _again = self.shared.again.lock();
-            // Relaxed, both: the lock orders them with the end of a scan.
-            if self.shared.rebuilding.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            self.shared.rebuilding.store(true, Ordering::Relaxed);
+    pub(super) fn start_scan(&self) -> Result<(), Error<S::Error>> {
+        // Until the thread is there: whoever comes meanwhile begins one, if there is none after all.
+        let _again = self.shared.again.lock();
+        // Relaxed, both: the lock orders them with the end of a scan.
+        if self.shared.rebuilding.load(Ordering::Relaxed) {
+            return Ok(());
         }
+        self.shared.rebuilding.store(true, Ordering::Relaxed);
         let shared = Arc::clone(&self.shared);
         let thread = thread::Builder::new().name("koel-guard".to_owned());
         match thread.spawn(move || shared.rebuild()) {
@@ -251,15 +250,16 @@ impl<S: Store> Guarded<S> {
             *again = true;
             self.shared.active.clear();
         }
+        self.shared.active.flush();
         // No thread: without a filter the guard is slow, and right.
-        let _ = self.scan();
+        let _ = self.start_scan();
     }
 
     /// Builds a worn filter anew.
     fn refresh(&self) {
         if self.shared.wants_rebuild() {
             // As above.
-            let _ = self.scan();
+            let _ = self.start_scan();
         }
     }
 

@@ -119,8 +119,7 @@ impl<S: Store> Shared<S, S::Error> {
                 Ok(false) if self.end_unless_asked_again() => break,
                 Ok(false) => {}
                 Err(error) => {
-                    *self.failure.lock() = Some(error);
-                    self.end();
+                    self.end(Some(error));
                     break;
                 }
             }
@@ -144,12 +143,13 @@ impl<S: Store> Shared<S, S::Error> {
         if *again && !self.stop.load(Ordering::Relaxed) {
             return false;
         }
-        self.end();
+        self.end(None);
         true
     }
 
-    /// No scan is running.
-    fn end(&self) {
+    /// No scan is running; why the last one failed, if it has.
+    fn end(&self, failure: Option<Error<S::Error>>) {
+        *self.failure.lock() = failure;
         // Writers that still tell it tell nobody.
         *self.next.lock() = None;
         // Release: pairs with the load in `Guarded::wait_until_ready`, which then reads how it ended.
@@ -192,17 +192,25 @@ impl<S: Store> Shared<S, S::Error> {
             self.scanned.store(number, Ordering::Relaxed);
         }
         rebuild.settle();
+        let published = self.publish(&rebuild);
+        // The old filter, with nothing locked: it is large.
+        self.active.flush();
+        Ok(!published? || rebuild.filter.is_worn())
+    }
+
+    /// Puts a filter that is whole in the place of the one that readers ask; not, and false, if it is not to be trusted.
+    fn publish(&self, rebuild: &Rebuild) -> Result<bool, Error<S::Error>> {
         // No write is between looking at the filters and telling them.
         let _frozen = self.stripes.freeze();
         *self.next.lock() = None;
-        // Locked: who asks for another one later takes this filter away.
+        // Locked: who asks for another scan later finds this filter, to take it away, and is not overlooked at the end.
         let again = self.again.lock();
         if !*again {
             let bytes = size_of::<Arc<Active>>();
             let filter = Arc::clone(&rebuild.filter);
             self.active.replace(filter).map_err(|_| Error::Filter(FilterError::OutOfMemory { bytes }))?;
         }
-        Ok(*again || rebuild.filter.is_worn())
+        Ok(!*again)
     }
 
     /// Whether the filter is worn, and a scan may be tried: the last one has not failed.
@@ -218,7 +226,6 @@ struct Ending<'a, S: Store> {
 
 impl<S: Store> Drop for Ending<'_, S> {
     fn drop(&mut self) {
-        *self.shared.failure.lock() = Some(Error::ScanPanicked);
-        self.shared.end();
+        self.shared.end(Some(Error::ScanPanicked));
     }
 }

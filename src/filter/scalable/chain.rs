@@ -46,6 +46,12 @@ impl Chain {
         self.list.pin().expect("there is always a list")
     }
 
+    /// Frees lists that were replaced, and tables that are in no list any more, as soon as nobody looks at them. By who holds
+    /// neither the right to replace the list nor a pin.
+    pub(super) fn flush(&self) {
+        self.list.flush();
+    }
+
     /// Waits for whoever is replacing the list.
     pub(super) fn lock(&self) -> Restructuring<'_> {
         Restructuring { chain: self, _lock: self.structure.lock() }

@@ -32,7 +32,9 @@ impl<S> ScalableCuckooFilter<S> {
                 continue;
             }
             if empty_into(source, older) {
-                if self.give_back(source) {
+                let is_off = self.take_off(source);
+                self.chain.flush();
+                if is_off {
                     given_back += 1;
                 } else {
                     open(source);
@@ -43,7 +45,7 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     /// Takes an empty table off the list; false if there is no memory for a shorter one.
-    fn give_back(&self, table: &Level) -> bool {
+    fn take_off(&self, table: &Level) -> bool {
         let restructuring = self.chain.lock();
         let others = |level: &&Level| !Arc::ptr_eq(&level.inner, &table.inner);
         let left = try_collect(self.chain.pin().levels.iter().filter(others).cloned());

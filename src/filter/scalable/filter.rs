@@ -200,7 +200,9 @@ impl<S> ScalableCuckooFilter<S> {
             }
             let newest = list.levels.first().map_or(0, |level| level.index);
             drop(list);
-            self.grow(newest)?;
+            let grown = self.grow(newest);
+            self.chain.flush();
+            grown?;
         }
     }
 
