@@ -47,7 +47,8 @@ use crate::sync::Mutex;
 /// # Cost
 ///
 /// A look-up looks at every table: the more often the filter had to double, the slower. Begin with the right
-/// [capacity](ScalableFilterBuilder::capacity). Fingerprints are one bit wider in each further table, and the first has as
+/// [capacity](ScalableFilterBuilder::capacity). A table that [`compact`](Self::compact) has given back is freed by whoever
+/// looked at it last, which may be a look-up. Fingerprints are one bit wider in each further table, and the first has as
 /// much of a bit more than a [`CuckooFilter`](crate::CuckooFilter) of the same rate.
 ///
 /// # Union
