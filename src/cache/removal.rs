@@ -95,10 +95,10 @@ impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
         }
         panic
     }
-}
 
-impl<K, V, G: Guard> Drop for Departures<'_, K, V, G> {
-    fn drop(&mut self) {
+    /// Tells of all, and retires them.
+    #[inline(never)]
+    fn end(&mut self) {
         let told = self.tell();
         for (entry, _) in self.gone.drain(..) {
             // SAFETY: taken out of the table, once, under its segment's lock (`add`) [I6].
@@ -112,6 +112,15 @@ impl<K, V, G: Guard> Drop for Departures<'_, K, V, G> {
             Ok(()) => {}
             Err(payload) if std::thread::panicking() => discard(payload),
             Err(payload) => resume_unwind(payload),
+        }
+    }
+}
+
+impl<K, V, G: Guard> Drop for Departures<'_, K, V, G> {
+    #[inline]
+    fn drop(&mut self) {
+        if !(self.gone.is_empty() && self.many.is_empty()) {
+            self.end();
         }
     }
 }

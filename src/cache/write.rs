@@ -15,7 +15,7 @@ use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, bound};
-use crate::engine::{Found, Locked, Writing};
+use crate::engine::{Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserves};
 use crate::hash::{Digest, Place};
 use crate::reclaim::LocalGuard;
@@ -23,13 +23,15 @@ use crate::sync::AtomicU64;
 
 pub(super) type Slot<K, V> = Found<CacheSlots<K, V>>;
 type Segment<'c, K, V> = Writing<'c, CacheSlots<K, V>>;
+pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
 
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
 const SWEPT_BUCKETS: u32 = 2;
-/// The load at which a segment gets a larger table: a cache by entries that is not made larger does not reach it.
-const FULL: f64 = 0.88;
+/// The load at which a segment gets a larger table, 22 of 25 slots: a cache by entries that is not made larger does not
+/// reach it.
+const FULL: (usize, usize) = (22, 25);
 
 /// An entry to come: what is known before anything is locked.
 pub(super) struct Draft {
@@ -39,13 +41,6 @@ pub(super) struct Draft {
     pub(super) last_use: Nanos,
     /// Of an entry that comes from a dump.
     pub(super) heat: Option<Heat>,
-}
-
-/// A locked segment, and where a key is in it.
-pub(super) struct At<'c, K, V> {
-    pub(super) writing: Segment<'c, K, V>,
-    pub(super) digest: Digest,
-    pub(super) found: Option<Slot<K, V>>,
 }
 
 impl<K, V, S> Cache<K, V, S> {
@@ -366,8 +361,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(super) fn at<Q: ?Sized + Hash + Equivalent<K>>(&self, digest: Digest, key: &Q) -> At<'_, K, V> {
         // SAFETY: in the table, under the segment's lock.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let (writing, found) = self.table.directory.lock_and_find(digest, eq);
-        At { writing, digest, found }
+        self.table.directory.lock_and_find(digest, eq)
     }
 
     /// Asks the user what is to be known of an entry.
@@ -476,7 +470,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             }
         };
         let entry = new.pointer();
-        let At { mut writing, digest, found } = at;
+        let At { mut writing, digest, found, .. } = at;
         self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
         let replaced = match found {
             Some(found) => self.replace(&mut writing.locked, found, new, &draft, out),
@@ -534,7 +528,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         draft: &Draft,
         out: &mut Leaving<'_, K, V>,
     ) {
-        if writing.locked.len() as f64 >= FULL * writing.locked.slots() as f64 {
+        if writing.locked.len() * FULL.1 >= writing.locked.slots() * FULL.0 {
             // It calls the user's `Hash`, so before anything is changed. If there is no memory, others go.
             let _ = self.table.directory.double(writing, digest, &|entry| self.rehash(entry));
         }
@@ -589,7 +583,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let guard = self.enter();
         let mut out = self.departures(&guard);
-        let (mut writing, found) = self.table.directory.lock_and_find(digest, |other| other == entry);
+        let At { mut writing, found, .. } =
+            self.table.directory.lock_and_find(digest, |other| other == entry);
         if let Some(found) = found {
             if self.has_expired(entry, now) {
                 self.take_out(&mut writing.locked, found, Cause::Expired, &mut out);

@@ -118,6 +118,19 @@ pub(crate) fn free_lane(word: u32) -> Option<u32> {
     (zero != 0).then(|| zero.trailing_zeros() / 8)
 }
 
+/// The lanes of a tag word that are not empty, in order.
+#[inline(always)]
+pub(crate) fn taken_lanes(word: u32) -> impl Iterator<Item = u32> {
+    const LOW: u32 = 0x7F7F_7F7F;
+    // A byte's top bit becomes 1 unless the whole byte is 0; no carry leaves a byte.
+    let mut taken = (((word & LOW) + LOW) | word) & !LOW;
+    core::iter::from_fn(move || {
+        let lane = (taken != 0).then(|| taken.trailing_zeros() / 8);
+        taken &= taken.wrapping_sub(1);
+        lane
+    })
+}
+
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
 pub(crate) struct Buckets<P: Payload> {
     /// A word of four tags for each bucket; where slots are marked, a word of four marks follows each.
@@ -344,10 +357,9 @@ impl<P: Payload> Buckets<P> {
 
     /// The items of a bucket and their marks. The lock's holder only: nothing moves.
     pub(crate) fn marked_items(&self, bucket: u32) -> impl Iterator<Item = (P::Item, u8)> {
-        let (buckets, tags) = (*self, self.tags(bucket));
-        (0..SLOTS)
-            .filter(move |&lane| tag_at(tags, lane) != 0)
-            .filter_map(move |lane| Some((buckets.item(bucket, lane)?, buckets.mark(bucket, lane))))
+        let buckets = *self;
+        let items = move |lane| Some((buckets.item(bucket, lane)?, buckets.mark(bucket, lane)));
+        taken_lanes(self.tags(bucket)).filter_map(items)
     }
 
     /// Empties every slot; like [`Buckets::clear`] for each.

@@ -70,6 +70,24 @@ pub(crate) struct Writing<'a, P: Payload> {
     entered: Entered,
 }
 
+/// Where a key is in a locked segment, or should be.
+pub(crate) struct Spot<'a, P: Payload> {
+    pub(crate) writing: Writing<'a, P>,
+    pub(crate) digest: Digest,
+    /// The digest's place in that segment.
+    pub(super) place: Place,
+    /// The key's slot, if it is there.
+    pub(crate) found: Option<Found<P>>,
+}
+
+impl<P: Payload> Spot<'_, P> {
+    /// The key's item, if it is there.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<P::Item> {
+        self.found.map(|found| self.writing.locked.item(found))
+    }
+}
+
 impl<P: Payload> Directory<P> {
     /// An empty table of the given shape, made for `requested` entries.
     pub(crate) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
@@ -317,32 +335,30 @@ impl<P: Payload> Directory<P> {
     ///
     /// If this thread is already writing to this table.
     #[inline]
-    pub(crate) fn lock_and_find(
-        &self,
-        digest: Digest,
-        eq: impl FnMut(P::Item) -> bool,
-    ) -> (Writing<'_, P>, Option<Found<P>>) {
+    pub(crate) fn lock_and_find(&self, digest: Digest, eq: impl FnMut(P::Item) -> bool) -> Spot<'_, P> {
         // On its way while we lock.
-        let writing = self.lock_after(digest.prefix(), |segment| Self::prefetch_in(segment, digest));
-        let place = Place::new(digest, writing.locked.segment().buckets().len());
+        let prefetch = |segment: &_| Self::prefetch_in(segment, digest);
+        let (writing, place) = self.lock_after(digest.prefix(), prefetch);
         let found = writing.locked.find(place, eq);
-        (writing, found)
+        Spot { writing, digest, place, found }
     }
 
-    /// Starts loading what `lock_and_find` reads.
+    /// Starts loading what `lock_and_find` reads of the segment that covers the digest now.
     #[cfg(feature = "rayon")]
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {
         Self::prefetch_in(self.locate(digest.prefix()).segment, digest);
     }
 
+    /// Starts loading what `lock_and_find` reads, and tells where that is.
     #[inline(always)]
-    fn prefetch_in(segment: &Segment<P>, digest: Digest) {
+    fn prefetch_in(segment: &Segment<P>, digest: Digest) -> Place {
         let buckets = segment.buckets();
         let place = Place::new(digest, buckets.len());
         buckets.prefetch_slot(place.first, 0);
         buckets.prefetch_tags(place.first);
         buckets.prefetch_tags(place.second);
+        place
     }
 
     /// Locks the segment of a prefix [W1].
@@ -351,19 +367,20 @@ impl<P: Payload> Directory<P> {
     ///
     /// If this thread is already writing to this table.
     pub(crate) fn lock(&self, prefix: u32) -> Writing<'_, P> {
-        self.lock_after(prefix, |_| ())
+        self.lock_after(prefix, |_| ()).0
     }
 
+    /// What `prepare` made of the segment as well, before it was locked.
     #[inline(always)]
-    fn lock_after(&self, prefix: u32, prepare: impl Fn(&Segment<P>)) -> Writing<'_, P> {
+    fn lock_after<T>(&self, prefix: u32, prepare: impl Fn(&Segment<P>) -> T) -> (Writing<'_, P>, T) {
         let entered = Entered::new(self);
         loop {
             let at = self.locate(prefix);
-            prepare(at.segment);
+            let prepared = prepare(at.segment);
             let locked = Locked::lock(at.segment);
             // A segment is replaced only by its lock's holder: it is current until we let go.
             if self.is_current(&at) {
-                return Writing { locked, entered };
+                return (Writing { locked, entered }, prepared);
             }
             drop(locked);
             spin_loop();

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::directory::{Directory, Writing};
+use super::directory::{Directory, Spot, Writing};
 use super::locked::Locked;
 use super::memory::Meter;
 use super::payload::Payload;
@@ -61,12 +61,11 @@ impl<P: Payload> Directory<P> {
     #[inline]
     pub(crate) fn insert<'a>(
         &'a self,
-        mut writing: Writing<'a, P>,
-        digest: Digest,
+        spot: Spot<'a, P>,
         item: P::Item,
         rehash: impl Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
-        let place = Place::new(digest, writing.locked.segment().buckets().len());
+        let Spot { mut writing, digest, place, .. } = spot;
         if writing.locked.put(place, item, 0, self.shape.budget) {
             return Ok(());
         }
@@ -216,29 +215,33 @@ impl<P: Payload> Directory<P> {
         select: impl Fn(Digest) -> u32,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
-        let mut put = |(item, mark)| {
-            let digest = rehash(item);
-            // A `Hash` that contradicts itself may send the item astray, but not us.
-            let target = (select(digest) as usize).min(new.len() - 1);
-            let target = &mut new[target];
-            let place = Place::new(digest, target.segment().buckets().len());
-            // A cache gives up growing instead: who evicts does not see what is in the overflow.
-            let done = target.put(place, item, mark, self.shape.budget)
-                || !P::MARKED && target.put_in_overflow(place, item, mark, &self.meter);
-            done.then_some(()).ok_or(NoRoom)
-        };
         /// How many buckets ahead of their hashing entries are fetched.
         const AHEAD: u32 = 4;
+        let (last, len) = (new.len() - 1, new[0].segment().buckets().len());
+        let mut counts = [0; 2];
         for buckets in old.arrays() {
             for bucket in 0..buckets.len() {
                 if P::NULLABLE && bucket + AHEAD < buckets.len() {
                     buckets.items(bucket + AHEAD).for_each(P::prefetch);
                 }
-                buckets.marked_items(bucket).try_for_each(&mut put)?;
+                for (item, mark) in buckets.marked_items(bucket) {
+                    let digest = rehash(item);
+                    // A `Hash` that contradicts itself may send the item astray, but not us.
+                    let half = (select(digest) as usize).min(last);
+                    let (target, place) = (&mut new[half], Place::new(digest, len));
+                    // Copying is not inserting: it is in no tally.
+                    if target.put_uncounted(place, item, mark, self.shape.budget).is_some() {
+                        counts[half] += 1;
+                    } else if P::MARKED || !target.put_in_overflow(place, item, mark, &self.meter) {
+                        // A cache gives up growing instead: who evicts does not see what is in the overflow.
+                        return Err(NoRoom);
+                    }
+                }
             }
         }
-        for locked in new {
-            // Copying is not inserting.
+        for (locked, count) in new.iter_mut().zip(counts) {
+            locked.add_len(count);
+            // Failed searches.
             locked.state().tally = Default::default();
             // A late reader may have looked into the segment while it was empty.
             locked.bump_stripes();

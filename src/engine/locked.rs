@@ -18,6 +18,7 @@ use crate::sync::{AtomicU64, MutexGuard, Ordering, step};
 /// A segment and its lock.
 pub(crate) struct Locked<'a, P: Payload> {
     segment: &'a Segment<P>,
+
     state: MutexGuard<'a, State<P>>,
 }
 
@@ -239,25 +240,38 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// there is no path, and nothing has changed.
     #[inline]
     pub(crate) fn put(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
+        let Some(hops) = self.put_uncounted(place, item, mark, budget) else { return false };
+        self.state.tally.path_lengths[hops] += 1;
+        self.add_len(1);
+        true
+    }
+
+    /// [`Locked::put`] of one of many: the caller counts them, and says how many by [`Locked::add_len`]. How many others it
+    /// displaced.
+    #[inline]
+    pub(crate) fn put_uncounted(
+        &mut self,
+        place: Place,
+        item: P::Item,
+        mark: u8,
+        budget: usize,
+    ) -> Option<usize> {
         let buckets = self.segment.buckets();
-        let mut hops = 0;
-        let (bucket, lane) = if let Some(lane) = free_lane(buckets.tags(place.first)) {
-            (place.first, lane)
+        let (bucket, lane, hops) = if let Some(lane) = free_lane(buckets.tags(place.first)) {
+            (place.first, lane, 0)
         } else if let Some(lane) = free_lane(buckets.tags(place.second)) {
-            (place.second, lane)
+            (place.second, lane, 0)
         } else {
-            match self.make_room(place, budget) {
-                Some((bucket, lane, length)) => {
-                    hops = length;
-                    (bucket, lane)
-                }
-                None => return false,
-            }
+            self.make_room(place, budget)?
         };
         buckets.fill(bucket, lane, place.tag, item, mark);
-        self.state.tally.path_lengths[hops] += 1;
-        self.set_len(self.len() + 1);
-        true
+        Some(hops)
+    }
+
+    /// So many more items are there.
+    #[inline]
+    pub(crate) fn add_len(&mut self, more: usize) {
+        self.set_len(self.len() + more);
     }
 
     /// Searches a path and moves its items, last first: the hole arrives in one of the place's own buckets.

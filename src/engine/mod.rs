@@ -42,7 +42,7 @@ mod stripes;
 mod supply;
 
 pub(crate) use batch::BATCH;
-pub(crate) use directory::{Directory, Writing};
+pub(crate) use directory::{Directory, Spot, Writing};
 pub(crate) use growth::NoRoom;
 pub(crate) use locked::{Found, Locked};
 pub(crate) use memory::{Block, Meter, try_box};

@@ -6,9 +6,9 @@
 //! Three blocks of memory, each kind side by side with its like in other segments:
 //!
 //! ```text
-//! | tags* slots* stripes* buckets mask flag | stripes | Write          |   | tags         |   | slots           |
-//!   `Segment`: 32 bytes, read-mostly          8 each    lock, and what      4 per bucket       4 * WORDS words
-//!                                                       it guards                              per bucket
+//! | Write          | tags* slots* stripes* buckets mask flag | stripes |   | tags         |   | slots           |
+//!   lock, and what   `Segment`: 32 bytes, read-mostly          8 each        4 per bucket       4 * WORDS words
+//!   it guards                                                                                   per bucket
 //! ```
 //!
 //! With four stripes, `Segment` and they are one cache line. At the usual size the tags are one page of 4 KiB. So a
@@ -52,7 +52,7 @@ pub(crate) struct State<P: Payload> {
 pub(crate) struct Segment<P: Payload> {
     tags: *const AtomicU32,
     slots: *const P::Word,
-    /// They follow us, and `Write` follows them.
+    /// They follow us, and we follow `Write`.
     stripes: *const AtomicU64,
     len: u32,
     stripe_mask: u16,
@@ -112,8 +112,8 @@ pub(crate) struct Plan {
     pub(crate) tags: Layout,
     /// Undo words follow the slots.
     pub(crate) slots: Layout,
+    segment_at: usize,
     stripes_at: usize,
-    write_at: usize,
     undo_at: usize,
 }
 
@@ -150,8 +150,8 @@ impl<P: Payload> Segment<P> {
     /// The memory of a segment of so many buckets and stripes, a power of two; `None` if there is no such layout.
     pub(crate) fn plan(buckets: u32, stripes: u32) -> Option<Plan> {
         let stripe_array = Layout::array::<AtomicU64>(stripes as usize).ok()?;
-        let (head, stripes_at) = Layout::new::<Self>().extend(stripe_array).ok()?;
-        let (head, write_at) = head.extend(Layout::new::<Write<P>>()).ok()?;
+        let (head, segment_at) = Layout::new::<Write<P>>().extend(Layout::new::<Self>()).ok()?;
+        let (head, stripes_at) = head.extend(stripe_array).ok()?;
         let undo_words = if P::REPLACED_WORDS > 1 { P::WORDS } else { 0 };
         let undo = Layout::array::<P::Word>(undo_words).ok()?;
         let (slots, undo_at) = Buckets::<P>::slots_layout(buckets)?.extend(undo).ok()?;
@@ -159,8 +159,8 @@ impl<P: Payload> Segment<P> {
             head: head.pad_to_align(),
             tags: Buckets::<P>::tags_layout(buckets)?,
             slots: slots.pad_to_align(),
+            segment_at,
             stripes_at,
-            write_at,
             undo_at,
         })
     }
@@ -174,11 +174,11 @@ impl<P: Payload> Segment<P> {
         {
             assert!(layout.size() <= block.size() && block.base().addr().get() % layout.align() == 0);
         }
-        assert_eq!(plan.write_at, plan.stripes_at + Self::write_after(stripes as usize));
+        assert_eq!(plan.stripes_at, Self::BEFORE_STRIPES);
         // SAFETY: the memory is zeroed, large enough and aligned for the plan, ours alone, and lives until `free`.
         unsafe {
             let base = memory.head.base();
-            let this = base.cast::<Self>();
+            let this = base.add(plan.segment_at).cast::<Self>();
             let stripe_array = base.add(plan.stripes_at).cast::<AtomicU64>().as_ptr();
             init_zeroed(stripe_array, stripes as usize);
             let undo_words = memory.slots.base().add(plan.undo_at).cast::<P::Word>().as_ptr();
@@ -194,7 +194,7 @@ impl<P: Payload> Segment<P> {
                 stripe_mask: u16::try_from(stripes - 1).expect("at most 65,536 stripes"),
                 overflowed: AtomicBool::new(false),
             });
-            base.add(plan.write_at).cast::<Write<P>>().write(Write {
+            base.cast::<Write<P>>().write(Write {
                 state: Mutex::new(State {
                     index: 0,
                     level: 0,
@@ -214,11 +214,8 @@ impl<P: Payload> Segment<P> {
         }
     }
 
-    /// How far behind the first of so many stripes `Write` is.
-    const fn write_after(stripes: usize) -> usize {
-        let end = size_of::<Self>() + stripes * size_of::<AtomicU64>();
-        end.next_multiple_of(align_of::<Write<P>>()) - size_of::<Self>()
-    }
+    /// How far before the first stripe `Write` is.
+    const BEFORE_STRIPES: usize = size_of::<Write<P>>() + size_of::<Self>();
 
     /// Frees the segment and its overflow, but not what its items point to.
     ///
@@ -266,10 +263,8 @@ impl<P: Payload> Segment<P> {
     /// The lock and the writers' part.
     #[inline(always)]
     pub(crate) fn write(&self) -> &Write<P> {
-        // SAFETY: behind the stripes in the same allocation: see `construct`.
-        unsafe {
-            &*self.stripes.byte_add(Self::write_after(self.stripe_mask as usize + 1)).cast::<Write<P>>()
-        }
+        // SAFETY: before us and the stripes in the same allocation: see `construct`.
+        unsafe { &*self.stripes.byte_sub(Self::BEFORE_STRIPES).cast::<Write<P>>() }
     }
 
     /// The stripe of a bucket pair: of both its buckets, whichever the item is in.
@@ -434,7 +429,8 @@ mod tests {
     #[test]
     fn the_usual_segment_has_one_line_of_head_and_one_page_of_tags() {
         let plan = Segment::<Inline<u64, u64>>::plan(1024, 4).unwrap();
-        assert_eq!(plan.write_at, 64);
+        assert_eq!(plan.stripes_at - plan.segment_at + 4 * size_of::<AtomicU64>(), 64);
+        assert_eq!(plan.segment_at % 64, 0);
         assert_eq!((plan.tags.size(), plan.tags.align()), (4096, 4096));
     }
 }

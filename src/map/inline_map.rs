@@ -10,9 +10,11 @@ use bytemuck::Pod;
 
 use super::builder::sealed::FromShape;
 use super::{Builder, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
-use crate::engine::{BATCH, CapacityError, Directory, Found, Inline, NoRoom, Shape, Stats, Writing};
+use crate::engine::{self, BATCH, CapacityError, Directory, Inline, NoRoom, Shape, Stats};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
+
+type Spot<'m, K, V> = engine::Spot<'m, Inline<K, V>>;
 
 pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 
@@ -327,26 +329,25 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// Hashes a key, locks its segment and finds it.
     #[inline]
-    fn place(&self, key: &K) -> Place<'_, K, V> {
-        self.place_of(self.digest(key), key)
+    fn spot(&self, key: &K) -> Spot<'_, K, V> {
+        self.spot_of(self.digest(key), key)
     }
 
     /// Locks the segment of a key with this digest, and finds the key.
     #[inline]
-    fn place_of(&self, digest: Digest, key: &K) -> Place<'_, K, V> {
-        let (writing, found) = self.slots.lock_and_find(digest, |(other, _)| other == *key);
-        Place { writing, digest, found }
+    fn spot_of(&self, digest: Digest, key: &K) -> Spot<'_, K, V> {
+        self.slots.lock_and_find(digest, |(other, _)| other == *key)
     }
 
     /// Puts a new entry where none is.
     #[inline]
-    fn add(&self, place: Place<'_, K, V>, key: K, value: V) -> Result<(), NoRoom> {
-        self.slots.insert(place.writing, place.digest, (key, value), |(key, _)| self.digest(&key))
+    fn add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Result<(), NoRoom> {
+        self.slots.insert(spot, (key, value), |(key, _)| self.digest(&key))
     }
 
     #[track_caller]
-    fn must_add(&self, place: Place<'_, K, V>, key: K, value: V) -> V {
-        match self.add(place, key, value) {
+    fn must_add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> V {
+        match self.add(spot, key, value) {
             Ok(()) => value,
             Err(NoRoom) => panic!("{FULL}"),
         }
@@ -397,11 +398,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         key: K,
         value: V,
     ) -> Result<Option<V>, Full<K, V>> {
-        let mut place = self.place_of(digest, &key);
-        if place.found.is_some() {
-            return Ok(place.replace(value).map(|(_, old)| old));
+        let mut spot = self.spot_of(digest, &key);
+        if spot.found.is_some() {
+            return Ok(spot.replace(value).map(|(_, old)| old));
         }
-        self.add(place, key, value).map(|()| None).map_err(|NoRoom| Full { key, value })
+        self.add(spot, key, value).map(|()| None).map_err(|NoRoom| Full { key, value })
     }
 
     /// Inserts a value unless the key is there, and returns it.
@@ -415,10 +416,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
-        let place = self.place(&key);
-        match place.current() {
+        let spot = self.spot(&key);
+        match spot.current() {
             Some((_, current)) => Err(Occupied { current, not_inserted: value }),
-            None => Ok(self.must_add(place, key, value)),
+            None => Ok(self.must_add(spot, key, value)),
         }
     }
 
@@ -445,10 +446,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         if let Some(value) = self.get(&key) {
             return value;
         }
-        let place = self.place(&key);
-        match place.current() {
+        let spot = self.spot(&key);
+        match spot.current() {
             Some((_, current)) => current,
-            None => self.must_add(place, key, make()),
+            None => self.must_add(spot, key, make()),
         }
     }
 
@@ -461,10 +462,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// If `update` panics or writes to the same map, which then is as it was.
     #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
-        let mut place = self.place(&key);
-        let (_, current) = place.current()?;
+        let mut spot = self.spot(&key);
+        let (_, current) = spot.current()?;
         let value = update(current);
-        place.replace(value);
+        spot.replace(value);
         Some(value)
     }
 
@@ -494,14 +495,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[track_caller]
     pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
-        let mut place = self.place(&key);
-        match place.current() {
+        let mut spot = self.spot(&key);
+        match spot.current() {
             Some((_, current)) => {
                 let value = update(current);
-                place.replace(value);
+                spot.replace(value);
                 value
             }
-            None => self.must_add(place, key, make()),
+            None => self.must_add(spot, key, make()),
         }
     }
 
@@ -530,17 +531,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     where
         F: FnOnce(Option<V>) -> Operation<V, T>,
     {
-        let mut place = self.place(&key);
-        let current = place.current();
+        let mut spot = self.spot(&key);
+        let current = spot.current();
         match (f(current.map(|(_, value)| value)), current) {
             (Operation::Abort(result), _) => Compute::Aborted(result),
-            (Operation::Insert(value), None) => Compute::Inserted(key, self.must_add(place, key, value)),
+            (Operation::Insert(value), None) => Compute::Inserted(key, self.must_add(spot, key, value)),
             (Operation::Insert(value), Some(old)) => {
-                place.replace(value);
+                spot.replace(value);
                 Compute::Updated { old, new: (old.0, value) }
             }
             (Operation::Remove, Some((key, value))) => {
-                place.remove();
+                spot.remove();
                 Compute::Removed(key, value)
             }
             (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
@@ -564,7 +565,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     #[inline]
     pub fn remove_entry(&self, key: &K) -> Option<(K, V)> {
-        self.place(key).remove()
+        self.spot(key).remove()
     }
 
     /// Removes a key if `condition` holds for its entry.
@@ -582,10 +583,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     where
         F: FnOnce(&K, &V) -> bool,
     {
-        let mut place = self.place(key);
-        match place.current() {
+        let mut spot = self.spot(key);
+        match spot.current() {
             None => Ok(None),
-            Some((key, value)) if condition(&key, &value) => Ok(place.remove()),
+            Some((key, value)) if condition(&key, &value) => Ok(spot.remove()),
             Some(current) => Err(current),
         }
     }
@@ -601,10 +602,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         for (key, mut value) in self.iter() {
             while !keep(&key, &value) {
-                let mut place = self.place(&key);
-                let Some((_, current)) = place.current() else { break };
+                let mut spot = self.spot(&key);
+                let Some((_, current)) = spot.current() else { break };
                 if bytemuck::bytes_of(&current) == bytemuck::bytes_of(&value) {
-                    place.remove();
+                    spot.remove();
                     break;
                 }
                 value = current;
@@ -676,19 +677,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 }
 
-/// A locked segment, and where a key is in it.
-struct Place<'m, K: Pod, V: Pod> {
-    writing: Writing<'m, Inline<K, V>>,
-    digest: Digest,
-    found: Option<Found<Inline<K, V>>>,
-}
-
-impl<K: Pod, V: Pod> Place<'_, K, V> {
-    #[inline]
-    fn current(&self) -> Option<(K, V)> {
-        self.found.map(|found| self.writing.locked.item(found))
-    }
-
+impl<K: Pod, V: Pod> Spot<'_, K, V> {
     /// Replaces the value, and returns the entry as it was.
     #[inline]
     fn replace(&mut self, value: V) -> Option<(K, V)> {

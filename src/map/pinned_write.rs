@@ -10,26 +10,14 @@ use core::ptr::NonNull;
 use equivalent::Equivalent;
 
 use super::{Full, Pinned};
-use crate::engine::{Directory, Found, NoRoom, Writing};
+use crate::engine::{self, Directory, Found, NoRoom};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
 use crate::reclaim::Guard;
 
 type Slot<K, V> = Found<Slots<K, V>>;
-
-/// A locked segment, and where a key is in it.
-struct Place<'p, K, V> {
-    writing: Writing<'p, Slots<K, V>>,
-    digest: Digest,
-    found: Option<Slot<K, V>>,
-}
-
-impl<K, V> Place<'_, K, V> {
-    fn current(&self) -> Option<NonNull<Entry<K, V>>> {
-        self.found.map(|found| self.writing.locked.item(found))
-    }
-}
+type Spot<'p, K, V> = engine::Spot<'p, Slots<K, V>>;
 
 impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     fn directory(&self) -> &Directory<Slots<K, V>> {
@@ -42,16 +30,16 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Safety
     ///
     /// Taken out under this lock, and retired once.
-    unsafe fn retire(&self, mut place: Place<'_, K, V>, entry: NonNull<Entry<K, V>>) {
+    unsafe fn retire(&self, mut spot: Spot<'_, K, V>, entry: NonNull<Entry<K, V>>) {
         if OldEntries::<K, V>::GATHERS {
-            let many = place.writing.locked.state().keep.old.push(entry);
-            drop(place);
+            let many = spot.writing.locked.state().keep.old.push(entry);
+            drop(spot);
             if let Some(many) = many {
                 // SAFETY: our map's guard.
                 unsafe { many.retire(&self.guard) };
             }
         } else {
-            drop(place);
+            drop(spot);
             // SAFETY: the caller's: the table does not lead to it any more, and nobody else retires it [I6].
             unsafe { self.guard.retire(entry.as_ptr()) };
         }
@@ -59,22 +47,22 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
     #[inline]
-    fn make(&self, place: &mut Place<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
-        OwnedEntry::new(&self.map.table.slab, &mut place.writing.locked.state().keep.free, key, value)
+    fn make(&self, spot: &mut Spot<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
+        OwnedEntry::new(&self.map.table.slab, &mut spot.writing.locked.state().keep.free, key, value)
     }
 
     #[track_caller]
     fn must_make<'p>(
         &self,
-        mut place: Place<'p, K, V>,
+        mut spot: Spot<'p, K, V>,
         key: K,
         value: V,
-    ) -> (Place<'p, K, V>, OwnedEntry<K, V>) {
-        match self.make(&mut place, key, value) {
-            Ok(new) => (place, new),
+    ) -> (Spot<'p, K, V>, OwnedEntry<K, V>) {
+        match self.make(&mut spot, key, value) {
+            Ok(new) => (spot, new),
             Err(pair) => {
                 // Unlocked before the user's drops run.
-                drop(place);
+                drop(spot);
                 drop(pair);
                 panic!("{FULL}")
             }
@@ -82,21 +70,21 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Empties a slot and gives its entry up.
-    fn take_out(&self, mut place: Place<'_, K, V>, found: Slot<K, V>) -> &Entry<K, V> {
-        let old = place.writing.locked.item(found);
-        place.writing.locked.remove(found);
+    fn take_out(&self, mut spot: Spot<'_, K, V>, found: Slot<K, V>) -> &Entry<K, V> {
+        let old = spot.writing.locked.item(found);
+        spot.writing.locked.remove(found);
         // SAFETY: just removed, under the lock.
-        unsafe { self.retire(place, old) };
+        unsafe { self.retire(spot, old) };
         self.entry(old)
     }
 
     /// Puts a new entry in the place of an old one, which is given up and returned.
-    fn swap(&self, mut place: Place<'_, K, V>, found: Slot<K, V>, new: OwnedEntry<K, V>) -> &Entry<K, V> {
-        let old = place.writing.locked.item(found);
-        place.writing.locked.replace(found, new.pointer());
+    fn swap(&self, mut spot: Spot<'_, K, V>, found: Slot<K, V>, new: OwnedEntry<K, V>) -> &Entry<K, V> {
+        let old = spot.writing.locked.item(found);
+        spot.writing.locked.replace(found, new.pointer());
         new.publish();
         // SAFETY: just replaced, under the lock.
-        unsafe { self.retire(place, old) };
+        unsafe { self.retire(spot, old) };
         self.entry(old)
     }
 }
@@ -104,22 +92,21 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Hashes a key, locks its segment and finds it.
     #[inline]
-    fn place<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Place<'_, K, V> {
-        self.place_of(self.map.digest(key), key)
+    fn spot<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Spot<'_, K, V> {
+        self.spot_of(self.map.digest(key), key)
     }
 
     /// Locks the segment of a key with this digest, and finds the key.
     #[inline]
-    fn place_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Place<'_, K, V> {
+    fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_, K, V> {
         let eq = |entry| key.equivalent(&self.entry(entry).key);
-        let (writing, found) = self.directory().lock_and_find(digest, eq);
-        Place { writing, digest, found }
+        self.directory().lock_and_find(digest, eq)
     }
 
     /// Puts a new entry where none is; hands it back if there is no room.
-    fn add(&self, place: Place<'_, K, V>, new: OwnedEntry<K, V>) -> Result<&Entry<K, V>, OwnedEntry<K, V>> {
+    fn add(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Result<&Entry<K, V>, OwnedEntry<K, V>> {
         let pointer = new.pointer();
-        match self.directory().insert(place.writing, place.digest, pointer, |entry| self.rehash(entry)) {
+        match self.directory().insert(spot, pointer, |entry| self.rehash(entry)) {
             Ok(()) => {
                 new.publish();
                 Ok(self.entry(pointer))
@@ -185,14 +172,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         key: K,
         value: V,
     ) -> Result<Option<&V>, Full<K, V>> {
-        let mut place = self.place_of(digest, &key);
-        let new = match self.make(&mut place, key, value) {
+        let mut spot = self.spot_of(digest, &key);
+        let new = match self.make(&mut spot, key, value) {
             Ok(new) => new,
             Err((key, value)) => return Err(Full { key, value }),
         };
-        match place.found {
-            Some(found) => Ok(Some(&self.swap(place, found, new).value)),
-            None => match self.add(place, new) {
+        match spot.found {
+            Some(found) => Ok(Some(&self.swap(spot, found, new).value)),
+            None => match self.add(spot, new) {
                 Ok(_) => Ok(None),
                 Err(new) => {
                     let (key, value) = new.into_pair();
@@ -219,20 +206,20 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// ```
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<&V, Occupied<&V, V>> {
-        let place = self.place(&key);
-        if let Some(current) = place.current() {
+        let spot = self.spot(&key);
+        if let Some(current) = spot.current() {
             // Before there is a result that a panic in the key's drop could leak.
-            drop(place);
+            drop(spot);
             drop(key);
             return Err(Occupied { current: &self.entry(current).value, not_inserted: value });
         }
-        Ok(&self.must_add(place, key, value).value)
+        Ok(&self.must_add(spot, key, value).value)
     }
 
     #[track_caller]
-    fn must_add(&self, place: Place<'_, K, V>, key: K, value: V) -> &Entry<K, V> {
-        let (place, new) = self.must_make(place, key, value);
-        match self.add(place, new) {
+    fn must_add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> &Entry<K, V> {
+        let (spot, new) = self.must_make(spot, key, value);
+        match self.add(spot, new) {
             Ok(entry) => entry,
             Err(_) => panic!("{FULL}"),
         }
@@ -267,12 +254,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         if let Some(value) = self.get(&key) {
             return value;
         }
-        let place = self.place(&key);
-        match place.current() {
+        let spot = self.spot(&key);
+        match spot.current() {
             Some(current) => &self.entry(current).value,
             None => {
                 let value = make();
-                &self.must_add(place, key, value).value
+                &self.must_add(spot, key, value).value
             }
         }
     }
@@ -293,25 +280,25 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// ```
     #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
-        let place = self.place(&key);
-        let found = place.found?;
-        let current = self.entry(place.writing.locked.item(found));
+        let spot = self.spot(&key);
+        let found = spot.found?;
+        let current = self.entry(spot.writing.locked.item(found));
         let value = update(&current.value);
-        Some(&self.replace(place, found, key, value).1.value)
+        Some(&self.replace(spot, found, key, value).1.value)
     }
 
     /// Replaces an entry; returns the old one and the new one.
     #[track_caller]
     fn replace(
         &self,
-        place: Place<'_, K, V>,
+        spot: Spot<'_, K, V>,
         found: Slot<K, V>,
         key: K,
         value: V,
     ) -> (&Entry<K, V>, &Entry<K, V>) {
-        let (place, new) = self.must_make(place, key, value);
+        let (spot, new) = self.must_make(spot, key, value);
         let pointer = new.pointer();
-        (self.swap(place, found, new), self.entry(pointer))
+        (self.swap(spot, found, new), self.entry(pointer))
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
@@ -347,16 +334,16 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         update: impl FnOnce(&V) -> V,
         make: impl FnOnce() -> V,
     ) -> &V {
-        let place = self.place(&key);
-        match place.found {
+        let spot = self.spot(&key);
+        match spot.found {
             Some(found) => {
-                let current = self.entry(place.writing.locked.item(found));
+                let current = self.entry(spot.writing.locked.item(found));
                 let value = update(&current.value);
-                &self.replace(place, found, key, value).1.value
+                &self.replace(spot, found, key, value).1.value
             }
             None => {
                 let value = make();
-                &self.must_add(place, key, value).value
+                &self.must_add(spot, key, value).value
             }
         }
     }
@@ -390,24 +377,24 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     where
         F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
     {
-        let place = self.place(&key);
-        let current = place.current().map(|entry| self.entry(entry).pair());
-        match (f(current), place.found) {
+        let spot = self.spot(&key);
+        let current = spot.current().map(|entry| self.entry(entry).pair());
+        match (f(current), spot.found) {
             (Operation::Abort(result), _) => {
-                drop(place);
+                drop(spot);
                 drop(key);
                 Compute::Aborted(result)
             }
             (Operation::Insert(value), None) => {
-                let (key, value) = self.must_add(place, key, value).pair();
+                let (key, value) = self.must_add(spot, key, value).pair();
                 Compute::Inserted(key, value)
             }
             (Operation::Insert(value), Some(found)) => {
-                let (old, new) = self.replace(place, found, key, value);
+                let (old, new) = self.replace(spot, found, key, value);
                 Compute::Updated { old: old.pair(), new: new.pair() }
             }
             (Operation::Remove, Some(found)) => {
-                let (key, value) = self.take_out(place, found).pair();
+                let (key, value) = self.take_out(spot, found).pair();
                 Compute::Removed(key, value)
             }
             (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
@@ -430,9 +417,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
     pub fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
-        let place = self.place(key);
-        let found = place.found?;
-        Some(self.take_out(place, found).pair())
+        let spot = self.spot(key);
+        let found = spot.found?;
+        Some(self.take_out(spot, found).pair())
     }
 
     /// Removes a key if `condition` holds for its entry.
@@ -457,11 +444,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         Q: ?Sized + Hash + Equivalent<K>,
         F: FnOnce(&K, &V) -> bool,
     {
-        let place = self.place(key);
-        let Some(found) = place.found else { return Ok(None) };
-        let current = self.entry(place.writing.locked.item(found));
+        let spot = self.spot(key);
+        let Some(found) = spot.found else { return Ok(None) };
+        let current = self.entry(spot.writing.locked.item(found));
         if condition(&current.key, &current.value) {
-            Ok(Some(self.take_out(place, found).pair()))
+            Ok(Some(self.take_out(spot, found).pair()))
         } else {
             Err(current.pair())
         }
@@ -485,11 +472,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         for (key, value) in self.iter() {
             let (mut key, mut value) = (key, value);
             while !keep(key, value) {
-                let place = self.place(key);
-                let Some(found) = place.found else { break };
-                let current = self.entry(place.writing.locked.item(found));
+                let spot = self.spot(key);
+                let Some(found) = spot.found else { break };
+                let current = self.entry(spot.writing.locked.item(found));
                 if core::ptr::eq(&current.value, value) && core::ptr::eq(&current.key, key) {
-                    self.take_out(place, found);
+                    self.take_out(spot, found);
                     break;
                 }
                 (key, value) = current.pair();
