@@ -262,7 +262,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         } else if let Some(lane) = free_lane(buckets.tags(place.second)) {
             (place.second, lane, 0)
         } else {
-            self.make_room(place, budget)?
+            self.make_room([place.first, place.second], budget)?
         };
         buckets.fill(bucket, lane, place.tag, item, mark);
         Some(hops)
@@ -274,16 +274,17 @@ impl<'a, P: Payload> Locked<'a, P> {
         self.set_len(self.len() + more);
     }
 
-    /// Searches a path and moves its items, last first: the hole arrives in one of the place's own buckets.
+    /// Searches a path and moves its items, last first: the hole arrives in one of the two buckets.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, place: Place, budget: usize) -> Option<(u32, u32, usize)> {
+    fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<(u32, u32, usize)> {
         let buckets = self.segment.buckets();
         let in_buckets = self.len() - self.state.overflow_len;
         if self.state.grows_early && in_buckets * 8 >= self.slots() * 7 {
             return None;
         }
-        let Some(path) = path::search(&buckets, place, budget) else {
+        let path: Option<path::Path> = path::search(&buckets, roots, budget);
+        let Some(path) = path else {
             self.state.tally.failed_searches += 1;
             return None;
         };

@@ -46,7 +46,7 @@ pub(crate) use directory::{Directory, Spot, Writing};
 pub(crate) use growth::NoRoom;
 pub(crate) use locked::{Found, Locked};
 pub(crate) use memory::{Block, Meter, try_box};
-pub(crate) use path::{Hop, Path, QUEUE, Tags, search_table};
+pub(crate) use path::{Hop, Path, QUEUE, Tags, search};
 pub(crate) use payload::{Inline, Keep, Pointer};
 pub(crate) use pool::Retired;
 pub(crate) use prefetch::prefetch;

@@ -8,7 +8,7 @@ use core::mem::MaybeUninit;
 
 use super::buckets::{Buckets, SLOTS, free_lane, tag_at};
 use super::payload::Payload;
-use crate::hash::{Place, alternate};
+use crate::hash::alternate;
 
 /// A table of buckets, as the search sees it. The maps' [`Buckets`] and the filters' tables are such.
 pub(crate) trait Tags {
@@ -92,19 +92,10 @@ struct Node {
     depth: u8,
 }
 
-/// Finds a shortest path from either bucket of `place` to an empty slot; both are full. Looks at `budget` buckets
-/// at the most: `None` says that there is no such path, or that it is not worth its price.
-pub(crate) fn search<P: Payload>(buckets: &Buckets<P>, place: Place, budget: usize) -> Option<Path> {
-    search_table(buckets, [place.first, place.second], budget)
-}
-
-/// [`search`] in any table, for paths of fewer than `N` displacements.
+/// Finds a shortest path from either root to an empty slot, of fewer than `N` displacements; both roots are full. Looks at
+/// `budget` buckets at the most: `None` says that there is no such path, or that it is not worth its price.
 #[inline]
-pub(crate) fn search_table<T: Tags, const N: usize>(
-    table: &T,
-    roots: [u32; 2],
-    budget: usize,
-) -> Option<Path<N>> {
+pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget: usize) -> Option<Path<N>> {
     // Left uninitialized: 5 KiB that a short search never touches.
     let mut queue = [const { MaybeUninit::<Node>::uninit() }; QUEUE];
     queue[0].write(Node { bucket: roots[0], parent: 0, lane: 0, depth: 0 });

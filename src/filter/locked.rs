@@ -3,7 +3,7 @@
 use super::codec::Codec;
 use super::geometry::{Place, pair};
 use super::table::{Segment, State, Table};
-use crate::engine::{Hop, Moving, Path, QUEUE, Tags, publish_departures, search_table};
+use crate::engine::{Hop, Moving, Path, QUEUE, Tags, publish_departures, search};
 use crate::sync::{MutexGuard, Ordering, step};
 
 /// Paths are shorter than this in wide buckets, as in the maps: five displacements at the most.
@@ -185,10 +185,10 @@ impl<'a> Locked<'a> {
         let buckets = Buckets { segment: self.segment, codec };
         let roots = [place.first, place.second];
         if codec.slots() <= 2 {
-            let path: Path<NARROW_PATH> = search_table(&buckets, roots, QUEUE)?;
+            let path: Path<NARROW_PATH> = search(&buckets, roots, QUEUE)?;
             return Some(self.displace_all(codec, path.hops()));
         }
-        let path: Path<WIDE_PATH> = search_table(&buckets, roots, QUEUE)?;
+        let path: Path<WIDE_PATH> = search(&buckets, roots, QUEUE)?;
         Some(self.displace_all(codec, path.hops()))
     }
 
