@@ -131,6 +131,14 @@ pub(crate) fn taken_lanes(word: u32) -> impl Iterator<Item = u32> {
     })
 }
 
+/// A slot that is taken, and by what tag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Occupied {
+    pub(crate) bucket: u32,
+    pub(crate) lane: u32,
+    pub(crate) tag: u8,
+}
+
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
 pub(crate) struct Buckets<P: Payload> {
     /// A word of four tags for each bucket; where slots are marked, a word of four marks follows each.
@@ -350,16 +358,13 @@ impl<P: Payload> Buckets<P> {
         word.store(tags & !(0xFF << (8 * lane)), Ordering::Release);
     }
 
-    /// The items of a bucket. The lock's holder only: nothing moves.
-    pub(crate) fn items(&self, bucket: u32) -> impl Iterator<Item = P::Item> {
-        self.marked_items(bucket).map(|(item, _)| item)
-    }
-
-    /// The items of a bucket and their marks. The lock's holder only: nothing moves.
-    pub(crate) fn marked_items(&self, bucket: u32) -> impl Iterator<Item = (P::Item, u8)> {
-        let buckets = *self;
-        let items = move |lane| Some((buckets.item(bucket, lane)?, buckets.mark(bucket, lane)));
-        taken_lanes(self.tags(bucket)).filter_map(items)
+    /// The items of a bucket, their slots, and their marks. The lock's holder only: nothing moves.
+    pub(crate) fn items(&self, bucket: u32) -> impl Iterator<Item = (Occupied, P::Item, u8)> {
+        let (buckets, tags) = (*self, self.tags(bucket));
+        taken_lanes(tags).filter_map(move |lane| {
+            let slot = Occupied { bucket, lane, tag: tag_at(tags, lane) };
+            Some((slot, buckets.item(bucket, lane)?, buckets.mark(bucket, lane)))
+        })
     }
 
     /// Empties every slot; like [`Buckets::clear`] for each.

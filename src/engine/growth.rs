@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::buckets::{Buckets, Occupied};
 use super::directory::{Directory, Spot, Writing};
 use super::locked::Locked;
 use super::memory::Meter;
@@ -22,6 +23,8 @@ use super::sizing::{MAX_CAPACITY, MAX_SEGMENTS, Shape};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
 
+/// How many buckets ahead of their hashing entries are fetched.
+const AHEAD: u32 = 4;
 /// Segments to make room for at a time when more splits are to come.
 const SEGMENTS_AT_ONCE: usize = 16;
 /// The same for a table of as many: then their tags are some huge pages.
@@ -215,33 +218,38 @@ impl<P: Payload> Directory<P> {
         select: impl Fn(Digest) -> u32,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
-        /// How many buckets ahead of their hashing entries are fetched.
-        const AHEAD: u32 = 4;
         let (last, len) = (new.len() - 1, new[0].segment().buckets().len());
+        // A `Hash` that contradicts itself may send the item astray, but not us.
+        let select = |digest| (select(digest) as usize).min(last);
         let mut counts = [0; 2];
-        for buckets in old.arrays() {
-            for bucket in 0..buckets.len() {
-                if P::NULLABLE && bucket + AHEAD < buckets.len() {
-                    buckets.items(bucket + AHEAD).for_each(P::prefetch);
+        let mut arrays = old.arrays();
+        if new.len() == 2 {
+            // Halves have as many buckets as the whole: an item's are the same.
+            for_each(arrays.next().expect("the buckets come first"), |slot, item, mark| {
+                let digest = rehash(item);
+                let half = select(digest);
+                new[half].put_as_before(digest.bucket(len), slot, item, mark);
+                counts[half] += 1;
+                Ok(())
+            })?;
+        }
+        for buckets in arrays {
+            for_each(buckets, |_, item, mark| {
+                let digest = rehash(item);
+                let (target, place) = (select(digest), Place::new(digest, len));
+                let locked = &mut new[target];
+                if locked.put_uncounted(place, item, mark, self.shape.budget).is_some() {
+                    counts[target] += 1;
+                } else if P::MARKED || !locked.put_in_overflow(place, item, mark, &self.meter) {
+                    // A cache gives up growing instead: who evicts does not see what is in the overflow.
+                    return Err(NoRoom);
                 }
-                for (item, mark) in buckets.marked_items(bucket) {
-                    let digest = rehash(item);
-                    // A `Hash` that contradicts itself may send the item astray, but not us.
-                    let half = (select(digest) as usize).min(last);
-                    let (target, place) = (&mut new[half], Place::new(digest, len));
-                    // Copying is not inserting: it is in no tally.
-                    if target.put_uncounted(place, item, mark, self.shape.budget).is_some() {
-                        counts[half] += 1;
-                    } else if P::MARKED || !target.put_in_overflow(place, item, mark, &self.meter) {
-                        // A cache gives up growing instead: who evicts does not see what is in the overflow.
-                        return Err(NoRoom);
-                    }
-                }
-            }
+                Ok(())
+            })?;
         }
         for (locked, count) in new.iter_mut().zip(counts) {
             locked.add_len(count);
-            // Failed searches.
+            // Copying is not inserting, and what it searched in vain is no failure.
             locked.state().tally = Default::default();
             // A late reader may have looked into the segment while it was empty.
             locked.bump_stripes();
@@ -377,4 +385,18 @@ impl<P: Payload> Directory<P> {
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
+}
+
+/// Calls `each` with every item's slot, the item and its mark, bucket by bucket. What the items point to is fetched ahead.
+fn for_each<P: Payload>(
+    buckets: Buckets<P>,
+    mut each: impl FnMut(Occupied, P::Item, u8) -> Result<(), NoRoom>,
+) -> Result<(), NoRoom> {
+    for bucket in 0..buckets.len() {
+        if P::NULLABLE && bucket + AHEAD < buckets.len() {
+            buckets.items(bucket + AHEAD).for_each(|(_, item, _)| P::prefetch(item));
+        }
+        buckets.items(bucket).try_for_each(|(slot, item, mark)| each(slot, item, mark))?;
+    }
+    Ok(())
 }
