@@ -268,3 +268,23 @@ fn a_walk_that_pauses_holds_no_lock() {
     // What was copied before the map was cleared is still alive.
     assert!(first.is_some() && walk.all(|(key, value)| key == value && *key < 3 * PRESENT));
 }
+
+/// A drop that waited for the lock would wait for itself, and one that panicked in an unwind would end the process.
+#[test]
+fn a_drain_that_ends_in_a_closure_under_its_map_s_lock_leaves_all_as_it_is() {
+    let map: HashMap<u64, u64> = (0..100).map(|key| (key, key)).collect();
+    let pin = map.pin();
+    let drain = pin.drain();
+    let updated = pin.update(7, |value| {
+        drop(drain);
+        value + 1
+    });
+    assert_eq!((updated, pin.len()), (Some(&8), 100));
+    let inline: InlineMap<u64, u64> = (0..100).map(|key| (key, key)).collect();
+    let drain = inline.drain();
+    let updated = inline.update(7, |value| {
+        drop(drain);
+        value + 1
+    });
+    assert_eq!((updated, inline.len()), (Some(8), 100));
+}

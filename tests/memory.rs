@@ -13,6 +13,7 @@ use koel::{HashMap, InlineMap, ScalableCuckooFilter};
 struct Counting;
 
 thread_local!(static BYTES: Cell<isize> = const { Cell::new(0) });
+thread_local!(static PEAK: Cell<isize> = const { Cell::new(0) });
 thread_local!(static BUDGET: Cell<isize> = const { Cell::new(isize::MAX) });
 
 /// Requests of so many bytes and more are refused when the budget is used up. What is smaller may come from where no
@@ -21,7 +22,8 @@ const LARGE: usize = 8192;
 
 fn count(bytes: isize) {
     // Not while the thread is being torn down.
-    let _ = BYTES.try_with(|count| count.set(count.get() + bytes));
+    let now = BYTES.try_with(|count| count.replace(count.get() + bytes) + bytes);
+    let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now.unwrap_or(0))));
 }
 
 /// Whether the thread's budget has so much.
@@ -308,11 +310,14 @@ fn refused<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
         let fixed = Config::fixed(entries);
         for config in [Config::room_for(entries), fixed, fixed.huge_pages()] {
             let before = allocated();
+            PEAK.with(|peak| peak.set(before));
             let result = with_budget(budget, || M::try_build(config, seeded(3)));
             let Err(error) = result else { panic!("{} {config:?} in {budget} bytes", M::NAME) };
             assert!(error.out_of_memory && error.requested == entries, "{} {config:?}: {error:?}", M::NAME);
             assert!(error.limit >= entries && error.to_string().contains("no memory"), "{error}");
             assert!(allocated() - before < 1000, "{} {config:?}: something is left", M::NAME);
+            let most = PEAK.with(Cell::get) - before;
+            assert!(entries < 1 << 28 || most < 10_000, "{} {config:?}: took {most} bytes first", M::NAME);
         }
     }
 }

@@ -401,6 +401,7 @@ mod tests {
                 let expected: &[u32] = if tag == other { &[0, 1, 2, 3, 4, 5, 6, 7] } else { &[1, 3, 4, 7] };
                 assert_eq!(lanes, expected, "tag {tag} beside {other}");
                 let portable = swar::equal_tags(first, second, tag);
+                assert_eq!(portable & 0x7F7F_7F7F_7F7F_7F7F, 0, "tag {tag} beside {other}");
                 let portable: Vec<u32> = (0..8).filter(|lane| portable >> (8 * lane + 7) & 1 == 1).collect();
                 assert_eq!(portable, expected, "tag {tag} beside {other}");
             }
@@ -437,6 +438,9 @@ mod tests {
         });
         assert_eq!(buckets.mark(1, 0), 4, "brought back the mark of another item");
         assert_eq!([0, 1, 2, 3].map(|lane| buckets.mark(1, lane)), [4, 0, 9, 0]);
+        // Bits go as they come.
+        buckets.change_mark(1, 2, |mark| mark ^ 0b11);
+        assert_eq!([0, 1, 2, 3].map(|lane| buckets.mark(1, lane)), [4, 0, 9 ^ 0b11, 0]);
     }
 
     #[test]

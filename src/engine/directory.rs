@@ -541,3 +541,168 @@ impl<P: Payload> Drop for Directory<P> {
         unsafe { pool.free(&self.meter) };
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use core::cell::{Cell, RefCell};
+
+    use super::super::buckets::tag_at;
+    use super::super::payload::Pointer;
+    use super::super::sizing::Options;
+    use super::super::stripes::Moving;
+    use super::*;
+
+    /// Two items of one digest, one in each of its buckets; the second moves to and fro.
+    struct Scene {
+        table: Directory<Pointer<u64, ()>>,
+        digest: Digest,
+        items: Box<[u64; 2]>,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let options = Options { capacity: 100, fixed: true, ..Options::default() };
+            let table = Directory::new(Shape::new(options).expect("a shape"), 100).expect("memory");
+            let buckets = table.shape.buckets;
+            let apart = |digest: &Digest| {
+                let place = Place::new(*digest, buckets);
+                place.first != place.second
+            };
+            let digest = (0..).map(Digest::new).find(apart).expect("one of them");
+            let scene = Scene { table, digest, items: Box::new([1, 2]) };
+            let (segment, place) = scene.segment();
+            segment.buckets().fill(place.first, 0, place.tag, NonNull::from(&scene.items[0]), 0);
+            segment.buckets().fill(place.second, 1, place.tag, scene.moved(), 0);
+            scene
+        }
+
+        fn segment(&self) -> (&Segment<Pointer<u64, ()>>, Place) {
+            let segment = self.table.locate(self.digest.prefix()).segment;
+            (segment, Place::new(self.digest, segment.buckets().len()))
+        }
+
+        fn moved(&self) -> NonNull<u64> {
+            NonNull::from(&self.items[1])
+        }
+
+        /// Makes the stripe odd as long as the result lives [W5].
+        fn start(&self) -> Moving<'_> {
+            let (segment, place) = self.segment();
+            Moving::start(segment.stripe(place))
+        }
+
+        /// Moves the second item to its other bucket. The stripe is odd.
+        fn shift(&self) {
+            let (segment, place) = self.segment();
+            let buckets = segment.buckets();
+            let is_in_second = tag_at(buckets.tags(place.second), 1) != 0;
+            let (from, to) =
+                if is_in_second { (place.second, place.first) } else { (place.first, place.second) };
+            buckets.fill(to, 1, place.tag, self.moved(), 0);
+            buckets.clear(from, 1);
+        }
+
+        /// Both.
+        fn displace(&self) -> Moving<'_> {
+            let moving = self.start();
+            self.shift();
+            moving
+        }
+
+        /// Looks the second item up; `meanwhile(n)` happens in the n-th comparison.
+        fn find(&self, meanwhile: impl Fn(u32)) -> Option<NonNull<u64>> {
+            let comparisons = Cell::new(0);
+            self.table.find(self.digest, |item| {
+                comparisons.set(comparisons.get() + 1);
+                meanwhile(comparisons.get());
+                item == self.moved()
+            })
+        }
+    }
+
+    #[test]
+    fn an_item_that_moves_behind_a_reader_is_found() {
+        let scene = Scene::new();
+        for overflow in [false, false, true, true] {
+            if overflow {
+                scene.segment().0.note_overflow();
+            }
+            // Its tag was seen where it no longer is.
+            let meanwhile = |comparison| {
+                if comparison == 1 {
+                    drop(scene.displace());
+                }
+            };
+            assert_eq!(scene.find(meanwhile), Some(scene.moved()));
+        }
+    }
+
+    #[test]
+    fn an_item_is_found_in_the_version_in_which_it_moves() {
+        let scene = Scene::new();
+        let moving = scene.start();
+        for shifts in [1, 2] {
+            let meanwhile = |comparison| {
+                if comparison <= shifts {
+                    scene.shift();
+                }
+            };
+            assert_eq!(scene.find(meanwhile), Some(scene.moved()), "{shifts}");
+        }
+        drop(moving);
+    }
+
+    /// Once found, in an odd version, it is not looked for again: it may be moved just then.
+    #[test]
+    fn an_item_that_moves_after_it_was_found_is_found() {
+        let scene = Scene::new();
+        let moving = RefCell::new(None);
+        let meanwhile = |comparison| match comparison {
+            1 => {
+                drop(scene.displace());
+                moving.replace(Some(scene.start()));
+            }
+            // 2 and 3 are of the pass that finds it.
+            4 => scene.shift(),
+            _ => {}
+        };
+        assert_eq!(scene.find(meanwhile), Some(scene.moved()));
+    }
+
+    #[test]
+    fn an_item_is_found_while_its_writer_is_stopped_and_however_often_it_moves() {
+        let scene = Scene::new();
+        let moving = RefCell::new(None);
+        for moves in 1..8 {
+            let meanwhile = |comparison| {
+                if comparison <= moves {
+                    // The one before ends first.
+                    moving.take();
+                    moving.replace(Some(scene.displace()));
+                }
+            };
+            assert_eq!(scene.find(meanwhile), Some(scene.moved()), "{moves} moves");
+        }
+        let other = scene.table.find(scene.digest, |_| false);
+        assert_eq!(other, None, "what is not there is not waited for");
+    }
+
+    /// Tags say "maybe" of a few absent keys only, also where there is overflow and while a writer is stopped.
+    #[test]
+    fn most_absent_keys_are_known_to_be_absent() {
+        let scene = Scene::new();
+        let (segment, place) = scene.segment();
+        let told = || (1000..2000).filter(|key| scene.table.may_contain(Digest::new(*key))).count();
+        assert!(scene.table.may_contain(scene.digest) && told() < 50);
+        let another = NonNull::from(&scene.items[0]);
+        assert!(segment.overflow().put(place.tag, another, 0, &scene.table.meter));
+        segment.note_overflow();
+        assert!(told() < 60);
+        let absent =
+            (0..).map(Digest::new).find(|digest| !scene.table.may_contain(*digest)).expect("most are");
+        let place = Place::new(absent, segment.buckets().len());
+        let moving = Moving::start(segment.stripe(place));
+        assert!(!scene.table.may_contain(absent) && scene.table.may_contain(scene.digest));
+        drop(moving);
+    }
+}

@@ -400,3 +400,240 @@ fn for_each<P: Payload>(
     }
     Ok(())
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::payload::Inline;
+    use super::super::sizing::Options;
+    use super::*;
+
+    type Words = Inline<u64, u64>;
+
+    fn table(options: Options) -> Directory<Words> {
+        Directory::new(Shape::new(options).expect("a shape"), options.capacity).expect("memory")
+    }
+
+    fn segments_of(slots: usize) -> Options {
+        Options { capacity: 0, fixed: false, segment_slots: Some(slots), huge_pages: None }
+    }
+
+    fn rehash((key, _): (u64, u64)) -> Digest {
+        Digest::new(key)
+    }
+
+    fn insert_as(table: &Directory<Words>, key: u64, digest: impl Fn(u64) -> Digest) -> Result<(), NoRoom> {
+        let spot = table.lock_and_find(digest(key), |item| item.0 == key);
+        assert!(spot.found.is_none());
+        table.insert(spot, (key, !key), |item| digest(item.0))
+    }
+
+    fn insert(table: &Directory<Words>, key: u64) -> Result<(), NoRoom> {
+        insert_as(table, key, Digest::new)
+    }
+
+    #[test]
+    fn a_segment_doubles_as_far_as_segments_go_and_then_says_so() {
+        for (slots, expected) in [(8, &[1, 2][..]), (16, &[1, 2, 4]), (40, &[1, 2, 4, 8])] {
+            let table = table(segments_of(slots));
+            let digest = Digest::new(7);
+            let mut writing = table.lock(digest.prefix());
+            let mut sizes = Vec::new();
+            loop {
+                sizes.push(writing.locked.segment().buckets().len());
+                if table.double(&mut writing, digest, &rehash).is_err() {
+                    break;
+                }
+            }
+            assert_eq!(sizes, expected);
+            drop(writing);
+            let stats = table.stats();
+            assert_eq!((stats.doublings as usize, stats.splits), (expected.len() - 1, 0));
+        }
+    }
+
+    #[test]
+    fn who_displaces_for_itself_searches_as_far_as_the_shape_says() {
+        let shape = Shape::for_cache(1, 100).expect("a shape");
+        let table = Directory::<Words>::new(shape, 100).expect("memory");
+        assert_eq!(table.budget(), shape.budget);
+    }
+
+    /// Keys whose prefixes begin alike would go on splitting one segment, and the directory would double each time.
+    #[test]
+    fn a_directory_has_at_most_eight_entries_for_each_segment() {
+        let table = table(segments_of(16));
+        let alike = (0_u64..).filter(|key| Digest::new(*key).prefix() >> 21 == 5).take(600);
+        let keys: Vec<u64> = alike.collect();
+        for (i, key) in keys.iter().enumerate() {
+            insert(&table, *key).unwrap();
+            let segments = table.segments().count();
+            assert_eq!(table.pool.lock().live, segments);
+            assert!(
+                table.root().len as usize <= 8 * segments,
+                "{} for {segments}, {i} keys",
+                table.root().len
+            );
+        }
+        assert!(table.memory_usage() > table.meter.bytes(), "the list of roots that were replaced");
+        // 32 for 5 segments may double once more, 64 for 6 not: then the one segment doubles instead.
+        assert_eq!((table.root().len, table.segments().count()), (32, 6));
+        assert!(table.slots() > 600 && table.len() == 600);
+        for key in keys {
+            assert_eq!(table.find(Digest::new(key), |item| item.0 == key), Some((key, !key)));
+        }
+        // Segments that have fewer entries' worth of prefixes to spare than the directory split as ever.
+        (0..60)
+            .filter(|key| Digest::new(*key).prefix() >> 21 != 5)
+            .for_each(|key| insert(&table, key).unwrap());
+        let large = table.segments().filter(|segment| segment.buckets().len() > 4).count();
+        assert_eq!(large, 1, "the one whose keys are alike");
+    }
+
+    /// What is cut at a time is what further splits will take; a doubling takes what it needs.
+    #[test]
+    fn a_doubling_takes_memory_for_one_segment_and_a_split_for_sixteen_heads() {
+        let table = table(segments_of(16));
+        let size = |buckets| {
+            let plan = Segment::<Words>::plan(buckets, table.shape.stripes_for(buckets)).unwrap();
+            // Memory that is aligned by hand is longer.
+            (plan.head.size() + plan.tags.size() + 64, plan.slots.size() + 64)
+        };
+        let digest = Digest::new(7);
+        let mut writing = table.lock(digest.prefix());
+        for buckets in [2, 4] {
+            let before = table.meter.bytes();
+            table.double(&mut writing, digest, &rehash).unwrap();
+            let (head, slots) = size(buckets);
+            assert!(table.meter.bytes() - before <= head + slots, "{buckets} buckets");
+        }
+        let before = table.meter.bytes();
+        table.grow(&mut writing, digest.prefix(), false, &rehash).unwrap();
+        let (head, slots) = size(4);
+        let taken = table.meter.bytes() - before;
+        assert!((8 * head..16 * head + 2 * slots + 256).contains(&taken), "{taken} bytes for a split");
+    }
+
+    #[test]
+    fn a_segment_that_was_not_finished_is_used_again_or_freed() {
+        let table = table(segments_of(16));
+        let meter = table.meter();
+        (0..4).for_each(|key| insert(&table, key).unwrap());
+        let digest = Digest::new(0);
+        let mut before = None;
+        for _ in 0..3 {
+            let grown = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+                let mut writing = table.lock(digest.prefix());
+                table.grow(&mut writing, digest.prefix(), false, &|_| panic!("a hash that panics"))
+            }));
+            assert!(grown.is_err() && table.len() == 4);
+            assert_eq!(*before.get_or_insert(meter.bytes()), meter.bytes(), "the same segment each time");
+        }
+        assert!((0..4).all(|key| table.find(Digest::new(key), |item| item.0 == key).is_some()));
+        drop(table);
+        assert_eq!(meter.bytes(), 0);
+    }
+
+    #[test]
+    fn what_finds_no_path_is_taken_up_to_the_fixed_capacity_and_not_beyond() {
+        let table = table(Options { capacity: 20, fixed: true, ..Options::default() });
+        let taken = (0..100).take_while(|key| insert_as(&table, *key, |_| Digest::new(3)).is_ok()).count();
+        let stats = table.stats();
+        assert_eq!((taken, table.len(), stats.overflow), (20, 20, 12));
+        assert_eq!(stats.failed_searches, 13, "of the last twelve, and of the one that was refused");
+    }
+
+    /// More slots would not part them: half of two buckets' eight are taken when it stops.
+    #[test]
+    fn keys_of_one_digest_make_no_large_table() {
+        let table = table(Options::default());
+        (0..100).for_each(|key| insert_as(&table, key, |_| Digest::new(3)).unwrap());
+        assert_eq!((table.slots(), table.len(), table.stats().overflow), (32, 100, 92));
+        assert!((0..100).all(|key| table.find(Digest::new(3), |item| item.0 == key).is_some()));
+    }
+
+    #[test]
+    fn what_is_told_of_inserts_outlives_growth() {
+        let table = table(segments_of(64));
+        let mut failed = 0;
+        for key in 0..5000 {
+            insert(&table, key).unwrap();
+            if key % 10 == 0 {
+                let now = table.stats().failed_searches;
+                assert!(now >= failed, "{failed} became {now} at {key}");
+                failed = now;
+            }
+        }
+        assert!(failed > 0);
+        let stats = table.stats();
+        let in_overflow = stats.overflow as u64;
+        assert_eq!(stats.path_lengths.iter().sum::<u64>() + in_overflow, 5000);
+        assert!(
+            stats.splits > 100 && stats.doublings == 4 && stats.segments as u64 == stats.splits + 1,
+            "{stats:?}"
+        );
+        let weighted: u64 = stats.path_lengths.iter().zip(0..).map(|(count, hops)| count * hops).sum();
+        assert_eq!(stats.displacements, weighted);
+        assert!(stats.longest_write_pause > core::time::Duration::ZERO);
+    }
+
+    #[test]
+    fn paths_are_as_long_as_what_was_displaced() {
+        let table = table(Options { capacity: 2000, fixed: true, ..Options::default() });
+        (0..2000).for_each(|key| insert(&table, key).unwrap());
+        let stats = table.stats();
+        let versions = table.segments().flat_map(|segment| segment.stripes());
+        let moves: u64 = versions.map(|stripe| stripe.load(Ordering::Relaxed) / 2).sum();
+        assert!(moves > 10 && stats.displacements == moves, "{moves} moves, {stats:?}");
+    }
+
+    #[test]
+    fn reserving_makes_the_room_that_was_asked_for_and_less_than_twice_of_it() {
+        for (present, additional) in [(0, 10), (0, 1000), (300, 300), (1000, 5)] {
+            let table = table(segments_of(64));
+            (0..present).for_each(|key| insert(&table, key).unwrap());
+            let before = table.slots();
+            assert!(table.reserve(additional, &rehash));
+            let needed = Shape::buckets_for(present as usize + additional) as usize * 4;
+            let slots = table.slots();
+            assert!(
+                slots >= needed && slots <= before.max(2 * needed),
+                "{slots} slots of {needed}, {before} before"
+            );
+            assert!((0..present).all(|key| table.find(Digest::new(key), |item| item.0 == key).is_some()));
+        }
+        let table = table(Options::default());
+        assert!(!table.reserve(MAX_CAPACITY + 1, &rehash) && !table.reserve(usize::MAX, &rehash));
+        assert_eq!(table.slots(), 4, "refused before anything has grown");
+    }
+
+    #[test]
+    fn shrinking_leaves_each_segment_the_power_of_two_that_its_items_need() {
+        let table = table(segments_of(64));
+        (0..2000).for_each(|key| insert(&table, key).unwrap());
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = table.visit(cursor) {
+            let digests: Vec<_> = (0..2000).map(Digest::new).collect();
+            for (key, digest) in digests.iter().enumerate() {
+                let place = Place::new(*digest, writing.locked.segment().buckets().len());
+                if key % 5 != 0 {
+                    let found = writing.locked.find(place, |item| item.0 == key as u64);
+                    found.into_iter().for_each(|found| writing.locked.remove(found));
+                }
+            }
+            cursor = next;
+        }
+        assert_eq!(table.len(), 400);
+        table.shrink(&rehash);
+        let mut cursor = 0;
+        while let Some((writing, next)) = table.visit(cursor) {
+            let (len, buckets) = (writing.locked.len(), writing.locked.segment().buckets().len());
+            assert_eq!(u64::from(buckets), Shape::buckets_for(len).next_power_of_two(), "for {len}");
+            cursor = next;
+        }
+        assert!(
+            (0..2000).all(|key| {
+                table.find(Digest::new(key), |item| item.0 == key).is_some() == (key % 5 == 0)
+            })
+        );
+    }
+}

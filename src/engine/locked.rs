@@ -375,3 +375,133 @@ impl<'a, P: Payload> Locked<'a, P> {
 fn pair(bucket: u32, tag: u8, buckets: u32) -> Place {
     Place { first: bucket, second: alternate(bucket, tag, buckets), tag }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use core::ptr::NonNull;
+
+    use super::super::payload::Inline;
+    use super::super::supply::Supply;
+    use super::*;
+    use crate::hash::Digest;
+
+    type Words = Inline<u64, u64>;
+
+    /// A segment by itself.
+    struct Alone {
+        segment: NonNull<Segment<Words>>,
+        meter: Meter,
+    }
+
+    impl Alone {
+        fn of(buckets: u32) -> Self {
+            let meter = Meter::new();
+            let plan = Segment::<Words>::plan(buckets, 4).expect("a layout");
+            let memory = Supply::default().take(&plan, 1, 1, false, &meter).expect("memory");
+            Alone { segment: Segment::construct(memory, buckets, 4), meter }
+        }
+
+        fn lock(&self) -> Locked<'_, Words> {
+            Locked::lock(self.segment())
+        }
+
+        fn segment(&self) -> &Segment<Words> {
+            // SAFETY: alive as long as we are.
+            unsafe { self.segment.as_ref() }
+        }
+
+        fn versions(&self) -> Vec<u64> {
+            let stripes = self.segment().stripes().iter().chain([self.segment().overflow().stripe()]);
+            stripes.map(|stripe| stripe.load(Ordering::Relaxed)).collect()
+        }
+
+        /// Items in all, and in the overflow.
+        fn items(&self) -> (usize, usize) {
+            let locked = self.lock();
+            (locked.len(), locked.state_ref().overflow_len)
+        }
+
+        fn place(&self, key: u64) -> Place {
+            Place::new(Digest::new(key), self.segment().buckets().len())
+        }
+    }
+
+    impl Drop for Alone {
+        fn drop(&mut self) {
+            // SAFETY: nobody uses it any more.
+            unsafe { Segment::free(self.segment, &self.meter) };
+            assert_eq!(self.meter.bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn removal_bumps_the_stripe_of_the_item_s_pair_and_no_other() {
+        let alone = Alone::of(64);
+        let stripe_of = |place: Place| ((place.first ^ place.second) & 3) as usize;
+        for key in 0..50 {
+            let place = alone.place(key);
+            assert!(alone.lock().put(place, (key, key), 0, 0));
+            let mut expected = alone.versions();
+            expected[stripe_of(place)] += 2;
+            let found = alone.lock().find(place, |item| item.0 == key).expect("just put");
+            alone.lock().remove(found);
+            assert_eq!(alone.versions(), expected, "{key}");
+            assert!(alone.lock().find(place, |item| item.0 == key).is_none());
+        }
+        let place = alone.place(77);
+        assert!(alone.lock().put_in_overflow(place, (77, 77), 0, &alone.meter));
+        assert_eq!(alone.items(), (1, 1));
+        let mut expected = alone.versions();
+        expected[4] += 2;
+        let found = alone.lock().find(place, |item| item.0 == 77).expect("just put");
+        alone.lock().remove(found);
+        assert_eq!(alone.versions(), expected);
+        assert_eq!(alone.items(), (0, 0));
+    }
+
+    #[test]
+    fn clearing_bumps_every_stripe() {
+        let alone = Alone::of(64);
+        (0..9).for_each(|key| assert!(alone.lock().put(alone.place(key), (key, key), 0, 0)));
+        assert!(alone.lock().put_in_overflow(alone.place(9), (9, 9), 0, &alone.meter));
+        let before = alone.versions();
+        alone.lock().clear();
+        let after = alone.versions();
+        assert!(before.len() == 5 && before.iter().zip(after).all(|(before, after)| before + 2 == after));
+        assert_eq!(alone.items(), (0, 0));
+        assert!((0..10).all(|key| alone.lock().find(alone.place(key), |item| item.0 == key).is_none()));
+    }
+
+    /// What the overflow holds does not make the buckets any fuller.
+    #[test]
+    fn a_segment_that_grows_early_searches_for_no_path_once_seven_eighths_of_its_slots_are_taken() {
+        for round in 0..40 {
+            let in_overflow = round % 2 * 12;
+            let alone = Alone::of(8);
+            alone.lock().state().grows_early = true;
+            for key in 1000..1000 + in_overflow {
+                assert!(alone.lock().put_in_overflow(alone.place(key), (key, key), 0, &alone.meter));
+            }
+            let refused = |key: &u64| !alone.lock().put(alone.place(*key), (*key, 0), 0, path::QUEUE);
+            (round * 10_000..).find(refused).expect("it ends");
+            let in_buckets = alone.lock().len() - in_overflow as usize;
+            assert!((28..=32).contains(&in_buckets), "{in_buckets} of 32");
+            let tally = alone.lock().state().tally.clone();
+            assert_eq!(tally.failed_searches, 0);
+            assert_eq!(tally.path_lengths.iter().sum::<u64>(), in_buckets as u64);
+        }
+    }
+
+    #[test]
+    fn found_slots_are_told_apart() {
+        let alone = Alone::of(1);
+        for key in 0..3 {
+            assert!(alone.lock().put(alone.place(key), (key, key), 0, 0));
+        }
+        assert!(alone.lock().put_in_overflow(alone.place(3), (3, 3), 0, &alone.meter));
+        let find = |key| alone.lock().find(alone.place(key), |item| item.0 == key).expect("put");
+        for (key, other) in (0..4).flat_map(|key| (0..4).map(move |other| (key, other))) {
+            assert_eq!(find(key) == find(other), key == other, "{key} and {other}");
+        }
+    }
+}

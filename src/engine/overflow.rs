@@ -138,3 +138,25 @@ impl<P: Payload> Node<P> {
         Some(this)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::payload::Inline;
+    use super::*;
+
+    #[test]
+    fn each_block_has_twice_the_buckets_of_the_one_before() {
+        let (meter, overflow) = (Meter::new(), Overflow::<Inline<u64, u64>>::new());
+        for key in 0..4 * (4 + 8 + 16) + 1 {
+            assert!(overflow.put(1 + (key % 7) as u8, (key, key), 0, &meter));
+        }
+        assert_eq!(overflow.blocks().map(|block| block.len()).collect::<Vec<_>>(), [4, 8, 16, 32]);
+        let of_tag: Vec<_> = overflow.matching(3).collect();
+        assert_eq!(of_tag.len(), 16);
+        let keys = of_tag.iter().map(|(block, bucket, lane)| block.item(*bucket, *lane).expect("an item").0);
+        assert!(keys.eq((0..113).filter(|key| key % 7 == 2)), "in the order in which they came");
+        // SAFETY: nobody uses it.
+        unsafe { overflow.free(&meter) };
+        assert_eq!(meter.bytes(), 0);
+    }
+}

@@ -148,3 +148,92 @@ fn trace_back<const N: usize>(queue: &[MaybeUninit<Node>], mut at: usize, last: 
     reversed[..len].reverse();
     Path { hops: reversed, len }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Buckets in a row. The second of two items in bucket b may go to b + 1, the first nowhere; the third slot of `hole`
+    /// is empty.
+    struct Row {
+        hole: u32,
+    }
+
+    impl Tags for Row {
+        type Bucket = u32;
+
+        fn slots(&self) -> u32 {
+            2
+        }
+
+        fn load(&self, bucket: u32) -> u32 {
+            bucket
+        }
+
+        fn free_lane(&self, tags: u32) -> Option<u32> {
+            (tags == self.hole).then_some(2)
+        }
+
+        fn alternate(&self, bucket: u32, tags: u32, lane: u32) -> u32 {
+            assert_eq!(bucket, tags, "the tags of another bucket");
+            bucket + lane
+        }
+    }
+
+    /// Of a path as the maps have it.
+    fn steps(path: Path) -> Vec<(u32, u32)> {
+        path.hops().iter().map(|hop| (hop.bucket, hop.lane)).collect()
+    }
+
+    #[test]
+    fn a_path_leads_from_a_root_over_the_items_that_move_to_the_hole() {
+        for length in 1..=5 {
+            let expected: Vec<_> = (0..length).map(|bucket| (bucket, 1)).chain([(length, 2)]).collect();
+            let found = search(&Row { hole: length }, [0, 1000], QUEUE).map(steps);
+            assert_eq!(found, Some(expected.clone()), "from the first root");
+            let found = search(&Row { hole: length }, [1000, 0], QUEUE).map(steps);
+            assert_eq!(found, Some(expected), "from the second root");
+        }
+        let nearer = search(&Row { hole: 3 }, [0, 2], QUEUE).map(steps);
+        assert_eq!(nearer, Some(vec![(2, 1), (3, 2)]), "the shorter of two");
+        assert!(search::<_, 6>(&Row { hole: 6 }, [0, 1000], QUEUE).is_none(), "six displacements");
+        assert!(search::<_, 7>(&Row { hole: 6 }, [0, 1000], QUEUE).is_some());
+    }
+
+    #[test]
+    fn no_more_buckets_are_expanded_than_the_budget_says() {
+        // The roots' turns and those of what they lead to alternate: bucket 2 is the fifth.
+        assert!(search::<_, 6>(&Row { hole: 3 }, [0, 1000], 4).is_none());
+        assert!(search::<_, 6>(&Row { hole: 3 }, [0, 1000], 5).is_some());
+        assert!(search::<_, 6>(&Row { hole: 1 }, [0, 1000], 0).is_none());
+    }
+
+    /// A full table in which every item leads to a bucket of its own.
+    struct Tree;
+
+    impl Tags for Tree {
+        type Bucket = u32;
+
+        fn slots(&self) -> u32 {
+            SLOTS
+        }
+
+        fn load(&self, bucket: u32) -> u32 {
+            bucket
+        }
+
+        fn free_lane(&self, _: u32) -> Option<u32> {
+            None
+        }
+
+        fn alternate(&self, bucket: u32, _: u32, lane: u32) -> u32 {
+            bucket * SLOTS + 1 + lane
+        }
+    }
+
+    #[test]
+    fn a_search_of_long_paths_ends_with_its_queue() {
+        assert!(search::<_, 6>(&Tree, [1, 2], usize::MAX).is_none());
+        assert!(search::<_, 9>(&Tree, [1, 2], usize::MAX).is_none());
+    }
+}

@@ -145,3 +145,65 @@ impl<P: Payload> Retired<P> {
         unsafe { self.pool.free(&self.meter) };
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::payload::Inline;
+    use super::*;
+
+    type Words = Inline<u64, u64>;
+
+    fn segment(buckets: u32, meter: &Meter) -> NonNull<Segment<Words>> {
+        let plan = Segment::<Words>::plan(buckets, 1).expect("a layout");
+        let memory = Supply::default().take(&plan, 1, 1, false, meter).expect("memory");
+        Segment::construct(memory, buckets, 1)
+    }
+
+    /// Three of each size go in; those of one size after the other come out, so that the first, the last and the middle
+    /// shelf is emptied before the others.
+    #[test]
+    fn segments_are_found_by_their_size_whatever_leaves_first() {
+        let meter = Meter::new();
+        let sizes = [2, 3, 5];
+        for order in [[2, 3, 5], [2, 5, 3], [3, 2, 5], [3, 5, 2], [5, 2, 3], [5, 3, 2]] {
+            let mut pool = Pool::<Words>::default();
+            let mut put: Vec<_> =
+                sizes.repeat(3).into_iter().map(|buckets| segment(buckets, &meter)).collect();
+            put.iter().for_each(|segment| pool.put(*segment));
+            let mut taken = Vec::new();
+            for buckets in order {
+                let of_size: Vec<_> = core::iter::from_fn(|| pool.take(buckets)).collect();
+                assert!(of_size.len() == 3 && of_size.iter().all(|segment| buckets_of(*segment) == buckets));
+                taken.extend(of_size);
+            }
+            assert!(pool.shelves.is_none());
+            put.sort();
+            taken.sort();
+            assert_eq!(put, taken, "each comes out once");
+            for segment in taken {
+                // SAFETY: ours; nobody uses it.
+                unsafe { Segment::free(segment, &meter) };
+            }
+            assert_eq!(meter.bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn a_pool_frees_segments_of_all_sizes_and_roots_and_spare_memory() {
+        let meter = Meter::new();
+        let mut pool = Pool::<Words>::default();
+        [2, 3, 2, 5, 3].iter().for_each(|buckets| pool.put(segment(*buckets, &meter)));
+        assert_eq!(pool.memory_usage(), 0, "segments are linked through themselves");
+        pool.roots.reserve_exact(4);
+        assert_eq!(pool.memory_usage(), 4 * size_of::<usize>());
+        pool.roots.push(Root::allocate(8, 0, &meter).expect("memory"));
+        let plan = Segment::<Words>::plan(2, 1).expect("a layout");
+        let memory = pool.supply.take(&plan, 3, 1, false, &meter).expect("memory");
+        pool.put(Segment::construct(memory, 2, 1));
+        assert_eq!(pool.memory_usage(), 4 * size_of::<usize>() + pool.supply.memory_usage());
+        assert!(pool.supply.memory_usage() > 0);
+        // SAFETY: nobody uses any of it.
+        unsafe { pool.free(&meter) };
+        assert_eq!(meter.bytes(), 0);
+    }
+}

@@ -432,5 +432,57 @@ mod tests {
         assert_eq!(plan.stripes_at - plan.segment_at + 4 * size_of::<AtomicU64>(), 64);
         assert_eq!(plan.segment_at % 64, 0);
         assert_eq!((plan.tags.size(), plan.tags.align()), (4096, 4096));
+        assert_eq!(plan.slots.size(), 1024 * 4 * 16, "no undo copy where one store replaces");
+    }
+
+    #[test]
+    fn an_undo_copy_has_room_behind_the_slots() {
+        let plan = Segment::<Inline<u64, [u64; 15]>>::plan(3, 4).unwrap();
+        assert_eq!((plan.undo_at, plan.slots.size()), (3 * 4 * 128, 13 * 128));
+    }
+
+    /// Stopped between the two words of a value, the writer leaves readers the old one [W2]. The stripe is the only one, so
+    /// readers of other slots meet the odd version, too.
+    #[test]
+    fn a_replacement_under_way_shows_the_old_item_in_its_slot_alone() {
+        type Wide = Inline<u64, [u64; 2]>;
+        let meter = Meter::new();
+        let plan = Segment::<Wide>::plan(2, 1).unwrap();
+        let [head, tags, slots] =
+            [plan.head, plan.tags, plan.slots].map(|layout| Block::allocate(layout, &meter).unwrap());
+        let this = Segment::<Wide>::construct(Memory { head, tags, slots }, 2, 1);
+        // SAFETY: just constructed; freed at the end.
+        let segment = unsafe { this.as_ref() };
+        let (buckets, stripe) = (segment.buckets(), &segment.stripes()[0]);
+        buckets.fill(0, 0, 1, (1, [1; 2]), 0);
+        buckets.fill(0, 1, 2, (2, [2; 2]), 0);
+        let read = |lane, version| {
+            // SAFETY: a slot of the segment, and its stripe.
+            match unsafe { segment.read_item(buckets.slot(0, lane), stripe, version) } {
+                Probe::Hit(item) => Some(item),
+                Probe::Miss | Probe::Changed => None,
+            }
+        };
+        let undo = &segment.write().undo;
+        undo.slot.store(buckets.slot(0, 0).cast_mut(), Ordering::Relaxed);
+        // SAFETY: words of the segment's, long enough.
+        unsafe { Wide::store(undo.words, (1, [1; 2])) };
+        let moving = stripes::Moving::start(stripe);
+        // SAFETY: as above.
+        unsafe { Wide::store(buckets.slot(0, 0), (1, [1, 9])) };
+        let version = stripes::begin(stripe);
+        assert_eq!((read(0, version), read(1, version)), (Some((1, [1; 2])), Some((2, [2; 2]))));
+        // SAFETY: as above.
+        unsafe { Wide::store(buckets.slot(0, 0), (1, [9; 2])) };
+        drop(moving);
+        assert_eq!((read(0, version), read(1, version)), (None, None), "the version is an older one");
+        let version = stripes::begin(stripe);
+        assert_eq!((read(0, version), read(1, version)), (Some((1, [9; 2])), Some((2, [2; 2]))));
+        segment.replace_in_steps(buckets, 0, 1, stripe, (2, [7; 2]));
+        assert_eq!(read(1, stripes::begin(stripe)), Some((2, [7; 2])));
+        assert!(undo.slot.load(Ordering::Relaxed).is_null(), "the copy is withdrawn");
+        // SAFETY: ours alone.
+        unsafe { Segment::free(this, &meter) };
+        assert_eq!(meter.bytes(), 0);
     }
 }

@@ -222,4 +222,59 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains(&usize::MAX.to_string()) && text.contains(&MAX_CAPACITY.to_string()), "{text}");
     }
+
+    #[test]
+    fn a_cache_s_segments_have_slots_for_their_share_at_four_fifths_and_two_buckets_more() {
+        let shape = |segments, share| Shape::for_cache(segments, share).unwrap();
+        assert_eq!((shape(1, 0).buckets, shape(1, 0).stripes), (2, 8192));
+        assert_eq!((shape(1, 100).buckets, shape(1, 100).stripes_for(34)), (34, 32));
+        assert_eq!((shape(16, 800).buckets, shape(16, 800).stripes), (252, 512));
+        assert_eq!(shape(1 << 20, 1).stripes, 4, "no fewer than share a line with the header");
+        assert_eq!((shape(4, 10).segments, shape(4, 10).fixed_capacity, shape(4, 10).budget), (4, None, 682));
+        // 2^19 slots in all, or a few less.
+        assert!(shape(16, 26_208).huge_pages && !shape(16, 26_200).huge_pages && !shape(1, 100).huge_pages);
+    }
+
+    #[test]
+    fn a_cache_s_segments_double_up_to_2_to_the_24_buckets_and_no_share_is_larger_than_half_of_that() {
+        let largest = Shape::for_cache(1, 1 << 25).unwrap();
+        assert_eq!(largest.split_buckets, 1 << 24);
+        assert!(largest.buckets <= largest.split_buckets);
+        let error = Shape::for_cache(3, (1 << 25) + 1).unwrap_err();
+        assert_eq!((error.requested, error.limit), (3 * ((1 << 25) + 1), 3 << 25));
+        assert!(!error.out_of_memory);
+    }
+
+    #[test]
+    fn a_copy_has_the_shape_that_its_entries_need() {
+        let shape = fixed(10);
+        assert_eq!(shape.for_copy(5), Ok(shape));
+        assert_eq!(
+            shape.for_copy(12),
+            Ok(Shape { fixed_capacity: Some(12), ..shape }),
+            "more than was promised"
+        );
+        let options = Options { capacity: 100, segment_slots: Some(64), ..Options::default() };
+        let copy = Shape::new(options).unwrap().for_copy(1000).unwrap();
+        assert_eq!(Ok(copy), Shape::new(Options { capacity: 1000, ..options }));
+        assert_eq!((copy.split_buckets, copy.segments), (16, 18));
+    }
+
+    #[test]
+    fn segments_have_no_more_stripes_than_buckets_and_sizes_are_for_nine_tenths() {
+        let shape = Shape { stripes: 8, ..fixed(10) };
+        assert_eq!([1, 2, 3, 7, 8, 100].map(|buckets| shape.stripes_for(buckets)), [1, 2, 2, 4, 8, 8]);
+        // 0, 1, 2, 5, 4,000 and 4,001 slots.
+        assert_eq!([0, 1, 2, 4, 3600, 3601].map(Shape::buckets_for), [1, 1, 1, 2, 1000, 1001]);
+    }
+
+    #[test]
+    fn segments_of_a_fixed_map_have_2_to_the_16_slots_at_most_and_large_maps_huge_pages() {
+        assert_eq!((fixed(61_800).segments, fixed(62_000).segments), (1, 2));
+        assert!(fixed(494_930).huge_pages && !fixed(494_900).huge_pages);
+        let growing = Shape::new(Options::default()).unwrap();
+        assert_eq!((growing.budget, fixed(1).budget), (170, 682));
+        let whole = Options { segment_slots: Some(usize::MAX), ..Options::default() };
+        assert_eq!(Shape::new(whole).unwrap().split_buckets, 1 << 28);
+    }
 }

@@ -49,3 +49,20 @@ pub struct Stats {
     /// The longest time that a segment was locked to grow: what the unluckiest write waited for.
     pub longest_write_pause: Duration,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_every_length_is_counted_and_counts_add_up() {
+        assert_eq!(Stats::default().path_lengths.len(), MAX_HOPS + 1);
+        let counted =
+            Tally { path_lengths: core::array::from_fn(|hops| hops as u64 + 1), failed_searches: 7 };
+        assert_eq!(counted.path_lengths.len(), MAX_HOPS + 1);
+        let mut sum = Tally::default();
+        sum.add(&counted);
+        sum.add(&counted);
+        assert_eq!((&sum.path_lengths[..], sum.failed_searches), (&[2, 4, 6, 8, 10, 12][..], 14));
+    }
+}

@@ -108,3 +108,25 @@ impl Drop for Moving<'_> {
         self.stripe.store(version + 1, Ordering::Release);
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_holds_until_a_write_begins_and_an_odd_one_settles_nothing() {
+        let stripe = AtomicU64::new(6);
+        let before = begin(&stripe);
+        assert!(!before.is_odd() && unchanged(&stripe, before) && settled(&stripe, before));
+        let moving = Moving::start(&stripe);
+        assert!(!unchanged(&stripe, before) && !settled(&stripe, before));
+        let during = begin(&stripe);
+        assert!(during.is_odd() && unchanged(&stripe, during) && !settled(&stripe, during));
+        drop(moving);
+        assert!(!unchanged(&stripe, during) && !settled(&stripe, during) && !settled(&stripe, before));
+        let after = begin(&stripe);
+        assert!(!after.is_odd() && settled(&stripe, after));
+        note_departure(&stripe);
+        assert!(!unchanged(&stripe, after) && !settled(&stripe, after) && !begin(&stripe).is_odd());
+    }
+}

@@ -94,3 +94,84 @@ impl Spare {
         self.0.drain(..).for_each(|block| unsafe { block.free(meter) });
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::payload::Inline;
+    use super::super::segment::Segment;
+    use super::*;
+
+    const SMALL: Layout = Layout::new::<[u64; 8]>();
+
+    fn plan() -> Plan {
+        Segment::<Inline<u64, u64>>::plan(4, 4).expect("a layout")
+    }
+
+    /// Some of these make no layout: there is no memory for them, and the allocator is not asked.
+    fn endless() -> Layout {
+        Layout::from_size_align(isize::MAX as usize, 1).expect("one is a layout")
+    }
+
+    #[test]
+    fn what_is_given_back_is_kept_where_the_list_has_room_and_else_freed() {
+        let (meter, mut spare) = (Meter::new(), Spare::default());
+        let block = spare.take(SMALL, 3, false, &meter).expect("memory");
+        let slab = meter.bytes();
+        assert_eq!(spare.0.len(), 2);
+        spare.give_back(block, &meter);
+        assert_eq!((spare.0.len(), meter.bytes()), (3, slab));
+        assert_eq!(spare.0.capacity(), 3);
+        let another = Block::allocate(SMALL, &meter).expect("memory");
+        spare.give_back(another, &meter);
+        assert_eq!((spare.0.len(), spare.0.capacity(), meter.bytes()), (3, 3, slab));
+        // SAFETY: the same meter; nobody has the blocks.
+        unsafe { spare.clear(&meter) };
+        assert_eq!(meter.bytes(), 0);
+    }
+
+    #[test]
+    fn spare_blocks_are_of_one_layout_and_those_of_another_are_freed_first() {
+        let (meter, mut spare) = (Meter::new(), Spare::default());
+        let first = spare.take(SMALL, 2, false, &meter).expect("memory");
+        let slab = meter.bytes();
+        let second = spare.take(SMALL, 2, false, &meter).expect("cut already");
+        assert_eq!((spare.0.len(), meter.bytes()), (0, slab));
+        spare.give_back(second, &meter);
+        let alone = spare.take(Layout::new::<u64>(), 1, false, &meter).expect("memory");
+        assert_eq!((spare.0.len(), alone.size()), (1, 8), "one alone leaves the list as it is");
+        let other = spare.take(Layout::new::<u64>(), 2, false, &meter).expect("memory");
+        assert_eq!((spare.0.len(), other.size()), (1, 8));
+        for block in [first, alone, other] {
+            // SAFETY: ours, and not used.
+            unsafe { block.free(&meter) };
+        }
+        // SAFETY: the same meter; nobody has the blocks.
+        unsafe { spare.clear(&meter) };
+        assert_eq!(meter.bytes(), 0, "the first list's other block was freed");
+    }
+
+    #[test]
+    fn a_segment_that_is_not_to_be_had_costs_none_of_its_parts() {
+        for (no_tags, no_slots) in [(false, true), (true, false)] {
+            let (meter, mut supply, mut plan) = (Meter::new(), Supply::default(), plan());
+            if no_tags {
+                plan.tags = endless();
+            }
+            if no_slots {
+                plan.slots = endless();
+            }
+            assert!(supply.take(&plan, 2, 2, false, &meter).is_none());
+            let kept = [&supply.heads, &supply.tags, &supply.slots].map(|spare| spare.0.len());
+            assert_eq!(kept, [2, if no_tags { 0 } else { 2 }, 0]);
+            assert!(supply.memory_usage() >= kept.iter().sum::<usize>() * size_of::<Block>());
+            assert!(supply.memory_usage() < 3 * 4 * size_of::<Block>());
+            // SAFETY: the same meter.
+            unsafe { supply.free(&meter) };
+            assert_eq!(meter.bytes(), 0);
+        }
+        let (meter, mut supply, mut plan) = (Meter::new(), Supply::default(), plan());
+        plan.slots = endless();
+        assert!(supply.take(&plan, 1, 2, false, &meter).is_none());
+        assert_eq!((meter.bytes(), supply.memory_usage()), (0, 0), "blocks of their own go back at once");
+    }
+}

@@ -113,6 +113,22 @@ fn capacity_set_under_the_lock_panics_and_changes_nothing() {
     }
 }
 
+/// It is taken out by whoever may lock.
+#[test]
+fn an_expired_entry_is_no_hit_for_a_closure_under_the_lock() {
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(10).time_to_live(Duration::from_secs(1)).clock(clock.clone());
+    let cache = builder.build();
+    cache.insert(1, 10).unwrap();
+    clock.advance(Duration::from_secs(2));
+    let looked_up = cache.compute(2, |_| {
+        assert_eq!(cache.get(&1), None);
+        Operation::<_, ()>::Insert(20)
+    });
+    looked_up.unwrap();
+    assert_eq!((cache.get(&2), cache.get(&1), cache.len()), (Some(20), None, 1));
+}
+
 #[test]
 fn a_replaced_entry_that_had_expired_counts_as_expired() {
     let clock = ManualClock::new();
