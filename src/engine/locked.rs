@@ -267,9 +267,9 @@ impl<'a, P: Payload> Locked<'a, P> {
         Some(hops)
     }
 
-    /// Puts an item of a segment that is being split where it was, if `slot`'s bucket is its `first`. If not it had been
-    /// displaced, and goes home, should that be a bucket that has been copied before and have room. Uncounted, too; of all items in the
-    /// order of their buckets, so that `slot` is empty here.
+    /// Puts an item of a segment that is being split where it was, if `slot`'s bucket is its `first`. If not it had
+    /// been displaced, and goes home, should that be a bucket that has been copied before and have room. Uncounted,
+    /// too; of all items in the order of their buckets, so that `slot` is empty here.
     #[inline]
     pub(crate) fn put_as_before(&mut self, first: u32, slot: Occupied, item: P::Item, mark: u8) {
         let buckets = self.segment.buckets();

@@ -237,7 +237,7 @@ fn what_was_learned_is_forgotten_when_a_filter_is_asked_for() {
     let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(0.5).cache_bytes(100_000);
     let guarded = builder.open().unwrap();
     guarded.wait_until_ready().unwrap();
-    let absent: Vec<_> = (1000..1500).map(key).collect();
+    let absent: Vec<_> = (1000..11_000).map(key).collect();
     for _ in 0..3 {
         assert!(absent.iter().all(|key| !finds(&guarded, key)));
     }
@@ -248,10 +248,10 @@ fn what_was_learned_is_forgotten_when_a_filter_is_asked_for() {
     }
     let blocked = absent.iter().filter(|key| !finds(&guarded, key)).count() as u64;
     assert!(blocked > 0);
-    assert_eq!(guarded.verify(1000).unwrap().false_negatives, blocked);
+    assert_eq!(guarded.verify(20_000).unwrap().false_negatives, blocked);
     guarded.rebuild().unwrap();
     guarded.wait_until_ready().unwrap();
-    assert_eq!(guarded.verify(1000).unwrap().false_negatives, 0);
+    assert_eq!(guarded.verify(20_000).unwrap().false_negatives, 0);
     assert!(
         absent.iter().chain([&key(1)]).all(|key| guarded.get(key).unwrap().as_deref() == Some(b"around"))
     );
