@@ -429,7 +429,8 @@ mod tests {
     #[test]
     fn the_usual_segment_has_one_line_of_head_and_one_page_of_tags() {
         let plan = Segment::<Inline<u64, u64>>::plan(1024, 4).unwrap();
-        assert_eq!(plan.stripes_at - plan.segment_at + 4 * size_of::<AtomicU64>(), 64);
+        let line = plan.stripes_at - plan.segment_at + 4 * size_of::<AtomicU64>();
+        assert!(line == 64 || cfg!(target_pointer_width = "32") && line < 64);
         assert_eq!(plan.segment_at % 64, 0);
         assert_eq!((plan.tags.size(), plan.tags.align()), (4096, 4096));
         assert_eq!(plan.slots.size(), 1024 * 4 * 16, "no undo copy where one store replaces");

@@ -114,14 +114,13 @@ impl<S: Store> Shared<S, S::Error> {
         let ending = Ending { shared: self };
         // Until one is published that is not worn at once, and nobody has asked for another.
         loop {
-            match self.scan() {
-                Ok(true) => {}
-                Ok(false) if self.end_unless_asked_again() => break,
-                Ok(false) => {}
-                Err(error) => {
-                    self.end(Some(error));
-                    break;
-                }
+            let failure = match self.scan() {
+                Ok(true) => continue,
+                Ok(false) => None,
+                Err(error) => Some(error),
+            };
+            if self.end_unless_asked_again(failure) {
+                break;
             }
         }
         core::mem::forget(ending);
@@ -136,14 +135,14 @@ impl<S: Store> Shared<S, S::Error> {
         self.hot.clear();
     }
 
-    /// The scan is over, unless another one must follow.
-    fn end_unless_asked_again(&self) -> bool {
+    /// The scan is over, well or with a failure, unless another one must follow.
+    fn end_unless_asked_again(&self, failure: Option<Error<S::Error>>) -> bool {
         let again = self.again.lock();
         // Relaxed: soon enough.
         if *again && !self.stop.load(Ordering::Relaxed) {
             return false;
         }
-        self.end(None);
+        self.end(failure);
         true
     }
 
@@ -226,6 +225,8 @@ struct Ending<'a, S: Store> {
 
 impl<S: Store> Drop for Ending<'_, S> {
     fn drop(&mut self) {
+        // Locked: who asks for a scan from now on begins one.
+        let _again = self.shared.again.lock();
         self.shared.end(Some(Error::ScanPanicked));
     }
 }

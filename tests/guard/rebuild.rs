@@ -155,6 +155,22 @@ fn a_scan_that_succeeds_makes_good_one_that_failed() {
     assert_eq!(guarded.stats().filter_keys, 100_000);
 }
 
+/// Somebody has written around the guard and says so just before the scan fails: what it asked for is not lost.
+#[test]
+fn a_scan_that_is_asked_for_follows_one_that_fails() {
+    let (store, gate) = (filled(100), Gate::new());
+    let acts = (0..50).map(|_| Act::Do).chain([Act::Stall(gate.clone()), Act::Fail]);
+    store.next(Op::Scan, acts);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    gate.wait();
+    sure(store.inner.put(b"around", b""));
+    guarded.rebuild().unwrap();
+    gate.open();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 101));
+    assert!(finds(&guarded, b"around"));
+}
+
 #[test]
 fn progress_is_told_from_the_beginning_to_the_end() {
     let told = Arc::new(Mutex::new(Vec::<Progress>::new()));

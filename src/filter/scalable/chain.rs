@@ -47,7 +47,7 @@ impl Chain {
     }
 
     /// Frees lists that were replaced, and tables that are in no list any more, as soon as nobody looks at them. By who holds
-    /// neither the right to replace the list nor a pin.
+    /// neither the right to replace the list nor a pin. No code of the user's runs in it.
     pub(super) fn flush(&self) {
         self.list.flush();
     }
