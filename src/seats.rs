@@ -191,7 +191,8 @@ impl<T: Default> PerThread<T> {
         with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make(mine)))
     }
 
-    /// The same; and for a thread that is ending and has no seat, the first one's: it takes none that it might not give back.
+    /// The same; and for a thread that is ending and has no seat, the first one's: it takes none that it might not give
+    /// back. Both may count there at once, and one count be lost.
     #[inline(always)]
     pub(crate) fn get_for_counts(&self) -> &T {
         with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make_for_counts(mine)))
