@@ -78,7 +78,7 @@ impl<P: Payload> Directory<P> {
         assert!(digests.len() <= BATCH);
         let mut pending = [const { MaybeUninit::<Pending<'_, P>>::uninit() }; BATCH];
         for (digest, key) in digests.iter().zip(&mut pending) {
-            let segment = self.locate(digest.prefix()).segment;
+            let segment = self.locate(digest.prefix());
             let place = Place::new(*digest, segment.buckets().len());
             segment.buckets().prefetch_tags(place.first);
             key.write(Pending { segment, place, version: Version::UNREAD, slot: core::ptr::null() });
@@ -130,7 +130,7 @@ impl<P: Payload> Directory<P> {
                 Some(item) => report(i, Some(item)),
                 // [R4]. A tag whose slot is null or another key's settles nothing: only the first of its bucket was
                 // read, and of two buckets perhaps one.
-                None if no_tag && self.is_miss(digests[i], key) => report(i, None),
+                None if no_tag && self.is_absent(digests[i], key) => report(i, None),
                 // A tag that lied, or something moved, or there is overflow.
                 None => {
                     self.count_if_changed(digests[i], key);
@@ -141,15 +141,9 @@ impl<P: Payload> Directory<P> {
     }
 
     /// [R4]: whether a key whose tag neither bucket showed is absent. An odd version is left to `find`.
-    ///
-    /// As `is_current`, but the directory is asked anew: its root may have doubled, and lead to the segment that was
-    /// read all the same. The loads are Acquire at least, and the version's comes last.
     #[inline(always)]
-    fn is_miss(&self, digest: Digest, key: &Pending<'_, P>) -> bool {
-        key.segment.has_no_overflow()
-            && !key.version.is_odd()
-            && core::ptr::eq(self.locate(digest.prefix()).segment, key.segment)
-            && stripes::unchanged(key.segment.stripe(key.place), key.version)
+    fn is_absent(&self, digest: Digest, key: &Pending<'_, P>) -> bool {
+        self.is_settled(digest, key.segment, key.segment.stripe(key.place), key.version)
     }
 
     /// Counts a retry if something has changed: not every key falls back for that. Not on the common path.
@@ -158,7 +152,7 @@ impl<P: Payload> Directory<P> {
     fn count_if_changed(&self, digest: Digest, key: &Pending<'_, P>) {
         if self.has_changed(digest, key.segment, key.version) {
             // As in `find_carefully`: in the segment that is read again.
-            self.locate(digest.prefix()).segment.count_retry();
+            self.locate(digest.prefix()).count_retry();
         }
     }
 }

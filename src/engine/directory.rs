@@ -25,24 +25,9 @@ use super::segment::{Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stats::Stats;
 use super::stripes::{self, Version};
-use crate::hash::{Digest, Place, scale};
+use crate::hash::{Digest, Place};
 use crate::reentry::{self, Entered};
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
-
-/// Where a prefix led.
-pub(super) struct Located<'a, P: Payload> {
-    root: &'a Root<P>,
-    entry: &'a AtomicPtr<Segment<P>>,
-    pub(super) segment: &'a Segment<P>,
-}
-
-impl<P: Payload> Clone for Located<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P: Payload> Copy for Located<'_, P> {}
 
 /// All segments of one table.
 pub(crate) struct Directory<P: Payload> {
@@ -162,27 +147,28 @@ impl<P: Payload> Directory<P> {
 
     /// [R1]: the segment that covers `prefix`.
     #[inline(always)]
-    pub(super) fn locate(&self, prefix: u32) -> Located<'_, P> {
-        let root = self.root();
+    pub(super) fn locate(&self, prefix: u32) -> &Segment<P> {
+        // Acquire: as in `root`.
+        let root = self.root.load(crate::reclaim::PROTECTED);
         step();
-        let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
-        // SAFETY: entries of a root that was published are never null; a segment that was replaced is kept, and freed,
-        // like a root that was [I6], [G5].
-        let segment = unsafe { &*entry.load(crate::reclaim::PROTECTED) };
-        Located { root, entry, segment }
+        // SAFETY: a root as in `root`. Entries of one that was published are never null; a segment that was replaced is
+        // kept, and freed, like a root that was [I6], [G5].
+        unsafe { &*Root::entry_for(root, prefix).load(crate::reclaim::PROTECTED) }
     }
 
     /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].
+    ///
+    /// It is asked anew, so that what led there need not be kept in registers meanwhile: its root may have doubled and lead
+    /// to the same segment.
     #[inline(always)]
-    fn is_current(&self, at: &Located<'_, P>) -> bool {
+    fn is_current(&self, prefix: u32, segment: &Segment<P>) -> bool {
         step();
-        // Acquire: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and led
-        // back to, the version that is read next shows it [R4]. Relaxed would do: a reader's next step is the Acquire
+        // Acquire, in `locate`: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and
+        // led back to, the version that is read next shows it [R4]. Relaxed would do: a reader's next step is the Acquire
         // fence in `unchanged`, and for a writer [W1] the lock it holds orders these loads after all that its earlier
         // holders did, the replacing of this segment among it.
-        core::ptr::eq(self.root.load(Ordering::Acquire), at.root)
-            && core::ptr::eq(at.entry.load(Ordering::Acquire), at.segment)
+        core::ptr::eq(self.locate(prefix), segment)
     }
 
     /// Finds the item that `eq` accepts. Takes no lock, writes nothing, waits for nobody.
@@ -217,27 +203,33 @@ impl<P: Payload> Directory<P> {
         eq: impl Fn(P::Item) -> bool + Copy,
         found: impl FnOnce(&Segment<P>, Place, u32),
     ) -> Option<P::Item> {
-        let at = self.locate(digest.prefix());
-        let place = Place::new(digest, at.segment.buckets().len());
-        let stripe = at.segment.stripe(place);
+        let segment = self.locate(digest.prefix());
+        let place = Place::new(digest, segment.buckets().len());
+        let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        match at.segment.pass(place, stripe, version, eq) {
+        match segment.pass(place, stripe, version, eq) {
             Probe::Hit((item, lane)) => {
-                found(at.segment, place, lane);
+                found(segment, place, lane);
                 Some(item)
             }
-            Probe::Miss if self.is_settled(&at, stripe, version) => None,
-            Probe::Miss | Probe::Changed => self.find_carefully(digest, at.segment, version, &{ eq }),
+            Probe::Miss if self.is_settled(digest, segment, stripe, version) => None,
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, segment, version, &{ eq }),
         }
     }
 
     /// [R4], on the common path: whether a pass that found nothing is a miss.
     #[inline(always)]
-    fn is_settled(&self, at: &Located<'_, P>, stripe: &AtomicU64, version: Version) -> bool {
-        at.segment.has_no_overflow()
+    pub(super) fn is_settled(
+        &self,
+        digest: Digest,
+        segment: &Segment<P>,
+        stripe: &AtomicU64,
+        version: Version,
+    ) -> bool {
+        segment.has_no_overflow()
             && !version.is_odd()
-            && self.is_current(at)
+            && self.is_current(digest.prefix(), segment)
             && stripes::unchanged(stripe, version)
     }
 
@@ -257,12 +249,12 @@ impl<P: Payload> Directory<P> {
     ) -> Option<P::Item> {
         let mut again = self.has_changed(digest, before, version);
         loop {
-            let at = self.locate(digest.prefix());
+            let segment = self.locate(digest.prefix());
             if again {
                 // In the segment that is read again: the one before may have been replaced, and its count passed on.
-                at.segment.count_retry();
+                segment.count_retry();
             }
-            match self.attempt(&at, digest, eq) {
+            match self.attempt(segment, digest, eq) {
                 Probe::Hit(item) => return Some(item),
                 Probe::Miss => return None,
                 Probe::Changed => again = true,
@@ -275,7 +267,7 @@ impl<P: Payload> Directory<P> {
     /// that has doubled and leads to the same segment has changed nothing.
     pub(super) fn has_changed(&self, digest: Digest, before: &Segment<P>, version: Version) -> bool {
         let place = Place::new(digest, before.buckets().len());
-        !core::ptr::eq(self.locate(digest.prefix()).segment, before)
+        !core::ptr::eq(self.locate(digest.prefix()), before)
             || !stripes::unchanged(before.stripe(place), version)
     }
 
@@ -283,9 +275,8 @@ impl<P: Payload> Directory<P> {
     ///
     /// The second pass of [R4] counts only if the version is the same odd one after it: then the item in flight was so
     /// throughout, and one of the two passes met it [I3]. If the version has changed, it is thrown away with the first.
-    fn attempt(&self, at: &Located<'_, P>, digest: Digest, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
-        let segment = at.segment;
-        let place = Place::new(digest, segment.buckets().len());
+    fn attempt(&self, segment: &Segment<P>, digest: Digest, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
+        let (prefix, place) = (digest.prefix(), Place::new(digest, segment.buckets().len()));
         let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
@@ -300,8 +291,9 @@ impl<P: Payload> Directory<P> {
             seen = segment.pass_overflow(place, eq);
         }
         match seen {
-            Probe::Miss if self.is_current(at) && stripes::unchanged(stripe, version) => Probe::Miss,
-            Probe::Miss => Probe::Changed,
+            Probe::Miss if !self.is_current(prefix, segment) || !stripes::unchanged(stripe, version) => {
+                Probe::Changed
+            }
             seen => seen,
         }
     }
@@ -310,21 +302,21 @@ impl<P: Payload> Directory<P> {
     #[inline]
     pub(crate) fn may_contain(&self, digest: Digest) -> bool {
         loop {
-            let at = self.locate(digest.prefix());
-            let place = Place::new(digest, at.segment.buckets().len());
-            let stripe = at.segment.stripe(place);
+            let segment = self.locate(digest.prefix());
+            let place = Place::new(digest, segment.buckets().len());
+            let stripe = segment.stripe(place);
             let version = stripes::begin(stripe);
-            let mut found = !at.segment.buckets().matches(place).is_empty();
+            let mut found = !segment.buckets().matches(place).is_empty();
             if !found && version.is_odd() {
-                found = !at.segment.buckets().matches(place).is_empty();
+                found = !segment.buckets().matches(place).is_empty();
             }
-            if found || !at.segment.has_no_overflow() && at.segment.overflow().may_contain(place.tag) {
+            if found || !segment.has_no_overflow() && segment.overflow().may_contain(place.tag) {
                 return true;
             }
-            if self.is_current(&at) && stripes::unchanged(stripe, version) {
+            if self.is_current(digest.prefix(), segment) && stripes::unchanged(stripe, version) {
                 return false;
             }
-            at.segment.count_retry();
+            segment.count_retry();
             spin_loop();
         }
     }
@@ -347,7 +339,7 @@ impl<P: Payload> Directory<P> {
     #[cfg(feature = "rayon")]
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {
-        Self::prefetch_in(self.locate(digest.prefix()).segment, digest);
+        Self::prefetch_in(self.locate(digest.prefix()), digest);
     }
 
     /// Starts loading what `lock_and_find` reads, and tells where that is.
@@ -375,11 +367,11 @@ impl<P: Payload> Directory<P> {
     fn lock_after<T>(&self, prefix: u32, prepare: impl Fn(&Segment<P>) -> T) -> (Writing<'_, P>, T) {
         let entered = Entered::new(self);
         loop {
-            let at = self.locate(prefix);
-            let prepared = prepare(at.segment);
-            let locked = Locked::lock(at.segment);
+            let segment = self.locate(prefix);
+            let prepared = prepare(segment);
+            let locked = Locked::lock(segment);
             // A segment is replaced only by its lock's holder: it is current until we let go.
-            if self.is_current(&at) {
+            if self.is_current(prefix, segment) {
                 return (Writing { locked, entered }, prepared);
             }
             drop(locked);
@@ -577,7 +569,7 @@ mod tests {
         }
 
         fn segment(&self) -> (&Segment<Pointer<u64, ()>>, Place) {
-            let segment = self.table.locate(self.digest.prefix()).segment;
+            let segment = self.table.locate(self.digest.prefix());
             (segment, Place::new(self.digest, segment.buckets().len()))
         }
 
