@@ -6,7 +6,8 @@
 //! 1993) with Lowe's memoization for short histories, and just-in-time linearization (Lowe, CPE 2017, section 4) for
 //! long ones.
 //!
-//! The register of a cache may forget its value at any moment, once for all: then it is as if it had been removed.
+//! The register of a cache may forget its value at any moment, once for all: then it is as if it had been removed. A
+//! filter's is how many copies of the key there are, as a value, and none for no copy.
 
 use std::collections::HashSet;
 
@@ -16,10 +17,35 @@ pub(crate) enum Saw {
     Value(u64),
     Present,
     Absent,
-    /// It did not look.
+    /// No more copies than this.
+    AtMost(u64),
+    /// It did not look, or could not be sure.
     Nothing,
     /// Something that nobody ever wrote.
     Garbage(String),
+}
+
+/// What an operation left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    Nothing,
+    /// A value, or none.
+    State(Option<u64>),
+    /// A copy more.
+    More,
+    /// A copy less.
+    Less,
+}
+
+impl Wrote {
+    pub(crate) fn applied_to(self, state: Option<u64>) -> Option<u64> {
+        match self {
+            Wrote::Nothing => state,
+            Wrote::State(new) => new,
+            Wrote::More => Some(state.unwrap_or(0) + 1),
+            Wrote::Less => state.and_then(|copies| copies.checked_sub(1)).filter(|copies| *copies > 0),
+        }
+    }
 }
 
 /// One operation on one key. `invoked < returned`, on one clock for all threads.
@@ -28,8 +54,7 @@ pub(crate) struct Event {
     pub(crate) invoked: u64,
     pub(crate) returned: u64,
     pub(crate) saw: Saw,
-    /// What it left behind, if it wrote: a value, or none.
-    pub(crate) wrote: Option<Option<u64>>,
+    pub(crate) wrote: Wrote,
 }
 
 impl Event {
@@ -40,9 +65,10 @@ impl Event {
             (Saw::Nothing, _) => true,
             (Saw::Present, state) => state.is_some(),
             (Saw::Absent, state) => state.is_none(),
+            (Saw::AtMost(copies), state) => state.unwrap_or(0) <= *copies,
             (Saw::Value(_), None) | (Saw::Garbage(_), _) => false,
         };
-        explained.then(|| self.wrote.unwrap_or(state))
+        explained.then(|| self.wrote.applied_to(state))
     }
 }
 

@@ -1,23 +1,23 @@
 //! The checker itself: histories whose verdict is known, and random ones that two algorithms and all permutations
 //! must agree about.
 
-use super::checker::{Event, Register, Saw, check, search};
+use super::checker::{Event, Register, Saw, Wrote, check, search};
 use crate::common::{Rng, seed};
 
-fn event(invoked: u64, returned: u64, saw: Option<u64>, wrote: Option<Option<u64>>) -> Event {
+fn event(invoked: u64, returned: u64, saw: Option<u64>, wrote: Wrote) -> Event {
     Event { invoked, returned, saw: saw.map_or(Saw::Absent, Saw::Value), wrote }
 }
 
 fn get(invoked: u64, returned: u64, saw: Option<u64>) -> Event {
-    event(invoked, returned, saw, None)
+    event(invoked, returned, saw, Wrote::Nothing)
 }
 
 fn put(invoked: u64, returned: u64, saw: Option<u64>, value: u64) -> Event {
-    event(invoked, returned, saw, Some(Some(value)))
+    event(invoked, returned, saw, Wrote::State(Some(value)))
 }
 
 fn remove(invoked: u64, returned: u64, saw: Option<u64>) -> Event {
-    event(invoked, returned, saw, Some(None))
+    event(invoked, returned, saw, Wrote::State(None))
 }
 
 /// Both algorithms' verdict.
@@ -51,6 +51,26 @@ fn a_cache_may_forget_and_not_remember() {
 }
 
 #[test]
+fn a_filter_may_say_maybe_and_never_no_of_what_is_there() {
+    let step = |invoked, returned, saw, wrote| Event { invoked, returned, saw, wrote };
+    let insert = |invoked, returned| step(invoked, returned, Saw::Nothing, Wrote::More);
+    let remove = |invoked, returned| step(invoked, returned, Saw::Present, Wrote::Less);
+    let maybe = |invoked, returned| step(invoked, returned, Saw::Nothing, Wrote::Nothing);
+    let no = |invoked, returned| step(invoked, returned, Saw::AtMost(0), Wrote::Nothing);
+    let copies = |invoked, returned, n| step(invoked, returned, Saw::AtMost(n), Wrote::Nothing);
+    assert!(verdict(None, &[maybe(0, 1), no(2, 3), insert(4, 5), maybe(6, 7)]));
+    assert!(!verdict(None, &[insert(0, 1), no(2, 3)]));
+    assert!(verdict(None, &[insert(0, 3), no(1, 2)]));
+    assert!(verdict(Some(1), &[insert(0, 1), remove(2, 3), copies(4, 5, 1), remove(6, 7), no(8, 9)]));
+    assert!(!verdict(Some(1), &[insert(0, 1), remove(2, 3), no(4, 5)]), "two less one are not none");
+    assert!(!verdict(Some(2), &[copies(0, 1, 1)]));
+    assert!(verdict(Some(2), &[copies(0, 1, 3)]), "one may be counted twice");
+    assert!(!verdict(Some(1), &[remove(0, 3), remove(1, 4)]), "one copy removed twice");
+    assert!(verdict(Some(1), &[remove(0, 9), insert(1, 8), no(2, 7)]), "removed, asked for, inserted");
+    assert!(!verdict(Some(1), &[insert(0, 1), remove(2, 9), no(3, 8)]), "one was there throughout");
+}
+
+#[test]
 fn good_histories_are_accepted() {
     assert!(verdict(None, &[]));
     assert!(verdict(Some(1), &[get(0, 1, Some(1))]));
@@ -70,7 +90,7 @@ fn good_histories_are_accepted() {
         &[put(0, 9, Some(3), 1), put(1, 8, None, 2), put(2, 7, Some(2), 3), get(10, 11, Some(1))]
     ));
     // Presence is enough for `contains_key`.
-    let contains = Event { invoked: 1, returned: 2, saw: Saw::Present, wrote: None };
+    let contains = Event { invoked: 1, returned: 2, saw: Saw::Present, wrote: Wrote::Nothing };
     assert!(verdict(None, &[put(0, 3, None, 1), contains]));
 }
 
@@ -90,9 +110,10 @@ fn bad_histories_are_rejected() {
     assert!(!verdict(Some(1), &[put(0, 3, Some(1), 2), put(1, 4, Some(1), 3)]), "a lost update");
     assert!(!verdict(None, &[put(0, 3, None, 1), put(1, 2, None, 2)]), "both inserted");
     assert!(!verdict(Some(1), &[remove(0, 3, Some(1)), remove(1, 4, Some(1))]), "removed twice");
-    let torn = Event { invoked: 0, returned: 1, saw: Saw::Garbage("[1, 2, 1]".into()), wrote: None };
+    let torn =
+        Event { invoked: 0, returned: 1, saw: Saw::Garbage("[1, 2, 1]".into()), wrote: Wrote::Nothing };
     assert!(!verdict(Some(1), &[torn]), "torn");
-    let absent = Event { invoked: 2, returned: 3, saw: Saw::Absent, wrote: None };
+    let absent = Event { invoked: 2, returned: 3, saw: Saw::Absent, wrote: Wrote::Nothing };
     assert!(!verdict(None, &[put(0, 1, None, 1), absent]), "surely absent, and yet present");
 }
 
@@ -112,10 +133,11 @@ fn by_permutation(register: Register, state: Option<u64>, events: &[Event]) -> b
             Saw::Value(value) => state == Some(value),
             Saw::Present => state.is_some(),
             Saw::Absent => state.is_none(),
+            Saw::AtMost(copies) => state.unwrap_or(0) <= copies,
             Saw::Nothing => true,
             Saw::Garbage(_) => false,
         };
-        may_be_first && explained && by_permutation(register, event.wrote.unwrap_or(state), &rest)
+        may_be_first && explained && by_permutation(register, event.wrote.applied_to(state), &rest)
     })
 }
 
@@ -129,12 +151,14 @@ fn random_history(rng: &mut Rng) -> Vec<Event> {
         let invoked = (100 + 10 * i).saturating_sub(rng.below(30)) * 10 + i;
         let returned = (100 + 10 * i + 1 + rng.below(30)) * 10 + i;
         let seen = if happened { state } else { rng.below(4).checked_sub(1) };
-        let wrote = match rng.below(4) {
-            0 | 1 => None,
-            2 => Some(None),
-            _ => Some(Some(rng.below(3))),
+        let wrote = match rng.below(6) {
+            0 | 1 => Wrote::Nothing,
+            2 => Wrote::State(None),
+            3 => Wrote::State(Some(rng.below(3))),
+            4 => Wrote::More,
+            _ => Wrote::Less,
         };
-        state = wrote.unwrap_or(state);
+        state = wrote.applied_to(state);
         event(invoked, returned, seen, wrote)
     };
     (0..count).map(make).collect()

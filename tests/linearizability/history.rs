@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::checker::{Event, Register, Saw, Violation, check};
+use super::checker::{Event, Register, Saw, Violation, Wrote, check};
 use crate::common::{Rng, on_threads};
 
 /// What was read: a value, none, or garbage.
@@ -58,9 +58,11 @@ impl fmt::Display for Broken {
         for Event { invoked, returned, saw, wrote } in &self.violation.around {
             write!(f, "  {invoked}..{returned} saw {saw:?}")?;
             match wrote {
-                None => writeln!(f)?,
-                Some(None) => writeln!(f, ", removed it")?,
-                Some(Some(value)) => writeln!(f, ", left {value}")?,
+                Wrote::Nothing => writeln!(f)?,
+                Wrote::State(None) => writeln!(f, ", removed it")?,
+                Wrote::State(Some(value)) => writeln!(f, ", left {value}")?,
+                Wrote::More => writeln!(f, ", added a copy")?,
+                Wrote::Less => writeln!(f, ", took a copy")?,
             }
         }
         Ok(())
@@ -68,24 +70,26 @@ impl fmt::Display for Broken {
 }
 
 /// One thread's recording.
-struct Recorder<'a, S> {
-    map: &'a S,
+pub(crate) struct Recorder<'a, S> {
+    pub(crate) map: &'a S,
     clock: &'a AtomicU64,
     notes: Vec<Note>,
 }
 
-impl<S: Subject> Recorder<'_, S> {
-    fn tick(&self) -> u64 {
+impl<S> Recorder<'_, S> {
+    pub(crate) fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn note(&mut self, key: u64, invoked: u64, saw: Saw, wrote: Option<Option<u64>>) {
+    pub(crate) fn note(&mut self, key: u64, invoked: u64, saw: Saw, wrote: Wrote) {
         // Returns of one step may share a tick with nothing else: each note has its own.
         let returned = self.tick();
         self.notes.push((key, Event { invoked, returned, saw, wrote }));
     }
+}
 
-    /// Does an operation that sees the whole state and leaves `wrote(what it saw)`.
+impl<S: Subject> Recorder<'_, S> {
+    /// Does an operation that sees the whole state and leaves `wrote(what it saw)`, if it writes.
     fn step(
         &mut self,
         key: u64,
@@ -94,7 +98,7 @@ impl<S: Subject> Recorder<'_, S> {
     ) {
         let invoked = self.tick();
         let seen = act(self.map);
-        let wrote = wrote(seen.clone().unwrap_or(None));
+        let wrote = wrote(seen.clone().unwrap_or(None)).map_or(Wrote::Nothing, Wrote::State);
         self.note(key, invoked, saw(seen), wrote);
     }
 
@@ -102,7 +106,7 @@ impl<S: Subject> Recorder<'_, S> {
         let invoked: Vec<u64> = keys.iter().map(|_| self.tick()).collect();
         let seen = self.map.get_many(keys);
         for ((key, invoked), seen) in keys.iter().zip(invoked).zip(seen) {
-            self.note(*key, invoked, saw(seen), None);
+            self.note(*key, invoked, saw(seen), Wrote::Nothing);
         }
     }
 
@@ -114,18 +118,18 @@ impl<S: Subject> Recorder<'_, S> {
             5 => {
                 let invoked = self.tick();
                 let saw = if self.map.contains_key(key) { Saw::Present } else { Saw::Absent };
-                self.note(key, invoked, saw, None);
+                self.note(key, invoked, saw, Wrote::Nothing);
             }
             6 => {
                 let invoked = self.tick();
                 if !self.map.may_contain(key) {
-                    self.note(key, invoked, Saw::Absent, None);
+                    self.note(key, invoked, Saw::Absent, Wrote::Nothing);
                 }
             }
             7..10 => {
                 let invoked = self.tick();
                 let saw = self.map.insert(key, value);
-                self.note(key, invoked, saw, Some(Some(value)));
+                self.note(key, invoked, saw, Wrote::State(Some(value)));
             }
             10..12 => {
                 self.step(key, |map| map.try_insert(key, value), |old| old.is_none().then_some(Some(value)))
@@ -151,32 +155,49 @@ pub(crate) fn saw(seen: Seen) -> Saw {
 
 /// Runs threads on a map and checks what they saw; returns the number of operations. Values are never written twice.
 pub(crate) fn run<S: Subject>(map: &S, plan: Plan) -> Result<usize, Broken> {
-    let histories = record(map, plan);
-    let operations = histories.iter().map(|(_, events)| events.len()).sum();
-    for (key, (initial, events)) in (0..).zip(&histories) {
-        check(S::REGISTER, *initial, events).map_err(|violation| Broken { key, violation })?;
-    }
-    Ok(operations)
+    check_all(S::REGISTER, &record(map, plan))
 }
 
-/// The initial state and the events of each key.
-pub(crate) fn record<S: Subject>(map: &S, plan: Plan) -> Vec<(Option<u64>, Vec<Event>)> {
-    let clock = AtomicU64::new(0);
-    let mut histories: Vec<(Option<u64>, Vec<Event>)> = Vec::new();
-    for key in 0..plan.keys {
-        histories.push((map.get(key).expect("quiet"), Vec::new()));
+/// Checks the history of each key; returns the number of operations.
+pub(crate) fn check_all(register: Register, histories: &[History]) -> Result<usize, Broken> {
+    for (key, (initial, events)) in (0..).zip(histories) {
+        check(register, *initial, events).map_err(|violation| Broken { key, violation })?;
     }
+    Ok(histories.iter().map(|(_, events)| events.len()).sum())
+}
+
+/// The initial state and the events of a key.
+pub(crate) type History = (Option<u64>, Vec<Event>);
+
+/// The history of each key.
+pub(crate) fn record<S: Subject>(map: &S, plan: Plan) -> Vec<History> {
+    let initial = (0..plan.keys).map(|key| map.get(key).expect("quiet")).collect();
+    record_steps(map, plan, initial, |thread| {
+        move |recorder: &mut Recorder<'_, S>, rng: &mut Rng, step| {
+            // Never 0, and the same for no two steps of any run on one map.
+            let value = plan.seed << 44 | (thread as u64 + 1) << 40 | step as u64;
+            recorder.random_step(rng, plan.keys, value);
+            map.disturb(rng, thread, step);
+        }
+    })
+}
+
+/// The history of each key, of which these are the initial states: `worker(thread)` makes what a thread does in each step.
+pub(crate) fn record_steps<S: Sync, W: FnMut(&mut Recorder<'_, S>, &mut Rng, usize)>(
+    map: &S,
+    plan: Plan,
+    initial: Vec<Option<u64>>,
+    worker: impl Fn(usize) -> W + Sync,
+) -> Vec<History> {
+    let clock = AtomicU64::new(0);
     let notes = on_threads(plan.threads, |thread| {
         let mut rng = Rng::new(plan.seed ^ (thread as u64) << 32);
         let mut recorder = Recorder { map, clock: &clock, notes: Vec::with_capacity(plan.operations * 2) };
-        for step in 0..plan.operations {
-            // Never 0, and the same for no two steps of any run on one map.
-            let value = plan.seed << 44 | (thread as u64 + 1) << 40 | step as u64;
-            recorder.random_step(&mut rng, plan.keys, value);
-            map.disturb(&mut rng, thread, step);
-        }
+        let mut work = worker(thread);
+        (0..plan.operations).for_each(|step| work(&mut recorder, &mut rng, step));
         recorder.notes
     });
+    let mut histories: Vec<History> = initial.into_iter().map(|state| (state, Vec::new())).collect();
     for (key, event) in notes.into_iter().flatten() {
         histories[key as usize].1.push(event);
     }

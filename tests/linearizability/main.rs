@@ -1,5 +1,5 @@
 //! Whatever threads do to a key at the same time, there is an order in which they could have done it one after the
-//! other: recorded histories of both maps, in growth, shrinking, displacement, and tiny segments.
+//! other: recorded histories of both maps, in growth, shrinking, displacement, and tiny segments; of caches and of filters.
 //!
 //! `KOEL_HISTORIES` sets how many histories are recorded in each scenario (9). Best run with `--release`, and with
 //! `RUSTFLAGS="--cfg koel_steps"`, which makes threads meet between any two steps of the protocol.
@@ -10,13 +10,14 @@ mod checker;
 mod checker_tests;
 #[path = "../common/mod.rs"]
 mod common;
+mod filter;
 mod history;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use checker::{Register, Saw};
 use common::{AnyMap, Config, Rng, Seeded, env_number, growing_configs, seed, seeded};
-use history::{Plan, Seen, Subject, record, run, saw};
+use history::{Broken, Plan, Seen, Subject, record, run, saw};
 use koel::{HashMap, InlineMap, Operation};
 
 /// A number as a value, which may be longer than a word and tear.
@@ -183,6 +184,11 @@ impl<M: AnyMap<Key = u64, Value: Coded, Hasher = Seeded>> Subject for Koel<M> {
 
 /// Records and checks so many histories, each on a new map that `make` makes.
 fn all_histories_are_linearizable<S: Subject>(name: &str, operations: usize, make: impl Fn(Plan) -> S) {
+    for_all_plans(name, operations, |plan| run(&make(plan), plan));
+}
+
+/// Runs so many plans.
+fn for_all_plans(name: &str, operations: usize, run: impl Fn(Plan) -> Result<usize, Broken>) {
     let (seed, histories) = (seed(), env_number("KOEL_HISTORIES", 9) as u64);
     for history in 0..histories {
         let plan = Plan {
@@ -191,7 +197,7 @@ fn all_histories_are_linearizable<S: Subject>(name: &str, operations: usize, mak
             keys: [3, 8, 24][history as usize / 3 % 3],
             seed: (seed + history) & 0xF_FFFF,
         };
-        if let Err(broken) = run(&make(plan), plan) {
+        if let Err(broken) = run(plan) {
             panic!("{name}, history {history} ({plan:?}, KOEL_SEED={seed}): {broken}");
         }
     }
