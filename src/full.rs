@@ -3,8 +3,8 @@
 use core::error::Error;
 use core::fmt;
 
-/// There was no room for a new key: the map or filter has a fixed capacity and is full, or the map had no memory to grow.
-/// It is as it was.
+/// There was no room for a new key: the map or filter has a fixed capacity and is full, the filter has as many copies of the
+/// key as it may, or there was no memory for the entry or to grow. All is as it was.
 ///
 /// From a map's `checked_insert` it has key and value, handed back; see
 /// [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written to by several threads may say
@@ -39,8 +39,8 @@ impl<K, V> fmt::Debug for Full<K, V> {
 impl<K, V> fmt::Display for Full<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "no room for a new key: the table has a fixed capacity and is full, or there is no memory for it to grow; \
-             nothing was changed",
+            "no room for a new key: the table has a fixed capacity and is full, or, in a filter, the key is there as often \
+             as it may be, or there is no memory for the entry or to grow; nothing was changed",
         )
     }
 }

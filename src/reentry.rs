@@ -88,11 +88,11 @@ impl Held {
     fn check(&self, depth: usize, map: usize) {
         assert!(
             self.maps[..depth].iter().all(|other| other.get() != map),
-            "a closure, Eq or Hash that runs under a koel map's writer lock wrote to or iterated the same map"
+            "a closure, Eq or Hash that runs under the writer lock of a koel map or cache wrote to or walked over the same map or cache"
         );
         assert!(
             depth < MAX_DEPTH,
-            "closures under the writer locks of {MAX_DEPTH} koel maps, one in the other"
+            "closures under the writer locks of {MAX_DEPTH} koel maps or caches, one in the other"
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Mutex;
 
-use koel::{Compute, HashMap, InlineMap, Operation};
+use koel::{Cache, Compute, CuckooFilter, HashMap, InlineMap, Operation, ScalableCuckooFilter};
 
 static FILE: Mutex<String> = Mutex::new(String::new());
 
@@ -56,5 +56,13 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| inline.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| inline.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| InlineMap::<u64, u64>::with_capacity(usize::MAX));
+
+    let cache: Cache<u64, u64> = Cache::new(1);
+    assert_blamed_here(|| cache.compute(1, |_| Operation::<_, ()>::Remove).is_ok());
+    let (filter, growing) = (CuckooFilter::new(10, 0.1).unwrap(), ScalableCuckooFilter::new(0.1).unwrap());
+    assert_blamed_here(|| filter.contains_many(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.contains_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.contains_many(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.contains_many_hash(&[1, 2], &mut []));
     drop(take_hook());
 }

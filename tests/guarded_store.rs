@@ -57,7 +57,7 @@ fn bad_input_ends_with_a_clear_error_and_exit_code_2() {
     refuses(&["--db", text(&good)], &["good.txt"]);
     assert_eq!(std::fs::read(&good).unwrap(), b"a\nb\n", "a file that is no database is left alone");
     refuses(&["--db", text(folder.path())], &[text(folder.path())]);
-    refuses(&["--seconds", "never"], &["--help"]);
+    refuses(&["--seconds", "never"], &["--seconds", "never", "--help"]);
     refuses(&["--nonsense"], &["--nonsense"]);
     let _open = RedbStore::open(&db).unwrap();
     refuses(&["--db", text(&db), "--keys", text(&good)], &["open"]);
@@ -80,8 +80,32 @@ fn a_short_run_checks_every_answer_and_the_next_one_opens_with_its_filter() {
         let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{told}");
         assert!(out.contains("Every answer was checked") && out.contains("1,000"), "{out}");
-        assert!(told.contains("db.filter"), "{told}");
+        assert!(told.contains("db.redb.filter"), "{told}");
     }
+}
+
+/// Keys that look like the writer's, files that lie where the filter would, and databases of others.
+#[test]
+fn what_is_the_user_s_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (db, keys, mine) = (path("x.filter"), path("keys.txt"), path("x.filter.filter"));
+    std::fs::write(&keys, "writer:0\nwriter::1\nada\n").unwrap();
+    std::fs::write(&mine, "not a filter").unwrap();
+    let args = ["--db", text(&db), "--keys", text(&keys), "--requests", text(&keys), "--seconds", "0.1"];
+    let output = run(&args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("Every answer was checked"),
+        "the report comes first"
+    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains("x.filter.filter: no filter"));
+    assert_eq!(std::fs::read(&mine).unwrap(), b"not a filter");
+    let store = RedbStore::open(&db).unwrap();
+    assert!([&b"writer:0"[..], b"writer::1", b"ada"].iter().all(|key| store.get(key).unwrap().is_some()));
+    let empty = path("empty.redb");
+    drop(RedbStore::open(&empty).unwrap());
+    refuses(&["--db", text(&empty)], &["empty.redb", "no keys", "--keys"]);
 }
 
 #[test]

@@ -4,13 +4,21 @@ use std::path::PathBuf;
 
 use lexopt::{Arg, Parser, ValueExt};
 
+use crate::console;
+
 const HELP: &str = "\
 Reads a redb database with and without a guard, while a writer puts and deletes.
 
-  --db FILE        the database; made if it is missing [default: a temporary one]
-  --keys FILE      put these keys into it, one a line [default: the keys that are in it, or 1,000,000 new ones]
+Usage: guarded_store [--db FILE] [--keys FILE] [--requests FILE] [--seconds N]
+
+  --db FILE        the database; made if it is missing. Its filter is kept in FILE.filter [default: a temporary one]
+  --keys FILE      put these keys into it, one a line, each with a value of 100 bytes, which replaces the one that a key
+                   has [default: the keys that are in it; 1,000,000 in a new database]
   --requests FILE  look these keys up, one a line [default: the database's keys and as many absent ones]
   --seconds N      length of a turn [default: 3]
+  -h, --help       this text
+
+The writer puts and deletes keys of its own, which no key and no request begins with.
 
 Exit codes: 0 done; 2 bad input; 130 stopped by Ctrl-C.";
 
@@ -35,14 +43,15 @@ impl Args {
                 Arg::Long("keys") => args.keys = Some(parser.value().map_err(told)?.into()),
                 Arg::Long("requests") => args.requests = Some(parser.value().map_err(told)?.into()),
                 Arg::Long("seconds") => {
-                    args.seconds = parser.value().and_then(|value| value.parse()).map_err(told)?;
+                    let value = parser.value().map_err(told)?;
+                    args.seconds =
+                        value.parse().map_err(|error| told(error).replacen("", "--seconds: ", 1))?;
                     if !(0.01..=3600.0).contains(&args.seconds) {
                         return Err(format!("--seconds {}: 0.01 to 3600 are possible", args.seconds));
                     }
                 }
                 Arg::Short('h') | Arg::Long("help") => {
-                    println!("{HELP}");
-                    return Ok(None);
+                    return console::print(&HELP).map(|()| None);
                 }
                 other => return Err(told(other.unexpected())),
             }

@@ -1,11 +1,18 @@
 //! Progress on standard error, and whether to stop.
 
+use std::fmt::Display;
+use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Ctrl-C was pressed.
 pub(crate) static STOP: AtomicBool = AtomicBool::new(false);
+
+/// To standard output, which may be closed or full.
+pub(crate) fn print(text: &impl Display) -> Result<(), String> {
+    writeln!(std::io::stdout(), "{text}").map_err(|error| format!("standard output: {error}"))
+}
 
 /// Standard error.
 #[derive(Debug, Default)]

@@ -40,16 +40,16 @@ pub(crate) fn read_lines(file: &Path) -> Result<Vec<Key>, Failure> {
     Ok(lines.into_iter().map(|line| line.as_bytes().into()).collect())
 }
 
-/// Puts keys into the database, if there are any to put, and tells which are in it then.
+/// Puts the given keys into the database, or some made ones into a new one, and tells which are in it then.
 pub(crate) fn fill(
     store: &RedbStore,
     given: Option<Vec<Key>>,
+    is_new: bool,
     console: &Console,
 ) -> Result<Vec<Key>, RedbError> {
-    let present = store.len_hint().unwrap_or(0);
     let new: Vec<Key> = match given {
         Some(keys) => keys,
-        None if present > 0 => Vec::new(),
+        None if !is_new => Vec::new(),
         None => (0..KEYS).map(|number| format!("user:{number:012}").into_bytes().into()).collect(),
     };
     let bar = console.bar("loading keys", new.len() as u64);
@@ -75,6 +75,8 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) readers: Vec<Vec<Request>>,
+    /// What the writer's keys begin with, and no other key does.
+    pub(crate) writer: String,
 }
 
 /// The given requests, dealt out; or present keys, some much more often than others, and as many absent ones.
@@ -89,7 +91,11 @@ pub(crate) fn plan(keys: &[Key], given: Option<Vec<Key>>, threads: usize) -> Pla
         }
         None => (0..REQUESTS).map(|number| request(random.key(keys, number % 2 == 0))).collect(),
     });
-    Plan { readers: readers.collect() }
+    let mut writer = "writer:".to_owned();
+    while keys.iter().chain(given.iter().flatten()).any(|key| key.starts_with(writer.as_bytes())) {
+        writer.push(':');
+    }
+    Plan { readers: readers.collect(), writer }
 }
 
 /// `xorshift64*`.

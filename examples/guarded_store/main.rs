@@ -12,10 +12,11 @@ mod data;
 mod measure;
 mod report;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use koel::guard::{Guarded, Progress, RedbStore, Store};
+use koel::guard::{Guarded, Progress, RedbStore, SnapshotError, Store};
 
 use args::Args;
 use console::{Console, STOP};
@@ -61,27 +62,49 @@ fn run(args: &Args) -> Result<(), Failure> {
     let requests = args.requests.as_deref().map(data::read_lines).transpose()?;
     let temporary = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let file = args.db.clone().unwrap_or_else(|| temporary.path().join("guarded_store.redb"));
-    let store = RedbStore::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let keys = data::fill(&store, given, &console).map_err(|error| format!("{}: {error}", file.display()))?;
+    let of_file = |error: &dyn core::fmt::Display| format!("{}: {error}", file.display());
+    let is_new = !file.exists();
+    let store = RedbStore::open(&file).map_err(|error| of_file(&error))?;
+    let keys = data::fill(&store, given, is_new, &console).map_err(|error| of_file(&error))?;
     if STOP.load(Ordering::Relaxed) {
         return Ok(());
     }
+    if keys.is_empty() {
+        return Err(of_file(&"no keys are in it; --keys FILE puts some there"));
+    }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let asked = if requests.is_some() { "" } else { ", half of their look-ups for absent keys" };
     let plan = data::plan(&keys, requests, threads);
     console.say(&format!(
-        "{} keys; {threads} readers, half of their look-ups for absent keys, and a writer; {TURNS} turns of {} s each",
+        "{} keys; {threads} readers{asked}, and a writer; {TURNS} turns of {} s each",
         keys.len(),
         args.seconds
     ));
-    let snapshot = args.db.as_ref().map(|file| file.with_extension("filter"));
+    let snapshot = args.db.as_ref().map(|file| beside(file));
     let guarded = open(store, keys.len() as u64, snapshot.as_deref(), &console)?;
     let report = race(&guarded, &plan, args.seconds, &console)?;
-    if let Some(snapshot) = snapshot.filter(|_| !STOP.load(Ordering::Relaxed)) {
-        guarded.snapshot(&snapshot).map_err(|error| error.to_string())?;
-        console.say(&format!("the filter is in {}: the next run opens with it", snapshot.display()));
-    }
     console.finish();
-    println!("{report}");
+    console::print(&report)?;
+    match snapshot {
+        Some(snapshot) if !STOP.load(Ordering::Relaxed) => keep_filter(&guarded, &snapshot, &console),
+        _ => Ok(()),
+    }
+}
+
+/// Where the filter of a database is kept: under its name with `.filter` at the end.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".filter");
+    name.into()
+}
+
+/// Keeps the filter in a file for the next run; not in the place of a file that is no filter.
+fn keep_filter(guarded: &Guarded<RedbStore>, file: &Path, console: &Console) -> Result<(), Failure> {
+    if let Some(SnapshotError::Damaged(why)) = guarded.rejected_snapshot() {
+        return Err(format!("{}: no filter of a guard ({why}), and so left as it is", file.display()));
+    }
+    guarded.snapshot(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    console.say(&format!("the filter is in {}: the next run opens with it", file.display()));
     Ok(())
 }
 
@@ -89,7 +112,7 @@ fn run(args: &Args) -> Result<(), Failure> {
 fn open(
     store: RedbStore,
     keys: u64,
-    snapshot: Option<&std::path::Path>,
+    snapshot: Option<&Path>,
     console: &Console,
 ) -> Result<Guarded<RedbStore>, Failure> {
     let bar = console.bar("scanning keys", keys);

@@ -31,7 +31,7 @@ pub(crate) fn run(subject: &impl Subject, plan: &Plan, seconds: f64) -> Result<P
     std::thread::scope(|scope| {
         let readers: Vec<_> =
             plan.readers.iter().map(|requests| scope.spawn(|| read(subject, requests, &over))).collect();
-        let writer = scope.spawn(|| write(subject, &over));
+        let writer = scope.spawn(|| write(subject, &plan.writer, &over));
         let length = Duration::from_secs_f64(seconds);
         while start.elapsed() < length && !STOP.load(Ordering::Relaxed) && !writer.is_finished() {
             std::thread::sleep(Duration::from_millis(10));
@@ -66,10 +66,10 @@ fn read(subject: &impl Subject, requests: &[Request], over: &AtomicBool) -> Resu
 }
 
 /// Puts new keys, overwrites and deletes them; ends with none.
-fn write(subject: &impl Subject, over: &AtomicBool) -> Result<u64, Failure> {
+fn write(subject: &impl Subject, prefix: &str, over: &AtomicBool) -> Result<u64, Failure> {
     let mut writes = 0;
     for number in 0_u64.. {
-        let key = format!("writer:{}", number / 3);
+        let key = format!("{prefix}{}", number / 3);
         subject.write(key.as_bytes(), (number % 3 < 2).then_some(b"value"))?;
         writes += 1;
         if number % 3 == 2 && over.load(Ordering::Relaxed) {

@@ -110,7 +110,7 @@ fn nobody_is_forgotten_when_a_leader_fails() {
 /// A leader fails, and the one who is woken to take over may be dropped instead.
 #[test]
 fn a_follower_that_is_dropped_passes_the_lead_on() {
-    model_with_preemptions(2, || {
+    model_with_preemptions(3, || {
         let scene = Scene::new();
         let others = [spawn(&scene, Scene::fail), spawn(&scene, Scene::give_up)];
         assert!(matches!(scene.get(7), 7 | 9));
@@ -121,9 +121,11 @@ fn a_follower_that_is_dropped_passes_the_lead_on() {
 
 /// The source is no part of the cache, and orders nothing: its writer removes the key, and from then on the cache does
 /// not have the old value.
+///
+/// Three preemptions: the loader reads, the writer begins, the loader keeps, the writer ends.
 #[test]
 fn what_was_loaded_before_a_removal_is_not_kept_after_it() {
-    loom::model(|| {
+    model_with_preemptions(3, || {
         let scene = Scene::new();
         let source = Arc::new(AtomicU64::new(0));
         let loader = {

@@ -73,6 +73,9 @@ impl<K, V> CacheBuilder<K, V> {
 
 impl<K, V, S> CacheBuilder<K, V, S> {
     /// At most so many entries.
+    ///
+    /// Of more than some thousand each segment has its share, and evicts when that is used up: a few in a hundred keys that
+    /// would all fit find theirs full, and the cache ends up a little below the bound.
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = Some(entries);
         self
@@ -91,7 +94,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// How many entries a cache by weight will have, more or less: it is made for so many, and divided for so many. Without
-    /// this it is made small and grows as it fills.
+    /// this it is made small and grows as it fills. A cache by entries is made for all of them, and does not ask.
     pub fn estimated_entries(mut self, entries: usize) -> Self {
         self.estimated_entries = Some(entries);
         self

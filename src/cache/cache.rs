@@ -35,12 +35,20 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///   thread reads. A miss that inserts locks one segment of some thousand entries, evicts there, and puts the entry in.
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
-/// * About 20 bytes an entry beside key and value; 24 more with a weigher or times.
+/// * About 24 bytes an entry beside key and value; 24 more with a weigher or times.
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`].
 ///
 /// Pick something else for a map that may not lose entries ([`HashMap`](crate::HashMap)).
+///
+/// # Under a lock
+///
+/// Closures of `compute` and `remove_if`, the weigher and `expiry`, and `Hash` and `Eq` may run while one segment is locked
+/// for writing. They may read this cache. If they write to it, walk over it or ask for its `memory_usage`, they would wait for
+/// themselves: that panics instead. Removal listeners, loaders and the closure of `retain` run without a lock.
+///
+/// A panic of the removal listener goes on to whoever has called the cache, which is whole.
 ///
 /// ```
 /// let cache: koel::Cache<String, Vec<u8>> = koel::Cache::builder()
@@ -180,6 +188,10 @@ impl<K, V, S> Cache<K, V, S> {
     /// evicted meanwhile; others at most once; expired ones not at all. Pointers are copied under the lock of one segment
     /// at a time, and no lock is held while you look at the entries: you may write to the cache as you walk.
     ///
+    /// # Panics
+    ///
+    /// When the walk goes on in a closure that runs [under this cache's lock](Cache#under-a-lock).
+    ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
     /// cache.insert(1, 2).unwrap();
@@ -240,7 +252,11 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Bytes that the cache has from the allocator: tables, entries, and what it remembers of others. What keys and values
-    /// own elsewhere is not in it.
+    /// own elsewhere is not in it. Locks one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock).
     pub fn memory_usage(&self) -> usize {
         let mut evictors = 0;
         let mut cursor = 0;
@@ -320,7 +336,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
-    /// often lately.
+    /// often lately. An entry that is found to have expired is taken out, under the lock of its segment, and the removal
+    /// listener is told.
+    ///
+    /// # Panics
+    ///
+    /// If the removal listener panics.
     ///
     /// ```
     /// let cache: koel::Cache<String, u32> = koel::Cache::new(10);

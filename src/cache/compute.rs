@@ -39,6 +39,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.get("hits"), Some(3));
     /// # Ok::<(), koel::Refused<&str, u32>>(())
     /// ```
+    #[track_caller]
     pub fn compute<T>(
         &self,
         key: K,
@@ -64,7 +65,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 _ => match decide(old.map(|(_, value)| value)) {
                     Operation::Abort(answer) => return Ok(Compute::Aborted(answer)),
                     Operation::Remove => {
-                        let (key, value) = old.expect("`Remove` of a key that the cache does not have");
+                        let Some((key, value)) = old else {
+                            panic!("compute: Operation::Remove for a key that is absent");
+                        };
                         let answer = (key.clone(), value.clone());
                         let At { mut writing, found, .. } = at;
                         if let Some(found) = found {

@@ -1,13 +1,14 @@
 //! What a cache counts. Hits and misses are counted where each thread has cells of its own, so that a look-up shares no
 //! write with another thread.
 
+use core::fmt;
 use core::time::Duration;
 
 use super::Cause;
 use crate::seats::{PerThread, add};
 use crate::sync::{AtomicU64, Ordering};
 
-/// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats).
+/// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats). Displays as lines of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
@@ -44,11 +45,23 @@ impl CacheStats {
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
     /// cache.insert(1, 1).unwrap();
     /// (cache.get(&1), cache.get(&2));
-    /// assert_eq!(cache.stats().hit_ratio(), 0.5);
+    /// let stats = cache.stats();
+    /// assert_eq!(stats.hit_ratio(), 0.5);
+    /// assert!(stats.to_string().starts_with("1 hits, 1 misses: 50.0% hits"));
     /// ```
     pub fn hit_ratio(&self) -> f64 {
         let all = self.hits + self.misses;
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
+    }
+}
+
+impl fmt::Display for CacheStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CacheStats { hits, misses, loads, failed_loads, insertions, evictions, expirations, .. } = self;
+        writeln!(f, "{hits} hits, {misses} misses: {:.1}% hits", 100.0 * self.hit_ratio())?;
+        writeln!(f, "{loads} loads in {:?}, {failed_loads} failed", self.load_time)?;
+        writeln!(f, "{insertions} insertions, {evictions} evictions, {expirations} expirations")?;
+        write!(f, "{} entries; weight {} of {}", self.len, self.weight, self.capacity)
     }
 }
 

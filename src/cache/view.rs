@@ -36,6 +36,10 @@ impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
 
     /// Walks over the entries, in no particular order, leaving no trace: as [`Cache::iter`], but yields references.
     ///
+    /// # Panics
+    ///
+    /// As [`Cache::iter`].
+    ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
     /// cache.insert(1, 2).unwrap();

@@ -274,6 +274,10 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes out all entries.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
     pub fn clear(&self) {
         self.flights.invalidate_all();
         let guard = self.enter();
@@ -297,6 +301,10 @@ impl<K, V, S> Cache<K, V, S> {
     /// Takes out all entries that have expired, and gives back memory that is not in use. Otherwise that is done little by
     /// little by whoever writes, and for a single entry by whoever looks it up. Locks one segment at a time, for a walk over
     /// its entries.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
     pub fn purge(&self) {
         let guard = self.enter();
         let mut cursor = 0;
@@ -357,7 +365,7 @@ impl<K, V, S> Residents for Entries<'_, '_, '_, '_, K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Hashes a key, locks its segment and finds it.
+    /// Locks the segment of a key with this digest, and finds the key.
     pub(super) fn at<Q: ?Sized + Hash + Equivalent<K>>(&self, digest: Digest, key: &Q) -> At<'_, K, V> {
         // SAFETY: in the table, under the segment's lock.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
@@ -421,7 +429,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Inserts or replaces an entry.
+    /// Inserts or replaces an entry. If the cache is full, others leave; with [`Policy::Adaptive`](crate::Policy::Adaptive)
+    /// it may be this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is
+    /// new matters most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Errors
     ///
@@ -430,8 +440,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this cache's lock (`compute`, `remove_if`, `retain`'s is none), and if the removal
-    /// listener panics: then the entry has been inserted all the same.
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: then the entry
+    /// has been inserted all the same.
     ///
     /// ```
     /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
@@ -620,6 +630,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Takes the entry of a key out; a clone of its value.
     ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
     /// ```
     /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
     /// cache.insert(1, "one").unwrap();
@@ -639,7 +653,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to this cache, which then is as it was.
+    /// If `condition` panics or writes to this cache, which then is as it was; in a closure that runs
+    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
     pub fn remove_if<Q, F>(&self, key: &Q, condition: F) -> Option<V>
     where
         Q: ?Sized + Hash + Equivalent<K>,
@@ -654,6 +669,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
     /// its removal, `keep` is asked again about the new one.
+    ///
+    /// # Panics
+    ///
+    /// If `keep` panics: what it has refused before is out. In a closure that runs
+    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         let view = self.pin();
         for (key, value) in view.iter() {

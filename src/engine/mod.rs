@@ -7,7 +7,7 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `batch` | many look-ups at once, overlapped |
-//! | `growth` | replace a segment by larger ones |
+//! | `growth` | replace a segment by larger ones, or by a smaller one |
 //! | `directory` | prefix to segment; reading; locking; walking |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |

@@ -1,5 +1,6 @@
 //! What a map can say of its own work.
 
+use core::fmt;
 use core::time::Duration;
 
 use super::path::MAX_HOPS;
@@ -25,7 +26,7 @@ impl Tally {
 
 /// A snapshot of a map's inner workings, from `stats()`.
 ///
-/// Counts are since the map was made. They are exact while nobody writes.
+/// Counts are since the map was made. They are exact while nobody writes. Displays as lines of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -50,9 +51,38 @@ pub struct Stats {
     pub longest_write_pause: Duration,
 }
 
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stats {
+            displacements, failed_searches, read_retries, segments, splits, doublings, overflow, ..
+        } = self;
+        let [at_once, moved @ ..] = &self.path_lengths;
+        writeln!(
+            f,
+            "{segments} segments; {splits} splits, {doublings} doublings; {overflow} items in overflow"
+        )?;
+        writeln!(
+            f,
+            "new keys: {at_once} in an empty slot, {} after displacing; {displacements} displacements, \
+             {failed_searches} searches in vain",
+            moved.iter().sum::<u64>()
+        )?;
+        write!(f, "{read_retries} reads again; longest write pause: {:?}", self.longest_write_pause)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_told_in_words() {
+        let mut stats = Stats { segments: 3, displacements: 7, ..Stats::default() };
+        stats.path_lengths[..3].copy_from_slice(&[100, 5, 1]);
+        let text = stats.to_string();
+        assert!(text.starts_with("3 segments;") && text.contains("100 in an empty slot, 6 after"), "{text}");
+        assert!(text.contains("7 displacements") && text.ends_with("write pause: 0ns"), "{text}");
+    }
 
     #[test]
     fn a_path_of_every_length_is_counted_and_counts_add_up() {

@@ -36,7 +36,8 @@ impl<S: FilterHasher> CuckooFilter<S> {
         bytes
     }
 
-    /// The filter that was made into these bytes. The seed comes with them.
+    /// The filter that was made into these bytes. The seed comes with them. Where nothing else says which hash function it
+    /// has, write `<CuckooFilter>::from_bytes`, with the brackets: it is the default one then.
     ///
     /// # Errors
     ///

@@ -210,6 +210,7 @@ impl<S> CuckooFilter<S> {
     ///
     /// If the slices are not of one length.
     #[inline]
+    #[track_caller]
     pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
         for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
@@ -347,6 +348,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     #[inline]
+    #[track_caller]
     pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
         for (keys, found) in keys.chunks(BATCH).zip(found.chunks_mut(BATCH)) {

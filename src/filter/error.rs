@@ -46,7 +46,7 @@ pub enum FilterError {
         /// What was asked for.
         bytes: usize,
     },
-    /// There was no room for all keys: some occur more often than two buckets have slots.
+    /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots.
     Full {
         /// How many keys, from the first, had room.
         inserted: usize,
@@ -167,6 +167,9 @@ impl fmt::Display for FilterError {
                     "a false-positive rate of {requested:e} was asked for; {limit:e} and more is possible"
                 )
             }
+            FilterError::Capacity { requested: 0, limit } => {
+                write!(f, "no capacity was given, or one of 0 keys; 1 to {limit} are possible")
+            }
             FilterError::Capacity { requested, limit } => {
                 write!(f, "a capacity of {requested} keys was asked for; 1 to {limit} are possible")
             }
@@ -183,7 +186,11 @@ impl fmt::Display for FilterError {
                 write!(f, "no memory for a filter: {bytes} bytes were asked for")
             }
             FilterError::Full { inserted } => {
-                write!(f, "no room after {inserted} keys: some occur more often than two buckets have slots")
+                write!(
+                    f,
+                    "no room after {inserted} keys: the filter is full, or a key occurs more often than two buckets \
+                     have slots"
+                )
             }
             FilterError::Mismatch => f.write_str(
                 "the filters differ in size, layout, hash function or seed: only equal ones can be united",

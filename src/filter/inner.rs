@@ -86,8 +86,13 @@ impl Inner {
 
     #[inline]
     pub(crate) fn insert(&self, digest: Digest) -> Result<(), Full> {
-        let done = self.layout.run(Insert { table: &self.table, place: self.place(digest) });
-        if done { Ok(()) } else { Err(Full::NOTHING) }
+        if self.insert_place(self.place(digest)) { Ok(()) } else { Err(Full::NOTHING) }
+    }
+
+    /// Whether a fingerprint had room at its place.
+    #[inline]
+    pub(crate) fn insert_place(&self, place: Place) -> bool {
+        self.layout.run(Insert { table: &self.table, place })
     }
 
     #[inline]
@@ -97,7 +102,13 @@ impl Inner {
 
     #[inline]
     pub(crate) fn remove(&self, digest: Digest) -> bool {
-        self.layout.run(Remove { table: &self.table, place: self.place(digest) })
+        self.remove_place(self.place(digest))
+    }
+
+    /// Whether one copy of a fingerprint was removed from its place.
+    #[inline]
+    pub(crate) fn remove_place(&self, place: Place) -> bool {
+        self.layout.run(Remove { table: &self.table, place })
     }
 
     pub(crate) fn count(&self, digest: Digest) -> usize {

@@ -1,14 +1,16 @@
 //! The cuckoo filter: the maps' table without payloads, of fixed size, with tags of any width.
 //!
 //! Nothing of the table's logic is here a second time: paths are searched by `engine::path`, versions kept by
-//! `engine::stripes`, memory by `engine::memory`. Imports point downward in this list.
+//! `engine::stripes`, memory by `engine::memory`. Imports point downward in this list, but for
+//! those of builders, which name what they build.
 //!
 //! | file | duty |
 //! | --- | --- |
 //! | `serde`, `rayon` | serialization; building on all threads |
 //! | `scalable` | the growing filter: tables in a chain |
 //! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
-//! | `cuckoo`, `info` | the filter; what it says of itself |
+//! | `cuckoo` | the filter |
+//! | `info` | what it says of itself |
 //! | `builder` | its options |
 //! | `chunks` | bytes in chunks, and chunks to tables |
 //! | `format` | the bytes |

@@ -48,9 +48,9 @@ fn fill(inner: &Inner, digests: &[Digest]) -> Vec<Digest> {
 }
 
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
-    /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one thread.
-    /// Takes 16 bytes for each key meanwhile. A filter of fewer than some 250,000 keys has one segment, so that only the
-    /// hashing is shared out.
+    /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one
+    /// thread. Takes 16 bytes for each key meanwhile; a want of memory for them ends the process. A filter of fewer
+    /// than some 250,000 keys has one segment, so that only the hashing is shared out.
     ///
     /// ```
     /// let builder = koel::CuckooFilter::builder().false_positive_rate(0.01);

@@ -11,6 +11,7 @@ use super::locked::Locked;
 
 impl<S: FilterHasher> CuckooFilter<S> {
     /// Inserts all keys of another filter, which must have been built with the same parameters and seed. Copies add up.
+    /// Takes 16 bytes for each of them meanwhile.
     ///
     /// Others may write to both meanwhile. Keys of `other` that nobody touches are in both afterwards.
     ///
@@ -29,7 +30,8 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// # Errors
     ///
     /// [`FilterError::Mismatch`] if they differ in size, layout, hash function or seed. [`FilterError::Full`] if there
-    /// is no room for all: what had been inserted was removed again.
+    /// is no room for all, [`FilterError::OutOfMemory`] if there is none for a list of them: what had been inserted was
+    /// removed again.
     pub fn try_union(&self, other: &Self) -> Result<(), FilterError> {
         let (mine, theirs) = (self.inner.shape(), other.inner.shape());
         let same = mine.format == theirs.format
@@ -38,24 +40,35 @@ impl<S: FilterHasher> CuckooFilter<S> {
         if !same {
             return Err(FilterError::Mismatch);
         }
-        // Copied, so that only one lock is held at a time: a filter may be united with itself, or two with each other.
         let mut done = Vec::new();
-        let segments = 0..mine.geometry.segments;
-        for segment in segments {
-            let places = other.inner.layout.run(Collect { inner: &other.inner, segment });
-            for place in places {
-                if !self.inner.layout.run(InsertPlace { inner: &self.inner, place }) {
-                    let inserted = done.len();
-                    for place in done {
-                        self.inner.layout.run(RemovePlace { inner: &self.inner, place });
-                    }
-                    return Err(FilterError::Full { inserted });
-                }
-                done.push(place);
+        let all = (0..mine.geometry.segments)
+            .try_for_each(|segment| unite(&self.inner, &other.inner, segment, &mut done));
+        if all.is_err() {
+            for place in done {
+                self.inner.remove_place(place);
             }
         }
-        Ok(())
+        all
     }
+}
+
+/// Inserts the fingerprints of one segment, and notes which in `done`.
+fn unite(inner: &Inner, other: &Inner, segment: u32, done: &mut Vec<Place>) -> Result<(), FilterError> {
+    // Copied, so that only one lock is held at a time: a filter may be united with itself, or two with each other.
+    let places = other.layout.run(Collect { inner: other, segment })?;
+    reserve(done, places.len())?;
+    for place in places {
+        if !inner.insert_place(place) {
+            return Err(FilterError::Full { inserted: done.len() });
+        }
+        done.push(place);
+    }
+    Ok(())
+}
+
+fn reserve(places: &mut Vec<Place>, more: usize) -> Result<(), FilterError> {
+    let bytes = (places.len() + more).saturating_mul(size_of::<Place>());
+    places.try_reserve(more).map_err(|_| FilterError::OutOfMemory { bytes })
 }
 
 /// The places of all fingerprints in a segment.
@@ -65,41 +78,17 @@ struct Collect<'a> {
 }
 
 impl Task for Collect<'_> {
-    type Output = Vec<Place>;
+    type Output = Result<Vec<Place>, FilterError>;
 
-    fn run<C: Codec>(self, codec: C) -> Vec<Place> {
+    fn run<C: Codec>(self, codec: C) -> Self::Output {
         let geometry = self.inner.table.geometry();
+        let locked = Locked::lock(&self.inner.table, self.segment);
         let mut places = Vec::new();
-        Locked::lock(&self.inner.table, self.segment).for_each(codec, |first, fingerprint| {
+        reserve(&mut places, locked.len())?;
+        locked.for_each(codec, |first, fingerprint| {
             let second = geometry.alternate(first, fingerprint);
             places.push(Place { segment: self.segment, first, second, fingerprint });
         });
-        places
-    }
-}
-
-struct InsertPlace<'a> {
-    inner: &'a Inner,
-    place: Place,
-}
-
-impl Task for InsertPlace<'_> {
-    type Output = bool;
-
-    fn run<C: Codec>(self, codec: C) -> bool {
-        Locked::lock(&self.inner.table, self.place.segment).insert(codec, self.place)
-    }
-}
-
-struct RemovePlace<'a> {
-    inner: &'a Inner,
-    place: Place,
-}
-
-impl Task for RemovePlace<'_> {
-    type Output = bool;
-
-    fn run<C: Codec>(self, codec: C) -> bool {
-        Locked::lock(&self.inner.table, self.place.segment).remove(codec, self.place)
+        Ok(places)
     }
 }

@@ -67,14 +67,15 @@ impl<S: Store> Builder<S> {
         self
     }
 
-    /// How many keys there will be. The filter has room for these, or for a quarter more than the store holds when it
-    /// is scanned, whichever is more; beyond that it grows.
+    /// How many keys there will be: 1,000, if it is not given. The filter has room for a quarter more than these, or than
+    /// the store holds when it is scanned, whichever is more; beyond that a cuckoo filter grows, and a Bloom filter is built
+    /// anew.
     pub fn expected_keys(mut self, keys: u64) -> Self {
         self.expected_keys = keys;
         self
     }
 
-    /// Bytes of keys and values that the cache may hold; 0, if it is not given: no cache.
+    /// Bytes that the cache may hold: keys, values, and 80 for each entry; 0, if it is not given: no cache.
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self
@@ -98,7 +99,8 @@ impl<S: Store> Builder<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Filter`] for a false-positive rate that is out of range; [`Error::Store`]; [`Error::Thread`].
+    /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range; [`Error::Store`];
+    /// [`Error::Thread`].
     pub fn open(self) -> Result<Guarded<S>, Error<S::Error>> {
         let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
         // To say at once what the scan would say later.

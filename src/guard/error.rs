@@ -17,7 +17,7 @@ pub enum Error<E> {
     Snapshot(SnapshotError),
     /// No thread could be started for the scan of the store.
     Thread(io::Error),
-    /// The scan of the store panicked; the guard serves without its filter.
+    /// The scan of the store panicked: the guard goes on with the filter that it had, or without one.
     ScanPanicked,
 }
 

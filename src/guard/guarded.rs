@@ -56,7 +56,8 @@ impl<S: Store> Guarded<S> {
 
     /// The value of a key.
     ///
-    /// Takes no lock and writes no shared memory, unless the store is asked or the key is a false positive that repeats.
+    /// Takes no lock unless the store is asked or the key is a false positive that repeats; and writes no shared memory
+    /// either, but for the mark of a cached value that was not hit often yet.
     ///
     /// # Errors
     ///
@@ -209,7 +210,8 @@ impl<S: Store> Guarded<S> {
     /// Scans the store for a new filter, in the background, and forgets what was cached of it: values, and keys that were
     /// not there. Look-ups pass meanwhile, or ask the old filter. A scan that is running is followed by another.
     ///
-    /// Needed only if somebody has written around the guard, and then [`Guarded::verify`] says so.
+    /// Needed only if somebody has written around the guard, and then [`Guarded::verify`] may say so: it samples
+    /// keys, and looks at no cached value.
     ///
     /// # Errors
     ///
@@ -267,7 +269,8 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// Why the scan has failed, if it has; [`Guarded::rebuild`] tries again.
+    /// Why the last scan has failed, told once: the next call returns `Ok`, with a filter or without. [`Guarded::rebuild`]
+    /// tries again.
     pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
         // Acquire: pairs with the scan's last store.
         while self.shared.rebuilding.load(Ordering::Acquire) {

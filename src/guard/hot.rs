@@ -82,13 +82,14 @@ impl Hot {
         }
     }
 
-    /// What is kept, in bytes.
+    /// Forgets all values.
     pub(super) fn clear(&self) {
         if let Some(cache) = &self.cache {
             cache.clear();
         }
     }
 
+    /// What is kept, in bytes, with `OVERHEAD` for each entry.
     pub(super) fn weight(&self) -> u64 {
         self.cache.as_ref().map_or(0, Cache::weight)
     }

@@ -22,7 +22,8 @@
 //! look-up began. `docs/design.md` has the rules and why they hold. All writes must go through the guard, and while a
 //! guard is open nobody else may write to its store.
 //!
-//! From what is seen to what it stands on:
+//! From what is seen to what it stands on; the builder is named by the guard that it builds, and `shared` knows of the
+//! scan that `rebuild` makes:
 //!
 //! | file | duty |
 //! | --- | --- |
@@ -41,10 +42,12 @@
 //! | `stats` | counters |
 //! | `redb`, `fjall`, `hash_map` | stores |
 //! | `store` | what a store is |
+//! | `beside` | the name of a file that is to appear whole |
 //! | `error` | errors |
 //! | `policy` | filters for blocks of sorted tables; by itself |
 
 mod absent;
+mod beside;
 mod bloom;
 mod builder;
 mod error;

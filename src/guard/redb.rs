@@ -8,6 +8,7 @@ use redb::{
     Database, Durability, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
+use super::beside::new_beside;
 use super::store::{Generation, Scanned, Store, Value};
 
 const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
@@ -132,9 +133,7 @@ impl RedbStore {
 /// Makes an empty database, and gives it its name when it is whole: a process that is killed while redb makes one leaves a
 /// file that redb cannot open.
 fn create_whole(file: &Path) -> Result<(), RedbError> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = file.with_file_name(name);
+    let new = new_beside(file);
     match Database::create(&new) {
         Ok(database) => drop(database),
         // Another process is making it.

@@ -22,6 +22,7 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
+use super::beside::new_beside;
 use super::error::{Error, SnapshotError};
 use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
@@ -101,9 +102,7 @@ impl<S: Store> Shared<S, S::Error> {
 
 /// Writes beside the file and puts that in its place when it is on disk.
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = file.with_file_name(name);
+    let new = new_beside(file);
     let mut out = File::create(&new)?;
     out.write_all(bytes)?;
     out.sync_all()?;

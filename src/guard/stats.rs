@@ -90,7 +90,7 @@ pub struct Stats {
     pub filter_bytes: usize,
     /// Of 1,024 groups of keys, those for which the filter says "perhaps" since it had no room for one of them.
     pub crowded_stripes: usize,
-    /// Bytes of keys and values in the cache.
+    /// Bytes of the cache: keys, values, and 80 for each entry.
     pub cache_bytes: u64,
 }
 

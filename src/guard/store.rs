@@ -17,7 +17,7 @@ pub type Scanned<E> = Result<Box<[u8]>, E>;
 /// # What the guard relies on
 ///
 /// * `put` and `delete` say truly whether the key was there before. If they return an error, the write may have happened
-///   or not: the guard asks `get` then, and believes nothing else.
+///   or not: after a `put` the guard asks `get` then, and believes nothing else; after a `delete` it keeps the fingerprint.
 /// * `scan_keys` gives the keys as they were at the moment of the call, each once, whatever is written meanwhile.
 /// * `generation` changes with each write that changes anything, in the same transaction, and never takes a value again:
 ///   see [`Generation`].

@@ -104,8 +104,8 @@ impl<T, S> Builder<T, S> {
     /// one of fixed capacity.
     ///
     /// A growing map's segments split beyond it, and a write may have to wait for one segment's split. More slots
-    /// make fewer segments; as many slots as the map has make it one MemC3 table with 8,192 version counters and
-    /// one writer at a time.
+    /// make fewer segments; as many slots as the map has make it one MemC3 table with one writer at a time, and, if its
+    /// capacity is fixed, 8,192 version counters.
     pub fn segment_slots(mut self, slots: usize) -> Self {
         self.options.segment_slots = Some(slots);
         self

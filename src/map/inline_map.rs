@@ -58,9 +58,10 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # Memory
 ///
-/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a growing map is between 48%
-/// and 95% full. Tables that were grown out of are used again for further growth, or freed with the map. A value that
-/// shares its 8-byte words with nothing but its key is replaced by a single store; a longer one takes a copy.
+/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown is
+/// between 44% and 88% full, one that was made for its entries about 90%. Tables that were grown out of are used
+/// again for further growth, or freed with the map. A value that shares its 8-byte words with nothing but its key is
+/// replaced by a single store; a longer one takes a copy.
 ///
 /// # Under a lock
 ///

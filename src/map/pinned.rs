@@ -61,7 +61,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
 
     /// The entry behind a pointer that came out of the table since this view was made.
     #[inline(always)]
-    pub(super) fn entry(&self, entry: NonNull<Entry<K, V>>) -> &Entry<K, V> {
+    pub(super) fn entry_behind(&self, entry: NonNull<Entry<K, V>>) -> &Entry<K, V> {
         // SAFETY: every pointer that the methods of this type get from the table was in it after `guard` was
         // entered, and the reference does not outlive `self`.
         unsafe { Entry::deref(entry) }
@@ -203,8 +203,9 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline(always)]
     fn find<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&Entry<K, V>> {
         let digest = self.map.digest(key);
-        let found = self.map.table.directory.find(digest, |entry| key.equivalent(&self.entry(entry).key));
-        found.map(|entry| self.entry(entry))
+        let found =
+            self.map.table.directory.find(digest, |entry| key.equivalent(&self.entry_behind(entry).key));
+        found.map(|entry| self.entry_behind(entry))
     }
 
     /// The value of a key. Two tag words, one slot and one entry are read; nothing is written.
@@ -326,8 +327,8 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             }
             self.map.table.directory.find_batch(
                 &digests[..keys.len()],
-                |i, entry| key(&keys[i]).equivalent(&self.entry(entry).key),
-                |i, entry| out[i] = answer(entry.map(|entry| self.entry(entry))),
+                |i, entry| key(&keys[i]).equivalent(&self.entry_behind(entry).key),
+                |i, entry| out[i] = answer(entry.map(|entry| self.entry_behind(entry))),
             );
         }
     }

@@ -75,7 +75,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         spot.writing.locked.remove(found);
         // SAFETY: just removed, under the lock.
         unsafe { self.retire(spot, old) };
-        self.entry(old)
+        self.entry_behind(old)
     }
 
     /// Puts a new entry in the place of an old one, which is given up and returned.
@@ -85,7 +85,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         new.publish();
         // SAFETY: just replaced, under the lock.
         unsafe { self.retire(spot, old) };
-        self.entry(old)
+        self.entry_behind(old)
     }
 }
 
@@ -99,7 +99,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Locks the segment of a key with this digest, and finds the key.
     #[inline]
     fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_, K, V> {
-        let eq = |entry| key.equivalent(&self.entry(entry).key);
+        let eq = |entry| key.equivalent(&self.entry_behind(entry).key);
         self.directory().lock_and_find(digest, eq)
     }
 
@@ -109,14 +109,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         match self.directory().insert(spot, pointer, |entry| self.rehash(entry)) {
             Ok(()) => {
                 new.publish();
-                Ok(self.entry(pointer))
+                Ok(self.entry_behind(pointer))
             }
             Err(NoRoom) => Err(new),
         }
     }
 
     fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest {
-        self.map.digest(&self.entry(entry).key)
+        self.map.digest(&self.entry_behind(entry).key)
     }
 
     /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
@@ -146,8 +146,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
-    /// The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
+    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or if there is no memory for the entry or
+    /// to grow. The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
     ///
     /// # Panics
     ///
@@ -211,7 +211,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             // Before there is a result that a panic in the key's drop could leak.
             drop(spot);
             drop(key);
-            return Err(Occupied { current: &self.entry(current).value, not_inserted: value });
+            return Err(Occupied { current: &self.entry_behind(current).value, not_inserted: value });
         }
         Ok(&self.must_add(spot, key, value).value)
     }
@@ -256,7 +256,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
         let spot = self.spot(&key);
         match spot.current() {
-            Some(current) => &self.entry(current).value,
+            Some(current) => &self.entry_behind(current).value,
             None => {
                 let value = make();
                 &self.must_add(spot, key, value).value
@@ -271,7 +271,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// If `update` panics or writes to the same map, which then is as it was.
+    /// If `update` panics or writes to the same map, or if there is no memory for the new entry: the map is as it was.
     ///
     /// ```
     /// let map = koel::HashMap::from([("key", 1)]);
@@ -282,7 +282,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
         let spot = self.spot(&key);
         let found = spot.found?;
-        let current = self.entry(spot.writing.locked.item(found));
+        let current = self.entry_behind(spot.writing.locked.item(found));
         let value = update(&current.value);
         Some(&self.replace(spot, found, key, value).1.value)
     }
@@ -298,7 +298,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ) -> (&Entry<K, V>, &Entry<K, V>) {
         let (spot, new) = self.must_make(spot, key, value);
         let pointer = new.pointer();
-        (self.swap(spot, found, new), self.entry(pointer))
+        (self.swap(spot, found, new), self.entry_behind(pointer))
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
@@ -337,7 +337,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let spot = self.spot(&key);
         match spot.found {
             Some(found) => {
-                let current = self.entry(spot.writing.locked.item(found));
+                let current = self.entry_behind(spot.writing.locked.item(found));
                 let value = update(&current.value);
                 &self.replace(spot, found, key, value).1.value
             }
@@ -378,7 +378,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
     {
         let spot = self.spot(&key);
-        let current = spot.current().map(|entry| self.entry(entry).pair());
+        let current = spot.current().map(|entry| self.entry_behind(entry).pair());
         match (f(current), spot.found) {
             (Operation::Abort(result), _) => {
                 drop(spot);
@@ -446,7 +446,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     {
         let spot = self.spot(key);
         let Some(found) = spot.found else { return Ok(None) };
-        let current = self.entry(spot.writing.locked.item(found));
+        let current = self.entry_behind(spot.writing.locked.item(found));
         if condition(&current.key, &current.value) {
             Ok(Some(self.take_out(spot, found).pair()))
         } else {
@@ -474,7 +474,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             while !keep(key, value) {
                 let spot = self.spot(key);
                 let Some(found) = spot.found else { break };
-                let current = self.entry(spot.writing.locked.item(found));
+                let current = self.entry_behind(spot.writing.locked.item(found));
                 if core::ptr::eq(&current.value, value) && core::ptr::eq(&current.key, key) {
                     self.take_out(spot, found);
                     break;

@@ -31,7 +31,7 @@ pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
 #[command(
     name = "koel-bench",
     version,
-    after_help = "Exit codes: 0 done; 1 a map, a filter or a cache gave a wrong answer; 2 bad input."
+    after_help = "Exit codes: 0 done; 1 a map, a filter, a cache or a guard gave a wrong answer; 2 bad input."
 )]
 pub struct Cli {
     /// What to measure.
@@ -72,7 +72,7 @@ impl Cli {
 pub enum Command {
     /// A tour of about a minute: some of everything (the default)
     Tour(TourArgs),
-    /// Throughput of lookups, writes and mixes
+    /// Throughput of look-ups, writes and mixes
     Map(MapArgs),
     /// Cuckoo filters beside other filters; with --paper, the tables of the literature
     Filter(FilterArgs),
@@ -152,7 +152,7 @@ impl MapArgs {
 /// Options of `latency`.
 #[derive(Debug, Args)]
 pub struct LatencyArgs {
-    /// What to run after growing and lookups.
+    /// What to run after growing and look-ups.
     #[command(flatten)]
     pub workloads: WorkloadArgs,
     /// Numbers of keys, with optional suffix k or M
@@ -164,7 +164,7 @@ pub struct LatencyArgs {
     /// Rounds, in each of which every map is measured once
     #[arg(long, default_value = "3", value_parser = values::rounds, value_name = "N")]
     pub rounds: usize,
-    /// Operations of each thread, for lookups and mixes
+    /// Operations of each thread, for look-ups and mixes
     #[arg(long, default_value = "2M", value_parser = values::ops, value_name = "N")]
     pub ops: usize,
     /// Maps to measure [default: all, with a pin per operation]
@@ -231,7 +231,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "NAME,..")]
     pub preset: Vec<Preset>,
     /// Percentages READ/INSERT/REMOVE/UPDATE that add up to 100, as in 98/1/1/0
-    #[arg(long, value_delimiter = ',', value_name = "R/I/D/U,..")]
+    #[arg(long, value_delimiter = ',', value_name = "READ/INSERT/REMOVE/UPDATE,..")]
     pub mix: Vec<Mix>,
     /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
     #[arg(long, value_delimiter = ',', value_name = "DIST,..")]
@@ -329,7 +329,7 @@ mod tests {
         assert!(error(&["map", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["filter", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["map", "--grid", "--trace", "t"]).contains("run one, then the other"));
-        for command in ["tour", "map", "filter", "latency", "memory"] {
+        for command in ["tour", "map", "filter", "cache", "guard", "latency", "memory"] {
             assert!(error(&[command, "--json", "r", "--html", "./r"]).contains("name one file"));
         }
         let args =

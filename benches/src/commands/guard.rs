@@ -18,7 +18,7 @@ use crate::stats::Spread;
 
 /// Bytes of a value.
 const VALUE: [u8; 100] = [b'v'; 100];
-/// The cache holds this part of what is in the store.
+/// Bytes of the cache are this part of those of all keys and values. An entry counts 80 more: it holds some 3% of the keys.
 const CACHED: u64 = 20;
 /// Hot keys are this part of all: the cache holds them with room to spare.
 const HOT: u64 = 100;
@@ -193,14 +193,15 @@ fn measure<S: Store>(
                 (0..threads).map(|thread| requests(workload, keys, thread as u64)).collect();
             let entrants = ENTRANTS.iter().map(|(name, with)| Entrant::new(name, *with, &store, keys));
             let mut entrants = entrants.collect::<Result<Vec<_>, _>>()?;
+            let title = format!("{store_name}, {}", workload.name);
             for entrant in &entrants {
                 // What the cache can hold is in it.
-                race(entrant, &requests, Duration::ZERO)?;
+                race(entrant, &title, &requests, Duration::ZERO)?;
             }
             let before: Vec<_> = entrants.iter().map(Entrant::counted).collect();
             let mops = interleaved(&mut entrants, args.rounds, |entrant| {
                 console.begin(workload.name, entrant.name);
-                let mops = race(entrant, &requests, Duration::from_secs_f64(args.seconds));
+                let mops = race(entrant, &title, &requests, Duration::from_secs_f64(args.seconds));
                 console.done();
                 mops
             })?;
@@ -245,8 +246,13 @@ fn requests(workload: Workload, keys: u64, thread: u64) -> Vec<Request> {
     (0..REQUESTS).map(one).collect()
 }
 
-/// Look-ups per microsecond; at least each request once. Every answer is checked.
-fn race<S: Store>(entrant: &Entrant<S>, requests: &[Vec<Request>], length: Duration) -> Result<f64, Error> {
+/// Look-ups per microsecond; at least each request once. Every answer is checked; a wrong one is told of the `title`.
+fn race<S: Store>(
+    entrant: &Entrant<S>,
+    title: &str,
+    requests: &[Vec<Request>],
+    length: Duration,
+) -> Result<f64, Error> {
     let over = AtomicBool::new(false);
     let start = Instant::now();
     let reader = |requests: &[Request]| -> Result<u64, Error> {
@@ -256,8 +262,9 @@ fn race<S: Store>(entrant: &Entrant<S>, requests: &[Vec<Request>], length: Durat
                 for Request { key, present } in some {
                     if entrant.finds(key)? != *present {
                         let key = String::from_utf8_lossy(key);
-                        let detail = format!("`{key}` is there: {present}; it says otherwise");
-                        return Err(CheckError::new(entrant.name, detail).into());
+                        let truth = if *present { "present" } else { "absent" };
+                        let detail = format!("`{key}` is {truth}, and it said otherwise");
+                        return Err(CheckError::new(entrant.name, detail).during(title).into());
                     }
                 }
                 done += some.len() as u64;

@@ -14,6 +14,7 @@ impl<S> ScalableCuckooFilter<S> {
     /// # Panics
     ///
     /// If the slices are not of one length.
+    #[track_caller]
     pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
         self.contains_batches(hashes, found, |hash| Digest::new(*hash));
@@ -70,6 +71,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// assert_eq!(found, [true, true, false]);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[track_caller]
     pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
         self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));

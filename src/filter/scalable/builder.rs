@@ -17,6 +17,11 @@ use crate::sync::SCHEDULED;
 const MIN_BUCKETS: u64 = if SCHEDULED { 2 } else { 1024 };
 /// Fewest bits of a fingerprint, unless fewer are asked for: with fewer, tables do not fill.
 const MIN_BITS: u32 = 6;
+/// Most keys to begin with.
+const MAX_CAPACITY: usize = {
+    let memory = usize::MAX as u64 / 16;
+    (if memory < 1 << 33 { memory } else { 1 << 33 }) as usize
+};
 /// Keys to begin with, if nothing is asked for.
 const DEFAULT_CAPACITY: usize = 3500;
 /// The rate, if none is asked for.
@@ -104,7 +109,7 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// How often a key may be there: as often as two buckets have slots, 8, if it is not given. One copy more is
+    /// How often a key may be there: as often as two buckets have slots, 8, if it is not given; at least once. One copy more is
     /// [`Full`](crate::Full). Without an end to it, one key that is inserted again and again would make the filter
     /// grow.
     pub fn max_duplicates(mut self, copies: usize) -> Self {
@@ -132,19 +137,16 @@ impl<S> ScalableFilterBuilder<S> {
     /// If a value is out of its range, which the error names; if there is no memory for it.
     pub fn build(self) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let plan = self.plan()?;
-        let shape = plan.shape(0).ok_or(FilterError::Capacity {
-            requested: self.capacity,
-            limit: (1 << 33).min(usize::MAX as u64 / 16) as usize,
-        })?;
+        let shape =
+            plan.shape(0).ok_or(FilterError::Capacity { requested: self.capacity, limit: MAX_CAPACITY })?;
         let level = Level { inner: Arc::new(Inner::new(shape, false)?), index: 0 };
         let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
         Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher))
     }
 
     fn plan(&self) -> Result<Plan, FilterError> {
-        let limit = (1 << 33).min(usize::MAX as u64 / 16) as usize;
-        if self.capacity == 0 || self.capacity > limit {
-            return Err(FilterError::Capacity { requested: self.capacity, limit });
+        if self.capacity == 0 || self.capacity > MAX_CAPACITY {
+            return Err(FilterError::Capacity { requested: self.capacity, limit: MAX_CAPACITY });
         }
         let format = self.format()?;
         let load = load_limit(self.bucket_slots, f64::INFINITY);

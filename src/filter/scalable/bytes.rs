@@ -26,7 +26,8 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         bytes
     }
 
-    /// The filter that was made into these bytes. The seed comes with them.
+    /// The filter that was made into these bytes. The seed comes with them. Where nothing else says which hash function it
+    /// has, write `<ScalableCuckooFilter>::from_bytes`, with the brackets: it is the default one then.
     ///
     /// # Errors
     ///

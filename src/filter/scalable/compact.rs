@@ -8,7 +8,6 @@ use super::super::geometry::{Place, upper_bits};
 use super::super::layout::Task;
 use super::super::locked::Locked;
 use super::super::sizing::load_limit;
-use super::super::table::Table;
 use super::chain::Level;
 use super::filter::ScalableCuckooFilter;
 
@@ -126,18 +125,5 @@ fn put_into(target: &Level, source: &Level, place: Place) -> bool {
     let fingerprint = upper_bits(place.fingerprint, newer.fingerprint_bits, geometry.fingerprint_bits);
     let narrowed = Place { segment: place.segment >> (source.index - target.index), fingerprint, ..place };
     debug_assert_eq!(geometry.alternate(place.first, fingerprint), place.second, "the pair stays");
-    target.inner.layout.run(Insert { table: &target.inner.table, place: narrowed })
-}
-
-struct Insert<'a> {
-    table: &'a Table,
-    place: Place,
-}
-
-impl Task for Insert<'_> {
-    type Output = bool;
-
-    fn run<C: Codec>(self, codec: C) -> bool {
-        Locked::lock(self.table, self.place.segment).insert(codec, self.place)
-    }
+    target.inner.insert_place(narrowed)
 }
