@@ -24,8 +24,10 @@ const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
 };
 const NO_BLOCK: usize = BLOCKS - 1;
 
-/// A place for a thread: made once, and given from one to the next.
+/// A place for a thread: made once, and given from one to the next. Alone in its cache lines: each pin writes to it, and
+/// several may come from one thread's memory.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Seat {
     number: usize,
     /// How many values its thread is bound to, and one more until that thread's end: at 0 it is given back.
