@@ -42,14 +42,6 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// Pick something else for a map that may not lose entries ([`HashMap`](crate::HashMap)).
 ///
-/// # Under a lock
-///
-/// Closures of `compute` and `remove_if`, the weigher and `expiry`, and `Hash` and `Eq` may run while one segment is locked
-/// for writing. They may read this cache. If they write to it, walk over it or ask for its `memory_usage`, they would wait for
-/// themselves: that panics instead. Removal listeners, loaders and the closure of `retain` run without a lock.
-///
-/// A panic of the removal listener goes on to whoever has called the cache, which is whole.
-///
 /// ```
 /// let cache: koel::Cache<String, Vec<u8>> = koel::Cache::builder()
 ///     .max_weight(1 << 20)
@@ -59,6 +51,14 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// assert_eq!(page.len(), 1000);
 /// assert_eq!(cache.weight(), 1005);
 /// ```
+///
+/// # Under a lock
+///
+/// Closures of `compute` and `remove_if`, the weigher and `expiry`, and `Hash` and `Eq` may run while one segment is locked
+/// for writing. They may read this cache. If they write to it, walk over it or ask for its `memory_usage`, they would wait for
+/// themselves: that panics instead. Removal listeners, loaders and the closure of `retain` run without a lock.
+///
+/// A panic of the removal listener goes on to whoever has called the cache, which is whole.
 pub struct Cache<K, V, S = RandomState> {
     pub(super) table: Table<K, V, Share<K, V>>,
     pub(super) hasher: S,

@@ -78,10 +78,10 @@ pub(super) fn run(args: &GuardArgs, console: &Console, report: &mut Report) -> R
     for id in stores {
         for &keys in &args.keys {
             let folder = match &args.folder {
-                Some(folder) => tempfile::tempdir_in(folder),
-                None => tempfile::tempdir(),
+                Some(folder) => tempfile::tempdir_in(folder)
+                    .map_err(|error| told(format!("--folder {}: {}", folder.display(), error.kind())))?,
+                None => tempfile::tempdir().map_err(told)?,
             };
-            let folder = folder.map_err(told)?;
             match id {
                 StoreId::Redb => {
                     let store = redb(folder.path(), keys, console)?;
