@@ -13,6 +13,8 @@ use core::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crossbeam_utils::CachePadded;
+
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, SCHEDULED, global, per_thread, with_mine};
 
 /// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for
@@ -24,10 +26,8 @@ const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
 };
 const NO_BLOCK: usize = BLOCKS - 1;
 
-/// A place for a thread: made once, and given from one to the next. Alone in its cache lines: each pin writes to it, and
-/// several may come from one thread's memory.
+/// A place for a thread: made once, and given from one to the next.
 #[derive(Debug)]
-#[repr(align(128))]
 pub(crate) struct Seat {
     number: usize,
     /// How many values its thread is bound to, and one more until that thread's end: at 0 it is given back.
@@ -120,7 +120,8 @@ fn take_seat(mine: &Mine) -> &'static Seat {
             Some(Reverse(number)) => seats.all[number],
             None => {
                 let seat = Seat { number: seats.all.len(), bound: Cell::new(0) };
-                let seat: &Seat = Box::leak(Box::new(seat));
+                // Alone in its cache lines: each pin writes to it, and its neighbours may be other threads'.
+                let seat: &Seat = Box::leak(Box::new(CachePadded::new(seat)));
                 seats.all.push(seat);
                 seat
             }

@@ -87,7 +87,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// What an entry weighs. Asked once for each entry, before it is inserted, with no lock held; 0 counts as 1.
+    /// What an entry weighs. Asked once for each entry, before it is inserted, with no lock held but in `compute` and its
+    /// kin, whose entries are made under one; 0 counts as 1.
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
         self.weigher = Some(Box::new(weigher));
         self
@@ -119,8 +120,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// How long an entry may be returned; `None`: as the other options say. Asked once for each entry, before it is
-    /// inserted, with no lock held. Where several options limit an entry's time, the first to end does.
+    /// How long an entry may be returned; `None`: as the other options say. Asked when the weigher is. Where several
+    /// options limit an entry's time, the first to end does.
     ///
     /// ```
     /// use std::time::Duration;

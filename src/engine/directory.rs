@@ -25,7 +25,7 @@ use super::segment::{Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stats::Stats;
 use super::stripes::{self, Version};
-use crate::hash::{Digest, Place};
+use crate::hash::{Digest, Place, scale};
 use crate::reentry::{self, Entered};
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
 
@@ -148,13 +148,13 @@ impl<P: Payload> Directory<P> {
     /// [R1]: the segment that covers `prefix`.
     #[inline(always)]
     pub(super) fn locate(&self, prefix: u32) -> &Segment<P> {
-        // Acquire: as in `root`.
-        let root = self.root.load(crate::reclaim::PROTECTED);
+        let root = self.root();
         step();
+        let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
-        // SAFETY: a root as in `root`. Entries of one that was published are never null; a segment that was replaced is
-        // kept, and freed, like a root that was [I6], [G5].
-        unsafe { &*Root::entry_for(root, prefix).load(crate::reclaim::PROTECTED) }
+        // SAFETY: entries of a root that was published are never null; a segment that was replaced is kept, and freed,
+        // like a root that was [I6], [G5].
+        unsafe { &*entry.load(crate::reclaim::PROTECTED) }
     }
 
     /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].

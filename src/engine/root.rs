@@ -9,7 +9,6 @@ use core::ptr::NonNull;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::segment::Segment;
-use crate::hash::scale;
 use crate::sync::{AtomicPtr, init_zeroed};
 
 /// One array of segment pointers, which follows it.
@@ -27,7 +26,6 @@ impl<P: Payload> Root<P> {
     pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<Self>> {
         let entries = Layout::array::<AtomicPtr<Segment<P>>>(len as usize).ok()?;
         let (layout, entries_at) = Layout::new::<Self>().extend(entries).ok()?;
-        assert_eq!(entries_at, size_of::<Self>());
         let layout = layout.pad_to_align();
         let base = meter.allocate(layout)?;
         let this = base.cast::<Self>();
@@ -38,20 +36,6 @@ impl<P: Payload> Root<P> {
             this.write(Root { entries, len, level, layout });
         }
         Some(this)
-    }
-
-    /// The entry that covers `prefix` [R1].
-    ///
-    /// # Safety
-    ///
-    /// `this` came from [`Root::allocate`], and is used no longer than that lives.
-    #[inline(always)]
-    pub(super) unsafe fn entry_for<'a>(this: *const Self, prefix: u32) -> &'a AtomicPtr<Segment<P>> {
-        // SAFETY: the caller's. The array comes next (`allocate`), and `scale` stays below its length.
-        unsafe {
-            let index = scale(prefix, (*this).len);
-            &*this.add(1).cast::<AtomicPtr<Segment<P>>>().add(index as usize)
-        }
     }
 
     /// The entry at `index`.
