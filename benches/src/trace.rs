@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::error::Error;
+use super::error::Error;
 
 /// A trace: the distinct keys in order of first appearance, and the requests as indices into them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

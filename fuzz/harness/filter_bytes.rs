@@ -76,7 +76,7 @@ fn use_grown(filter: &ScalableCuckooFilter, view: &FilterView<'_>, bytes: &[u8])
 }
 
 /// The library's checksum.
-fn hash(seed: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
     use std::hash::{BuildHasher, Hasher};
     let mut hasher = koel::Xxh3::with_seed(seed).build_hasher();
     hasher.write(bytes);

@@ -11,12 +11,14 @@ mod common;
 mod driver;
 mod filter_bytes;
 mod filter_ops;
+mod guard_snapshot;
 mod input;
 mod maps;
 mod memory;
 #[path = "../../tests/model/ops.rs"]
 mod ops;
 mod oracle;
+mod traces;
 
 use memory::peak_of;
 
@@ -25,7 +27,9 @@ pub(crate) use cache_dump::{cache_dump, is_dump};
 pub(crate) use cache_ops::cache_ops;
 pub(crate) use chunks::load as chunk_loader;
 pub(crate) use filter_ops::filter_ops;
+pub(crate) use guard_snapshot::{guard_snapshot, is_snapshot};
 pub(crate) use maps::{inline_map_ops, map_ops};
+pub(crate) use traces::{is_trace, trace};
 
 /// Memory for one byte of input: a segment of two buckets takes 24 bytes, and in memory two cache lines, and as much
 /// for its lock; while it is loaded, a vector of its own.
@@ -37,8 +41,13 @@ const CONSTANT: usize = 64 << 10;
 ///
 /// If something takes memory out of proportion to its input.
 fn bounded<T>(input: usize, f: impl FnOnce() -> T) -> T {
+    bounded_beside(0, input, f)
+}
+
+/// The same for something that takes `own` bytes more, whatever its input.
+fn bounded_beside<T>(own: usize, input: usize, f: impl FnOnce() -> T) -> T {
     let (result, peak) = peak_of(f);
-    let most = CONSTANT + PER_BYTE * input;
+    let most = own + CONSTANT + PER_BYTE * input;
     assert!(peak <= most, "{peak} bytes of memory for {input} bytes of input");
     result
 }

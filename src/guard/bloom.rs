@@ -1,13 +1,28 @@
 //! A Bloom filter (through `fastbloom`) that counts what it cannot take out.
 
+use core::alloc::Layout;
+use core::f64::consts::LN_2;
+
 use fastbloom::AtomicBloomFilter;
 
+use crate::FilterError;
+use crate::engine::Meter;
 use crate::sync::{AtomicU64, Ordering};
 
 /// When this part of what went in has been deleted from the store, the filter is worth building anew.
 const STALE: f64 = 0.25;
 /// So is a filter with so many times the keys it was made for: at 1% by then some 5% of absent keys pass.
 const CROWDED: f64 = 1.5;
+/// Fewest keys that it is made for.
+const MIN_KEYS: u64 = 1000;
+/// No filter that is in use has so many times the keys it was made for: long before, it is built anew.
+const HOPELESS: u64 = 100;
+
+/// Bits for each key, for a false-positive rate above 0 and below 1: -ln(rate) / (ln 2)^2 (Broder and Mitzenmacher 2004,
+/// section 2).
+fn bits_per_key(rate: f64) -> f64 {
+    -rate.ln() / (LN_2 * LN_2)
+}
 
 #[derive(Debug)]
 pub(super) struct Bloom {
@@ -19,10 +34,20 @@ pub(super) struct Bloom {
 }
 
 impl Bloom {
-    pub(super) fn new(keys: u64, rate: f64) -> Self {
-        let capacity = keys.max(1000);
-        let bits = AtomicBloomFilter::with_false_pos(rate).expected_items(capacity as usize);
-        Bloom { bits, capacity, inserted: AtomicU64::new(0), deleted: AtomicU64::new(0) }
+    /// An empty filter for so many keys.
+    pub(super) fn new(keys: u64, rate: f64) -> Result<Self, FilterError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(FilterError::Rate { requested: rate });
+        }
+        let capacity = keys.max(MIN_KEYS);
+        // `fastbloom` ends the process where there is no memory.
+        let words = (capacity as f64 * bits_per_key(rate) / 64.0).ceil() as usize;
+        let bytes = words.saturating_mul(size_of::<u64>());
+        if !Layout::array::<u64>(words).is_ok_and(Meter::has) {
+            return Err(FilterError::OutOfMemory { bytes });
+        }
+        let bits = AtomicBloomFilter::with_num_bits(words * 64).expected_items(capacity as usize);
+        Ok(Bloom { bits, capacity, inserted: AtomicU64::new(0), deleted: AtomicU64::new(0) })
     }
 
     #[inline]
@@ -77,8 +102,9 @@ impl Bloom {
         out.extend(numbers.into_iter().chain(self.bits.iter()).flat_map(u64::to_le_bytes));
     }
 
-    /// The filter in bytes that a checksum vouches for.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// The filter of this rate in bytes that a checksum vouches for. Its numbers must be possible all the same: a filter
+    /// that is built after this one has room for as many keys.
+    pub(super) fn from_bytes(bytes: &[u8], rate: f64) -> Option<Self> {
         if bytes.len() % 8 != 0 {
             return None;
         }
@@ -87,7 +113,10 @@ impl Bloom {
         let (hashes, capacity) = (words.next()?, words.next()?);
         let (inserted, deleted) = (words.next()?, words.next()?);
         let words: Vec<u64> = words.collect();
-        if words.is_empty() || !(1..=64).contains(&hashes) {
+        // Twice: sizes are rounded, here and there.
+        let most = MIN_KEYS + (2.0 * 64.0 * words.len() as f64 / bits_per_key(rate)) as u64;
+        let is_possible = capacity <= most && inserted <= most.saturating_mul(HOPELESS);
+        if words.is_empty() || !(1..=64).contains(&hashes) || !is_possible {
             return None;
         }
         let bits = AtomicBloomFilter::from_vec(words).hashes(hashes as u32);

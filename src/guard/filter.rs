@@ -42,7 +42,7 @@ impl Plan {
     pub(super) fn build(&self, keys: u64) -> Result<Option<Active>, FilterError> {
         let sets = match self.filter {
             Filter::None => return Ok(None),
-            Filter::Bloom => Sets::Bloom(self.bloom(keys)?),
+            Filter::Bloom => Sets::Bloom(Bloom::new(keys, self.rate)?),
             Filter::Cuckoo => {
                 let capacity = usize::try_from(keys).unwrap_or(usize::MAX).max(1);
                 let builder = ScalableCuckooFilter::builder().capacity(capacity);
@@ -51,13 +51,6 @@ impl Plan {
             }
         };
         Ok(Some(Active::new(sets)))
-    }
-
-    fn bloom(&self, keys: u64) -> Result<Bloom, FilterError> {
-        if !(self.rate > 0.0 && self.rate < 1.0) {
-            return Err(FilterError::Rate { requested: self.rate });
-        }
-        Ok(Bloom::new(keys, self.rate))
     }
 }
 
@@ -224,13 +217,13 @@ impl Active {
         }
     }
 
-    /// The filter in bytes that a checksum vouches for.
-    pub(super) fn from_bytes(filter: Filter, bytes: &[u8]) -> Option<Self> {
+    /// The filter of this plan in bytes that a checksum vouches for.
+    pub(super) fn from_bytes(plan: Plan, bytes: &[u8]) -> Option<Self> {
         let (crowded, bytes) = bytes.split_at_checked(STRIPES)?;
-        let sets = match filter {
+        let sets = match plan.filter {
             Filter::None => return None,
             Filter::Cuckoo => Sets::Cuckoo(ScalableCuckooFilter::from_bytes(bytes).ok()?),
-            Filter::Bloom => Sets::Bloom(Bloom::from_bytes(bytes)?),
+            Filter::Bloom => Sets::Bloom(Bloom::from_bytes(bytes, plan.rate)?),
         };
         let crowded = crowded.iter().map(|byte| AtomicBool::new(*byte != 0)).collect();
         Some(Self::with_crowded(sets, crowded))

@@ -78,7 +78,7 @@ pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(A
         return Err(SnapshotError::OtherFilter);
     }
     let hasher = Xxh3::with_seed(word(40));
-    let filter = Active::from_bytes(plan.filter, body).filter(|filter| filter.has_hasher(hasher));
+    let filter = Active::from_bytes(plan, body).filter(|filter| filter.has_hasher(hasher));
     Ok((filter.ok_or(SnapshotError::Damaged("its filter is none"))?, hasher))
 }
 

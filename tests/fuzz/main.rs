@@ -82,10 +82,34 @@ fn seeds_of_dumps_are_dumps() {
     }
 }
 
+#[test]
+fn snapshots_of_enemies_do_no_harm() {
+    smoke("guard_snapshot", &[1, 0x80], harness::guard_snapshot);
+}
+
+#[test]
+fn traces_of_enemies_do_no_harm() {
+    smoke("trace", &[1, 0x10, 0x80], harness::trace);
+}
+
 /// The inputs are not refused for what they have in common.
 #[test]
 fn seeds_of_filters_are_filters() {
     for (name, seed) in seeds("filter_bytes") {
         assert!(harness::is_filter(&seed), "{name}");
+    }
+}
+
+#[test]
+fn seeds_of_snapshots_are_snapshots() {
+    for (name, seed) in seeds("guard_snapshot") {
+        assert!(harness::is_snapshot(&seed), "{name}");
+    }
+}
+
+#[test]
+fn seeds_of_traces_are_traces() {
+    for (name, seed) in seeds("trace") {
+        assert!(harness::is_trace(&seed), "{name}");
     }
 }

@@ -42,6 +42,17 @@ fn a_rate_that_cannot_be_is_an_error_at_once() {
     }
 }
 
+/// More keys than there is memory for, or than there are addresses: nobody's process ends for it.
+#[test]
+fn too_many_keys_are_refused() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        for keys in [1 << 50, u64::MAX] {
+            let builder = Guarded::builder(HashMapStore::new()).filter(filter).expected_keys(keys);
+            assert!(matches!(builder.open(), Err(koel::guard::Error::Filter(_))), "{filter:?} {keys}");
+        }
+    }
+}
+
 #[test]
 fn a_filter_grows_far_beyond_what_was_expected() {
     for filter in [Filter::Cuckoo, Filter::Bloom] {
