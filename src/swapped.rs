@@ -65,6 +65,13 @@ impl<T> Swapped<T> {
         Some(Pinned { held, _guard: guard })
     }
 
+    /// Whether there is no value.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        // As in `pin`: whoever sees that a value was taken away sees what was done before.
+        self.current.load(PROTECTED).is_null()
+    }
+
     /// Puts a value in the place of the current one; hands it back if there is no memory for it.
     pub(crate) fn replace(&self, value: T) -> Result<(), T> {
         let new = try_box(Held::new(value)).map_err(|held| held.value)?;
@@ -73,7 +80,6 @@ impl<T> Swapped<T> {
     }
 
     /// Takes the current value away.
-    #[cfg(not(loom))]
     pub(crate) fn clear(&self) {
         self.put(core::ptr::null_mut());
     }

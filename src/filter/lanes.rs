@@ -138,7 +138,7 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
     /// At any bit: for a part of a larger bucket.
     #[inline(always)]
     fn load_at(self, words: impl Words, bit: u64) -> N {
-        if N::WIDTH == 64 && 64 % self.bucket_bits() == 0 {
+        if N::WIDTH == 64 && self.bucket_bits().is_power_of_two() {
             // Never beyond one word.
             return N::narrow(u128::from(words.word((bit >> 6) as usize) >> (bit & 63)));
         }

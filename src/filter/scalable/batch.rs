@@ -32,7 +32,7 @@ impl<S> ScalableCuckooFilter<S> {
         for (items, found) in items.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             let digests = digests(items, &digest);
             found.fill(false);
-            for level in &self.chain.pin().levels {
+            for level in self.chain.levels().iter() {
                 level.inner.contains_more(&digests[..items.len()], found);
             }
         }
@@ -42,7 +42,7 @@ impl<S> ScalableCuckooFilter<S> {
         let mut inserted = 0;
         for items in items.chunks(BATCH) {
             let digests = digests(items, &digest);
-            for level in &self.chain.pin().levels {
+            for level in self.chain.levels().iter() {
                 level.inner.prefetch(&digests[..items.len()]);
             }
             for digest in &digests[..items.len()] {

@@ -75,7 +75,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// If a table was added or given back since the first chunk was made, the transfer may have to begin anew: the loader
     /// refuses a chunk, or never gets all that it needs.
     pub fn chunks_from(&self, next: u32) -> Chunks<'_, S> {
-        let levels = self.chain.pin().levels.clone();
+        let levels = self.chain.levels().to_vec();
         let chain = ChainHeader { tables: levels.len() as u32, max_duplicates: self.max_duplicates };
         let tables = levels.into_iter().map(|level| Held::Shared(level.inner));
         Chunks::new(Some(chain), tables, &self.hasher, next)

@@ -1,9 +1,11 @@
 //! The list of tables, which readers follow without a lock.
 //!
 //! Each list is immutable: growing and compacting put a new one in its place. Old lists are reclaimed when no reader is
-//! left that may follow them [I6]; tables when no list has them any more.
+//! left that may follow them [I6]; tables when no list has them any more. The oldest table stays: it is the last of every
+//! list, and as long as it is the only one there is no list at all, and nothing to pin.
 
 use core::fmt;
+use core::ops::Deref;
 use std::sync::Arc;
 
 use super::super::inner::Inner;
@@ -25,10 +27,30 @@ pub(super) struct List {
 
 /// The current list.
 pub(super) struct Chain {
-    /// There is always one.
+    /// What it holds no table could take that is older: it is never taken off.
+    oldest: Level,
+    /// Nothing: the oldest is alone.
     list: Swapped<List>,
     /// Held by who replaces the list.
     structure: Mutex<()>,
+}
+
+/// The tables as they are now, newest first: at least one.
+pub(super) enum Levels<'a> {
+    Alone(&'a Level),
+    Several(Pinned<'a, List>),
+}
+
+impl Deref for Levels<'_> {
+    type Target = [Level];
+
+    #[inline]
+    fn deref(&self) -> &[Level] {
+        match self {
+            Levels::Alone(level) => core::slice::from_ref(level),
+            Levels::Several(list) => &list.levels,
+        }
+    }
 }
 
 impl core::panic::UnwindSafe for Chain {}
@@ -36,14 +58,29 @@ impl core::panic::RefUnwindSafe for Chain {}
 
 impl Chain {
     /// A chain of these tables, newest first.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
     pub(super) fn new(levels: Vec<Level>) -> Self {
-        Chain { list: Swapped::new(Some(List { levels })), structure: Mutex::new(()) }
+        let oldest = levels.last().expect("a chain has a table").clone();
+        let list = (levels.len() > 1).then_some(List { levels });
+        Chain { oldest, list: Swapped::new(list), structure: Mutex::new(()) }
     }
 
-    /// The current list.
+    /// The tables of the current list.
     #[inline]
-    pub(super) fn pin(&self) -> Pinned<'_, List> {
-        self.list.pin().expect("there is always a list")
+    pub(super) fn levels(&self) -> Levels<'_> {
+        self.list.pin().map_or(Levels::Alone(&self.oldest), Levels::Several)
+    }
+
+    /// The only table, if there is but one: without a pin.
+    ///
+    /// Whoever looks there alone misses nothing. What was inserted into another table before was inserted after that had been
+    /// listed; and what has been moved from there was in here before the list went.
+    #[inline(always)]
+    pub(super) fn alone(&self) -> Option<&Inner> {
+        self.list.is_empty().then_some(&*self.oldest.inner)
     }
 
     /// Frees lists that were replaced, and tables that are in no list any more, as soon as nobody looks at them. By who holds
@@ -65,14 +102,20 @@ pub(super) struct Restructuring<'a> {
 }
 
 impl Restructuring<'_> {
-    /// Puts a list of these tables in the place of the current one; false if there is no memory for it.
+    /// Puts a list of these tables in the place of the current one, the oldest still the last; false if there is no memory
+    /// for it.
     pub(super) fn replace(&self, levels: Vec<Level>) -> bool {
+        debug_assert!(levels.last().is_some_and(|last| Arc::ptr_eq(&last.inner, &self.chain.oldest.inner)));
+        if levels.len() == 1 {
+            self.chain.list.clear();
+            return true;
+        }
         self.chain.list.replace(List { levels }).is_ok()
     }
 }
 
 impl fmt::Debug for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chain").field("tables", &self.pin().levels.len()).finish_non_exhaustive()
+        f.debug_struct("Chain").field("tables", &self.levels().len()).finish_non_exhaustive()
     }
 }

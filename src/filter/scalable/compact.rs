@@ -23,7 +23,7 @@ impl<S> ScalableCuckooFilter<S> {
         let _moving = self.moving.lock();
         let mut given_back = 0;
         // Newest first: a table that is emptied later cannot get anything back.
-        let Ok(levels) = try_collect(self.chain.pin().levels.iter().cloned()) else { return 0 };
+        let Ok(levels) = try_collect(self.chain.levels().iter().cloned()) else { return 0 };
         for (age, source) in levels.iter().enumerate() {
             let older = &levels[age + 1..];
             let room: f64 = older.iter().map(room).sum();
@@ -47,7 +47,7 @@ impl<S> ScalableCuckooFilter<S> {
     fn take_off(&self, table: &Level) -> bool {
         let restructuring = self.chain.lock();
         let others = |level: &&Level| !Arc::ptr_eq(&level.inner, &table.inner);
-        let left = try_collect(self.chain.pin().levels.iter().filter(others).cloned());
+        let left = try_collect(self.chain.levels().iter().filter(others).cloned());
         left.is_ok_and(|left| restructuring.replace(left))
     }
 }

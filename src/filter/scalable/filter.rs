@@ -114,7 +114,7 @@ impl<S> ScalableCuckooFilter<S> {
 
     /// How many keys there are: inserted and not removed. Exact while nobody writes.
     pub fn len(&self) -> usize {
-        self.chain.pin().levels.iter().map(|level| level.inner.table.len()).sum()
+        self.chain.levels().iter().map(|level| level.inner.table.len()).sum()
     }
 
     /// Whether there are no keys.
@@ -124,7 +124,7 @@ impl<S> ScalableCuckooFilter<S> {
 
     /// How many slots there are now.
     pub fn capacity(&self) -> usize {
-        self.chain.pin().levels.iter().map(|level| level.inner.slots()).sum()
+        self.chain.levels().iter().map(|level| level.inner.slots()).sum()
     }
 
     /// Keys by slots, 0 to 1.
@@ -135,12 +135,12 @@ impl<S> ScalableCuckooFilter<S> {
     /// Bytes that the filter's tables have from the allocator. A table that was emptied is given back when no look-up is
     /// left that may see it.
     pub fn memory_usage(&self) -> usize {
-        self.chain.pin().levels.iter().map(|level| level.inner.table.memory_usage()).sum()
+        self.chain.levels().iter().map(|level| level.inner.table.memory_usage()).sum()
     }
 
     /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1.
     pub fn false_positive_rate(&self) -> f64 {
-        rate_of_any(self.chain.pin().levels.iter().map(|level| level.inner.rate()))
+        rate_of_any(self.chain.levels().iter().map(|level| level.inner.rate()))
     }
 
     /// How often look-ups of random hashes did say so, of `probes`: 0 to 1. Changes nothing.
@@ -150,8 +150,8 @@ impl<S> ScalableCuckooFilter<S> {
 
     /// What the filter is made of and how full it is.
     pub fn info(&self) -> ScalableInfo {
-        let list = self.chain.pin();
-        let tables = list.levels.iter().rev().map(|level| {
+        let levels = self.chain.levels();
+        let tables = levels.iter().rev().map(|level| {
             let shape = level.inner.shape();
             TableInfo {
                 slots: level.inner.slots(),
@@ -173,7 +173,7 @@ impl<S> ScalableCuckooFilter<S> {
     pub fn clear(&self) {
         // Or a fingerprint may move from a table that comes later to one that has been cleared.
         let _moving = self.moving.lock();
-        self.chain.pin().levels.iter().for_each(|level| level.inner.clear());
+        self.chain.levels().iter().for_each(|level| level.inner.clear());
     }
 
     /// [`ScalableCuckooFilter::insert`] of a key whose hash you have. All 64 bits should be well mixed.
@@ -187,20 +187,20 @@ impl<S> ScalableCuckooFilter<S> {
 
     pub(crate) fn insert_digest(&self, digest: Digest) -> Result<(), Full> {
         loop {
-            let list = self.chain.pin();
-            let copies: usize = list.levels.iter().map(|level| level.inner.count(digest)).sum();
+            let levels = self.chain.levels();
+            let copies: usize = levels.iter().map(|level| level.inner.count(digest)).sum();
             if copies >= self.max_duplicates {
                 return Err(Full::NOTHING);
             }
-            for (age, level) in list.levels.iter().enumerate() {
+            for (age, level) in levels.iter().enumerate() {
                 let place = level.inner.place(digest);
                 let put = Put { table: &level.inner.table, place, displace: age == 0 };
                 if level.inner.layout.run(put) {
                     return Ok(());
                 }
             }
-            let newest = list.levels.first().map_or(0, |level| level.index);
-            drop(list);
+            let newest = levels.first().map_or(0, |level| level.index);
+            drop(levels);
             let grown = self.grow(newest);
             self.chain.flush();
             grown?;
@@ -223,19 +223,28 @@ impl<S> ScalableCuckooFilter<S> {
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let digest = Digest::new(hash);
-        self.chain.pin().levels.iter().any(|level| level.inner.contains(digest))
+        match self.chain.alone() {
+            Some(inner) => inner.contains(digest),
+            None => self.any_contains(digest),
+        }
+    }
+
+    /// `contains_hash`, in a filter that has grown.
+    #[inline(never)]
+    fn any_contains(&self, digest: Digest) -> bool {
+        self.chain.levels().iter().any(|level| level.inner.contains(digest))
     }
 
     /// [`ScalableCuckooFilter::remove`] of a key whose hash you have.
     pub fn remove_hash(&self, hash: u64) -> bool {
         let digest = Digest::new(hash);
-        self.chain.pin().levels.iter().any(|level| level.inner.remove(digest))
+        self.chain.levels().iter().any(|level| level.inner.remove(digest))
     }
 
     /// [`ScalableCuckooFilter::count`] of a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
         let digest = Digest::new(hash);
-        self.chain.pin().levels.iter().map(|level| level.inner.count(digest)).sum()
+        self.chain.levels().iter().map(|level| level.inner.count(digest)).sum()
     }
 
     /// Gives digests to `fill`, for the oldest table of a filter that nobody else uses; what `fill` leaves over.
@@ -244,8 +253,8 @@ impl<S> ScalableCuckooFilter<S> {
         digests: Vec<Digest>,
         fill: impl FnOnce(&Inner, Vec<Digest>) -> Result<Vec<Digest>, FilterError>,
     ) -> Result<Vec<Digest>, FilterError> {
-        let list = self.chain.pin();
-        let oldest = list.levels.last().filter(|level| {
+        let levels = self.chain.levels();
+        let oldest = levels.last().filter(|level| {
             // As many copies as two buckets hold are no more than a key may have.
             2 * level.inner.layout.format.bucket_slots as usize <= self.max_duplicates
         });
@@ -258,19 +267,19 @@ impl<S> ScalableCuckooFilter<S> {
     /// Adds a table, unless somebody else has: table `newest` was the newest.
     fn grow(&self, newest: u32) -> Result<(), Full> {
         let restructuring = self.chain.lock();
-        let list = self.chain.pin();
-        let current = list.levels.first().map_or(0, |level| level.index);
+        let levels = self.chain.levels();
+        let current = levels.first().map_or(0, |level| level.index);
         // A table that is being emptied takes nothing: another of the same size would not be newer.
         if current != newest {
             return Ok(());
         }
         let shape = self.plan.shape(newest + 1).ok_or(Full::NOTHING)?;
         let inner = Inner::new(shape, false).map_err(|_| Full::NOTHING)?;
-        let mut levels = Vec::new();
-        levels.try_reserve_exact(list.levels.len() + 1).map_err(|_| Full::NOTHING)?;
-        levels.push(Level { inner: Arc::new(inner), index: newest + 1 });
-        levels.extend_from_slice(&list.levels);
-        if restructuring.replace(levels) { Ok(()) } else { Err(Full::NOTHING) }
+        let mut longer = Vec::new();
+        longer.try_reserve_exact(levels.len() + 1).map_err(|_| Full::NOTHING)?;
+        longer.push(Level { inner: Arc::new(inner), index: newest + 1 });
+        longer.extend_from_slice(&levels);
+        if restructuring.replace(longer) { Ok(()) } else { Err(Full::NOTHING) }
     }
 }
 
@@ -419,7 +428,7 @@ impl<S> fmt::Debug for ScalableCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScalableCuckooFilter")
             .field("plan", &self.plan)
-            .field("tables", &self.chain.pin().levels.len())
+            .field("tables", &self.chain.levels().len())
             .field("len", &self.len())
             .finish_non_exhaustive()
     }
