@@ -13,9 +13,8 @@ const MAX_KEY_LEN: usize = 1024;
 /// In a tag: the key is in its place. Otherwise its hash was seen once.
 const KNOWN: u64 = 1;
 
-/// A stripe's places. The tags come first: nearly all look-ups see nothing else.
+/// A stripe's places.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(super) struct Absent {
     /// Of each key the hash but for the lowest bit; 0 if there is none.
     tags: [AtomicU64; WAYS],
@@ -28,10 +27,6 @@ fn way_of(hash: u64) -> usize {
 }
 
 impl Absent {
-    /// Bytes from the beginning that a look-up reads, but for a key that is very likely the one.
-    #[cfg(not(any(loom, shuttle)))]
-    pub(super) const SEEN: usize = core::mem::offset_of!(Absent, keys);
-
     /// Whether this key was not there the last times.
     #[inline]
     pub(super) fn contains(&self, hash: u64, key: &[u8]) -> bool {
@@ -46,10 +41,10 @@ impl Absent {
     }
 
     /// The filter took an absent key for present. The caller holds the stripe, and no write of the key was over since the
-    /// store was asked.
-    pub(super) fn note(&self, hash: u64, key: &[u8]) {
+    /// store was asked. Whether the key is known now.
+    pub(super) fn note(&self, hash: u64, key: &[u8]) -> bool {
         if key.len() > MAX_KEY_LEN {
-            return;
+            return false;
         }
         let way = way_of(hash);
         let (tag, mut keys) = (&self.tags[way], self.keys.lock());
@@ -60,6 +55,7 @@ impl Absent {
         }
         // Relaxed: the keys' lock publishes the key.
         tag.store(if again { hash | KNOWN } else { hash & !KNOWN }, Ordering::Relaxed);
+        again
     }
 
     /// Forgets all keys; the caller holds the stripe.
@@ -69,8 +65,8 @@ impl Absent {
         self.tags.iter().for_each(|tag| tag.store(0, Ordering::Relaxed));
     }
 
-    /// The key is going to be written; the caller holds the stripe.
-    pub(super) fn forget(&self, hash: u64) {
+    /// The key is going to be written; the caller holds the stripe. Whether other keys are known.
+    pub(super) fn forget(&self, hash: u64) -> bool {
         let tag = &self.tags[way_of(hash)];
         // Relaxed: stored to by holders of the stripe only.
         if tag.load(Ordering::Relaxed) & !KNOWN == hash & !KNOWN {
@@ -78,5 +74,6 @@ impl Absent {
             let _keys = self.keys.lock();
             tag.store(0, Ordering::Relaxed);
         }
+        self.tags.iter().any(|tag| tag.load(Ordering::Relaxed) & KNOWN != 0)
     }
 }

@@ -12,7 +12,7 @@ use super::section::Section;
 use super::shared::Shared;
 use super::stats::{Counts, Event, Stats};
 use super::store::{Store, Value};
-use super::stripes::stripe_of;
+use super::stripes::{Seen, stripe_of};
 use super::verify::Verification;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, Ordering};
@@ -26,12 +26,42 @@ pub struct Guarded<S: Store> {
     worker: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// A look-up that the cache has not answered.
+#[derive(Clone, Copy)]
+struct Lookup<'k> {
+    key: &'k [u8],
+    hash: u64,
+    /// The key's stripe, before the store is asked [D5].
+    seen: Seen,
+}
+
 /// What the filter and the memory of false positives say of a key.
 enum Judgement {
     /// Surely absent.
     Absent,
-    /// Perhaps present; whether a filter was asked.
-    Perhaps { filtered: bool },
+    /// Perhaps present.
+    Perhaps(Asked),
+}
+
+/// Whether the filter has said "perhaps".
+#[derive(Clone, Copy, PartialEq)]
+enum Asked {
+    Yes,
+    /// It has not been of use for long.
+    Idle,
+    /// There is none.
+    None,
+}
+
+/// What the store's answer counts as. A key that is there would have passed.
+#[inline]
+fn answered(found: bool, asked: Asked) -> Event {
+    match (found, asked) {
+        (true, Asked::Yes | Asked::Idle) => Event::PassedFound,
+        (false, Asked::Yes) => Event::PassedAbsent,
+        (true, Asked::None) => Event::UnfilteredFound,
+        (false, Asked::None | Asked::Idle) => Event::UnfilteredAbsent,
+    }
 }
 
 impl<S: Store> Guarded<S> {
@@ -57,7 +87,8 @@ impl<S: Store> Guarded<S> {
     /// The value of a key.
     ///
     /// Takes no lock unless the store is asked or the key is a false positive that repeats; and writes no shared memory
-    /// either, but for the mark of a cached value that was not hit often yet.
+    /// either, but for the mark of a cached value that was not hit often yet. A thread whose last 4,096 look-ups were all of
+    /// keys that the store holds does not ask the filter, until one is not there.
     ///
     /// # Errors
     ///
@@ -65,21 +96,20 @@ impl<S: Store> Guarded<S> {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error<S::Error>> {
         let shared = &*self.shared;
-        let hash = shared.plan.hash(key);
-        let (stripe, counters) = (stripe_of(hash), shared.counters.mine());
-        // What is read after the filter, if at all: a store leaves none of it in the processor's caches.
-        shared.stripes.prefetch(stripe);
+        let (hash, counters) = (shared.plan.hash(key), shared.counters.mine());
         if let Some(value) = shared.hot.get(key) {
             counters.count(Event::Hit);
             return Ok(Some(value));
         }
-        let Judgement::Perhaps { filtered } = self.judge(hash, stripe, key, counters) else {
-            return Ok(None);
+        let lookup = self.begin(key, hash);
+        let judgement = match counters.filter_is_idle() {
+            // [D8]
+            true => Judgement::Perhaps(Asked::Idle),
+            false => self.judge(lookup, counters),
         };
-        // Before the store is asked [D5].
-        let version = shared.stripes.version(stripe);
+        let Judgement::Perhaps(asked) = judgement else { return Ok(None) };
         let value = shared.store.get(key).map_err(Error::Store)?;
-        self.learn(hash, version, key, value.as_ref(), filtered);
+        self.learn(lookup, value.as_ref(), asked, counters);
         Ok(value)
     }
 
@@ -92,68 +122,75 @@ impl<S: Store> Guarded<S> {
         let shared = &*self.shared;
         let counters = shared.counters.mine();
         let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.len());
-        // Number, hash, version of the stripe, and whether a filter was asked.
-        let mut passed: Vec<(usize, u64, u64, bool)> = Vec::new();
+        let mut passed: Vec<(usize, Lookup<'_>, Asked)> = Vec::new();
         for (number, key) in keys.iter().enumerate() {
             let key = key.as_ref();
-            let hash = shared.plan.hash(key);
-            let stripe = stripe_of(hash);
             let value = shared.hot.get(key);
             if value.is_some() {
                 counters.count(Event::Hit);
-            } else if let Judgement::Perhaps { filtered } = self.judge(hash, stripe, key, counters) {
-                passed.push((number, hash, shared.stripes.version(stripe), filtered));
+            } else {
+                let lookup = self.begin(key, shared.plan.hash(key));
+                if let Judgement::Perhaps(asked) = self.judge(lookup, counters) {
+                    passed.push((number, lookup, asked));
+                }
             }
             values.push(value);
         }
         if passed.is_empty() {
             return Ok(values);
         }
-        let asked: Vec<&[u8]> = passed.iter().map(|(number, ..)| keys[*number].as_ref()).collect();
+        let asked: Vec<&[u8]> = passed.iter().map(|(_, lookup, _)| lookup.key).collect();
         let found = shared.store.get_many(&asked).map_err(Error::Store)?;
         assert_eq!(found.len(), asked.len(), "the store answers for each key");
-        for (&(number, hash, version, filtered), value) in passed.iter().zip(found) {
-            self.learn(hash, version, keys[number].as_ref(), value.as_ref(), filtered);
+        for (&(number, lookup, asked), value) in passed.iter().zip(found) {
+            self.learn(lookup, value.as_ref(), asked, counters);
             values[number] = value;
         }
         Ok(values)
     }
 
     #[inline]
-    fn judge(&self, hash: u64, stripe: usize, key: &[u8], counters: &Counts) -> Judgement {
-        let Some(active) = self.shared.active.pin() else { return Judgement::Perhaps { filtered: false } };
-        if !active.may_contain(hash, stripe) {
-            counters.count(Event::Blocked);
-            return Judgement::Absent;
-        }
-        if self.shared.stripes.absent(stripe).contains(hash, key) {
-            counters.count(Event::RememberedAbsent);
-            return Judgement::Absent;
-        }
-        Judgement::Perhaps { filtered: true }
+    fn begin<'k>(&self, key: &'k [u8], hash: u64) -> Lookup<'k> {
+        Lookup { key, hash, seen: self.shared.stripes.look(stripe_of(hash)) }
     }
 
-    /// What the store has answered goes where it will be looked for, unless a write came between.
-    fn learn(&self, hash: u64, version: u64, key: &[u8], value: Option<&Value>, filtered: bool) {
+    #[inline]
+    fn judge(&self, Lookup { key, hash, seen }: Lookup<'_>, counters: &Counts) -> Judgement {
         let (shared, stripe) = (&*self.shared, stripe_of(hash));
-        let event = match (value.is_some(), filtered) {
-            (true, true) => Event::PassedFound,
-            (false, true) => Event::PassedAbsent,
-            (true, false) => Event::UnfilteredFound,
-            (false, false) => Event::UnfilteredAbsent,
+        let Some(active) = shared.active.pin() else { return Judgement::Perhaps(Asked::None) };
+        let event = if !active.may_contain(hash, stripe) {
+            Event::Blocked
+        } else if seen.knows_absent() && shared.stripes.is_known_absent(stripe, hash, key) {
+            Event::RememberedAbsent
+        } else {
+            return Judgement::Perhaps(Asked::Yes);
         };
-        shared.counters.mine().count(event);
+        counters.count(event);
+        counters.filter_is_of_use();
+        Judgement::Absent
+    }
+
+    /// What the store has answered is counted, and goes where it will be looked for, unless a write came between.
+    #[inline]
+    fn learn(&self, lookup: Lookup<'_>, value: Option<&Value>, asked: Asked, counters: &Counts) {
+        counters.count(answered(value.is_some(), asked));
         match value {
-            Some(value) if shared.hot.wants(hash) => {
-                shared.stripes.if_unchanged(stripe, version, || shared.hot.put(key, value));
+            Some(value) if self.shared.hot.wants(lookup.hash) => self.keep(lookup, value),
+            Some(_) => {}
+            None => {
+                counters.filter_is_of_use();
+                if asked == Asked::Yes {
+                    let Lookup { key, hash, seen } = lookup;
+                    self.shared.stripes.note_absent(stripe_of(hash), seen, hash, key);
+                }
             }
-            None if filtered => {
-                shared
-                    .stripes
-                    .if_unchanged(stripe, version, || shared.stripes.absent(stripe).note(hash, key));
-            }
-            _ => {}
         }
+    }
+
+    #[inline(never)]
+    fn keep(&self, Lookup { key, hash, seen }: Lookup<'_>, value: &Value) {
+        let Shared { stripes, hot, .. } = &*self.shared;
+        stripes.if_unchanged(stripe_of(hash), seen, || hot.put(key, value));
     }
 
     /// Gives a key a value. Whether the key was there before.

@@ -29,7 +29,7 @@ impl<'a> Section<'a> {
         let stripe = stripe_of(hash);
         let writing = shared.stripes.write(stripe);
         shared.hot.remove(key);
-        shared.stripes.absent(stripe).forget(hash);
+        writing.forget_absent(hash);
         // Filters are replaced while no write is under way: these stay the ones.
         let (active, next) = (shared.active(), shared.next.lock().clone());
         Section { hash, stripe, active, next, announced: None, _writing: writing }

@@ -5,7 +5,7 @@ use core::fmt;
 use crossbeam_utils::CachePadded;
 
 use crate::seats::{PerThread, add};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 
 /// One of the things that are counted.
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +25,38 @@ pub(super) enum Event {
 
 const EVENTS: usize = Event::Failed as usize + 1;
 
+/// A filter that has let so many look-ups of a thread pass, one after the other, all of them rightly, is not asked by the
+/// next: see [`Counts::filter_is_idle`].
+pub(super) const IDLE: u64 = if SCHEDULED { 3 } else { 4096 };
+
 /// The counts of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Counts([AtomicU64; EVENTS]);
+pub(super) struct Counts {
+    events: [AtomicU64; EVENTS],
+    /// How many had passed and been found when the thread last looked for a key that was not there.
+    found_before: AtomicU64,
+}
 
 impl Counts {
     #[inline]
     pub(super) fn count(&self, event: Event) {
-        add(&self.0[event as usize], 1);
+        add(&self.events[event as usize], 1);
+    }
+
+    /// Whether this thread's last look-ups, `IDLE` of them at the least, were all of keys that the store holds: to ask the
+    /// filter would cost what it does and bring nothing. Advice.
+    #[inline]
+    pub(super) fn filter_is_idle(&self) -> bool {
+        // Relaxed, here and below: this thread's.
+        let found = self.events[Event::PassedFound as usize].load(Ordering::Relaxed);
+        found.wrapping_sub(self.found_before.load(Ordering::Relaxed)) >= IDLE
+    }
+
+    /// A key was not there: the filter is, or would have been, of use.
+    #[inline]
+    pub(super) fn filter_is_of_use(&self) {
+        let found = self.events[Event::PassedFound as usize].load(Ordering::Relaxed);
+        self.found_before.store(found, Ordering::Relaxed);
     }
 }
 
@@ -52,7 +76,7 @@ impl Counters {
 
     pub(super) fn sum(&self, event: Event) -> u64 {
         // Relaxed: information.
-        self.0.iter().map(|counts| counts.0[event as usize].load(Ordering::Relaxed)).sum()
+        self.0.iter().map(|counts| counts.events[event as usize].load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -63,11 +87,13 @@ impl Counters {
 pub struct Stats {
     /// Look-ups that the filter has answered: surely absent.
     pub blocked: u64,
-    /// Look-ups that passed the filter and were found in the store.
+    /// Look-ups that passed the filter and were found in the store; those among them that would have passed, as the key is
+    /// there, and did not ask.
     pub passed_found: u64,
     /// Look-ups that passed the filter and were not found: its false positives that reached the store.
     pub passed_absent: u64,
-    /// Look-ups that reached the store because there was no filter, or not yet.
+    /// Look-ups that reached the store because there was no filter, or not yet; and those of absent keys that did not ask
+    /// it, the first after thousands of a thread that were all found.
     pub unfiltered: u64,
     /// Look-ups that the cache has answered.
     pub cache_hits: u64,

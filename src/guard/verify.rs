@@ -28,8 +28,8 @@ impl<S: Store> Shared<S, S::Error> {
             verification.checked += 1;
             let hash = self.plan.hash(&key);
             let stripe = stripe_of(hash);
-            let absent = self.stripes.absent(stripe);
-            if active.may_contain(hash, stripe) && !absent.contains(hash, &key) {
+            let is_known_absent = || self.stripes.is_known_absent(stripe, hash, &key);
+            if active.may_contain(hash, stripe) && !is_known_absent() {
                 continue;
             }
             // Perhaps it was deleted since the scan began, or the filter replaced: with the stripe held, both are still.
@@ -37,7 +37,7 @@ impl<S: Store> Shared<S, S::Error> {
             let says_absent = self
                 .active
                 .pin()
-                .is_some_and(|active| !active.may_contain(hash, stripe) || absent.contains(hash, &key));
+                .is_some_and(|active| !active.may_contain(hash, stripe) || is_known_absent());
             if says_absent && self.store.get(&key).map_err(Error::Store)?.is_some() {
                 verification.false_negatives += 1;
             }

@@ -91,6 +91,41 @@ fn a_bloom_filter_is_built_anew_after_many_deletes() {
     assert!(stats.filter_keys < 10_000, "{stats}");
 }
 
+/// It is not asked as long as all keys are there, and asked again as soon as one is not.
+#[test]
+fn a_filter_that_was_of_no_use_lets_one_absent_key_pass() {
+    let absent = 1_000_000..1_010_000;
+    let store = Arc::new(ScriptedStore::default());
+    let guarded = ready(Arc::clone(&store));
+    for number in 0..1000 {
+        guarded.put(&key(number), b"").unwrap();
+    }
+    let reads_of_absent = || {
+        let before = store.reads();
+        assert!(absent.clone().all(|number| !finds(&guarded, &key(number))));
+        store.reads() - before
+    };
+    let before = reads_of_absent();
+    assert!(before < 500, "false positives: {before}");
+    for round in 1..=3 {
+        for number in 0..5000 {
+            assert!(finds(&guarded, &key(number % 1000)));
+        }
+        // The very same are false positives, but for those that are remembered by now.
+        assert!(reads_of_absent() <= before + 1);
+        let stats = guarded.stats();
+        assert_eq!((stats.unfiltered, stats.passed_found), (round, 5000 * round), "{stats}");
+    }
+    // Nor is it while all keys are there, in a batch, or in fewer look-ups.
+    for number in 0..4000 {
+        assert!(finds(&guarded, &key(number % 1000)));
+    }
+    assert!(!finds(&guarded, &key(absent.start)));
+    let many: Vec<_> = (0..5000).map(|number| key(number % 1000)).chain(absent.map(key)).collect();
+    assert_eq!(guarded.get_many(&many).unwrap().iter().flatten().count(), 5000);
+    assert_eq!(guarded.stats().unfiltered, 3);
+}
+
 #[test]
 fn false_positives_that_repeat_do_not_reach_the_store() {
     let store = Arc::new(ScriptedStore::default());
