@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use koel::guard::{Filter, FjallStore, Guarded, RedbStore, Store};
@@ -24,6 +24,8 @@ const CACHED: u64 = 20;
 const HOT: u64 = 100;
 /// Requests of a thread, which it repeats.
 const REQUESTS: usize = 1 << 18;
+/// So many are done before a thread looks whether time is up.
+const CHUNK: usize = 256;
 /// Pairs that go into a store at once.
 const BATCH: u64 = 50_000;
 
@@ -136,10 +138,18 @@ struct Entrant<S: Store> {
     name: &'static str,
     store: Arc<S>,
     guarded: Option<Guarded<Arc<S>>>,
+    /// Of each thread, the chunk of its requests that comes next.
+    next: Vec<AtomicUsize>,
 }
 
 impl<S: Store> Entrant<S> {
-    fn new(name: &'static str, with: Option<(bool, bool)>, store: &Arc<S>, keys: u64) -> Result<Self, Error> {
+    fn new(
+        name: &'static str,
+        with: Option<(bool, bool)>,
+        store: &Arc<S>,
+        keys: u64,
+        threads: usize,
+    ) -> Result<Self, Error> {
         let guarded = with.map(|(filter, cache)| {
             let entry = key(0).len() + VALUE.len();
             let builder = Guarded::builder(Arc::clone(store))
@@ -150,7 +160,8 @@ impl<S: Store> Entrant<S> {
             Ok(guarded)
         });
         let guarded = guarded.transpose().map_err(|error: koel::guard::Error<S::Error>| told(error))?;
-        Ok(Entrant { name, store: Arc::clone(store), guarded })
+        let next = (0..threads).map(|_| AtomicUsize::new(0)).collect();
+        Ok(Entrant { name, store: Arc::clone(store), guarded, next })
     }
 
     #[inline]
@@ -191,7 +202,8 @@ fn measure<S: Store>(
         for workload in WORKLOADS {
             let requests: Vec<Vec<Request>> =
                 (0..threads).map(|thread| requests(workload, keys, thread as u64)).collect();
-            let entrants = ENTRANTS.iter().map(|(name, with)| Entrant::new(name, *with, &store, keys));
+            let entrants =
+                ENTRANTS.iter().map(|(name, with)| Entrant::new(name, *with, &store, keys, threads));
             let mut entrants = entrants.collect::<Result<Vec<_>, _>>()?;
             let title = format!("{store_name}, {}", workload.name);
             for entrant in &entrants {
@@ -206,10 +218,10 @@ fn measure<S: Store>(
                 mops
             })?;
             let mops: Vec<Spread> = mops.into_iter().map(Spread::of).collect();
-            let bare = mops[0].median;
+            let bare = mops[0].clone();
             let rows = entrants.iter().zip(mops).zip(before).map(|((entrant, mops), before)| {
                 let (store_reads, false_positive_rate, bytes) = entrant.row(before);
-                let by_bare = mops.median / bare;
+                let by_bare = mops.by(&bare);
                 GuardRow { entrant: entrant.name, mops, by_bare, store_reads, false_positive_rate, bytes }
             });
             let Workload { name: workload, about, .. } = workload;
@@ -255,30 +267,33 @@ fn race<S: Store>(
 ) -> Result<f64, Error> {
     let over = AtomicBool::new(false);
     let start = Instant::now();
-    let reader = |requests: &[Request]| -> Result<u64, Error> {
+    let reader = |requests: &[Request], next: &AtomicUsize| -> Result<u64, Error> {
         let mut done = 0;
-        loop {
-            for some in requests.chunks(256) {
-                for Request { key, present } in some {
-                    if entrant.finds(key)? != *present {
-                        let key = String::from_utf8_lossy(key);
-                        let truth = if *present { "present" } else { "absent" };
-                        let detail = format!("`{key}` is {truth}, and it said otherwise");
-                        return Err(CheckError::new(entrant.name, detail).during(title).into());
-                    }
-                }
-                done += some.len() as u64;
-                if over.load(Ordering::Relaxed) {
-                    return Ok(done);
+        // Where it left off: the first ones would be in the cache, if each time began with them.
+        let begin = next.load(Ordering::Relaxed);
+        for (number, some) in requests.chunks(CHUNK).cycle().enumerate().skip(begin) {
+            for Request { key, present } in some {
+                if entrant.finds(key)? != *present {
+                    let key = String::from_utf8_lossy(key);
+                    let truth = if *present { "present" } else { "absent" };
+                    let detail = format!("`{key}` is {truth}, and it said otherwise");
+                    return Err(CheckError::new(entrant.name, detail).during(title).into());
                 }
             }
-            if length.is_zero() {
-                return Ok(done);
+            done += some.len() as u64;
+            if over.load(Ordering::Relaxed) || (length.is_zero() && done >= requests.len() as u64) {
+                next.store((number + 1) % requests.len().div_ceil(CHUNK), Ordering::Relaxed);
+                break;
             }
         }
+        Ok(done)
     };
     let done = std::thread::scope(|scope| {
-        let readers: Vec<_> = requests.iter().map(|requests| scope.spawn(|| reader(requests))).collect();
+        let readers: Vec<_> = requests
+            .iter()
+            .zip(&entrant.next)
+            .map(|(requests, next)| scope.spawn(|| reader(requests, next)))
+            .collect();
         if !length.is_zero() {
             std::thread::sleep(length);
             over.store(true, Ordering::Relaxed);

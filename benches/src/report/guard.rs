@@ -30,8 +30,8 @@ pub struct GuardRow {
     pub entrant: &'static str,
     /// Look-ups per microsecond, all threads together.
     pub mops: Spread,
-    /// Its median by that of the bare store.
-    pub by_bare: f64,
+    /// That by the bare store's of the same round.
+    pub by_bare: Spread,
     /// Of all look-ups, those that reached the store.
     pub store_reads: f64,
     /// Of absent keys that the filter was asked for, those that it took for present; 0 without a filter.
@@ -42,14 +42,16 @@ pub struct GuardRow {
 
 /// One workload on one store: an entrant a line.
 pub fn guard_table(cell: &GuardCell) -> String {
-    let headings = ["", "Mops", "min .. max", "by bare", "reach the store", "false positives", "bytes"];
+    let headings =
+        ["", "Mops", "min .. max", "by bare", "min .. max", "reach the store", "false positives", "bytes"];
     let mut table = new_table(&headings);
     for row in &cell.rows {
         table.add_row(vec![
             name_field(row.entrant, row.entrant != "bare store"),
             number_field(significant(row.mops.median)),
             number_field(range(&row.mops)),
-            number_field(ratio(Some(row.by_bare))),
+            number_field(ratio(Some(row.by_bare.median))),
+            number_field(range(&row.by_bare)),
             number_field(format!("{:.2}%", row.store_reads * 100.0)),
             number_field(format!("{:.3}%", row.false_positive_rate * 100.0)),
             number_field(grouped(row.bytes)),

@@ -270,7 +270,7 @@ fn guard(html: &mut String, cells: &[GuardCell]) {
             number(html, &cell.threads.to_string());
             add(html, format_args!("<td>{}</td>", row.entrant));
             number(html, &significant(row.mops.median));
-            judged(html, Some(row.by_bare));
+            judged(html, Some(row.by_bare.median));
             number(html, &format!("{:.2}%", row.store_reads * 100.0));
             html.push_str("</tr>\n");
         }
