@@ -199,10 +199,10 @@ pub struct GuardArgs {
     #[arg(long, value_delimiter = ',', value_parser = values::threads, value_name = "T,..")]
     pub threads: Vec<usize>,
     /// Rounds, in each of which every entrant is measured once
-    #[arg(long, default_value = "3", value_parser = values::rounds, value_name = "N")]
+    #[arg(long, default_value = "40", value_parser = values::rounds, value_name = "N")]
     pub rounds: usize,
     /// Seconds of a measurement
-    #[arg(long, default_value = "1", value_parser = values::seconds, value_name = "S")]
+    #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
     pub seconds: f64,
     /// Stores to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "STORE,..")]
