@@ -29,7 +29,11 @@ pub struct Trace {
 /// has a line that is not a key.
 pub fn read(path: &Path) -> Result<Trace, Error> {
     let name = path.display();
-    let file = File::open(path).map_err(|e| Error::Input(format!("{name}: {e}")))?;
+    let told = |problem: &dyn std::fmt::Display| Error::Input(format!("{name}: {problem}"));
+    let file = File::open(path).map_err(|e| told(&e))?;
+    if path.is_dir() {
+        return Err(told(&"is a folder, not a file"));
+    }
     parse(BufReader::new(file), &name.to_string())
 }
 
@@ -198,5 +202,7 @@ mod tests {
     fn a_missing_file_is_named() {
         let message = read(Path::new("no/such/trace.txt")).unwrap_err().to_string();
         assert!(message.starts_with("no/such/trace.txt: "), "{message}");
+        let folder = std::env::temp_dir();
+        assert!(!read(&folder).unwrap_err().to_string().contains(":1:"), "a folder has no lines");
     }
 }
