@@ -46,23 +46,33 @@ impl Store for Foretold {
 
 type Guard = Guarded<Foretold>;
 
-/// The first byte: whether checksums are put right, and which filter the guard is to have. The others are the file.
-fn input(data: &[u8]) -> (Filter, Vec<u8>) {
-    let Some((&mode, bytes)) = data.split_first() else { return (Filter::Cuckoo, Vec::new()) };
+/// Which filter a guard is to have, and its false-positive rate.
+type Plan = (Filter, f64);
+
+/// The first byte: whether the checksums are put right, and the plan. The others are the file.
+fn input(data: &[u8]) -> (Plan, Vec<u8>) {
+    let (&mode, bytes) = data.split_first().unwrap_or((&0, &[]));
+    let filter = [Filter::Cuckoo, Filter::Bloom][usize::from(mode / 2 % 2)];
+    let rate = match (mode / 4 % 3, filter) {
+        (1, Filter::Bloom) => 1.0 - 1e-12,
+        (2, Filter::Bloom) => 1e-300,
+        _ => 0.01,
+    };
     let mut bytes = bytes.to_vec();
     if mode % 2 == 1 {
-        sign_all(&mut bytes);
+        sign_all(&mut bytes, rate);
     }
-    (if mode / 2 % 2 == 0 { Filter::Cuckoo } else { Filter::Bloom }, bytes)
+    ((filter, rate), bytes)
 }
 
-/// Right checksums, of the snapshot and of the cuckoo filter in it, and the length that it has.
-fn sign_all(bytes: &mut [u8]) {
+/// The right rate, right checksums, of the snapshot and of the cuckoo filter in it, and the length that it has.
+fn sign_all(bytes: &mut [u8], rate: f64) {
     if bytes.len() < HEADER + 8 {
         return;
     }
     let (content, checksum) = bytes.split_at_mut(bytes.len() - 8);
     let body_len = (content.len() - HEADER) as u64;
+    content[HEADER - 16..HEADER - 8].copy_from_slice(&rate.to_bits().to_le_bytes());
     content[HEADER - 8..HEADER].copy_from_slice(&body_len.to_le_bytes());
     if let (1, Some(filter)) = (content[12], content.get_mut(HEADER + STRIPES..)) {
         sign(filter);
@@ -74,14 +84,18 @@ fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
-fn open(filter: Filter, bytes: &[u8]) -> Guard {
+fn open((filter, rate): Plan, bytes: &[u8]) -> Guard {
     let store = Foretold(HashMapStore::new());
     for number in 0..KEYS {
         store.put(&key(number), b"here").expect("memory does not fail");
     }
     let file = tempfile::NamedTempFile::new().expect("a place for files");
     std::fs::write(file.path(), bytes).expect("room on the disk");
-    let builder = Guarded::builder(store).filter(filter).expected_keys(KEYS).snapshot(file.path());
+    let builder = Guarded::builder(store)
+        .filter(filter)
+        .false_positive_rate(rate)
+        .expected_keys(KEYS)
+        .snapshot(file.path());
     bounded_beside(GUARD, bytes.len(), || builder.open()).expect("memory does not fail")
 }
 
@@ -92,8 +106,8 @@ fn finds(guard: &Guard, number: u64) -> bool {
 /// A snapshot is refused, and then every key is found; or it is the guard's filter, whatever it says, and what is written
 /// from then on is right. [`Guarded::verify`] mends one that is not the store's.
 pub(crate) fn guard_snapshot(data: &[u8]) {
-    let (filter, bytes) = input(data);
-    let guard = open(filter, &bytes);
+    let (plan, bytes) = input(data);
+    let guard = open(plan, &bytes);
     guard.wait_until_ready().expect("memory does not fail");
     match guard.rejected_snapshot() {
         Some(SnapshotError::Io(error)) => panic!("{error}"),
@@ -123,6 +137,6 @@ fn write_and_mend(guard: &Guard) {
 
 /// Whether it is a snapshot that fits the store.
 pub(crate) fn is_snapshot(data: &[u8]) -> bool {
-    let (filter, bytes) = input(data);
-    open(filter, &bytes).rejected_snapshot().is_none()
+    let (plan, bytes) = input(data);
+    open(plan, &bytes).rejected_snapshot().is_none()
 }

@@ -15,8 +15,10 @@ const STALE: f64 = 0.25;
 const CROWDED: f64 = 1.5;
 /// Fewest keys that it is made for.
 const MIN_KEYS: u64 = 1000;
-/// No filter that is in use has so many times the keys it was made for: long before, it is built anew.
+/// A filter with so many times the keys it was made for is not worth loading.
 const HOPELESS: u64 = 100;
+/// Most hash functions: of the lowest rate that a number can say.
+const MAX_HASHES: u64 = 1100;
 
 /// Bits for each key, for a false-positive rate above 0 and below 1: -ln(rate) / (ln 2)^2 (Broder and Mitzenmacher 2004,
 /// section 2).
@@ -43,10 +45,12 @@ impl Bloom {
         // `fastbloom` ends the process where there is no memory.
         let words = (capacity as f64 * bits_per_key(rate) / 64.0).ceil() as usize;
         let bytes = words.saturating_mul(size_of::<u64>());
-        if !Layout::array::<u64>(words).is_ok_and(Meter::has) {
+        let Some(bits) = words.checked_mul(64).filter(|_| Layout::array::<u64>(words).is_ok_and(Meter::has))
+        else {
             return Err(FilterError::OutOfMemory { bytes });
-        }
-        let bits = AtomicBloomFilter::with_num_bits(words * 64).expected_items(capacity as usize);
+        };
+        let keys = usize::try_from(capacity).unwrap_or(usize::MAX);
+        let bits = AtomicBloomFilter::with_num_bits(bits).expected_items(keys);
         Ok(Bloom { bits, capacity, inserted: AtomicU64::new(0), deleted: AtomicU64::new(0) })
     }
 
@@ -114,9 +118,13 @@ impl Bloom {
         let (inserted, deleted) = (words.next()?, words.next()?);
         let words: Vec<u64> = words.collect();
         // Twice: sizes are rounded, here and there.
-        let most = MIN_KEYS + (2.0 * 64.0 * words.len() as f64 / bits_per_key(rate)) as u64;
-        let is_possible = capacity <= most && inserted <= most.saturating_mul(HOPELESS);
-        if words.is_empty() || !(1..=64).contains(&hashes) || !is_possible {
+        let most = MIN_KEYS.saturating_add((2.0 * 64.0 * words.len() as f64 / bits_per_key(rate)) as u64);
+        let is_possible = capacity <= most
+            && inserted <= most.saturating_mul(HOPELESS)
+            && (1..=MAX_HASHES).contains(&hashes)
+            // Or the expected rate cannot be computed.
+            && usize::try_from(inserted.saturating_mul(hashes)).is_ok_and(|sets| sets < usize::MAX);
+        if words.is_empty() || !is_possible {
             return None;
         }
         let bits = AtomicBloomFilter::from_vec(words).hashes(hashes as u32);

@@ -102,12 +102,14 @@ impl<S: Store> Guarded<S> {
             return Ok(Some(value));
         }
         let lookup = self.begin(key, hash);
-        let judgement = match counters.filter_is_idle() {
-            // [D8]
-            true => Judgement::Perhaps(Asked::Idle),
-            false => self.judge(lookup, counters),
+        let asked = if counters.filter_is_idle() {
+            // Until the store has it [D8]: it may fail, or panic.
+            counters.filter_is_of_use();
+            Asked::Idle
+        } else {
+            let Judgement::Perhaps(asked) = self.judge(lookup, counters) else { return Ok(None) };
+            asked
         };
-        let Judgement::Perhaps(asked) = judgement else { return Ok(None) };
         let value = shared.store.get(key).map_err(Error::Store)?;
         self.learn(lookup, value.as_ref(), asked, counters);
         Ok(value)
@@ -146,6 +148,10 @@ impl<S: Store> Guarded<S> {
             self.learn(lookup, value.as_ref(), asked, counters);
             values[number] = value;
         }
+        // Of what came before them in the batch, too.
+        if values.contains(&None) {
+            counters.filter_is_of_use();
+        }
         Ok(values)
     }
 
@@ -174,6 +180,9 @@ impl<S: Store> Guarded<S> {
     #[inline]
     fn learn(&self, lookup: Lookup<'_>, value: Option<&Value>, asked: Asked, counters: &Counts) {
         counters.count(answered(value.is_some(), asked));
+        if asked == Asked::Idle && value.is_some() {
+            counters.filter_stays_idle();
+        }
         match value {
             Some(value) if self.shared.hot.wants(lookup.hash) => self.keep(lookup, value),
             Some(_) => {}

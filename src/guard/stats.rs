@@ -5,7 +5,7 @@ use core::fmt;
 use crossbeam_utils::CachePadded;
 
 use crate::seats::{PerThread, add};
-use crate::sync::{AtomicU64, Ordering, SCHEDULED};
+use crate::sync::{AtomicU64, Ordering};
 
 /// One of the things that are counted.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,14 @@ pub(super) enum Event {
 const EVENTS: usize = Event::Failed as usize + 1;
 
 /// A filter that has let so many look-ups of a thread pass, one after the other, all of them rightly, is not asked by the
-/// next: see [`Counts::filter_is_idle`].
-pub(super) const IDLE: u64 = if SCHEDULED { 3 } else { 4096 };
+/// next: see [`Counts::filter_is_idle`]. Schedules count nothing, and always ask.
+const IDLE: u64 = 4096;
 
 /// The counts of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     events: [AtomicU64; EVENTS],
-    /// How many had passed and been found when the thread last looked for a key that was not there.
+    /// How many had passed and been found when the filter was last of use, or may have been.
     found_before: AtomicU64,
 }
 
@@ -57,6 +57,13 @@ impl Counts {
     pub(super) fn filter_is_of_use(&self) {
         let found = self.events[Event::PassedFound as usize].load(Ordering::Relaxed);
         self.found_before.store(found, Ordering::Relaxed);
+    }
+
+    /// It would not have been of use, after all.
+    #[inline]
+    pub(super) fn filter_stays_idle(&self) {
+        let found = self.events[Event::PassedFound as usize].load(Ordering::Relaxed);
+        self.found_before.store(found.wrapping_sub(IDLE), Ordering::Relaxed);
     }
 }
 

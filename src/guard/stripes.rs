@@ -122,7 +122,9 @@ pub(super) struct Writing<'a> {
 impl Writing<'_> {
     /// This key is going to be written: it is not known to be absent any more.
     pub(super) fn forget_absent(&self, hash: u64) {
-        if !self.absent.forget(hash) {
+        // Relaxed: stored to by holders of the stripe only. Mostly nothing is known.
+        let knows = Seen(self.seen.load(Ordering::Relaxed)).knows_absent();
+        if !self.absent.forget(hash) && knows {
             self.seen.fetch_and(!Seen::KNOWS, Ordering::Relaxed);
         }
     }

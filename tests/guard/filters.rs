@@ -1,11 +1,12 @@
 //! Cuckoo, Bloom, none; filters that are full, worn or wrong; false positives that repeat.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store};
 
 use crate::common::{finds, key, ready};
-use crate::scripted::{ScriptedStore, sure};
+use crate::scripted::{Act, Op, ScriptedStore, sure};
 
 #[test]
 fn every_filter_answers_as_the_store_does() {
@@ -121,9 +122,51 @@ fn a_filter_that_was_of_no_use_lets_one_absent_key_pass() {
         assert!(finds(&guarded, &key(number % 1000)));
     }
     assert!(!finds(&guarded, &key(absent.start)));
-    let many: Vec<_> = (0..5000).map(|number| key(number % 1000)).chain(absent.map(key)).collect();
+    let many: Vec<_> = (0..5000).map(|number| key(number % 1000)).chain(absent.clone().map(key)).collect();
     assert_eq!(guarded.get_many(&many).unwrap().iter().flatten().count(), 5000);
-    assert_eq!(guarded.stats().unfiltered, 3);
+    reads_of_absent();
+    assert_eq!(guarded.stats().unfiltered, 3, "those of the batch that were not there count, too");
+}
+
+#[test]
+fn a_filter_that_was_of_no_use_is_asked_when_the_store_fails() {
+    let store = Arc::new(ScriptedStore::default());
+    let guarded = ready(Arc::clone(&store));
+    guarded.put(&key(1), b"").unwrap();
+    for act in [Act::Fail, Act::Panic] {
+        (0..5000).for_each(|_| assert!(finds(&guarded, &key(1))));
+        store.next(Op::Get, vec![act; 10]);
+        let absent = |number: u64| std::panic::catch_unwind(AssertUnwindSafe(|| guarded.get(&key(number))));
+        let failed = (100..200).filter(|number| !matches!(absent(*number), Ok(Ok(None)))).count();
+        assert!((1..=5).contains(&failed), "the first, and false positives: {failed}");
+        store.forget_script();
+    }
+}
+
+/// Rates that make one bit of thousands of keys, or a thousand hash functions.
+#[test]
+fn bloom_filters_of_extreme_rates_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    for (rate, keys) in
+        [(1.0 - 1e-12, u64::MAX), (1.0 - 1e-6, 1 << 30), (1e-12, 1), (1e-100, 1), (f64::MIN_POSITIVE, 1)]
+    {
+        let store = Arc::new(HashMapStore::new());
+        let builder = || {
+            Guarded::builder(Arc::clone(&store))
+                .filter(Filter::Bloom)
+                .false_positive_rate(rate)
+                .expected_keys(keys)
+        };
+        let guarded = builder().open().unwrap();
+        guarded.wait_until_ready().unwrap();
+        guarded.put(&key(1), b"").unwrap();
+        guarded.snapshot(&file).unwrap();
+        let again = builder().snapshot(&file).open().unwrap();
+        assert!(again.rejected_snapshot().is_none(), "{rate}: {:?}", again.rejected_snapshot());
+        assert!(finds(&again, &key(1)));
+        let _ = again.stats().to_string();
+    }
 }
 
 #[test]

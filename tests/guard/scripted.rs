@@ -91,6 +91,11 @@ impl ScriptedStore {
         script.push((op, acts.into_iter().collect()));
     }
 
+    /// All operations are done as usual.
+    pub(crate) fn forget_script(&self) {
+        self.script.lock().expect("no panic with the script").clear();
+    }
+
     /// How often `get` was called.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
