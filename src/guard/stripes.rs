@@ -26,9 +26,7 @@ struct Stripe {
 }
 
 /// What a look-up reads of a stripe before the store is asked: how many writes are over, times two; and one more, if a key is
-/// known to be absent. Stored to by holders of the stripe's lock only.
-///
-/// These are side by side, apart from the stripes: 8 KB, that stay in the processor's caches whatever a store reads.
+/// known to be absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen(u64);
 
@@ -50,6 +48,8 @@ impl Seen {
 
 #[derive(Debug)]
 pub(super) struct Stripes {
+    /// What [`Seen`] says of each, stored to by holders of its lock only. Side by side, apart from the stripes: 8 KB, that stay
+    /// in the processor's caches whatever a store reads.
     seen: Box<[AtomicU64; STRIPES]>,
     all: Box<[CachePadded<Stripe>; STRIPES]>,
 }
@@ -98,7 +98,7 @@ impl Stripes {
     pub(super) fn note_absent(&self, stripe: usize, seen: Seen, hash: u64, key: &[u8]) {
         self.if_unchanged(stripe, seen, || {
             if self.all[stripe].absent.note(hash, key) {
-                // Relaxed, here and where it is taken back: a hint.
+                // Relaxed: a hint; who misses it asks the store, and who sees it looks under the keys' lock.
                 self.seen[stripe].fetch_or(Seen::KNOWS, Ordering::Relaxed);
             }
         });
@@ -125,6 +125,7 @@ impl Writing<'_> {
         // Relaxed: stored to by holders of the stripe only. Mostly nothing is known.
         let knows = Seen(self.seen.load(Ordering::Relaxed)).knows_absent();
         if !self.absent.forget(hash) && knows {
+            // Relaxed: a hint, as in `note_absent`.
             self.seen.fetch_and(!Seen::KNOWS, Ordering::Relaxed);
         }
     }
@@ -151,6 +152,7 @@ impl Frozen<'_> {
             // Release: pairs with the load in `look`, as a write's.
             seen.fetch_add(Seen::WRITE, Ordering::Release);
             stripe.absent.clear();
+            // Relaxed: a hint, as in `note_absent`.
             seen.fetch_and(!Seen::KNOWS, Ordering::Relaxed);
         }
     }
