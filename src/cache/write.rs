@@ -32,6 +32,9 @@ const SWEPT_BUCKETS: u32 = 2;
 /// The load at which a segment gets a larger table, 22 of 25 slots: a cache by entries that is not made larger does not
 /// reach it.
 const FULL: (usize, usize) = (22, 25);
+/// Slots of a table that is made larger if there is no path, however few are taken: among so few buckets keys share theirs
+/// by chance.
+const SMALL: usize = 256;
 
 /// An entry to come: what is known before anything is locked.
 pub(super) struct Draft {
@@ -528,8 +531,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(())
     }
 
-    /// Puts a new entry into a segment that has quota for it. Makes the table larger if it is full; if there is no path all
-    /// the same, who is in the way has to go.
+    /// Puts a new entry into a segment that has quota for it. Makes the table larger if it is full or there is no path; if
+    /// that does not help, who is in the way has to go.
     fn add<'c>(
         &'c self,
         writing: &mut Segment<'c, K, V>,
@@ -554,15 +557,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 break;
             }
             // Not admitted, then: what follows calls the user's `Hash`.
-            let evictor = &mut locked.state().keep.evictor;
-            evictor.removed(mark, draft.weight);
-            let has_room = evictor.capacity() - evictor.weight() > draft.weight;
+            locked.state().keep.evictor.removed(mark, draft.weight);
             self.publish_used(locked);
-            // Where few slots are taken the keys are colliding, and no table is large enough.
-            let crowded = locked.len() * 2 >= locked.slots();
-            let grown = has_room
-                && crowded
-                && self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok();
+            // Where few of many slots are taken the keys are colliding, and no table is large enough.
+            let crowded = locked.len() * 2 >= locked.slots() || locked.slots() < SMALL;
+            let grown =
+                crowded && self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok();
             if !grown {
                 self.evict_hindrance(&mut writing.locked, place, out);
             }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use koel::{Cache, Cause, ManualClock, Operation, Why};
+use koel::{Cache, Cause, ManualClock, Operation, Policy, Why};
 
 use crate::common::hashers::Through;
-use crate::common::{catch, on_threads};
+use crate::common::{catch, env_number, on_threads, seeded};
 use crate::{POLICIES, Told, listening, weighing_values};
 
 /// Fails if `body` has not come to an end after some seconds, far more than it needs.
@@ -229,6 +229,30 @@ fn an_entry_may_be_all_that_a_cache_holds() {
         cache.insert(key, 10).unwrap();
     }
     assert!(cache.len() > 80, "{}", cache.len());
+}
+
+/// Also where there is no path to a free slot, and in the smallest tables, where that happens.
+#[test]
+fn nothing_leaves_before_a_cache_is_full_and_then_one_for_one() {
+    for (policy, capacity) in POLICIES.into_iter().flat_map(|policy| (1..48).map(move |n| (policy, n))) {
+        for seed in 0..env_number("KOEL_CACHE_SEEDS", 60) as u64 {
+            let builder = Cache::builder().max_entries(capacity as usize).policy(policy).hasher(seeded(seed));
+            let (builder, told) = listening(builder);
+            let cache = builder.build();
+            // The other policy may give up more for one that it takes for better.
+            let inserts = if policy == Policy::Clock { 4 * capacity } else { capacity };
+            for key in 0..inserts {
+                cache.insert(key, key).unwrap();
+                let (held, told) = (cache.len() as u64, told.lock().unwrap().len() as u64);
+                let expected = (key + 1).min(capacity);
+                assert_eq!(
+                    (held, told),
+                    (expected, key + 1 - expected),
+                    "{policy:?}, {capacity}, seed {seed}"
+                );
+            }
+        }
+    }
 }
 
 /// The listener may use the cache that tells it, also to insert.

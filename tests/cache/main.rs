@@ -1,7 +1,8 @@
 //! The cache: laws against an oracle, the bound under threads, panics, and what once was wrong.
 //!
-//! `KOEL_SEED` and `KOEL_CACHE_STEPS` (operations of each law's run, 700) make other and longer runs. `bound` and `threads`
-//! are best run with `--release`, and with `RUSTFLAGS="--cfg koel_steps"`.
+//! `KOEL_SEED`, `KOEL_CACHE_STEPS` (operations of each law's run, 700) and `KOEL_CACHE_SEEDS` (hash functions of the smallest
+//! caches, 60) make other and longer runs. `bound` and `threads` are best run with `--release`, and with
+//! `RUSTFLAGS="--cfg koel_steps"`.
 
 #[path = "../common/mod.rs"]
 mod common;

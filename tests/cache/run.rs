@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use koel::{Cache, CacheDump, Compute, ManualClock, Operation, Policy, Why};
+use koel::{Cache, CacheDump, Compute, ManualClock, Operation, Policy, RandomState, Why};
 
 use super::oracle::{Act, Item, Lives, Oracle, Told};
 
@@ -37,10 +37,10 @@ pub(crate) struct Kind {
     pub(crate) lives: Lives,
 }
 
-/// A cache with a listener, what that was told, and the clock.
-fn build(kind: Kind) -> (Cache<u64, Item>, Told, ManualClock) {
+/// A cache with a listener, what that was told, and the clock. The same choices are the same run: so they seed the hashes.
+fn build(kind: Kind, seed: u64) -> (Cache<u64, Item>, Told, ManualClock) {
     let Kind { capacity, bound, policy, lives } = kind;
-    let mut builder = Cache::builder().policy(policy);
+    let mut builder = Cache::builder().policy(policy).hasher(RandomState::with_seeds(seed, 1, 2, 3));
     builder = match bound {
         Bound::Entries => builder.max_entries(capacity as usize),
         Bound::Weight => builder.max_weight(capacity),
@@ -342,8 +342,8 @@ impl<C: Choices> Run<'_, C> {
 }
 
 /// So many operations on a cache, or fewer if there are no more choices. Each is checked.
-pub(crate) fn run(kind: Kind, steps: usize, choices: impl Choices) {
-    let (cache, told, clock) = build(kind);
+pub(crate) fn run(kind: Kind, steps: usize, mut choices: impl Choices) {
+    let (cache, told, clock) = build(kind, choices.below(1 << 16));
     let oracle = Oracle::new(kind.lives, kind.bound.weighs(), kind.capacity);
     let mut run = Run { cache: &cache, oracle, told, clock, kind, choices, numbers: 0 };
     let mut view = cache.pin();
