@@ -475,6 +475,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         value: V,
         out: &mut Leaving<'_, K, V>,
     ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
+        if at.found.is_none() {
+            let residents = at.writing.locked.residents();
+            let evictor = &at.writing.locked.state_ref().keep.evictor;
+            evictor.prefetch(Locator::new(at.digest), |locator| {
+                residents.prefetch(locator.place(residents.buckets()));
+            });
+        }
         let new = match self.make(&mut at, &draft, key, value) {
             Ok(new) => new,
             Err((key, value)) => {

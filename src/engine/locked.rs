@@ -70,6 +70,15 @@ impl<P: Payload> Residents<'_, P> {
         None
     }
 
+    /// Starts loading what `find` and who takes out what it finds read and write.
+    #[inline]
+    pub(crate) fn prefetch(&self, place: Place) {
+        for bucket in [place.first, place.second] {
+            self.buckets.prefetch_tags(bucket);
+            self.buckets.prefetch_slot(bucket, 0);
+        }
+    }
+
     /// The occupied slots of a bucket.
     #[inline]
     pub(crate) fn occupied(&self, bucket: u32) -> impl Iterator<Item = Found<P>> + use<P> {

@@ -80,6 +80,28 @@ impl Adaptive {
         self.window.len() + self.main.len()
     }
 
+    /// Starts loading what `admit` will read of a key, and of who is to go for it.
+    #[inline]
+    pub(super) fn prefetch(&self, locator: Locator, residents: impl Fn(Locator)) {
+        for ghost in [&self.rejected, &self.demoted].into_iter().flatten() {
+            ghost.prefetch(locator);
+        }
+        let (ring, ghost) =
+            if self.window_is_due() { (&self.window, &self.rejected) } else { (&self.main, &self.demoted) };
+        if let Some(next) = ring.peek(0) {
+            residents(next);
+            if let Some(ghost) = ghost {
+                ghost.prefetch(next);
+            }
+        }
+    }
+
+    /// Whether it is the window that has to give way, rather than main.
+    #[inline]
+    fn window_is_due(&self) -> bool {
+        self.window.len() > 0 && self.window.weight() as f64 >= self.target.max(1.0)
+    }
+
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let Newcomer { locator, weight } = newcomer;
         let steps = self.recall(locator);
@@ -138,8 +160,7 @@ impl Adaptive {
 
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         while self.len() > 0 && !self.fits(weight) {
-            let window_is_due = self.window.len() > 0 && self.window.weight() as f64 >= self.target.max(1.0);
-            if window_is_due || self.main.len() == 0 {
+            if self.window_is_due() || self.main.len() == 0 {
                 self.step_window(residents);
             } else {
                 self.step_main(residents);

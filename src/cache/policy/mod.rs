@@ -180,6 +180,14 @@ impl Evictor {
         either!(self, policy => policy.admit(newcomer, residents))
     }
 
+    /// Starts loading what [`admit`](Self::admit) will read of a key, and, by `resident`, of who is to go for it.
+    #[inline]
+    pub(super) fn prefetch(&self, locator: Locator, resident: impl Fn(Locator)) {
+        if let Kind::Adaptive(policy) = &self.0 {
+            policy.prefetch(locator, resident);
+        }
+    }
+
     /// Whether there is room for `weight` without evicting.
     pub(super) fn fits(&self, weight: u64) -> bool {
         has_room(self.capacity(), self.weight(), weight)

@@ -71,7 +71,9 @@ impl Chain {
     /// The tables of the current list.
     #[inline]
     pub(super) fn levels(&self) -> Levels<'_> {
-        self.list.pin().map_or(Levels::Alone(&self.oldest), Levels::Several)
+        // Asked first, as there is no need of a pin then.
+        let list = if self.list.is_empty() { None } else { self.list.pin() };
+        list.map_or(Levels::Alone(&self.oldest), Levels::Several)
     }
 
     /// The only table, if there is but one: without a pin.
