@@ -154,12 +154,6 @@ pub(crate) fn number() -> usize {
     })
 }
 
-/// This thread's seat, if it has just asked for its value.
-#[inline(always)]
-pub(crate) fn mine() -> &'static Seat {
-    with_mine(&MINE, |mine| mine.seat.get()).expect("who has a value has a seat")
-}
-
 /// Adds to a count that only this thread writes: no locked instruction.
 #[inline]
 pub(crate) fn add(count: &AtomicU64, n: u64) {
@@ -188,10 +182,14 @@ impl<T: Default> PerThread<T> {
         PerThread { blocks: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())) }
     }
 
-    /// This thread's value. Whoever keeps it binds its seat.
+    /// This thread's value, and its seat: whoever keeps the value binds that.
     #[inline(always)]
-    pub(crate) fn get(&self) -> &T {
-        with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make(mine)))
+    pub(crate) fn get(&self) -> (&T, &'static Seat) {
+        with_mine(&MINE, |mine| {
+            let value = self.find(mine).unwrap_or_else(|| self.make(mine));
+            // SAFETY: the value is in a block, and so the thread has a seat: `take_seat` sets both, and `give_back` unsets both.
+            (value, unsafe { mine.seat.get().unwrap_unchecked() })
+        })
     }
 
     /// The same; and for a thread that is ending and has no seat, the first one's: it takes none that it might not give
@@ -290,8 +288,8 @@ mod tests {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     together.wait();
-                    assert_eq!(values.get().fetch_add(1, Ordering::Relaxed), 0);
-                    assert!(core::ptr::eq(values.get(), values.get()));
+                    assert_eq!(values.get().0.fetch_add(1, Ordering::Relaxed), 0);
+                    assert!(core::ptr::eq(values.get().0, values.get().0));
                     // Nobody leaves a seat to another before all have one.
                     done.wait();
                 });
@@ -310,9 +308,8 @@ mod tests {
     #[test]
     fn a_seat_that_is_bound_is_nobody_elses() {
         let bound = std::thread::spawn(|| {
-            let number = number();
-            mine().bind();
-            number
+            PerThread::<AtomicUsize>::new().get().1.bind();
+            number()
         });
         let bound = bound.join().unwrap();
         for _ in 0..50 {
@@ -327,8 +324,9 @@ mod tests {
         struct Late;
         impl Drop for Late {
             fn drop(&mut self) {
-                VALUES.get().fetch_add(1, Ordering::Relaxed);
-                super::mine().unbind();
+                let (value, seat) = VALUES.get();
+                value.fetch_add(1, Ordering::Relaxed);
+                seat.unbind();
             }
         }
         std::thread_local!(static LATE: Late = const { Late });
@@ -338,8 +336,7 @@ mod tests {
                 if first {
                     touch();
                 }
-                VALUES.get();
-                super::mine().bind();
+                VALUES.get().1.bind();
                 touch();
             });
             thread.join().unwrap();
@@ -357,9 +354,9 @@ mod tests {
                 number();
                 VALUES.get_for_counts();
                 if self.0.get() {
-                    VALUES.get();
-                    mine().bind();
-                    mine().unbind();
+                    let (_, seat) = VALUES.get();
+                    seat.bind();
+                    seat.unbind();
                 }
                 number();
             }

@@ -9,7 +9,7 @@ use equivalent::Equivalent;
 
 use super::bound::Bound;
 use super::builder::CacheBuilder;
-use super::counters::{CacheStats, Counters};
+use super::counters::{self, CacheStats};
 use super::flight::Flights;
 use super::iter::CacheIter;
 use super::policy::{Evictor, Policy};
@@ -67,7 +67,6 @@ pub struct Cache<K, V, S = RandomState> {
     pub(super) weigher: Option<Weigher<K, V>>,
     pub(super) time: Option<Time<K, V>>,
     pub(super) listener: Option<Listener<K, V>>,
-    pub(super) counters: Counters,
     pub(super) flights: Flights<K, V>,
 }
 
@@ -124,8 +123,7 @@ impl<K, V, S> Cache<K, V, S> {
             (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
             cursor = next;
         }
-        let counters = Counters::default();
-        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, counters, flights: Flights::new() })
+        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, flights: Flights::new() })
     }
 
     /// Whether entries have a [`Meta`].
@@ -247,7 +245,7 @@ impl<K, V, S> Cache<K, V, S> {
             len: self.len(),
             weight: self.weight(),
             capacity: self.capacity(),
-            ..self.counters.sums()
+            ..counters::sums(&self.table.collector)
         }
     }
 
@@ -290,7 +288,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(super) fn hit<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
-        _guard: &'g impl Guard,
+        guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
         let digest = self.digest(key);
         // SAFETY: found after the guard was entered.
@@ -300,7 +298,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             None => found,
             Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
         };
-        self.counters.looked_up(found.is_some());
+        counters::looked_up(guard, found.is_some());
         // SAFETY: found after the guard was entered.
         found.map(|entry| unsafe { Entry::deref(entry) })
     }

@@ -1,12 +1,10 @@
-//! What a cache counts. Hits and misses are counted where each thread has cells of its own, so that a look-up shares no
-//! write with another thread.
+//! What a cache counts: where each thread has cells of its own, so that a look-up shares no write with another thread.
 
 use core::fmt;
 use core::time::Duration;
 
 use super::Cause;
-use crate::seats::{PerThread, add};
-use crate::sync::{AtomicU64, Ordering};
+use crate::reclaim::{Collector, Guard};
 
 /// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats). Displays as lines of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,86 +63,69 @@ impl fmt::Display for CacheStats {
     }
 }
 
-/// The cells of one thread. Only that thread writes them.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Cells {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    insertions: AtomicU64,
-    evictions: AtomicU64,
-    expirations: AtomicU64,
-    evicted_weight: AtomicU64,
-    loads: AtomicU64,
-    failed_loads: AtomicU64,
-    load_ns: AtomicU64,
+/// What is counted, of each thread by itself, in its records of the table's collector. All are Relaxed: information.
+#[derive(Clone, Copy)]
+enum Count {
+    LookUps,
+    Hits,
+    Insertions,
+    Evictions,
+    Expirations,
+    EvictedWeight,
+    Loads,
+    FailedLoads,
+    LoadNs,
 }
 
-/// All counts of a cache. All are Relaxed: information.
-#[derive(Debug)]
-pub(super) struct Counters(PerThread<Cells>);
+/// A look-up has come to its end.
+#[inline(always)]
+pub(super) fn looked_up(guard: &impl Guard, found: bool) {
+    // Where it is counted does not depend on what was found: loads that follow would have to wait for an address, or to be
+    // guessed not to.
+    guard.count(Count::LookUps as usize, 1);
+    guard.count(Count::Hits as usize, u64::from(found));
+}
 
-impl Default for Counters {
-    fn default() -> Self {
-        Counters(PerThread::new())
+/// An entry has been inserted or replaced.
+#[inline]
+pub(super) fn inserted(collector: &Collector) {
+    collector.count(Count::Insertions as usize, 1);
+}
+
+/// An entry has left.
+#[inline]
+pub(super) fn departed(collector: &Collector, cause: Cause, weight: u64) {
+    match cause {
+        Cause::Size => {
+            collector.count(Count::Evictions as usize, 1);
+            collector.count(Count::EvictedWeight as usize, weight);
+        }
+        Cause::Expired => collector.count(Count::Expirations as usize, 1),
+        Cause::Explicit | Cause::Replaced => {}
     }
 }
 
-impl Counters {
-    #[inline]
-    fn cells(&self) -> &Cells {
-        self.0.get_for_counts()
-    }
+/// A loader has come to its end.
+pub(super) fn loaded(collector: &Collector, done: bool, took: Duration) {
+    collector.count(if done { Count::Loads } else { Count::FailedLoads } as usize, 1);
+    collector.count(Count::LoadNs as usize, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+}
 
-    #[inline]
-    pub(super) fn looked_up(&self, found: bool) {
-        let cells = self.cells();
-        add(if found { &cells.hits } else { &cells.misses }, 1);
-    }
-
-    #[inline]
-    pub(super) fn inserted(&self) {
-        add(&self.cells().insertions, 1);
-    }
-
-    /// An entry has left.
-    #[inline]
-    pub(super) fn departed(&self, cause: Cause, weight: u64) {
-        match cause {
-            Cause::Size => {
-                let cells = self.cells();
-                add(&cells.evictions, 1);
-                add(&cells.evicted_weight, weight);
-            }
-            Cause::Expired => add(&self.cells().expirations, 1),
-            Cause::Explicit | Cause::Replaced => {}
-        }
-    }
-
-    /// A loader has come to its end.
-    pub(super) fn loaded(&self, done: bool, took: Duration) {
-        let cells = self.cells();
-        add(if done { &cells.loads } else { &cells.failed_loads }, 1);
-        add(&cells.load_ns, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
-    }
-
-    /// The sums over all threads.
-    pub(super) fn sums(&self) -> CacheStats {
-        let mut stats = CacheStats::default();
-        let mut load_ns = 0_u64;
-        for cells in self.0.iter() {
-            let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
-            stats.hits += get(&cells.hits);
-            stats.misses += get(&cells.misses);
-            stats.insertions += get(&cells.insertions);
-            stats.evictions += get(&cells.evictions);
-            stats.expirations += get(&cells.expirations);
-            stats.evicted_weight = stats.evicted_weight.wrapping_add(get(&cells.evicted_weight));
-            stats.loads += get(&cells.loads);
-            stats.failed_loads += get(&cells.failed_loads);
-            load_ns = load_ns.saturating_add(get(&cells.load_ns));
-        }
-        stats.load_time = Duration::from_nanos(load_ns);
-        stats
+/// The sums over all threads.
+pub(super) fn sums(collector: &Collector) -> CacheStats {
+    let sum = |count: Count| collector.counted(count as usize);
+    let hits = sum(Count::Hits);
+    CacheStats {
+        hits,
+        // After `hits`, and of some that are just being counted.
+        misses: sum(Count::LookUps).saturating_sub(hits),
+        loads: sum(Count::Loads),
+        failed_loads: sum(Count::FailedLoads),
+        load_time: Duration::from_nanos(sum(Count::LoadNs)),
+        insertions: sum(Count::Insertions),
+        evictions: sum(Count::Evictions),
+        expirations: sum(Count::Expirations),
+        evicted_weight: sum(Count::EvictedWeight),
+        ..CacheStats::default()
     }
 }

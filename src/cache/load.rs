@@ -6,22 +6,22 @@ use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 use std::time::Instant;
 
-use super::counters::Counters;
 use super::flight::{Flight, LoadError, Table, or_panic};
-use super::{Cache, write::At};
+use super::{Cache, counters, write::At};
 use crate::entries::Entry;
 use crate::hash::Digest;
+use crate::reclaim::Collector;
 
 /// Counts a load, however it ends.
 struct Timer<'c> {
-    counters: &'c Counters,
+    collector: &'c Collector,
     started: Instant,
     done: bool,
 }
 
 impl<'c> Timer<'c> {
-    fn start(counters: &'c Counters) -> Self {
-        Timer { counters, started: Instant::now(), done: false }
+    fn start(collector: &'c Collector) -> Self {
+        Timer { collector, started: Instant::now(), done: false }
     }
 
     fn end<V, E>(mut self, loaded: Result<V, E>) -> Result<V, E> {
@@ -32,7 +32,7 @@ impl<'c> Timer<'c> {
 
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
-        self.counters.loaded(self.done, self.started.elapsed());
+        counters::loaded(self.collector, self.done, self.started.elapsed());
     }
 }
 
@@ -107,7 +107,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             return Ok(value);
         }
         let timed = || {
-            let timer = Timer::start(&self.counters);
+            let timer = Timer::start(&self.table.collector);
             timer.end(load())
         };
         self.flights.load(self, self.digest(&key), &key, until, timed)
@@ -149,7 +149,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             return Ok(value);
         }
         let timed = async {
-            let timer = Timer::start(&self.counters);
+            let timer = Timer::start(&self.table.collector);
             timer.end(load.await)
         };
         self.flights.load_async(self, self.digest(&key), &key, timed).await

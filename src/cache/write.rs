@@ -14,7 +14,7 @@ use super::policy::{Evictor, Heat, Locator, Newcomer, Policy, Residents};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::time::{Meta, NEVER, Nanos};
-use super::{Cache, bound};
+use super::{Cache, bound, counters};
 use crate::engine::{Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserves};
 use crate::hash::{Digest, Place};
@@ -76,7 +76,7 @@ impl<K, V, S> Cache<K, V, S> {
     ) {
         let entry = locked.item(found);
         locked.remove(found);
-        self.counters.departed(cause, self.weight_of(entry));
+        counters::departed(&self.table.collector, cause, self.weight_of(entry));
         // SAFETY: just taken out, under the lock.
         unsafe { out.add(&mut locked.state().keep, entry, cause) };
     }
@@ -501,7 +501,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         self.settle(&mut writing.locked, out);
         drop(writing);
-        self.counters.inserted();
+        counters::inserted(&self.table.collector);
         Ok(entry)
     }
 
@@ -529,7 +529,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         locked.replace(found, new.pointer());
         new.publish();
         let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
-        self.counters.departed(cause, before);
+        counters::departed(&self.table.collector, cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);
         // SAFETY: just replaced, under the lock.

@@ -240,8 +240,9 @@ impl<P: Payload> Buckets<P> {
     /// The four marks of a bucket.
     #[inline(always)]
     pub(crate) fn marks(&self, bucket: u32) -> &AtomicU32 {
-        assert!(P::MARKED && bucket < self.len);
-        // SAFETY: each word of tags is followed by one of marks (`init`), and the memory lives as long as we are used.
+        debug_assert!(P::MARKED && bucket < self.len);
+        // SAFETY: as in `tag_word`; and where slots are marked, which is where this is called, the word after it is one of
+        // marks (`init`).
         unsafe { &*self.tags.add(bucket as usize * Self::TAG_WORDS + 1) }
     }
 

@@ -47,6 +47,11 @@ pub(super) struct Barrier {
     helped: bool,
 }
 
+/// Says that this is not the usual way, which is laid out without a jump.
+#[cfg(not(loom))]
+#[cold]
+fn unlikely() {}
+
 #[cfg(not(loom))]
 impl Barrier {
     pub(super) fn new() -> Self {
@@ -56,12 +61,12 @@ impl Barrier {
     /// The readers' half.
     #[inline(always)]
     pub(super) fn light(self) {
-        if self.helped {
-            compiler_fence(Ordering::SeqCst);
-        } else {
+        if !self.helped {
+            unlikely();
             // SeqCst: pairs with the fence in `heavy`.
             fence(Ordering::SeqCst);
         }
+        compiler_fence(Ordering::SeqCst);
     }
 
     /// The other half. False: the kernel has refused, and there was no barrier.

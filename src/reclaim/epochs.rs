@@ -23,6 +23,8 @@ use crate::sync::{
     AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, SCHEDULED, per_thread, step, with_mine,
 };
 
+/// Counts that a collector's owner may have of each thread.
+pub(crate) const COUNTS: usize = 9;
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
 /// Lists of bags; as many threads retire without meeting.
@@ -50,12 +52,32 @@ pub(crate) struct Collector {
 /// What a thread, or an owned guard, says of itself.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    /// When its guard was entered; 0: it has none.
+    /// When its guard was entered, the first of those that live; 0: it has none.
     epoch: AtomicU64,
-    /// Guards of this thread that live. The thread's own.
+    /// Guards of this thread that live, beside one. The thread's own.
     nested: AtomicUsize,
     /// Somebody waits for it to leave, and whoever leaves collects [C5].
     awaited: AtomicBool,
+    /// What the collector's owner counts of this thread, on the line that each guard writes anyway.
+    counts: [AtomicU64; COUNTS],
+}
+
+/// Of several guards of one thread: which of them goes first does not matter. Relaxed: no other thread has a look.
+impl Record {
+    #[inline(always)]
+    fn is_nested(&self) -> bool {
+        self.nested.load(Relaxed) != 0
+    }
+
+    fn nest(&self) {
+        // Guards that are forgotten count for ever.
+        let nested = self.nested.load(Relaxed).checked_add(1).expect("too many pins of one thread");
+        self.nested.store(nested, Relaxed);
+    }
+
+    fn unnest(&self) {
+        self.nested.store(self.nested.load(Relaxed) - 1, Relaxed);
+    }
 }
 
 /// A record that is lent to one owned guard after the other.
@@ -124,19 +146,27 @@ impl Collector {
     /// A guard bound to this thread [C1].
     #[inline]
     pub(crate) fn enter(&self) -> LocalGuard<'_> {
-        let record: &Record = self.threads.get();
-        // Relaxed, and all of `nested`: no other thread has a look.
-        let nested = record.nested.load(Relaxed);
-        let seat = seats::mine();
-        if nested == 0 {
-            record.nested.store(1, Relaxed);
+        let (record, seat) = self.threads.get();
+        // Relaxed: the thread's own stores.
+        if record.epoch.load(Relaxed) == 0 {
             seat.bind();
             self.announce(record);
         } else {
-            // Guards that are forgotten count for ever.
-            record.nested.store(nested.checked_add(1).expect("too many pins of one thread"), Relaxed);
+            record.nest();
         }
         LocalGuard { collector: self, record, seat, here: PhantomData }
+    }
+
+    /// Adds to one of this thread's counts.
+    #[inline]
+    pub(crate) fn count(&self, which: usize, n: u64) {
+        seats::add(&self.threads.get_for_counts().counts[which], n);
+    }
+
+    /// The sum of a count over all threads. Wraps.
+    pub(crate) fn counted(&self, which: usize) -> u64 {
+        // Relaxed: information.
+        self.threads.iter().map(|record| record.counts[which].load(Relaxed)).fold(0, u64::wrapping_add)
     }
 
     /// A guard that may move between threads [C1].
@@ -444,6 +474,12 @@ impl Guard for LocalGuard<'_> {
         // SAFETY: the caller's.
         unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
     }
+
+    #[inline(always)]
+    fn count(&self, which: usize, n: u64) {
+        // On the line that the guard itself writes.
+        seats::add(&self.record.counts[which], n);
+    }
 }
 
 impl Guard for OwnedGuard<'_> {
@@ -452,14 +488,19 @@ impl Guard for OwnedGuard<'_> {
         // SAFETY: the caller's.
         unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
     }
+
+    #[inline]
+    fn count(&self, which: usize, n: u64) {
+        self.collector.count(which, n);
+    }
 }
 
 impl Drop for LocalGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        let nested = self.record.nested.load(Relaxed) - 1;
-        self.record.nested.store(nested, Relaxed);
-        if nested == 0 {
+        if self.record.is_nested() {
+            self.record.unnest();
+        } else {
             self.collector.leave(self.record);
             self.seat.unbind();
         }

@@ -60,6 +60,10 @@ pub trait Guard: sealed::Sealed {
     /// Guards entered from now on cannot reach `this`; [`Retire::free`]'s contract holds once the others are gone.
     #[doc(hidden)]
     unsafe fn retire<T: Retire>(&self, this: *mut T);
+
+    /// Adds to one of the counts that the calling thread has in the collector: no locked instruction.
+    #[doc(hidden)]
+    fn count(&self, which: usize, n: u64);
 }
 
 mod sealed {
