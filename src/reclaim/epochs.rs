@@ -164,6 +164,7 @@ impl Collector {
     }
 
     /// The sum of a count over all threads. Wraps.
+    #[cfg(not(loom))]
     pub(crate) fn counted(&self, which: usize) -> u64 {
         // Relaxed: information.
         self.threads.iter().map(|record| record.counts[which].load(Relaxed)).fold(0, u64::wrapping_add)
