@@ -82,10 +82,9 @@ pub(crate) fn alternate(bucket: u32, tag: u8, buckets: u32) -> u32 {
 /// The bucket that makes `sum` with `bucket`, modulo the number of buckets: its own inverse [I2]. All are below 2^31.
 #[inline]
 pub(crate) fn mirror(bucket: u32, sum: u32, buckets: u32) -> u32 {
-    // Of the two, one has wrapped and is huge. Without a condition, which the compiler may make a branch: taken or not at
-    // random.
-    let other = sum.wrapping_sub(bucket);
-    other.min(other.wrapping_add(buckets))
+    // Without a condition, which the compiler may make a branch: taken or not at random.
+    let other = (sum as i32).wrapping_sub(bucket as i32);
+    other.wrapping_add(other >> 31 & buckets as i32) as u32
 }
 
 /// A key's two buckets and tag in a table of a given size.

@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::Cause;
-use crate::reclaim::{Collector, Guard};
+use crate::reclaim::{COUNTS, Collector, Guard};
 
 /// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats). Displays as lines of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,8 +66,8 @@ impl fmt::Display for CacheStats {
 /// What is counted, of each thread by itself, in its records of the table's collector. All are Relaxed: information.
 #[derive(Clone, Copy)]
 enum Count {
-    LookUps,
     Hits,
+    Misses,
     Insertions,
     Evictions,
     Expirations,
@@ -77,30 +77,32 @@ enum Count {
     LoadNs,
 }
 
+const _: () = assert!(Count::LoadNs as usize + 1 == COUNTS);
+
 /// A look-up has come to its end.
 #[inline(always)]
 pub(super) fn looked_up(guard: &impl Guard, found: bool) {
     // Where it is counted does not depend on what was found: loads that follow would have to wait for an address, or to be
     // guessed not to.
-    guard.count(Count::LookUps as usize, 1);
     guard.count(Count::Hits as usize, u64::from(found));
+    guard.count(Count::Misses as usize, u64::from(!found));
 }
 
 /// An entry has been inserted or replaced.
 #[inline]
-pub(super) fn inserted(collector: &Collector) {
-    collector.count(Count::Insertions as usize, 1);
+pub(super) fn inserted(guard: &impl Guard) {
+    guard.count(Count::Insertions as usize, 1);
 }
 
 /// An entry has left.
 #[inline]
-pub(super) fn departed(collector: &Collector, cause: Cause, weight: u64) {
+pub(super) fn departed(guard: &impl Guard, cause: Cause, weight: u64) {
     match cause {
         Cause::Size => {
-            collector.count(Count::Evictions as usize, 1);
-            collector.count(Count::EvictedWeight as usize, weight);
+            guard.count(Count::Evictions as usize, 1);
+            guard.count(Count::EvictedWeight as usize, weight);
         }
-        Cause::Expired => collector.count(Count::Expirations as usize, 1),
+        Cause::Expired => guard.count(Count::Expirations as usize, 1),
         Cause::Explicit | Cause::Replaced => {}
     }
 }
@@ -114,11 +116,9 @@ pub(super) fn loaded(collector: &Collector, done: bool, took: Duration) {
 /// The sums over all threads.
 pub(super) fn sums(collector: &Collector) -> CacheStats {
     let sum = |count: Count| collector.counted(count as usize);
-    let hits = sum(Count::Hits);
     CacheStats {
-        hits,
-        // After `hits`, and of some that are just being counted.
-        misses: sum(Count::LookUps).saturating_sub(hits),
+        hits: sum(Count::Hits),
+        misses: sum(Count::Misses),
         loads: sum(Count::Loads),
         failed_loads: sum(Count::FailedLoads),
         load_time: Duration::from_nanos(sum(Count::LoadNs)),

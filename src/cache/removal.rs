@@ -52,7 +52,7 @@ type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
 pub(super) struct Departures<'c, K, V, G: Guard> {
-    guard: &'c G,
+    pub(super) guard: &'c G,
     listener: Option<&'c Listener<K, V>>,
     gone: SmallVec<[Departure<K, V>; 2]>,
     /// Of caches whose entries wait for company [C4].

@@ -14,11 +14,20 @@ pub(super) struct Share<K, V> {
     pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.
     pub(super) next_bucket: u32,
+    /// Insertions until the table may be made larger again: its keys could not be spread over more buckets, or there was no
+    /// memory.
+    pub(super) patience: usize,
 }
 
 impl<K, V> Default for Share<K, V> {
     fn default() -> Self {
-        Share { reserve: Reserve::default(), evictor: Evictor::default(), fair: 0, next_bucket: 0 }
+        Share {
+            reserve: Reserve::default(),
+            evictor: Evictor::default(),
+            fair: 0,
+            next_bucket: 0,
+            patience: 0,
+        }
     }
 }
 

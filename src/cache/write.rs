@@ -32,8 +32,8 @@ const SWEPT_BUCKETS: u32 = 2;
 /// The load at which a segment gets a larger table, 22 of 25 slots: a cache by entries that is not made larger does not
 /// reach it.
 const FULL: (usize, usize) = (22, 25);
-/// Slots of a table that is made larger if there is no path, however few are taken: among so few buckets keys share theirs
-/// by chance.
+/// A table of fewer slots is made larger if there is no path, however few are taken: among so few buckets keys share theirs by
+/// chance, and one would have to go before the cache is full.
 const SMALL: usize = 256;
 
 /// An entry to come: what is known before anything is locked.
@@ -76,7 +76,7 @@ impl<K, V, S> Cache<K, V, S> {
     ) {
         let entry = locked.item(found);
         locked.remove(found);
-        counters::departed(&self.table.collector, cause, self.weight_of(entry));
+        counters::departed(out.guard, cause, self.weight_of(entry));
         // SAFETY: just taken out, under the lock.
         unsafe { out.add(&mut locked.state().keep, entry, cause) };
     }
@@ -476,11 +476,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Leaving<'_, K, V>,
     ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
         if at.found.is_none() {
+            // On its way while the entry is made.
+            let newcomer = Newcomer { locator: Locator::new(at.digest), weight: draft.weight };
             let residents = at.writing.locked.residents();
-            let evictor = &at.writing.locked.state_ref().keep.evictor;
-            evictor.prefetch(Locator::new(at.digest), |locator| {
-                residents.prefetch(locator.place(residents.buckets()));
-            });
+            let resident = |locator: Locator| residents.prefetch(locator.place(residents.buckets()));
+            at.writing.locked.state_ref().keep.evictor.prefetch(newcomer, resident);
         }
         let new = match self.make(&mut at, &draft, key, value) {
             Ok(new) => new,
@@ -501,7 +501,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         self.settle(&mut writing.locked, out);
         drop(writing);
-        counters::inserted(&self.table.collector);
+        counters::inserted(out.guard);
         Ok(entry)
     }
 
@@ -529,7 +529,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         locked.replace(found, new.pointer());
         new.publish();
         let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
-        counters::departed(&self.table.collector, cause, before);
+        counters::departed(out.guard, cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);
         // SAFETY: just replaced, under the lock.
@@ -549,8 +549,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Leaving<'_, K, V>,
     ) {
         if writing.locked.len() * FULL.1 >= writing.locked.slots() * FULL.0 {
-            // It calls the user's `Hash`, so before anything is changed. If there is no memory, others go.
-            let _ = self.table.directory.double(writing, digest, &|entry| self.rehash(entry));
+            // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
+            self.double(writing, digest);
         }
         let newcomer = Newcomer { locator: Locator::new(digest), weight: draft.weight };
         loop {
@@ -564,17 +564,33 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 break;
             }
             // Not admitted, then: what follows calls the user's `Hash`.
-            locked.state().keep.evictor.removed(mark, draft.weight);
+            let evictor = &mut locked.state().keep.evictor;
+            evictor.removed(mark, draft.weight);
+            let is_full = evictor.capacity() - evictor.weight() <= draft.weight;
             self.publish_used(locked);
-            // Where few of many slots are taken the keys are colliding, and no table is large enough.
-            let crowded = locked.len() * 2 >= locked.slots() || locked.slots() < SMALL;
-            let grown =
-                crowded && self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok();
-            if !grown {
+            // Where few of many slots are taken the keys are colliding, and no table is large enough. And one that is full
+            // has as many slots as it was made for.
+            let helps = locked.slots() < SMALL || !is_full && locked.len() * 2 >= locked.slots();
+            if !(helps && self.double(writing, digest)) {
                 self.evict_hindrance(&mut writing.locked, place, out);
             }
         }
         new.publish();
+    }
+
+    /// Makes a segment's table twice as large, if that can be done. If it cannot, it is tried again after as many insertions
+    /// as there are slots: each pays for one entry that is moved in vain.
+    fn double<'c>(&'c self, writing: &mut Segment<'c, K, V>, digest: Digest) -> bool {
+        let share = &mut writing.locked.state().keep;
+        if share.patience > 0 {
+            share.patience -= 1;
+            return false;
+        }
+        let grown = self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok();
+        if !grown {
+            writing.locked.state().keep.patience = writing.locked.slots();
+        }
+        grown
     }
 
     /// Takes out an entry of a place whose buckets are full, and from which no path leads: one that is hit the least.

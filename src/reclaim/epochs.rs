@@ -51,6 +51,7 @@ pub(crate) struct Collector {
 
 /// What a thread, or an owned guard, says of itself.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Record {
     /// When its guard was entered, the first of those that live; 0: it has none.
     epoch: AtomicU64,
@@ -58,9 +59,12 @@ pub(super) struct Record {
     nested: AtomicUsize,
     /// Somebody waits for it to leave, and whoever leaves collects [C5].
     awaited: AtomicBool,
-    /// What the collector's owner counts of this thread, on the line that each guard writes anyway.
+    /// What the collector's owner counts of this thread: the first ones on the line that each guard writes anyway.
     counts: [AtomicU64; COUNTS],
 }
+
+#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
+const _: () = assert!(core::mem::offset_of!(Record, counts) == 24 && size_of::<Record>() <= 128);
 
 /// Of several guards of one thread: which of them goes first does not matter. Relaxed: no other thread has a look.
 impl Record {

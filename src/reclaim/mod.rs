@@ -1,6 +1,6 @@
 //! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
 //!
-//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`epochs`] does it. Under `cfg(loom)`
+//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load; beside them, counts of each thread. [`epochs`] does it. Under `cfg(loom)`
 //! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own. Under
 //! `cfg(shuttle)` they have [`epochs`].
 
@@ -71,11 +71,11 @@ mod sealed {
 }
 
 #[cfg(not(loom))]
-pub(crate) use epochs::Collector;
+pub(crate) use epochs::{COUNTS, Collector};
 #[cfg(not(loom))]
 pub use epochs::{LocalGuard, OwnedGuard};
 #[cfg(loom)]
-pub(crate) use stand_in::Collector;
+pub(crate) use stand_in::{COUNTS, Collector};
 #[cfg(loom)]
 pub use stand_in::{LocalGuard, OwnedGuard};
 

@@ -93,6 +93,23 @@ fn a_cache_with_keys_of_one_pair_keeps_its_bound_and_the_keys_of_others() {
     }
 }
 
+#[test]
+fn keys_of_one_pair_make_no_larger_table_of_a_full_cache() {
+    for (policy, many) in
+        [Policy::Adaptive, Policy::Clock].into_iter().flat_map(|policy| MANY.map(|n| (policy, n)))
+    {
+        let cache = Cache::builder().max_entries(2000).policy(policy).hasher(HALF_CONSTANT).build();
+        let others = INNOCENT..INNOCENT + 4000;
+        others.for_each(|key| cache.insert(key, key).unwrap());
+        assert_eq!(cache.len(), 2000);
+        let before = cache.memory_usage();
+        (0..many as u64).for_each(|key| cache.insert(key, !key).unwrap());
+        let grown = cache.memory_usage().saturating_sub(before);
+        // As above. Its table takes 30 KB.
+        assert!(grown <= 20_000, "{policy:?}, {many} keys: {grown} bytes");
+    }
+}
+
 /// Keys with both buckets and the fingerprint of key 0: those that a filter takes for it.
 fn impostors(filter: &CuckooFilter, many: usize) -> Vec<u64> {
     filter.insert(&0_u64).unwrap();

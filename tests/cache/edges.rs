@@ -1,7 +1,7 @@
 //! Small cases at the edge of what is promised. Most were wrong once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -175,6 +175,34 @@ fn keys_change_their_hashes(cache: &Cache<u64, u64, Through>, told: &Told, colli
     cache.clear();
     assert_eq!((cache.len(), cache.iter().count()), (0, 0));
     assert_eq!(told.lock().unwrap().len(), 1000);
+}
+
+/// A `Hash` that makes it impossible to spread the old keys over more buckets: each attempt hashes all of them.
+#[test]
+fn growth_that_fails_is_not_tried_again_at_once() {
+    static COLLIDE: AtomicBool = AtomicBool::new(false);
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    const OLD: u64 = 1000;
+    const NEW: u64 = 1000;
+    let spread: fn(u64) -> u64 = |n| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        if COLLIDE.load(Ordering::Relaxed) && n < OLD { 7 } else { n.wrapping_mul(0x9E37_79B9_7F4A_7C15) }
+    };
+    for policy in POLICIES {
+        COLLIDE.store(false, Ordering::Relaxed);
+        let builder = Cache::builder().max_weight(1 << 30).weigher(|_, _| 1);
+        let cache: Cache<u64, u64, _> = builder.policy(policy).hasher(Through(spread)).build();
+        (0..OLD).for_each(|key| cache.insert(key, key).unwrap());
+        COLLIDE.store(true, Ordering::Relaxed);
+        let before = CALLS.load(Ordering::Relaxed);
+        (OLD..OLD + NEW).for_each(|key| cache.insert(key, key).unwrap());
+        let calls = CALLS.load(Ordering::Relaxed) - before;
+        // Once for each key that comes, and for those there are as often as so many slots have been asked for in vain.
+        assert!((NEW..8 * NEW).contains(&calls), "{policy:?}: {calls} calls");
+        COLLIDE.store(false, Ordering::Relaxed);
+        (OLD + NEW..OLD + 10 * NEW).for_each(|key| cache.insert(key, key).unwrap());
+        assert!(cache.len() as u64 > 9 * NEW, "{policy:?}: {}", cache.len());
+    }
 }
 
 /// Whoever asks for the length is at the table, and that may be freed at any time.

@@ -80,26 +80,29 @@ impl Adaptive {
         self.window.len() + self.main.len()
     }
 
-    /// Starts loading what `admit` will read of a key, and of who is to go for it.
+    /// Starts loading what `admit` will read of a key, and, with `resident`, of who is the first that may go for it.
     #[inline]
-    pub(super) fn prefetch(&self, locator: Locator, residents: impl Fn(Locator)) {
+    pub(super) fn prefetch(&self, newcomer: Newcomer, resident: impl Fn(Locator)) {
         for ghost in [&self.rejected, &self.demoted].into_iter().flatten() {
-            ghost.prefetch(locator);
+            ghost.prefetch(newcomer.locator);
+        }
+        if self.fits(newcomer.weight) {
+            return;
         }
         let (ring, ghost) =
             if self.window_is_due() { (&self.window, &self.rejected) } else { (&self.main, &self.demoted) };
         if let Some(next) = ring.peek(0) {
-            residents(next);
+            resident(next);
             if let Some(ghost) = ghost {
                 ghost.prefetch(next);
             }
         }
     }
 
-    /// Whether it is the window that has to give way, rather than main.
+    /// Whether it is the window that gives way now, rather than main.
     #[inline]
     fn window_is_due(&self) -> bool {
-        self.window.len() > 0 && self.window.weight() as f64 >= self.target.max(1.0)
+        self.main.len() == 0 || self.window.len() > 0 && self.window.weight() as f64 >= self.target.max(1.0)
     }
 
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
@@ -160,7 +163,7 @@ impl Adaptive {
 
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         while self.len() > 0 && !self.fits(weight) {
-            if self.window_is_due() || self.main.len() == 0 {
+            if self.window_is_due() {
                 self.step_window(residents);
             } else {
                 self.step_main(residents);

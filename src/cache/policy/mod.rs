@@ -182,9 +182,9 @@ impl Evictor {
 
     /// Starts loading what [`admit`](Self::admit) will read of a key, and, by `resident`, of who is to go for it.
     #[inline]
-    pub(super) fn prefetch(&self, locator: Locator, resident: impl Fn(Locator)) {
+    pub(super) fn prefetch(&self, newcomer: Newcomer, resident: impl Fn(Locator)) {
         if let Kind::Adaptive(policy) = &self.0 {
-            policy.prefetch(locator, resident);
+            policy.prefetch(newcomer, resident);
         }
     }
 
