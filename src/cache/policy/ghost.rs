@@ -42,7 +42,7 @@ fn age(entry: u16, now: u16) -> u16 {
 
 const WAYS: usize = 8;
 /// Keys for which sets are cleared together.
-const CLEANED_AT_ONCE: usize = 16;
+const CLEANED_AT_ONCE: usize = 4;
 /// Epochs are told by four bits; the oldest is always one that is forgotten, and cleared before its number returns.
 const EPOCHS: usize = 16;
 
