@@ -187,7 +187,7 @@ impl<T: Default> PerThread<T> {
     pub(crate) fn get(&self) -> (&T, &'static Seat) {
         with_mine(&MINE, |mine| {
             let value = self.find(mine).unwrap_or_else(|| self.make(mine));
-            // SAFETY: the value is in a block, and so the thread has a seat: `take_seat` sets both, and `give_back` unsets both.
+            // SAFETY: the value is in a block, and so the thread has a seat: `take_seat` sets both, `give_back` unsets both.
             (value, unsafe { mine.seat.get().unwrap_unchecked() })
         })
     }
