@@ -4,6 +4,7 @@
 //! and unlocks; only then is anybody told what has left, and memory given up ([`Departures`]). Under the lock nothing of
 //! the user's runs but `Eq`, `Hash` and the closures of `compute` and `remove_if`; whatever panics, nothing is half done.
 
+use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 
@@ -578,16 +579,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         new.publish();
     }
 
-    /// Makes a segment's table twice as large, if that can be done. If it cannot, it is tried again after as many insertions
-    /// as there are slots: each pays for one entry that is moved in vain.
+    /// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again
+    /// after as many insertions as there are slots: each pays for one entry that is hashed in vain. If there is no memory,
+    /// that is known at once, and it is tried again the next time.
     fn double<'c>(&'c self, writing: &mut Segment<'c, K, V>, digest: Digest) -> bool {
         let share = &mut writing.locked.state().keep;
         if share.patience > 0 {
             share.patience -= 1;
             return false;
         }
-        let grown = self.table.directory.double(writing, digest, &|entry| self.rehash(entry)).is_ok();
-        if !grown {
+        let was_hashed = Cell::new(false);
+        let rehash = |entry| {
+            was_hashed.set(true);
+            self.rehash(entry)
+        };
+        let grown = self.table.directory.double(writing, digest, &rehash).is_ok();
+        if !grown && was_hashed.get() {
             writing.locked.state().keep.patience = writing.locked.slots();
         }
         grown

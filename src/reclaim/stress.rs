@@ -179,12 +179,18 @@ impl<'w> World<'w> {
                 self.left(entered);
             }
             5..9 => {
-                let guard = self.collector.enter();
+                let (first, second) = (self.collector.enter(), self.collector.enter());
                 let object = self.find(cell);
-                // One inside of the other.
-                drop(self.collector.enter());
+                // One inside of the other, or not.
+                let last = if random & 16 == 0 {
+                    drop(second);
+                    first
+                } else {
+                    drop(first);
+                    second
+                };
                 self.look(object, times);
-                drop(guard);
+                drop(last);
                 self.left(entered);
             }
             _ => self.replace(cell),
