@@ -14,7 +14,8 @@ pub(super) struct Share<K, V> {
     pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.
     pub(super) next_bucket: u32,
-    /// Insertions until the table may be made larger again: its keys could not be spread over more buckets.
+    /// Insertions that ask for a larger table in vain before that is tried again: its keys could not be spread over more
+    /// buckets.
     pub(super) patience: usize,
 }
 

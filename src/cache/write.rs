@@ -580,8 +580,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again
-    /// after as many insertions as there are slots: each pays for one entry that is hashed in vain. If there is no memory,
-    /// that is known at once, and it is tried again the next time.
+    /// after as many insertions that ask for it as there are slots: each pays for one entry that is hashed in vain. If there
+    /// is no memory, that is known at once, and it is tried again the next time.
     fn double<'c>(&'c self, writing: &mut Segment<'c, K, V>, digest: Digest) -> bool {
         let share = &mut writing.locked.state().keep;
         if share.patience > 0 {

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::barrier::Barrier;
 use super::sealed::Sealed;
-use super::{Guard, Retire, discard};
+use super::{COUNTS, Guard, Retire, discard};
 use crate::reentry;
 use crate::seats::{self, PerThread, Seat};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
@@ -23,8 +23,6 @@ use crate::sync::{
     AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, SCHEDULED, per_thread, step, with_mine,
 };
 
-/// Counts that a collector's owner may have of each thread.
-pub(crate) const COUNTS: usize = 9;
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
 /// Lists of bags; as many threads retire without meeting.

@@ -18,6 +18,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::sync::Ordering;
 
+/// Counts that a collector's owner may have of each thread.
+pub(crate) const COUNTS: usize = 9;
+
 /// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
 /// may just have stored.
 ///
@@ -71,11 +74,11 @@ mod sealed {
 }
 
 #[cfg(not(loom))]
-pub(crate) use epochs::{COUNTS, Collector};
+pub(crate) use epochs::Collector;
 #[cfg(not(loom))]
 pub use epochs::{LocalGuard, OwnedGuard};
 #[cfg(loom)]
-pub(crate) use stand_in::{COUNTS, Collector};
+pub(crate) use stand_in::Collector;
 #[cfg(loom)]
 pub use stand_in::{LocalGuard, OwnedGuard};
 

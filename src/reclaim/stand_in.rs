@@ -28,9 +28,6 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Collector(Mutex<State>);
 
-/// As in `epochs`.
-pub(crate) const COUNTS: usize = 9;
-
 impl Collector {
     pub(crate) fn new(_soon: bool) -> Self {
         Collector(Mutex::new(State::default()))
