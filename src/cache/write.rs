@@ -68,6 +68,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Empties a slot.
+    #[inline]
     fn empty(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
@@ -341,20 +342,24 @@ impl<K, V, S> Residents for Entries<'_, '_, '_, '_, K, V, S> {
         residents.find(locator.place(residents.buckets()), |mark| mark & mask == value)
     }
 
+    #[inline]
     fn mark(&self, slot: Slot<K, V>) -> u8 {
         self.locked.residents().mark(slot)
     }
 
+    #[inline]
     fn set_mark(&mut self, slot: Slot<K, V>, mark: u8) {
         self.locked.residents().set_mark(slot, mark);
     }
 
+    #[inline]
     fn weight(&self, slot: Slot<K, V>) -> u64 {
-        self.cache.weight_of(self.locked.item(slot))
+        if self.cache.has_meta() { self.cache.weight_of(self.locked.item(slot)) } else { 1 }
     }
 
+    #[inline]
     fn evict(&mut self, slot: Slot<K, V>) {
-        let expired = self.cache.has_expired(self.locked.item(slot), self.now);
+        let expired = self.cache.time.is_some() && self.cache.has_expired(self.locked.item(slot), self.now);
         let cause = if expired { Cause::Expired } else { Cause::Size };
         self.cache.empty(self.locked, slot, cause, self.out);
     }

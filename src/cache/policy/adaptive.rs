@@ -39,43 +39,72 @@ const WINDOW_SHARE: (f64, f64) = (0.01, 0.9);
 /// there were so many residents more.
 const DAMPING: usize = 64;
 /// The ghost of the rejected remembers `residents * 7 / 4` keys, and at least 32: the tiniest caches learn from it too.
-const REJECTED: (usize, usize, usize) = (7, 4, 32);
+const REJECTED: Reach = Reach { times: 7, by: 4, least: 32 };
 /// The ghost of the demoted remembers half as many keys as there are residents.
-const DEMOTED: (usize, usize, usize) = (1, 2, 2);
+const DEMOTED: Reach = Reach { times: 1, by: 2, least: 2 };
+
+/// How many keys a ghost remembers: so many times the residents, but not fewer than that.
+#[derive(Clone, Copy)]
+struct Reach {
+    times: usize,
+    by: usize,
+    least: usize,
+}
+
+impl Reach {
+    #[inline(always)]
+    fn beside(self, residents: usize) -> usize {
+        (residents * self.times / self.by).max(self.least)
+    }
+}
 
 /// One segment's queues.
+///
+/// An insertion that sends the window's front away writes the first line and that of `rejected`: what it writes comes from the
+/// core that inserted before.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Adaptive {
+    window: Ring,
     capacity: u64,
+    /// From this weight on the window has its share: the target as a whole number, at least 1.
+    window_share: u64,
+    main: Ring,
     /// What the window may weigh: between the bounds of [`WINDOW_SHARE`].
     target: f64,
-    window: Ring,
-    main: Ring,
-    /// In boxes: the table's lock holder moves all of this about.
-    rejected: Option<Box<Ghost>>,
-    demoted: Option<Box<Ghost>>,
+    rejected: Option<Ghost>,
+    demoted: Option<Ghost>,
 }
+
+#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
+const _: () = assert!(core::mem::offset_of!(Adaptive, rejected) == 128);
 
 impl Adaptive {
     pub(super) fn new(capacity: u64) -> Self {
-        Adaptive {
+        let mut new = Adaptive {
             capacity,
-            target: WINDOW_SHARE.0 * capacity as f64,
+            target: 0.0,
+            window_share: 0,
             window: Ring::default(),
             main: Ring::default(),
             rejected: None,
             demoted: None,
-        }
+        };
+        new.set_target(0.0);
+        new
     }
 
+    #[inline]
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
+    #[inline]
     pub(super) fn weight(&self) -> u64 {
         self.window.weight() + self.main.weight()
     }
 
+    #[inline]
     fn len(&self) -> usize {
         self.window.len() + self.main.len()
     }
@@ -102,7 +131,7 @@ impl Adaptive {
     /// Whether it is the window that gives way now, rather than main.
     #[inline]
     fn window_is_due(&self) -> bool {
-        self.main.len() == 0 || self.window.len() > 0 && self.window.weight() as f64 >= self.target.max(1.0)
+        self.main.len() == 0 || self.window.len() > 0 && self.window.weight() >= self.window_share
     }
 
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
@@ -137,8 +166,7 @@ impl Adaptive {
     /// What another cache learned, unless something has been evicted here: then this one knows its own requests.
     pub(super) fn learn(&mut self, share: WindowShare) {
         if self.rejected.is_none() && self.demoted.is_none() {
-            self.target = share.part() * self.capacity as f64;
-            self.move_target(0.0);
+            self.set_target(share.part() * self.capacity as f64);
         }
     }
 
@@ -161,6 +189,7 @@ impl Adaptive {
         order.into_iter().rev().map(with_heat).collect()
     }
 
+    #[inline]
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         while self.len() > 0 && !self.fits(weight) {
             if self.window_is_due() {
@@ -180,68 +209,77 @@ impl Adaptive {
     }
 
     pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
-        self.target *= capacity as f64 / self.capacity.max(1) as f64;
+        let target = self.target * (capacity as f64 / self.capacity.max(1) as f64);
         self.capacity = capacity;
-        self.move_target(0.0);
+        self.set_target(target);
         self.make_room(0, residents);
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let ghosts = [&self.rejected, &self.demoted]
-            .into_iter()
-            .flatten()
-            .map(|ghost| size_of::<Ghost>() + ghost.memory_usage());
+        let ghosts = [&self.rejected, &self.demoted].into_iter().flatten().map(Ghost::memory_usage);
         self.window.memory_usage() + self.main.memory_usage() + ghosts.sum::<usize>()
     }
 
+    #[inline]
     fn ring_of(&mut self, mark: u8) -> &mut Ring {
         if mark & MAIN == 0 { &mut self.window } else { &mut self.main }
     }
 
+    #[inline]
     fn fits(&self, weight: u64) -> bool {
         has_room(self.capacity, self.weight(), weight)
     }
 
     /// Whether main has room beside the window's share.
+    #[inline]
     fn fits_main(&self, weight: u64) -> bool {
         self.fits_main_without(0, weight)
     }
 
     /// The same, once `freed` has gone.
+    #[inline]
     fn fits_main_without(&self, freed: u64, weight: u64) -> bool {
-        let room = (self.capacity as f64 - self.target.max(1.0)).max(1.0);
-        (self.main.weight() - freed).saturating_add(weight) as f64 <= room
+        let room = self.capacity.saturating_sub(self.window_share).max(1);
+        (self.main.weight() - freed).saturating_add(weight) <= room
     }
 
     /// What the ghosts know of a key that comes: how many steps of main's hand it is worth, if any. They forget it.
+    #[inline]
     fn recall(&mut self, locator: Locator) -> Option<usize> {
-        let known = |ghost: &Option<Box<Ghost>>| ghost.as_ref().map_or(0, |ghost| ghost.len()).max(1);
-        let (rejected, demoted) = (known(&self.rejected), known(&self.demoted));
+        let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, |ghost| ghost.len()).max(1) as f64;
         if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator)) {
             if rejections_ago * EARLY > self.len() {
                 return Some(LATE_STEPS);
             }
-            self.move_target(self.step() * (demoted as f64 / rejected as f64).max(1.0));
+            let by = (known(&self.demoted) / known(&self.rejected)).max(1.0);
+            self.set_target(self.target + self.step() * by);
             return Some(STEPS);
         }
         // What main demoted has to pass through the window again: a loop's items would else replace each other.
         if self.demoted.as_mut().and_then(|ghost| ghost.take(locator)).is_some() {
-            self.move_target(-self.step() * (rejected as f64 / demoted as f64).max(1.0));
+            let by = (known(&self.rejected) / known(&self.demoted)).max(1.0);
+            self.set_target(self.target - self.step() * by);
         }
         None
     }
 
     /// By how much one key that came back moves the window's share: a mean item.
+    #[inline]
     fn step(&self) -> f64 {
         self.capacity as f64 / (self.len() + DAMPING) as f64
     }
 
-    fn move_target(&mut self, by: f64) {
+    /// Sets what the window may weigh, within its bounds.
+    fn set_target(&mut self, target: f64) {
         let capacity = self.capacity as f64;
-        self.target = (self.target + by).clamp(WINDOW_SHARE.0 * capacity, WINDOW_SHARE.1 * capacity);
+        self.target = target.clamp(WINDOW_SHARE.0 * capacity, WINDOW_SHARE.1 * capacity);
+        let whole = self.target as u64;
+        // Rounded up: weights are whole numbers.
+        self.window_share = (whole + u64::from((whole as f64) < self.target)).max(1);
     }
 
     /// Moves or evicts the item at the window's front.
+    #[inline]
     fn step_window<R: Residents>(&mut self, residents: &mut R) {
         let Some(locator) = self.window.peek(0) else { return self.evict_stray(residents) };
         let Some(slot) = residents.find(locator, MAIN, 0) else { return self.window.pop(0) };
@@ -341,21 +379,19 @@ impl Adaptive {
     }
 }
 
-/// Puts a key into a ghost that is made for `len` residents, in the proportion told; a new one if there are now far more
-/// or fewer than it was made for.
-fn remember(
-    ghost: &mut Option<Box<Ghost>>,
-    len: usize,
-    (times, by, least): (usize, usize, usize),
-    locator: Locator,
-) {
-    // The one that is leaving is no longer among them.
-    let reach = ((len + 1) * times / by).max(least);
-    let suits = |ghost: &Ghost| reach <= 2 * ghost.reach() && ghost.reach() <= 4 * reach;
-    if !ghost.as_deref().is_some_and(suits) {
-        *ghost = Some(Box::new(Ghost::new(reach)));
+/// Puts a key into a ghost that is made for `len` residents and one more, the one that is leaving; a new one if there are
+/// now far more or fewer than it was made for.
+#[inline(always)]
+fn remember(ghost: &mut Option<Ghost>, len: usize, reach: Reach, locator: Locator) {
+    let reach = reach.beside(len + 1);
+    match ghost {
+        Some(ghost) if reach <= 2 * ghost.reach() && ghost.reach() <= 4 * reach => ghost.push(locator),
+        _ => begin(ghost, reach, locator),
     }
-    if let Some(ghost) = ghost {
-        ghost.push(locator);
-    }
+}
+
+/// Puts a key into a new ghost.
+#[cold]
+fn begin(ghost: &mut Option<Ghost>, reach: usize, locator: Locator) {
+    ghost.insert(Ghost::new(reach)).push(locator);
 }

@@ -2,99 +2,114 @@
 
 use super::Locator;
 use crate::engine::prefetch;
-use crate::hash::scale;
+use crate::hash::{Digest, scale};
 
-/// Two-byte fingerprints of evicted keys, each with the epoch of its eviction, in sets of eight.
+/// Two-byte fingerprints of evicted keys, each with the epoch of its eviction, in sets that are queues.
 ///
 /// Remembers about the last `reach` keys: an epoch is a fifteenth of them, and a key is forgotten when its epoch is too
-/// old, or, rarely, when its set is full of younger ones. Takes a stranger for a key it remembers in up to one of 500
-/// cases (eight fingerprints of 12 bits).
+/// old, or when its set is full of younger ones. Takes a stranger for a key it remembers in up to one of 500 cases (eight
+/// fingerprints of 12 bits).
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Ghost {
-    /// Each from the youngest to the oldest, and then zeros.
-    sets: Box<[[u16; WAYS]]>,
-    /// How many keys there are of each epoch.
-    counts: [usize; EPOCHS],
-    /// Their sum.
-    len: usize,
+    sets: Box<[Set]>,
+    /// How many keys that came in epochs that are not forgotten were not taken.
+    len: u32,
+    /// How many are still to come in this epoch, of `epoch_keys`.
+    left: u32,
+    epoch_keys: u32,
     /// The epoch of keys that come now.
     epoch: u16,
-    /// How many came in this epoch, of `epoch_keys`.
-    filled: usize,
-    epoch_keys: usize,
     /// From this age on, in epochs, a key is forgotten.
     limit: u16,
-    /// Where forgotten keys are cleared next.
-    hand: usize,
-    /// How many sets are cleared for each key that comes.
-    cleaned_sets: usize,
+    /// How many of each epoch were not taken; of the present one, those that are still to come count as well.
+    counts: [u32; EPOCHS],
 }
 
-/// Whether some entry of a set has this fingerprint: mostly not. Without a branch, so that all are compared at once.
-fn may_have(set: &[u16; WAYS], print: u16) -> bool {
-    set.iter().fold(false, |any, &entry| any | (entry >> 4 == print))
-}
-
-/// How many epochs ago an entry's was.
-fn age(entry: u16, now: u16) -> u16 {
-    now.wrapping_sub(entry) % EPOCHS as u16
-}
+/// From the youngest to the oldest, and then zeros: twelve bits of fingerprint, four of epoch. In one line of memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(16))]
+struct Set([u16; WAYS]);
 
 const WAYS: usize = 8;
-/// Keys for which sets are cleared together.
-const CLEANED_AT_ONCE: usize = 4;
-/// Epochs are told by four bits; the oldest is always one that is forgotten, and cleared before its number returns.
+/// How many are told apart by four bits.
 const EPOCHS: usize = 16;
+/// The longest reach, far more than a segment has slots for.
+const MOST: usize = 1 << 31;
+
+impl Set {
+    /// Whether it has this fingerprint: mostly not. Without a branch, so that all are compared at once.
+    #[inline]
+    fn has(&self, print: u16) -> bool {
+        self.0.iter().fold(false, |any, &entry| any | (entry >> 4 == print))
+    }
+
+    /// Where this fingerprint is, and how many epochs ago it came.
+    fn find(&self, print: u16, now: u16) -> Option<(usize, u16)> {
+        let (mut epoch, mut age) = (now, 0);
+        for (way, &entry) in self.0.iter().enumerate() {
+            // What is next in the queue is older, and hardly ever by as much as all epochs that can be told: so no age is too
+            // great to be known.
+            age += epoch.wrapping_sub(entry) % EPOCHS as u16;
+            epoch = entry;
+            if entry >> 4 == print {
+                return Some((way, age));
+            }
+        }
+        None
+    }
+}
 
 impl Ghost {
     /// Remembers about the last `reach` keys.
     pub(super) fn new(reach: usize) -> Self {
-        let reach = reach.max(1);
+        let reach = reach.clamp(1, MOST);
         let epoch_keys = reach.div_ceil(EPOCHS - 1);
         Ghost {
-            sets: vec![[0; WAYS]; reach.div_ceil(WAYS)].into(),
-            cleaned_sets: reach.div_ceil(WAYS).div_ceil(epoch_keys),
-            counts: [0; EPOCHS],
+            sets: vec![Set([0; WAYS]); reach.div_ceil(WAYS)].into(),
             len: 0,
+            left: epoch_keys as u32,
+            epoch_keys: epoch_keys as u32,
             epoch: 0,
-            filled: 0,
-            epoch_keys,
             limit: reach.div_ceil(epoch_keys) as u16,
-            hand: 0,
+            counts: core::array::from_fn(|epoch| if epoch == 0 { epoch_keys as u32 } else { 0 }),
         }
     }
 
     /// Made for about this many keys.
+    #[inline]
     pub(super) fn reach(&self) -> usize {
-        self.epoch_keys * usize::from(self.limit)
+        self.epoch_keys as usize * usize::from(self.limit)
     }
 
-    /// How many keys it remembers.
+    /// How many keys it remembers, or would if all sets were large enough.
+    #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Remembers a key. One that is there already is then there twice, and taken the younger first.
+    #[inline]
     pub(super) fn push(&mut self, locator: Locator) {
-        if self.filled == self.epoch_keys {
+        if self.left == 0 {
             self.turn();
         }
-        // In every epoch the hand comes round, so that the forgotten are gone before their epoch's number returns. Some
-        // sets at a time, as it is the line that costs, which nobody else has need of.
-        if self.filled % CLEANED_AT_ONCE == 0 {
-            for _ in 0..self.cleaned_sets * CLEANED_AT_ONCE.min(self.epoch_keys - self.filled) {
-                self.clean();
-            }
-        }
+        self.left -= 1;
         let (set, print) = self.place(locator);
-        let set = &mut self.sets[set];
-        let oldest = set[WAYS - 1];
-        set.copy_within(..WAYS - 1, 1);
-        set[0] = print << 4 | self.epoch;
-        self.uncount(oldest);
-        self.filled += 1;
-        self.counts[usize::from(self.epoch)] += 1;
+        let Set(entries) = &mut self.sets[set];
+        entries.copy_within(..WAYS - 1, 1);
+        entries[0] = print << 4 | self.epoch;
         self.len += 1;
+    }
+
+    /// The next epoch begins, and one more is forgotten.
+    #[cold]
+    fn turn(&mut self) {
+        self.epoch = (self.epoch + 1) % EPOCHS as u16;
+        self.left = self.epoch_keys;
+        let forgotten = (self.epoch + EPOCHS as u16 - self.limit) % EPOCHS as u16;
+        self.len -= core::mem::take(&mut self.counts[usize::from(forgotten)]);
+        self.counts[usize::from(self.epoch)] = self.epoch_keys;
     }
 
     /// Starts loading what `take` and `push` read of a key.
@@ -104,27 +119,33 @@ impl Ghost {
     }
 
     /// Forgets a key, and says about how many were pushed after it, if it was remembered.
+    #[inline]
     pub(super) fn take(&mut self, locator: Locator) -> Option<usize> {
         let (set, print) = self.place(locator);
-        if may_have(&self.sets[set], print) { self.take_from(set, print) } else { None }
+        if self.sets[set].has(print) { self.take_from(set, print) } else { None }
     }
 
     /// The same, of a key that seems to be there. By itself, as that is rare.
     #[inline(never)]
     fn take_from(&mut self, set: usize, print: u16) -> Option<usize> {
-        let way = self.sets[set].iter().position(|entry| entry >> 4 == print)?;
-        let entry = self.sets[set][way];
-        if self.is_forgotten(entry) {
+        let set = &mut self.sets[set];
+        let (way, age) = set.find(print, self.epoch)?;
+        let epoch = (usize::from(self.epoch) + EPOCHS - usize::from(age) % EPOCHS) % EPOCHS;
+        let to_come = if age == 0 { self.left } else { 0 };
+        // None left of its epoch: it is of an older one that had the same number.
+        if age >= self.limit || self.counts[epoch] == to_come {
             return None;
         }
-        self.sets[set].copy_within(way + 1.., way);
-        self.sets[set][WAYS - 1] = 0;
-        self.uncount(entry);
-        let age = usize::from(age(entry, self.epoch));
+        set.0.copy_within(way + 1.., way);
+        set.0[WAYS - 1] = 0;
+        self.counts[epoch] -= 1;
+        self.len -= 1;
+        let epoch_keys = self.epoch_keys as usize;
+        let filled = epoch_keys - self.left as usize;
         // From the middle of its epoch.
-        Some(match age {
-            0 => self.filled / 2,
-            _ => self.filled + (age - 1) * self.epoch_keys + self.epoch_keys / 2,
+        Some(match usize::from(age) {
+            0 => filled / 2,
+            age => filled + (age - 1) * epoch_keys + epoch_keys / 2,
         })
     }
 
@@ -132,58 +153,36 @@ impl Ghost {
         size_of_val(&*self.sets)
     }
 
-    /// The next epoch begins, and one more is forgotten.
-    fn turn(&mut self) {
-        self.epoch = (self.epoch + 1) % EPOCHS as u16;
-        self.filled = 0;
-        let forgotten = (self.epoch + EPOCHS as u16 - self.limit) % EPOCHS as u16;
-        self.len -= core::mem::take(&mut self.counts[usize::from(forgotten)]);
-    }
-
-    /// Clears the forgotten of one set.
-    fn clean(&mut self) {
-        let set = self.hand;
-        self.hand = if set + 1 == self.sets.len() { 0 } else { set + 1 };
-        // Without a branch: one instruction for all of them.
-        let (epoch, limit) = (self.epoch, self.limit);
-        self.sets[set] = self.sets[set].map(|entry| if age(entry, epoch) >= limit { 0 } else { entry });
-    }
-
-    /// An entry, if it is one, leaves.
-    fn uncount(&mut self, entry: u16) {
-        if entry != 0 && !self.is_forgotten(entry) {
-            self.counts[usize::from(entry % EPOCHS as u16)] -= 1;
-            self.len -= 1;
-        }
-    }
-
-    fn is_forgotten(&self, entry: u16) -> bool {
-        entry != 0 && age(entry, self.epoch) >= self.limit
-    }
-
     /// A key's set and its fingerprint, 1 to 4095.
+    #[inline]
     fn place(&self, locator: Locator) -> (usize, u16) {
-        let mixed = u64::from(locator.bits()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let set = scale((mixed >> 32) as u32, self.sets.len() as u32) as usize;
-        (set, ((mixed as u32 >> 8) % 0xFFF) as u16 + 1)
+        let mixed = Digest::new(u64::from(locator.bits()));
+        let set = scale(mixed.prefix(), self.sets.len() as u32) as usize;
+        let print = mixed.bits() as u16 >> 4;
+        (set, print + u16::from(print == 0))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Locator;
-    use super::{Ghost, age};
-    use crate::hash::Digest;
+    use super::{Digest, Ghost, Set};
 
     fn key(i: usize) -> Locator {
         Locator::new(Digest::located(i as u64))
     }
 
+    /// A ghost of this reach to which the keys 0 to `keys` have come, the last of them last.
+    fn after(keys: usize, reach: usize) -> Ghost {
+        let mut ghost = Ghost::new(reach);
+        (0..keys).for_each(|i| ghost.push(key(i)));
+        ghost
+    }
+
     #[test]
     fn the_last_keys_are_remembered_with_their_age() {
         for reach in [1, 2, 7, 32, 100, 5000] {
-            let mut ghost = Ghost::new(reach);
-            (0..4 * reach).for_each(|i| ghost.push(key(i)));
+            let mut ghost = after(4 * reach, reach);
             assert!(ghost.len() <= ghost.reach() && ghost.reach() < 2 * reach + 16);
             // A full set loses its oldest: some of the older half, hardly any of the younger.
             let young = reach.div_ceil(4);
@@ -200,45 +199,41 @@ mod tests {
 
     #[test]
     fn most_within_reach_are_remembered_and_none_beyond() {
-        let mut ghost = Ghost::new(6000);
-        (0..20_000).for_each(|i| ghost.push(key(i)));
+        let mut ghost = after(20_000, 6000);
         let within = (14_400..20_000).filter(|&i| ghost.take(key(i)).is_some()).count();
         assert!(within > 4700, "{within}");
-        let beyond = (0..14_000).filter(|&i| ghost.take(key(i)).is_some()).count();
-        assert!(beyond < 100, "{beyond}");
+        let mut ghost = after(20_000, 6000);
+        // Two fingerprints in a thousand are those of others.
+        let beyond = (0..13_900).filter(|&i| ghost.take(key(i)).is_some()).count();
+        assert!(beyond < 60, "{beyond}");
     }
 
     #[test]
     fn strangers_are_rarely_remembered() {
-        let mut ghost = Ghost::new(6000);
-        (0..20_000).for_each(|i| ghost.push(key(i)));
+        let mut ghost = after(20_000, 6000);
         let strangers = (1_000_000..1_100_000).filter(|&i| ghost.take(key(i)).is_some()).count();
-        assert!(strangers < 300, "{strangers} of 100,000");
+        assert!((1..300).contains(&strangers), "{strangers} of 100,000");
     }
 
     #[test]
-    fn what_is_taken_is_forgotten_and_the_count_is_exact() {
-        // In the smallest ones an epoch ends before as many keys have come as are cleaned for at once.
-        [1, 2, 5, 16, 31, 32, 64, 250, 300].into_iter().for_each(count_is_exact);
-    }
-
-    fn count_is_exact(reach: usize) {
-        let mut ghost = Ghost::new(reach);
-        for i in 0..10_000 {
-            ghost.push(key(i));
-            if i % 3 == 0 {
-                ghost.take(key(i - i / 7 % 40.min(i + 1)));
+    fn what_is_taken_is_forgotten_and_the_count_is_of_what_was_not() {
+        // In the smallest ones an epoch is one key, and some sets are left alone for all epochs that are told apart.
+        for reach in [1, 2, 5, 16, 31, 32, 64, 250, 300] {
+            let mut ghost = Ghost::new(reach);
+            let mut taken = std::collections::VecDeque::new();
+            for i in 0..10_000 {
+                ghost.push(key(i));
+                taken.push_back(i % 3 == 0 && ghost.take(key(i)).is_some());
+                let queues = |set: &Set| set.0.is_sorted_by_key(|&entry| entry == 0);
+                assert!(ghost.sets.iter().all(queues), "zeros last");
+                // Those of the epochs that count: the last, which is not full, and those before it.
+                let counted = (ghost.reach() - ghost.left as usize).min(i + 1);
+                let left = taken.iter().rev().take(counted).filter(|&&taken| !taken).count();
+                assert_eq!(ghost.len(), left, "{reach}: after {i}");
             }
-            for set in &ghost.sets {
-                let ages = set.map(|entry| if entry == 0 { u16::MAX } else { age(entry, ghost.epoch) });
-                assert!(ages.is_sorted(), "the youngest first, zeros last: {set:x?}");
-            }
-            let live =
-                ghost.sets.as_flattened().iter().filter(|&&entry| entry != 0 && !ghost.is_forgotten(entry));
-            assert_eq!(ghost.len(), live.count());
+            ghost.push(key(77_777));
+            assert!(ghost.take(key(77_777)).is_some());
+            assert_eq!(ghost.take(key(77_777)), None);
         }
-        ghost.push(key(77_777));
-        assert!(ghost.take(key(77_777)).is_some());
-        assert_eq!(ghost.take(key(77_777)), None);
     }
 }

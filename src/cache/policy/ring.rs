@@ -20,15 +20,18 @@ pub(super) struct Ring {
 const SLACK: usize = 32;
 
 impl Ring {
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
+    #[inline]
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
 
     /// A new item, at the back.
+    #[inline]
     pub(super) fn push(&mut self, locator: Locator, weight: u64) {
         self.requeue(locator);
         self.len += 1;
@@ -36,6 +39,7 @@ impl Ring {
     }
 
     /// An entry that was taken out by [`pop`](Self::pop) goes to the back.
+    #[inline]
     pub(super) fn requeue(&mut self, locator: Locator) {
         self.reserve();
         self.entries.push_back(locator);
@@ -50,19 +54,27 @@ impl Ring {
     }
 
     /// Room for one more entry.
+    #[inline]
     fn reserve(&mut self) {
         if self.entries.len() == self.entries.capacity() {
-            // By an eighth: still amortized, and a deque would double, of which half is waste in a cache that is full.
-            self.entries.reserve_exact(self.entries.len() / 8 + 16);
+            self.grow();
         }
     }
 
+    #[cold]
+    fn grow(&mut self) {
+        // By an eighth: still amortized, and a deque would double, of which half is waste in a cache that is full.
+        self.entries.reserve_exact(self.entries.len() / 8 + 16);
+    }
+
     /// The entry at `index` from the front.
+    #[inline]
     pub(super) fn peek(&self, index: usize) -> Option<Locator> {
         self.entries.get(index).copied()
     }
 
     /// Takes the entry at `index` from the front out; its item still counts.
+    #[inline]
     pub(super) fn pop(&mut self, index: usize) {
         if index == 0 {
             self.entries.pop_front();
@@ -72,6 +84,7 @@ impl Ring {
     }
 
     /// An item has left the queue. Its entry is taken out already, or stale from now on.
+    #[inline]
     pub(super) fn forget(&mut self, weight: u64) {
         debug_assert!(self.len > 0 && self.weight >= weight);
         self.len -= 1;
@@ -87,10 +100,15 @@ impl Ring {
     /// Drops stale entries if most are; `queue` is the bit of marks that says "in this ring".
     ///
     /// As many entries go as items were removed since the last time: a removal pays for one.
+    #[inline]
     pub(super) fn compact_if_stale<R: Residents>(&mut self, queue: u8, residents: &mut R) {
-        if self.entries.len() <= 2 * self.len + SLACK {
-            return;
+        if self.entries.len() > 2 * self.len + SLACK {
+            self.compact(queue, residents);
         }
+    }
+
+    #[cold]
+    fn compact<R: Residents>(&mut self, queue: u8, residents: &mut R) {
         let mut kept = VecDeque::with_capacity(self.len + SLACK);
         // An item's own entry is the last of those that could mean it.
         for &locator in self.entries.iter().rev() {

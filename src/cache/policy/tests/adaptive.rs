@@ -64,20 +64,17 @@ impl Plain {
     }
 
     fn insert(&mut self, key: u32, heavy: u64) {
-        let (rejected, demoted) = (
-            self.rejected.as_ref().map_or(0, Ghost::len).max(1) as f64,
-            self.demoted.as_ref().map_or(0, Ghost::len).max(1) as f64,
-        );
+        let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, Ghost::len).max(1) as f64;
         let step = self.capacity as f64 / (self.len() + 64) as f64;
         let mut steps = 0;
         if let Some(ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator(key))) {
             steps = 1;
             if 4 * ago <= self.len() {
                 steps = 4;
-                self.target += step * f64::max(1.0, demoted / rejected);
+                self.target += step * f64::max(1.0, known(&self.demoted) / known(&self.rejected));
             }
         } else if self.demoted.as_mut().is_some_and(|ghost| ghost.take(locator(key)).is_some()) {
-            self.target -= step * f64::max(1.0, rejected / demoted);
+            self.target -= step * f64::max(1.0, known(&self.rejected) / known(&self.demoted));
         }
         self.bound_target();
         let admitted = steps > 0 && (self.fits(heavy) || self.admit(heavy, steps));
