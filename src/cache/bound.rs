@@ -82,8 +82,13 @@ impl Bound {
     /// What a segment uses now. The holder of its lock only.
     #[inline]
     pub(super) fn set_used(&self, segment: u32, used: u64) {
-        // Release: pairs with the fence in `used`: who sees use of a raised quota sees the raise.
-        self.used[segment as usize].store(used, Ordering::Release);
+        let published = &self.used[segment as usize];
+        // Relaxed: only the holder stores. Where one leaves as one comes it has not changed, and its line need not come from
+        // another core: what was published was within the quota of then, and is within the one of now.
+        if published.load(Ordering::Relaxed) != used {
+            // Release: pairs with the fence in `used`: who sees use of a raised quota sees the raise.
+            published.store(used, Ordering::Release);
+        }
     }
 
     /// What all segments use: at no moment more than the capacity [B3].

@@ -5,11 +5,12 @@ use crate::engine::Keep;
 use crate::entries::{Reserve, Reserves};
 
 /// A segment's part of the cache.
+#[repr(C)]
 pub(super) struct Share<K, V> {
-    /// Memory for entries, and entries that have left.
-    reserve: Reserve<K, V>,
     /// Who is to leave next, how much the segment may hold (its quota) and how much it holds.
     pub(super) evictor: Evictor,
+    /// Memory for entries, and entries that have left.
+    reserve: Reserve<K, V>,
     /// The quota of a segment that neither borrows nor lends: an equal part of the capacity.
     pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.

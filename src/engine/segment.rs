@@ -31,7 +31,14 @@ use crate::sync::{
 };
 
 /// What the holder of a segment's lock may change beside the buckets.
+///
+/// In the order in which it is written most: the lines of the first fields come from the core that held the lock before.
+#[repr(C)]
 pub(crate) struct State<P: Payload> {
+    /// What happened here, and in the segments this one came from.
+    pub(crate) tally: Tally,
+    /// What the front end keeps here.
+    pub(crate) keep: P::Keep,
     /// The segment covers the prefixes that a directory of `base << level` entries maps to entry `index`.
     pub(crate) index: u32,
     /// See `index`.
@@ -40,10 +47,6 @@ pub(crate) struct State<P: Payload> {
     pub(crate) grows_early: bool,
     /// How many items are in the overflow.
     pub(crate) overflow_len: usize,
-    /// What happened here, and in the segments this one came from.
-    pub(crate) tally: Tally,
-    /// What the front end keeps here.
-    pub(crate) keep: P::Keep,
 }
 
 /// One table. Constructed in place; see the diagram above.
@@ -67,9 +70,9 @@ const _: () = assert!(size_of::<Segment<super::payload::Inline<u64, u64>>>() == 
 /// The lock and what only writers touch: kept off the lines that readers need.
 #[repr(C, align(64))]
 pub(crate) struct Write<P: Payload> {
-    pub(crate) state: Mutex<State<P>>,
-    /// Items in the buckets and in the overflow. Stored under the lock.
+    /// Items in the buckets and in the overflow. Stored under the lock, and on its line.
     pub(crate) len: AtomicUsize,
+    pub(crate) state: Mutex<State<P>>,
     /// How often a reader had to read again.
     pub(crate) read_retries: AtomicU64,
     pub(crate) overflow: Overflow<P>,
@@ -195,6 +198,7 @@ impl<P: Payload> Segment<P> {
                 overflowed: AtomicBool::new(false),
             });
             base.cast::<Write<P>>().write(Write {
+                len: AtomicUsize::new(0),
                 state: Mutex::new(State {
                     index: 0,
                     level: 0,
@@ -203,7 +207,6 @@ impl<P: Payload> Segment<P> {
                     tally: Tally::default(),
                     keep: P::Keep::default(),
                 }),
-                len: AtomicUsize::new(0),
                 read_retries: AtomicU64::new(0),
                 overflow: Overflow::new(),
                 undo: Undo { slot: AtomicPtr::new(core::ptr::null_mut()), words: undo_words },

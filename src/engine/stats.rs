@@ -7,6 +7,7 @@ use super::path::MAX_HOPS;
 
 /// What happened under one segment's lock. A successor inherits it.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Tally {
     /// Inserts by the number of displacements that made room.
     pub(crate) path_lengths: [u64; MAX_HOPS + 1],

@@ -16,6 +16,7 @@ use crate::reclaim::{Guard, Retire};
 const MANY: usize = 31;
 
 /// What a table keeps under the lock of each segment.
+#[repr(C)]
 pub(crate) struct Reserve<K, V> {
     /// Memory for further entries.
     pub(crate) free: Magazine,
@@ -72,14 +73,16 @@ pub(crate) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &
 
 /// Entries that the table does not lead to any more. Their memory goes with the slab; dropping the list loses nothing
 /// else.
+#[repr(C)]
 pub(crate) struct OldEntries<K, V> {
-    entries: [MaybeUninit<NonNull<Entry<K, V>>>; MANY],
+    /// First, to be in the line of what else changes with each entry.
     len: usize,
+    entries: [MaybeUninit<NonNull<Entry<K, V>>>; MANY],
 }
 
 impl<K, V> Default for OldEntries<K, V> {
     fn default() -> Self {
-        OldEntries { entries: [const { MaybeUninit::uninit() }; MANY], len: 0 }
+        OldEntries { len: 0, entries: [const { MaybeUninit::uninit() }; MANY] }
     }
 }
 
