@@ -83,8 +83,8 @@ impl Bound {
     #[inline]
     pub(super) fn set_used(&self, segment: u32, used: u64) {
         let published = &self.used[segment as usize];
-        // Relaxed: only the holder stores. Where one leaves as one comes it has not changed, and its line need not come from
-        // another core: what was published was within the quota of then, and is within the one of now.
+        // Relaxed: only the holder stores. A full segment mostly uses what it used before: then the line stays shared, and what
+        // was published is within the quota of now as well.
         if published.load(Ordering::Relaxed) != used {
             // Release: pairs with the fence in `used`: who sees use of a raised quota sees the raise.
             published.store(used, Ordering::Release);

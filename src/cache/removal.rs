@@ -73,6 +73,7 @@ impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
     #[inline]
     pub(super) unsafe fn add(&mut self, share: &mut Share<K, V>, entry: NonNull<Entry<K, V>>, cause: Cause) {
         if OldEntries::<K, V>::GATHERS && self.listener.is_none() {
+            // `extend` would move the list, even if there is none.
             if let Some(many) = share.reserve().old.push(entry) {
                 self.many.push(many);
             }

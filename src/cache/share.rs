@@ -4,7 +4,7 @@ use super::policy::Evictor;
 use crate::engine::Keep;
 use crate::entries::{Reserve, Reserves};
 
-/// A segment's part of the cache.
+/// A segment's part of the cache. In order, as the [`State`](crate::engine) it is in: what each insertion writes comes first.
 #[repr(C)]
 pub(super) struct Share<K, V> {
     /// Who is to leave next, how much the segment may hold (its quota) and how much it holds.

@@ -354,12 +354,13 @@ impl<K, V, S> Residents for Entries<'_, '_, '_, '_, K, V, S> {
 
     #[inline]
     fn weight(&self, slot: Slot<K, V>) -> u64 {
+        // Without a look into the slot, where all weigh the same.
         if self.cache.has_meta() { self.cache.weight_of(self.locked.item(slot)) } else { 1 }
     }
 
     #[inline]
     fn evict(&mut self, slot: Slot<K, V>) {
-        let expired = self.cache.time.is_some() && self.cache.has_expired(self.locked.item(slot), self.now);
+        let expired = self.cache.has_expired(self.locked.item(slot), self.now);
         let cause = if expired { Cause::Expired } else { Cause::Size };
         self.cache.empty(self.locked, slot, cause, self.out);
     }

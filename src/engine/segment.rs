@@ -63,14 +63,18 @@ pub(crate) struct Segment<P: Payload> {
     overflowed: AtomicBool,
 }
 
-// With four stripes it makes one cache line.
+// With four stripes it makes one cache line. And what the lock guards begins on the lock's.
 #[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
-const _: () = assert!(size_of::<Segment<super::payload::Inline<u64, u64>>>() == 32);
+const _: () = {
+    type Some = super::payload::Inline<u64, u64>;
+    assert!(size_of::<Segment<Some>>() == 32);
+    assert!(align_of::<State<Some>>() == 8 && core::mem::offset_of!(Write<Some>, state) == 8);
+};
 
 /// The lock and what only writers touch: kept off the lines that readers need.
 #[repr(C, align(64))]
 pub(crate) struct Write<P: Payload> {
-    /// Items in the buckets and in the overflow. Stored under the lock, and on its line.
+    /// Items in the buckets and in the overflow. Stored under the lock, and beside it.
     pub(crate) len: AtomicUsize,
     pub(crate) state: Mutex<State<P>>,
     /// How often a reader had to read again.

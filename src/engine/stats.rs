@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::path::MAX_HOPS;
 
-/// What happened under one segment's lock. A successor inherits it.
+/// What happened under one segment's lock. A successor inherits it. In order: the first count is the one that changes.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Tally {

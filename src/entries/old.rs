@@ -15,7 +15,7 @@ use crate::reclaim::{Guard, Retire};
 /// Entries that are retired as one.
 const MANY: usize = 31;
 
-/// What a table keeps under the lock of each segment.
+/// What a table keeps under the lock of each segment. In order: what changes with each entry comes first.
 #[repr(C)]
 pub(crate) struct Reserve<K, V> {
     /// Memory for further entries.

@@ -43,7 +43,7 @@ const REJECTED: Reach = Reach { times: 7, by: 4, least: 32 };
 /// The ghost of the demoted remembers half as many keys as there are residents.
 const DEMOTED: Reach = Reach { times: 1, by: 2, least: 2 };
 
-/// How many keys a ghost remembers: so many times the residents, but not fewer than that.
+/// How many keys a ghost remembers: `residents * times / by`, at least `least`.
 #[derive(Clone, Copy)]
 struct Reach {
     times: usize,
@@ -60,15 +60,15 @@ impl Reach {
 
 /// One segment's queues.
 ///
-/// An insertion that sends the window's front away writes the first line and that of `rejected`: what it writes comes from the
-/// core that inserted before.
+/// An insertion that sends the window's front away writes the first line and the one that `rejected` begins with, and fetches
+/// them from the core that inserted before: what it writes should be in few lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Adaptive {
     window: Ring,
     capacity: u64,
-    /// From this weight on the window has its share: the target as a whole number, at least 1.
-    window_share: u64,
+    /// From this weight on it is the window that gives way: the target rounded up, at least 1.
+    due: u64,
     main: Ring,
     /// What the window may weigh: between the bounds of [`WINDOW_SHARE`].
     target: f64,
@@ -76,15 +76,16 @@ pub(super) struct Adaptive {
     demoted: Option<Ghost>,
 }
 
-#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
-const _: () = assert!(core::mem::offset_of!(Adaptive, rejected) == 128);
+#[cfg(target_pointer_width = "64")]
+const _: () =
+    assert!(core::mem::offset_of!(Adaptive, main) == 64 && core::mem::offset_of!(Adaptive, rejected) == 128);
 
 impl Adaptive {
     pub(super) fn new(capacity: u64) -> Self {
         let mut new = Adaptive {
             capacity,
             target: 0.0,
-            window_share: 0,
+            due: 0,
             window: Ring::default(),
             main: Ring::default(),
             rejected: None,
@@ -131,7 +132,7 @@ impl Adaptive {
     /// Whether it is the window that gives way now, rather than main.
     #[inline]
     fn window_is_due(&self) -> bool {
-        self.main.len() == 0 || self.window.len() > 0 && self.window.weight() >= self.window_share
+        self.main.len() == 0 || self.window.len() > 0 && self.window.weight() >= self.due
     }
 
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
@@ -239,7 +240,7 @@ impl Adaptive {
     /// The same, once `freed` has gone.
     #[inline]
     fn fits_main_without(&self, freed: u64, weight: u64) -> bool {
-        let room = self.capacity.saturating_sub(self.window_share).max(1);
+        let room = self.capacity.saturating_sub(self.due).max(1);
         (self.main.weight() - freed).saturating_add(weight) <= room
     }
 
@@ -275,7 +276,7 @@ impl Adaptive {
         self.target = target.clamp(WINDOW_SHARE.0 * capacity, WINDOW_SHARE.1 * capacity);
         let whole = self.target as u64;
         // Rounded up: weights are whole numbers.
-        self.window_share = (whole + u64::from((whole as f64) < self.target)).max(1);
+        self.due = (whole + u64::from((whole as f64) < self.target)).max(1);
     }
 
     /// Moves or evicts the item at the window's front.

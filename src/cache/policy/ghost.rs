@@ -9,6 +9,8 @@ use crate::hash::{Digest, scale};
 /// Remembers about the last `reach` keys: an epoch is a fifteenth of them, and a key is forgotten when its epoch is too
 /// old, or when its set is full of younger ones. Takes a stranger for a key it remembers in up to one of 500 cases (eight
 /// fingerprints of 12 bits).
+///
+/// What a key that comes writes is in the first line, see [`Adaptive`](super::adaptive::Adaptive).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Ghost {
@@ -26,10 +28,8 @@ pub(super) struct Ghost {
     counts: [u32; EPOCHS],
 }
 
-/// From the youngest to the oldest, and then zeros: twelve bits of fingerprint, four of epoch. In one line of memory.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(16))]
-struct Set([u16; WAYS]);
+/// From the youngest to the oldest, and then zeros: twelve bits of fingerprint, four of epoch.
+type Set = [u16; WAYS];
 
 const WAYS: usize = 8;
 /// How many are told apart by four bits.
@@ -37,27 +37,26 @@ const EPOCHS: usize = 16;
 /// The longest reach, far more than a segment has slots for.
 const MOST: usize = 1 << 31;
 
-impl Set {
-    /// Whether it has this fingerprint: mostly not. Without a branch, so that all are compared at once.
-    #[inline]
-    fn has(&self, print: u16) -> bool {
-        self.0.iter().fold(false, |any, &entry| any | (entry >> 4 == print))
-    }
+/// Whether a set has this fingerprint: mostly not. Without a branch, so that all are compared at once.
+#[inline]
+fn has(set: &Set, print: u16) -> bool {
+    set.iter().fold(false, |any, &entry| any | (entry >> 4 == print))
+}
 
-    /// Where this fingerprint is, and how many epochs ago it came.
-    fn find(&self, print: u16, now: u16) -> Option<(usize, u16)> {
-        let (mut epoch, mut age) = (now, 0);
-        for (way, &entry) in self.0.iter().enumerate() {
-            // What is next in the queue is older, and hardly ever by as much as all epochs that can be told: so no age is too
-            // great to be known.
-            age += epoch.wrapping_sub(entry) % EPOCHS as u16;
-            epoch = entry;
-            if entry >> 4 == print {
-                return Some((way, age));
-            }
+/// Where a set has this fingerprint, and how many epochs ago it came.
+///
+/// The steps from now to the youngest and from each to the next are added up, so that no age is too great for four bits. A step
+/// is, unless a set is left alone for all epochs that they tell apart, as two of ten thousand are: then its keys seem young.
+fn find(set: &Set, print: u16, now: u16) -> Option<(usize, u16)> {
+    let (mut epoch, mut age) = (now, 0);
+    for (way, &entry) in set.iter().enumerate() {
+        age += epoch.wrapping_sub(entry) % EPOCHS as u16;
+        epoch = entry;
+        if entry >> 4 == print {
+            return Some((way, age));
         }
-        None
     }
+    None
 }
 
 impl Ghost {
@@ -66,7 +65,7 @@ impl Ghost {
         let reach = reach.clamp(1, MOST);
         let epoch_keys = reach.div_ceil(EPOCHS - 1);
         Ghost {
-            sets: vec![Set([0; WAYS]); reach.div_ceil(WAYS)].into(),
+            sets: vec![[0; WAYS]; reach.div_ceil(WAYS)].into(),
             len: 0,
             left: epoch_keys as u32,
             epoch_keys: epoch_keys as u32,
@@ -96,9 +95,9 @@ impl Ghost {
         }
         self.left -= 1;
         let (set, print) = self.place(locator);
-        let Set(entries) = &mut self.sets[set];
-        entries.copy_within(..WAYS - 1, 1);
-        entries[0] = print << 4 | self.epoch;
+        let set = &mut self.sets[set];
+        set.copy_within(..WAYS - 1, 1);
+        set[0] = print << 4 | self.epoch;
         self.len += 1;
     }
 
@@ -122,22 +121,22 @@ impl Ghost {
     #[inline]
     pub(super) fn take(&mut self, locator: Locator) -> Option<usize> {
         let (set, print) = self.place(locator);
-        if self.sets[set].has(print) { self.take_from(set, print) } else { None }
+        if has(&self.sets[set], print) { self.take_from(set, print) } else { None }
     }
 
     /// The same, of a key that seems to be there. By itself, as that is rare.
     #[inline(never)]
     fn take_from(&mut self, set: usize, print: u16) -> Option<usize> {
         let set = &mut self.sets[set];
-        let (way, age) = set.find(print, self.epoch)?;
+        let (way, age) = find(set, print, self.epoch)?;
         let epoch = (usize::from(self.epoch) + EPOCHS - usize::from(age) % EPOCHS) % EPOCHS;
         let to_come = if age == 0 { self.left } else { 0 };
-        // None left of its epoch: it is of an older one that had the same number.
+        // None left of its epoch: it only seems so young.
         if age >= self.limit || self.counts[epoch] == to_come {
             return None;
         }
-        set.0.copy_within(way + 1.., way);
-        set.0[WAYS - 1] = 0;
+        set.copy_within(way + 1.., way);
+        set[WAYS - 1] = 0;
         self.counts[epoch] -= 1;
         self.len -= 1;
         let epoch_keys = self.epoch_keys as usize;
@@ -166,7 +165,7 @@ impl Ghost {
 #[cfg(test)]
 mod tests {
     use super::super::Locator;
-    use super::{Digest, Ghost, Set};
+    use super::{Digest, Ghost, find};
 
     fn key(i: usize) -> Locator {
         Locator::new(Digest::located(i as u64))
@@ -215,25 +214,62 @@ mod tests {
         assert!((1..300).contains(&strangers), "{strangers} of 100,000");
     }
 
+    /// What `len` is to be.
+    fn counted(ghost: &Ghost) -> usize {
+        ghost.counts.iter().sum::<u32>() as usize - ghost.left as usize
+    }
+
     #[test]
     fn what_is_taken_is_forgotten_and_the_count_is_of_what_was_not() {
-        // In the smallest ones an epoch is one key, and some sets are left alone for all epochs that are told apart.
         for reach in [1, 2, 5, 16, 31, 32, 64, 250, 300] {
             let mut ghost = Ghost::new(reach);
             let mut taken = std::collections::VecDeque::new();
             for i in 0..10_000 {
                 ghost.push(key(i));
                 taken.push_back(i % 3 == 0 && ghost.take(key(i)).is_some());
-                let queues = |set: &Set| set.0.is_sorted_by_key(|&entry| entry == 0);
+                let queues = |set: &[u16; 8]| set.is_sorted_by_key(|&entry| entry == 0);
                 assert!(ghost.sets.iter().all(queues), "zeros last");
                 // Those of the epochs that count: the last, which is not full, and those before it.
-                let counted = (ghost.reach() - ghost.left as usize).min(i + 1);
-                let left = taken.iter().rev().take(counted).filter(|&&taken| !taken).count();
-                assert_eq!(ghost.len(), left, "{reach}: after {i}");
+                let among = (ghost.reach() - ghost.left as usize).min(i + 1);
+                let left = taken.iter().rev().take(among).filter(|&&taken| !taken).count();
+                assert_eq!((ghost.len(), counted(&ghost)), (left, left), "{reach}: after {i}");
             }
             ghost.push(key(77_777));
             assert!(ghost.take(key(77_777)).is_some());
             assert_eq!(ghost.take(key(77_777)), None);
         }
+    }
+
+    #[test]
+    fn older_keys_may_be_taken_in_any_order() {
+        for reach in [1, 2, 5, 9, 16, 31, 64, 300] {
+            let mut ghost = Ghost::new(reach);
+            let mut random = 1_u64;
+            for i in 0..20_000 {
+                ghost.push(key(i));
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if random >> 63 == 0 {
+                    ghost.take(key(i - (random >> 32) as usize % (2 * reach).min(i + 1)));
+                }
+                assert_eq!(ghost.len(), counted(&ghost), "{reach}: after {i}");
+                assert!(ghost.len() <= ghost.reach());
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_that_was_left_alone_for_all_epochs_passes_nothing_off_as_young() {
+        // Two sets, and epochs of one key.
+        let mut ghost = Ghost::new(15);
+        let of_set = |set| (0..).map(key).filter(move |&key| Ghost::new(15).place(key).0 == set);
+        let old = of_set(0).next().expect("half of the keys");
+        ghost.push(old);
+        for other in of_set(1).take(16) {
+            ghost.push(other);
+            assert!(ghost.take(other).is_some());
+        }
+        assert_eq!(find(&ghost.sets[0], ghost.place(old).1, ghost.epoch), Some((0, 0)), "it seems young");
+        assert_eq!(ghost.take(old), None);
+        assert_eq!((ghost.len(), counted(&ghost)), (0, 0));
     }
 }

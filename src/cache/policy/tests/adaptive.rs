@@ -53,8 +53,13 @@ impl Plain {
         weight(&self.window) + weight(&self.main) + more <= self.capacity
     }
 
-    fn main_room(&self) -> f64 {
-        (self.capacity as f64 - self.target.max(1.0)).max(1.0)
+    /// What the window may weigh, in whole numbers.
+    fn share(&self) -> u64 {
+        self.target.ceil().max(1.0) as u64
+    }
+
+    fn main_room(&self) -> u64 {
+        self.capacity.saturating_sub(self.share()).max(1)
     }
 
     fn get(&mut self, key: u32) {
@@ -78,7 +83,7 @@ impl Plain {
         }
         self.bound_target();
         let admitted = steps > 0 && (self.fits(heavy) || self.admit(heavy, steps));
-        let filling = self.fits(heavy) && (weight(&self.main) + heavy) as f64 <= self.main_room();
+        let filling = self.fits(heavy) && weight(&self.main) + heavy <= self.main_room();
         self.make_room(heavy);
         let queue = if admitted || filling { &mut self.main } else { &mut self.window };
         queue.push_back((key, heavy));
@@ -92,7 +97,7 @@ impl Plain {
 
     fn make_room(&mut self, more: u64) {
         while self.len() > 0 && !self.fits(more) {
-            let due = !self.window.is_empty() && weight(&self.window) as f64 >= self.target.max(1.0);
+            let due = !self.window.is_empty() && weight(&self.window) >= self.share();
             if due || self.main.is_empty() {
                 let &(key, heavy) = self.window.front().expect("due");
                 let moves = self.hits[&key] > 0 && self.admit(heavy, 4);
@@ -134,7 +139,7 @@ impl Plain {
         let mut held = 0;
         for step in 0..=steps {
             let rest: u64 = self.main.iter().skip(held).map(|entry| entry.1).sum();
-            if held == self.main.len() || (rest + heavy) as f64 <= self.main_room() {
+            if held == self.main.len() || rest + heavy <= self.main_room() {
                 (0..held).for_each(|_| self.demote());
                 return true;
             }
