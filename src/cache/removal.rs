@@ -7,8 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use smallvec::SmallVec;
 
-use super::share::Share;
-use crate::entries::{Entry, OldEntries, Reserves};
+use crate::entries::{Entry, OldEntries, Reserve};
 use crate::reclaim::{Guard, discard};
 
 /// Why an entry has left a cache.
@@ -65,16 +64,21 @@ impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
         Departures { guard, listener, gone: SmallVec::new(), many: Vec::new() }
     }
 
-    /// An entry has just been taken out of a segment, whose share this is.
+    /// An entry has just been taken out of a segment, whose reserve this is.
     ///
     /// # Safety
     ///
     /// Under that segment's lock, and once.
     #[inline]
-    pub(super) unsafe fn add(&mut self, share: &mut Share<K, V>, entry: NonNull<Entry<K, V>>, cause: Cause) {
+    pub(super) unsafe fn add(
+        &mut self,
+        reserve: &mut Reserve<K, V>,
+        entry: NonNull<Entry<K, V>>,
+        cause: Cause,
+    ) {
         if OldEntries::<K, V>::GATHERS && self.listener.is_none() {
             // `extend` would move the list, even if there is none.
-            if let Some(many) = share.reserve().old.push(entry) {
+            if let Some(many) = reserve.old.push(entry) {
                 self.many.push(many);
             }
         } else {

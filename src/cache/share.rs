@@ -10,7 +10,7 @@ pub(super) struct Share<K, V> {
     /// Who is to leave next, how much the segment may hold (its quota) and how much it holds.
     pub(super) evictor: Evictor,
     /// Memory for entries, and entries that have left.
-    reserve: Reserve<K, V>,
+    pub(super) reserve: Reserve<K, V>,
     /// The quota of a segment that neither borrows nor lends: an equal part of the capacity.
     pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.

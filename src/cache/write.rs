@@ -14,10 +14,11 @@ use super::cache::CacheSlots;
 use super::policy::{Evictor, Heat, Locator, Newcomer, Policy, Residents};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
+use super::share::Share;
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, bound, counters};
-use crate::engine::{Found, Locked, Spot, Writing};
-use crate::entries::{Entry, OwnedEntry, Reserves};
+use crate::engine::{self, Found, Locked, Spot, Writing};
+use crate::entries::{Entry, OwnedEntry, Reserve};
 use crate::hash::{Digest, Place};
 use crate::reclaim::LocalGuard;
 use crate::sync::AtomicU64;
@@ -60,27 +61,31 @@ impl<K, V, S> Cache<K, V, S> {
         cause: Cause,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) {
-        let mark = locked.residents().mark(found);
-        let weight = self.weight_of(locked.item(found));
-        locked.state().keep.evictor.removed(mark, weight);
-        self.empty(locked, found, cause, out);
+        let (mark, entry) = (locked.residents().mark(found), locked.item(found));
+        locked.remove(found);
+        let share = &mut locked.state().keep;
+        share.evictor.removed(mark, self.weight_of(entry));
+        // SAFETY: just taken out, under the lock.
+        unsafe { self.departed(entry, cause, &mut share.reserve, out) };
         self.publish_used(locked);
     }
 
-    /// Empties a slot.
+    /// Notes that an entry has left its slot.
+    ///
+    /// # Safety
+    ///
+    /// Under its segment's lock, whose reserve this is, and once.
     #[inline]
-    fn empty(
+    unsafe fn departed(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
-        found: Slot<K, V>,
+        entry: NonNull<Entry<K, V>>,
         cause: Cause,
+        reserve: &mut Reserve<K, V>,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) {
-        let entry = locked.item(found);
-        locked.remove(found);
         counters::departed(out.guard, cause, self.weight_of(entry));
-        // SAFETY: just taken out, under the lock.
-        unsafe { out.add(&mut locked.state().keep, entry, cause) };
+        // SAFETY: the caller's.
+        unsafe { out.add(reserve, entry, cause) };
     }
 
     /// Tells readers of `weight` and `len` what a segment uses.
@@ -95,12 +100,11 @@ impl<K, V, S> Cache<K, V, S> {
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         now: Nanos,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
-        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, '_, '_, K, V, S>) -> T,
+        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, '_, K, V, S>) -> T,
     ) -> T {
-        // It looks at the table that it is kept with.
-        let mut evictor = core::mem::take(&mut locked.state().keep.evictor);
-        let answer = decision(&mut evictor, &mut Entries { cache: self, locked, now, out });
-        locked.state().keep.evictor = evictor;
+        let (residents, state) = locked.split();
+        let Share { evictor, reserve, .. } = &mut state.keep;
+        let answer = decision(evictor, &mut Entries { cache: self, residents, reserve, now, out });
         self.publish_used(locked);
         answer
     }
@@ -326,51 +330,53 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-pub(super) struct Entries<'e, 'c, 'd, 'g, K, V, S> {
+pub(super) struct Entries<'e, 'd, 'g, K, V, S> {
     cache: &'e Cache<K, V, S>,
-    locked: &'e mut Locked<'c, CacheSlots<K, V>>,
+    residents: engine::Residents<'e, CacheSlots<K, V>>,
+    reserve: &'e mut Reserve<K, V>,
     now: Nanos,
     out: &'e mut Departures<'d, K, V, LocalGuard<'g>>,
 }
 
-impl<K, V, S> Residents for Entries<'_, '_, '_, '_, K, V, S> {
+impl<K, V, S> Residents for Entries<'_, '_, '_, K, V, S> {
     type Slot = Slot<K, V>;
 
     #[inline]
     fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<Slot<K, V>> {
-        let residents = self.locked.residents();
-        residents.find(locator.place(residents.buckets()), |mark| mark & mask == value)
+        self.residents.find(locator.place(self.residents.buckets()), |mark| mark & mask == value)
     }
 
     #[inline]
     fn mark(&self, slot: Slot<K, V>) -> u8 {
-        self.locked.residents().mark(slot)
+        self.residents.mark(slot)
     }
 
     #[inline]
     fn set_mark(&mut self, slot: Slot<K, V>, mark: u8) {
-        self.locked.residents().set_mark(slot, mark);
+        self.residents.set_mark(slot, mark);
     }
 
     #[inline]
     fn weight(&self, slot: Slot<K, V>) -> u64 {
         // Without a look into the slot, where all weigh the same.
-        if self.cache.has_meta() { self.cache.weight_of(self.locked.item(slot)) } else { 1 }
+        if self.cache.has_meta() { self.cache.weight_of(self.residents.item(slot)) } else { 1 }
     }
 
     #[inline]
     fn evict(&mut self, slot: Slot<K, V>) {
-        let expired = self.cache.has_expired(self.locked.item(slot), self.now);
-        let cause = if expired { Cause::Expired } else { Cause::Size };
-        self.cache.empty(self.locked, slot, cause, self.out);
+        let entry = self.residents.item(slot);
+        let cause = if self.cache.has_expired(entry, self.now) { Cause::Expired } else { Cause::Size };
+        self.residents.remove(slot);
+        // SAFETY: just taken out, under the lock.
+        unsafe { self.cache.departed(entry, cause, self.reserve, self.out) };
     }
 
     fn slots(&self) -> usize {
-        self.locked.slots()
+        self.residents.slots()
     }
 
     fn at(&self, index: usize) -> Option<Slot<K, V>> {
-        self.locked.residents().at(index)
+        self.residents.at(index)
     }
 }
 
@@ -402,7 +408,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         key: K,
         value: V,
     ) -> Result<OwnedEntry<K, V>, (K, V)> {
-        let magazine = &mut at.writing.locked.state().keep.reserve().free;
+        let magazine = &mut at.writing.locked.state().keep.reserve.free;
         let new = OwnedEntry::new(&self.table.slab, magazine, key, value)?;
         if self.has_meta() {
             let meta = Meta {
@@ -540,7 +546,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);
         // SAFETY: just replaced, under the lock.
-        unsafe { out.add(share, old, cause) };
+        unsafe { out.add(&mut share.reserve, old, cause) };
         self.publish_used(locked);
         Ok(())
     }

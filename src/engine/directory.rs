@@ -400,7 +400,7 @@ impl<P: Payload> Directory<P> {
     /// How many items there are.
     pub(crate) fn len(&self) -> usize {
         // Relaxed: exact when quiet.
-        self.segments().map(|segment| segment.write().len.load(Ordering::Relaxed)).sum()
+        self.segments().map(|segment| segment.items()).sum()
     }
 
     /// How many slots there are.

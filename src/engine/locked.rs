@@ -13,7 +13,7 @@ use super::payload::Payload;
 use super::segment::{Segment, State};
 use super::stripes::{self, Moving};
 use crate::hash::{Place, alternate};
-use crate::sync::{AtomicU64, MutexGuard, Ordering, step};
+use crate::sync::{AtomicU64, MutexGuard, step};
 
 /// A segment and its lock.
 pub(crate) struct Locked<'a, P: Payload> {
@@ -43,9 +43,10 @@ impl<P: Payload> Clone for Found<P> {
 
 impl<P: Payload> Copy for Found<P> {}
 
-/// A locked segment's items, as far as marks and places go; not those in its overflow. The lock is held as long as this
+/// A locked segment's slots: marks, places, and emptying them. Finds nothing in its overflow. The lock is held as long as this
 /// lives.
 pub(crate) struct Residents<'l, P: Payload> {
+    segment: &'l Segment<P>,
     buckets: Buckets<P>,
     lock: PhantomData<&'l mut P>,
 }
@@ -55,6 +56,12 @@ impl<P: Payload> Residents<'_, P> {
     #[inline]
     pub(crate) fn buckets(&self) -> u32 {
         self.buckets.len()
+    }
+
+    /// How many slots they have.
+    #[inline]
+    pub(crate) fn slots(&self) -> usize {
+        self.segment.slots()
     }
 
     /// Finds a slot of one of the place's buckets by tag and mark.
@@ -116,6 +123,42 @@ impl<P: Payload> Residents<'_, P> {
         found.buckets.set_mark(found.bucket, found.lane, mark);
     }
 
+    /// The item in a slot.
+    #[inline]
+    pub(crate) fn item(&self, found: Found<P>) -> P::Item {
+        found.item()
+    }
+
+    /// Empties a slot.
+    ///
+    /// `clear`'s Releases pair with the Acquires of [R3]. A reader of an inline item that has seen the tag is told by
+    /// the stripe: `note_departure` pairs with `begin` [R2], and `publish_departures` in the slot's next `fill` with
+    /// `unchanged` [R4].
+    #[inline]
+    pub(crate) fn remove(&mut self, found: Found<P>) {
+        debug_assert!(!found.in_overflow, "who counts those is `Locked`");
+        self.empty(found);
+    }
+
+    #[inline]
+    fn empty(&self, found: Found<P>) {
+        let stripe = if P::NULLABLE { None } else { Some(self.stripe_of(found)) };
+        found.buckets.clear(found.bucket, found.lane);
+        if let Some(stripe) = stripe {
+            stripes::note_departure(stripe);
+        }
+        self.segment.set_len(self.segment.items() - 1);
+    }
+
+    /// The stripe that readers of a slot validate against.
+    fn stripe_of(&self, found: Found<P>) -> &AtomicU64 {
+        if found.in_overflow {
+            return self.segment.overflow().stripe();
+        }
+        let tag = tag_at(found.buckets.tags(found.bucket), found.lane);
+        self.segment.stripe(pair(found.bucket, tag, found.buckets.len()))
+    }
+
     fn slot(&self, bucket: u32, lane: u32) -> Found<P> {
         Found { buckets: self.buckets, bucket, lane, in_overflow: false }
     }
@@ -153,8 +196,7 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// How many items the segment holds.
     pub(crate) fn len(&self) -> usize {
-        // Relaxed: only the lock's holder stores, and holds it here.
-        self.segment.write().len.load(Ordering::Relaxed)
+        self.segment.items()
     }
 
     /// How many slots the buckets have.
@@ -190,7 +232,15 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// The items in the buckets with their marks.
     #[inline]
     pub(crate) fn residents(&self) -> Residents<'_, P> {
-        Residents { buckets: self.segment.buckets(), lock: PhantomData }
+        Residents { segment: self.segment, buckets: self.segment.buckets(), lock: PhantomData }
+    }
+
+    /// The same, and apart from them what the lock guards beside the table.
+    #[inline]
+    pub(crate) fn split(&mut self) -> (Residents<'_, P>, &mut State<P>) {
+        let residents =
+            Residents { segment: self.segment, buckets: self.segment.buckets(), lock: PhantomData };
+        (residents, &mut self.state)
     }
 
     /// The item in a slot.
@@ -199,21 +249,12 @@ impl<'a, P: Payload> Locked<'a, P> {
         found.item()
     }
 
-    /// The stripe that readers of a slot validate against.
-    fn stripe_of(&self, found: Found<P>) -> &'a AtomicU64 {
-        if found.in_overflow {
-            return self.segment.overflow().stripe();
-        }
-        let tag = tag_at(found.buckets.tags(found.bucket), found.lane);
-        self.segment.stripe(pair(found.bucket, tag, found.buckets.len()))
-    }
-
     /// Replaces an item by another with an equal key, in place [W2].
     #[inline]
     pub(crate) fn replace(&mut self, found: Found<P>, item: P::Item) {
         let Found { buckets, bucket, lane, .. } = found;
         if P::REPLACED_WORDS > 1 {
-            self.segment.replace_in_steps(buckets, bucket, lane, self.stripe_of(found), item);
+            self.segment.replace_in_steps(buckets, bucket, lane, self.residents().stripe_of(found), item);
         } else {
             // One word changes, by one store: readers see the old item or the new one.
             if !P::NULLABLE {
@@ -226,22 +267,13 @@ impl<'a, P: Payload> Locked<'a, P> {
         }
     }
 
-    /// Empties a slot.
-    ///
-    /// `clear`'s Releases pair with the Acquires of [R3]. A reader of an inline item that has seen the tag is told by
-    /// the stripe: `note_departure` pairs with `begin` [R2], and `publish_departures` in the slot's next `fill` with
-    /// `unchanged` [R4].
+    /// Empties a slot, as [`Residents::remove`], also one in the overflow.
     #[inline]
     pub(crate) fn remove(&mut self, found: Found<P>) {
-        let stripe = if P::NULLABLE { None } else { Some(self.stripe_of(found)) };
-        found.buckets.clear(found.bucket, found.lane);
-        if let Some(stripe) = stripe {
-            stripes::note_departure(stripe);
-        }
+        self.residents().empty(found);
         if found.in_overflow {
             self.state.overflow_len -= 1;
         }
-        self.set_len(self.len() - 1);
     }
 
     /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. False:
@@ -375,8 +407,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 
     fn set_len(&self, len: usize) {
-        // Relaxed: only the lock's holder stores; others read it for information.
-        self.segment.write().len.store(len, Ordering::Relaxed);
+        self.segment.set_len(len);
     }
 }
 
@@ -393,6 +424,7 @@ mod tests {
     use super::super::supply::Supply;
     use super::*;
     use crate::hash::Digest;
+    use crate::sync::Ordering;
 
     type Words = Inline<u64, u64>;
 

@@ -44,7 +44,7 @@ mod supply;
 pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Spot, Writing};
 pub(crate) use growth::NoRoom;
-pub(crate) use locked::{Found, Locked};
+pub(crate) use locked::{Found, Locked, Residents};
 pub(crate) use memory::{Block, Meter, try_box};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search};
 pub(crate) use payload::{Inline, Keep, Pointer};

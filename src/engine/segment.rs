@@ -414,6 +414,20 @@ impl<P: Payload> Segment<P> {
         Probe::Miss
     }
 
+    /// How many items there are.
+    #[inline]
+    pub(crate) fn items(&self) -> usize {
+        // Relaxed: exact for the lock's holder, who alone stores; information for others.
+        self.write().len.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many items there are. The lock's holder only [I5].
+    #[inline]
+    pub(crate) fn set_len(&self, len: usize) {
+        // Relaxed: as in `items`.
+        self.write().len.store(len, Ordering::Relaxed);
+    }
+
     /// How many slots the buckets have.
     pub(crate) fn slots(&self) -> usize {
         self.buckets().len() as usize * SLOTS as usize
