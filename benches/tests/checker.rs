@@ -137,12 +137,14 @@ fn a_sound_map_passes_every_workload() {
         lookups::<SOUND>(present, batched).unwrap();
     }
     Runner::<Faulty<SOUND>>::new().fill_from_empty(KEYS).unwrap();
+    Runner::<Faulty<SOUND>>::new().extend_from_empty(KEYS).unwrap();
 }
 
 #[test]
 fn a_map_that_loses_keys_fails_lookups_and_mixes() {
     fails(lookups::<LOSES_KEYS>(true, false));
     fails(lookups::<LOSES_KEYS>(true, true));
+    fails(Runner::<Faulty<LOSES_KEYS>>::new().extend_from_empty(KEYS));
     fails(mix::<LOSES_KEYS>(&preset(Preset::ReadHeavy, THREADS)));
     fails(mix::<LOSES_KEYS>(&preset(Preset::YcsbC, 1)));
 }
@@ -191,6 +193,7 @@ fn a_map_that_drops_replacements_removals_or_updates_fails() {
 fn a_map_that_miscounts_fails_after_the_run() {
     fails(mix::<MISCOUNTS>(&preset(Preset::Exchange, THREADS)));
     fails(Runner::<Faulty<MISCOUNTS>>::new().fill_from_empty(KEYS));
+    fails(Runner::<Faulty<MISCOUNTS>>::new().extend_from_empty(KEYS));
 }
 
 #[test]
@@ -214,6 +217,7 @@ fn every_contestant_passes_every_preset() {
         map.read(&plan::replayed_reads(&trace, THREADS, OPS), false, 0.0).unwrap();
         map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true), true, 0.0).unwrap();
         map.fill_from_empty(KEYS).unwrap();
+        map.extend_from_empty(KEYS).unwrap();
         assert!(map.footprint(0, KEYS).is_ok());
     }
 }

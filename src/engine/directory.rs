@@ -336,7 +336,6 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Starts loading what `lock_and_find` reads of the segment that covers the digest now.
-    #[cfg(feature = "rayon")]
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {
         Self::prefetch_in(self.locate(digest.prefix()), digest);

@@ -9,6 +9,7 @@ use ahash::RandomState;
 use bytemuck::Pod;
 
 use super::builder::sealed::FromShape;
+use super::bulk::in_batches;
 use super::{Builder, Full, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{self, BATCH, CapacityError, Directory, Inline, NoRoom, Shape, Stats};
 use crate::hash::Digest;
@@ -614,7 +615,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         }
     }
 
-    /// Inserts all pairs. Into an empty map, room is made beforehand for as many as the iterator promises.
+    /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises.
+    ///
+    /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
+    /// caches that is faster than inserting one by one. If the iterator panics, those that it yielded are inserted.
     ///
     /// # Panics
     ///
@@ -627,9 +631,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
             // As far as there is memory: a hint is no promise.
             let _ = self.try_reserve(at_least);
         }
-        for (key, value) in pairs {
-            self.insert(key, value);
-        }
+        let done = in_batches(
+            pairs.map(|(key, value)| (self.digest(&key), key, value)),
+            |digest| self.slots.prefetch(digest),
+            |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
+        );
+        assert!(done, "{FULL}");
     }
 
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of

@@ -6,10 +6,12 @@
 //! | `pinned`, `pinned_write` | [`Pinned`]: its operations |
 //! | `iter` | its iterators |
 //! | `inline_map`, `inline_iter` | [`InlineMap`] and its iterators |
+//! | `bulk` | inserting many pairs, for both |
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
 
 mod builder;
+mod bulk;
 mod hash_map;
 mod inline_iter;
 mod inline_map;

@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
+use super::bulk::in_batches;
 use super::{Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots};
@@ -104,6 +105,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Puts a new entry where none is; hands it back if there is no room.
+    #[inline]
     fn add(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Result<&Entry<K, V>, OwnedEntry<K, V>> {
         let pointer = new.pointer();
         match self.directory().insert(spot, pointer, |entry| self.rehash(entry)) {
@@ -484,7 +486,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Inserts all pairs. Into an empty map, room is made beforehand for as many as the iterator promises.
+    /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises.
+    ///
+    /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
+    /// caches that is faster than inserting one by one. If the iterator panics, those that it yielded are inserted.
     ///
     /// # Panics
     ///
@@ -497,9 +502,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             // As far as there is memory: a hint is no promise.
             let _ = self.try_reserve(at_least);
         }
-        for (key, value) in pairs {
-            self.insert(key, value);
-        }
+        let done = in_batches(
+            pairs.map(|(key, value)| (self.map.digest(&key), key, value)),
+            |digest| self.directory().prefetch(digest),
+            |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
+        );
+        assert!(done, "{FULL}");
     }
 
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of

@@ -9,8 +9,8 @@ use core::hash::{BuildHasher, Hash};
 use bytemuck::Pod;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
+use super::bulk::in_batches;
 use super::{HashMap, InlineMap, Pinned};
-use crate::engine::BATCH;
 use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::FULL;
@@ -53,19 +53,6 @@ fn parted<K: Hash + Send, V: Send>(
 impl<K: Send, V: Send> Parts<K, V> {
     fn for_each_part(self, fill: impl Fn(Part<K, V>) + Send + Sync) {
         self.parts.into_par_iter().for_each(fill);
-    }
-}
-
-impl<K, V> Part<K, V> {
-    /// Prepares a batch at a time, and then does something with each pair.
-    fn in_batches(self, prepare: impl Fn(Digest), mut each: impl FnMut(Digest, K, V)) {
-        for list in self.0 {
-            let mut list = list.into_iter();
-            while list.len() > 0 {
-                list.as_slice().iter().take(BATCH).for_each(|(digest, ..)| prepare(*digest));
-                list.by_ref().take(BATCH).for_each(|(digest, key, value)| each(digest, key, value));
-            }
-        }
     }
 }
 
@@ -116,10 +103,12 @@ where
     fn fill(&self, parts: Parts<K, V>) {
         parts.for_each_part(|part| {
             let pin = self.pin();
-            part.in_batches(
+            let done = in_batches(
+                part.0.into_iter().flatten(),
                 |digest| self.table.directory.prefetch(digest),
-                |digest, key, value| assert!(pin.checked_insert_of(digest, key, value).is_ok(), "{FULL}"),
+                |digest, key, value| pin.checked_insert_of(digest, key, value).is_ok(),
             );
+            assert!(done, "{FULL}");
         });
     }
 }
@@ -132,10 +121,12 @@ where
 {
     fn fill(&self, parts: Parts<K, V>) {
         parts.for_each_part(|part| {
-            part.in_batches(
+            let done = in_batches(
+                part.0.into_iter().flatten(),
                 |digest| self.slots.prefetch(digest),
-                |digest, key, value| assert!(self.checked_insert_of(digest, key, value).is_ok(), "{FULL}"),
+                |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
             );
+            assert!(done, "{FULL}");
         });
     }
 }

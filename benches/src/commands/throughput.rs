@@ -112,6 +112,7 @@ impl Bench<'_> {
                 self.rounds(entrants, |entrant| entrant.mix(&plan, seconds))
             }
             Task::Fill => self.rounds(entrants, |entrant| entrant.fill_from_empty(keys)),
+            Task::Extend => self.rounds(entrants, |entrant| entrant.extend_from_empty(keys)),
             task => {
                 let plan = match trace {
                     Some(trace) => plan::replayed_reads(trace, threads, ops),

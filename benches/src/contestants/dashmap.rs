@@ -24,6 +24,10 @@ impl Contestant for Dashmap<u64, u64> {
         self
     }
 
+    fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
+        self.0.extend(pairs);
+    }
+
     fn entries(&self) -> usize {
         self.0.len()
     }

@@ -30,6 +30,10 @@ impl Contestant for Koel<u64, u64> {
         self
     }
 
+    fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
+        self.0.extend(pairs);
+    }
+
     fn entries(&self) -> usize {
         self.0.len()
     }
@@ -49,6 +53,10 @@ impl Contestant for KoelHeld<u64, u64> {
 
     fn view(&self) -> Self::View<'_> {
         self.0.pin()
+    }
+
+    fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
+        self.0.extend(pairs);
     }
 
     fn entries(&self) -> usize {

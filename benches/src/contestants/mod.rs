@@ -54,6 +54,14 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     /// A view for the calling thread.
     fn view(&self) -> Self::View<'_>;
 
+    /// Inserts all pairs; one by one, unless the map can do better.
+    fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
+        let view = self.view();
+        for (key, value) in pairs {
+            view.insert(key, value);
+        }
+    }
+
     /// Entries, while nobody writes.
     fn entries(&self) -> usize;
 

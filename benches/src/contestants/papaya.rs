@@ -32,6 +32,10 @@ impl Contestant for Papaya<u64, u64> {
         self
     }
 
+    fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
+        (&self.0).extend(pairs);
+    }
+
     fn entries(&self) -> usize {
         self.0.len()
     }
@@ -47,6 +51,10 @@ impl Contestant for PapayaHeld<u64, u64> {
 
     fn view(&self) -> Self::View<'_> {
         self.0.pin()
+    }
+
+    fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
+        (&self.0).extend(pairs);
     }
 
     fn entries(&self) -> usize {

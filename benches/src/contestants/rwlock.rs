@@ -25,6 +25,10 @@ impl Contestant for RwLockHashbrown<u64, u64> {
         self
     }
 
+    fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
+        self.0.write().extend(pairs);
+    }
+
     fn entries(&self) -> usize {
         self.0.read().len()
     }

@@ -61,6 +61,13 @@ pub trait Entrant {
     /// A wrong answer.
     fn fill_from_empty(&mut self, count: u64) -> Result<f64, CheckError>;
 
+    /// Fills an empty map with `count` keys in one call, by one thread. Returns inserts per microsecond.
+    ///
+    /// # Errors
+    ///
+    /// A wrong answer to a look-up of any of the keys.
+    fn extend_from_empty(&mut self, count: u64) -> Result<f64, CheckError>;
+
     /// Runs the operations once and takes the time of each. Returns nanoseconds.
     ///
     /// # Errors

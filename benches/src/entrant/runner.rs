@@ -146,6 +146,24 @@ impl<C: Contestant> Entrant for Runner<C> {
         Ok(count as f64 / micros(elapsed))
     }
 
+    fn extend_from_empty(&mut self, count: u64) -> Result<f64, CheckError> {
+        self.release();
+        let start = Instant::now();
+        let mut map = C::with_capacity(0);
+        map.extend((0..count).map(|index| {
+            let key = keys::key(index);
+            (key, keys::value(key, 0))
+        }));
+        let elapsed = start.elapsed();
+        if map.entries() as u64 != count {
+            let entries = map.entries();
+            return Err(failure::<C>(format!("extended by {count} distinct keys, it holds {entries}")));
+        }
+        let keys: Vec<u64> = (0..count).map(keys::key).collect();
+        lookups(&map, &keys, false).verify(keys.len(), true).map_err(failure::<C>)?;
+        Ok(count as f64 / micros(elapsed))
+    }
+
     fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError> {
         self.prepare(&plan.start)?;
         let map = self.map()?;
