@@ -5,7 +5,9 @@
 //! | `table` | a table's memory: directory, entries, collector |
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `slab` | the entries' memory |
+//! | `magazine` | lists of pieces of it that are free |
 
+mod magazine;
 mod old;
 mod slab;
 mod table;

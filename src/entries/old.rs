@@ -7,7 +7,7 @@
 use core::mem::{MaybeUninit, needs_drop};
 use core::ptr::NonNull;
 
-use super::slab::Magazine;
+use super::magazine::Magazine;
 use super::table::{Entry, EntrySlab};
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};

@@ -2,8 +2,8 @@
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
 //! where huge pages can back them. Taking a piece is popping a list in the segment that the writer has locked [M1],
-//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; both lists exchange pieces by
-//! the dozen [M2].
+//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; both exchange lists as a
+//! whole [M2].
 //!
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use super::magazine::{Free, Magazine, REFILL, Returned};
 use crate::engine::Meter;
 use crate::seats;
 use crate::sync::{AtomicU64, Mutex};
@@ -30,65 +31,12 @@ const HUGE_CHUNK: usize = 1024;
 /// Bytes at a chunk's end that are not asked for: room for the allocator's own header, so that aligned chunks can
 /// lie one behind the other.
 const SLACK: usize = 64;
-/// Pieces that a magazine takes at a time.
-const REFILL: usize = 32;
-/// Lists of returned pieces. A power of two; as many threads return without meeting.
+/// Where pieces are returned to. A power of two; as many threads return without meeting.
 const SHARDS: usize = 8;
 /// What tails are aligned to: words.
 const TAIL_ALIGN: usize = align_of::<AtomicU64>();
 /// Larger entries get a box each.
 const LARGEST_PIECE: usize = 512;
-
-/// A free piece.
-struct Free {
-    next: Option<NonNull<Free>>,
-}
-
-/// Free pieces, linked through themselves. Owned by a slab, whose memory they are; dropping a list loses nothing but
-/// the knowledge that they are free.
-#[derive(Default)]
-pub(crate) struct Magazine {
-    head: Option<NonNull<Free>>,
-    len: usize,
-}
-
-// SAFETY: free pieces belong to whoever has the list.
-unsafe impl Send for Magazine {}
-
-impl Magazine {
-    #[inline]
-    fn pop(&mut self) -> Option<NonNull<Free>> {
-        let piece = self.head?;
-        // SAFETY: pieces in a list are free and hold a link.
-        self.head = unsafe { piece.as_ref() }.next;
-        self.len -= 1;
-        Some(piece)
-    }
-
-    #[inline]
-    fn push(&mut self, piece: NonNull<Free>) {
-        // SAFETY: a free piece, ours, large enough and aligned for a link.
-        unsafe { piece.write(Free { next: self.head }) };
-        self.head = Some(piece);
-        self.len += 1;
-    }
-
-    /// The pieces, which stay where they are.
-    fn iter(&self) -> impl Iterator<Item = NonNull<Free>> {
-        // SAFETY: pieces in a list are free and hold a link.
-        core::iter::successors(self.head, |piece| unsafe { piece.as_ref() }.next)
-    }
-
-    /// Moves at most `n` pieces from `other` to here.
-    pub(crate) fn take(&mut self, other: &mut Magazine, n: usize) {
-        for _ in 0..n {
-            match other.pop() {
-                Some(piece) => self.push(piece),
-                None => return,
-            }
-        }
-    }
-}
 
 /// Memory from the allocator, and how many pieces have been cut from it.
 struct Chunk {
@@ -99,10 +47,19 @@ struct Chunk {
     free: usize,
 }
 
-/// All chunks; the last one may have pages that are still whole.
+/// The rest of a page that has been begun.
+#[derive(Default)]
+struct Uncut {
+    next: Option<NonNull<u8>>,
+    /// How many pieces there are in it.
+    pieces: usize,
+}
+
+/// All chunks; the last one may have a page that is cut in part, and pages that are still whole.
 #[derive(Default)]
 struct Chunks {
     all: Vec<Chunk>,
+    uncut: Uncut,
     whole_pages: usize,
     /// How many a [`Sorting`] has: there is always room in `all` for them to come back.
     away: usize,
@@ -111,9 +68,16 @@ struct Chunks {
 // SAFETY: the chunks go with the slab.
 unsafe impl Send for Chunks {}
 
+impl Chunks {
+    /// Whether pieces can be cut without a new chunk.
+    fn has_rest(&self) -> bool {
+        self.uncut.pieces > 0 || self.whole_pages > 0
+    }
+}
+
 /// Where the pieces for entries of type `T` come from. Must not move, hence the `Arc`: pages know its address.
 pub(crate) struct Slab<T> {
-    returned: [CachePadded<Mutex<Magazine>>; SHARDS],
+    returned: [CachePadded<Mutex<Returned>>; SHARDS],
     chunks: Mutex<Chunks>,
     meter: Meter,
     huge_pages: bool,
@@ -142,7 +106,7 @@ impl<T> Slab<T> {
     /// An empty slab for entries with tails of so many bytes: a few words.
     pub(crate) fn new(huge_pages: bool, tail: usize) -> Arc<Self> {
         Arc::new(Slab {
-            returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Magazine::default()))),
+            returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Returned::default()))),
             chunks: Mutex::new(Chunks::default()),
             meter: Meter::new(),
             huge_pages,
@@ -156,7 +120,8 @@ impl<T> Slab<T> {
         if Self::BOXED {
             size_of::<Self>() + len * self.boxed().size()
         } else {
-            size_of::<Self>() + self.meter.bytes()
+            let lists: usize = self.returned.iter().map(|returned| returned.lock().memory_usage()).sum();
+            size_of::<Self>() + self.meter.bytes() + lists
         }
     }
 
@@ -217,7 +182,7 @@ impl<T> Slab<T> {
         slab.returned[shard()].lock().push(entry.cast());
     }
 
-    /// Gives pieces back, all of one slab.
+    /// Gives at most `REFILL` pieces back, all of one slab.
     ///
     /// # Safety
     ///
@@ -226,8 +191,9 @@ impl<T> Slab<T> {
         let Some(&first) = entries.first() else { return };
         // SAFETY: the caller's.
         let slab = unsafe { Self::of(first).as_ref() };
-        let mut returned = slab.returned[shard()].lock();
-        entries.iter().for_each(|entry| returned.push(entry.cast()));
+        let mut list = Magazine::default();
+        entries.iter().for_each(|entry| list.push(entry.cast()));
+        slab.returned[shard()].lock().push_list(list);
     }
 
     /// The slab of an entry.
@@ -257,26 +223,51 @@ impl<T> Slab<T> {
         Some(boxed.cast())
     }
 
-    /// Fills an empty magazine: with what was returned, or from a page that is still whole [M2].
+    /// Fills an empty magazine: with what this thread returned, or the rest of a chunk, or what others returned, or from a
+    /// new chunk [M2].
     #[cold]
     fn refill(&self, magazine: &mut Magazine) -> Option<()> {
+        debug_assert_eq!(magazine.len(), 0);
         let mine = shard();
-        for i in 0..SHARDS {
-            magazine.take(&mut self.returned[(mine + i) % SHARDS].lock(), REFILL);
-            if magazine.len > 0 {
-                return Some(());
-            }
+        *magazine = self.returned[mine].lock().pop_list();
+        if magazine.len() > 0 {
+            return Some(());
         }
-        self.cut_page(magazine)?;
-        // The rest of the page is for other segments.
-        let surplus = magazine.len.saturating_sub(REFILL);
-        self.returned[mine].lock().take(magazine, surplus);
+        let mut chunks = self.chunks.lock();
+        if !chunks.has_rest() {
+            drop(chunks);
+            for i in 1..SHARDS {
+                *magazine = self.returned[(mine + i) % SHARDS].lock().pop_list();
+                if magazine.len() > 0 {
+                    return Some(());
+                }
+            }
+            chunks = self.chunks.lock();
+        }
+        self.cut(&mut chunks, magazine)
+    }
+
+    /// Cuts pieces for an empty magazine, from a new chunk if there is no rest of the last.
+    fn cut(&self, chunks: &mut Chunks, magazine: &mut Magazine) -> Option<()> {
+        if chunks.uncut.pieces == 0 {
+            self.begin_page(chunks)?;
+        }
+        let (uncut, size) = (&mut chunks.uncut, self.piece());
+        let (next, n) = (uncut.next?, uncut.pieces.min(REFILL));
+        for i in (0..n).rev() {
+            // SAFETY: within the page, which has so many pieces left, and aligned: FIRST and `size` are multiples of the
+            // alignment. Nobody else has it.
+            magazine.push(unsafe { next.add(i * size) }.cast());
+        }
+        // SAFETY: at most at the end of the last piece.
+        uncut.next = Some(unsafe { next.add(n * size) });
+        uncut.pieces -= n;
+        chunks.all.last_mut()?.pieces += n;
         Some(())
     }
 
-    /// Cuts a page into pieces, from a new chunk if there is none.
-    fn cut_page(&self, magazine: &mut Magazine) -> Option<()> {
-        let mut chunks = self.chunks.lock();
+    /// Begins a page, of a new chunk if the last has no whole one.
+    fn begin_page(&self, chunks: &mut Chunks) -> Option<()> {
         if chunks.whole_pages == 0 {
             let pages = match chunks.all.len() {
                 0 => 1,
@@ -296,21 +287,16 @@ impl<T> Slab<T> {
         }
         let rest = chunks.whole_pages * PAGE;
         chunks.whole_pages -= 1;
-        let chunk = chunks.all.last_mut()?;
+        let chunk = chunks.all.last()?;
         let start = chunk.layout.size().next_multiple_of(PAGE) - rest;
         let len = PAGE.min(chunk.layout.size() - start);
         // SAFETY: within the chunk.
         let page = unsafe { chunk.base.add(start) };
         // SAFETY: the page is ours alone, and aligned for an address.
         unsafe { page.cast::<NonNull<Self>>().write(NonNull::from(self)) };
-        let mut offset = Self::FIRST;
-        let piece = self.piece();
-        while offset + piece <= len {
-            // SAFETY: within the page, and aligned: FIRST and `piece` are multiples of the alignment.
-            magazine.push(unsafe { page.add(offset) }.cast());
-            chunk.pieces += 1;
-            offset += piece;
-        }
+        // SAFETY: within the page: pieces are no longer than an eighth of it.
+        let next = unsafe { page.add(Self::FIRST) };
+        chunks.uncut = Uncut { next: Some(next), pieces: (len - Self::FIRST) / self.piece() };
         Some(())
     }
 
@@ -323,7 +309,13 @@ impl<T> Slab<T> {
         let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default(), away: 0 };
         for returned in &self.returned {
             let mut returned = core::mem::take(&mut *returned.lock());
-            sorting.free.take(&mut returned, usize::MAX);
+            loop {
+                let mut list = returned.pop_list();
+                if list.len() == 0 {
+                    break;
+                }
+                sorting.free.append(&mut list);
+            }
         }
         let mut chunks = self.chunks.lock();
         // Room for the chunk that stays, and for all to come back.
@@ -331,7 +323,7 @@ impl<T> Slab<T> {
             return;
         }
         core::mem::swap(&mut chunks.all, &mut sorting.chunks);
-        if chunks.whole_pages > 0 {
+        if chunks.has_rest() {
             chunks.all.extend(sorting.chunks.pop());
         }
         sorting.away = sorting.chunks.len();
@@ -394,11 +386,11 @@ impl<T> Drop for Sorting<'_, T> {
         chunks.all.append(&mut self.chunks);
         chunks.all.rotate_left(new);
         drop(chunks);
-        self.kept.take(&mut self.free, usize::MAX);
-        let mut returned = self.slab.returned[shard()].lock();
-        // What was returned meanwhile: it is less than what we have.
-        core::mem::swap(&mut *returned, &mut self.kept);
-        returned.take(&mut self.kept, usize::MAX);
+        self.kept.append(&mut self.free);
+        while self.kept.len() > 0 {
+            let list = self.kept.split();
+            self.slab.returned[shard()].lock().push_list(list);
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+use super::magazine::Magazine;
 use super::old::{OldEntries, Reserve, Reserves};
-use super::slab::{Magazine, Slab};
+use super::slab::Slab;
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
 use crate::reclaim::{Collector, Guard, Retire, discard};
 use crate::sync::Watch;
@@ -214,7 +215,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         let mut reserves = Magazine::default();
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
-            reserves.take(&mut writing.locked.state().keep.reserve().free, usize::MAX);
+            reserves.append(&mut writing.locked.state().keep.reserve().free);
             cursor = next;
         }
         self.slab.release(reserves);
