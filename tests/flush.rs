@@ -126,7 +126,7 @@ fn entries_that_need_no_drop_give_their_memory_back_by_a_flush() {
         if owned_before {
             drop(map.pin_owned());
         }
-        // And a word or two for each list of pieces that are free.
+        // And a few words for each list of pieces that are free.
         let full = map.memory_usage() * 101 / 100;
         for _ in 0..20 {
             empty();

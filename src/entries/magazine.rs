@@ -70,12 +70,15 @@ impl Magazine {
     }
 }
 
+/// Most lists that are kept as such: beyond that, their pieces are linked to one another.
+const MOST_LISTS: usize = 1024;
+
 /// Pieces that threads gave back. Lists of them come and go without a look at the pieces, which may be far away.
 #[derive(Default)]
 pub(super) struct Returned {
-    /// Given back one by one, or a few; fewer than `REFILL`, unless there was no memory for a longer list of lists.
+    /// Given back one by one, or a few at a time; and all for which there is no room in `lists`.
     loose: Magazine,
-    /// Of at most `REFILL` pieces each.
+    /// Of 1 to `REFILL` pieces each.
     lists: Vec<Magazine>,
 }
 
@@ -83,15 +86,20 @@ impl Returned {
     /// Adds a piece.
     pub(super) fn push(&mut self, piece: NonNull<Free>) {
         self.loose.push(piece);
-        if self.loose.len >= REFILL && self.lists.try_reserve(1).is_ok() {
+        if self.loose.len >= REFILL && self.has_room() {
             self.lists.push(self.loose.split());
         }
+    }
+
+    /// Whether one more list can be kept.
+    fn has_room(&mut self) -> bool {
+        self.lists.len() < MOST_LISTS && self.lists.try_reserve(1).is_ok()
     }
 
     /// Adds a list of at most `REFILL` pieces.
     pub(super) fn push_list(&mut self, mut list: Magazine) {
         debug_assert!(list.len <= REFILL);
-        if list.len >= REFILL / 2 && self.lists.try_reserve(1).is_ok() {
+        if list.len >= REFILL / 2 && self.has_room() {
             self.lists.push(list);
             return;
         }
@@ -137,6 +145,21 @@ mod tests {
             assert_eq!(some.iter().chain(list.iter()).collect::<HashSet<_>>(), all);
             assert_eq!(all.len(), n);
         }
+    }
+
+    #[test]
+    fn lists_are_few_and_their_memory_is_told() {
+        let n = (MOST_LISTS + 10) * REFILL;
+        let (_memory, mut list) = pieces(n);
+        let mut returned = Returned::default();
+        assert_eq!(returned.memory_usage(), 0);
+        while list.len() > 0 {
+            returned.push_list(list.split());
+        }
+        assert_eq!((returned.lists.len(), returned.loose.len()), (MOST_LISTS, 10 * REFILL));
+        assert!(returned.memory_usage() >= MOST_LISTS * 2 * size_of::<usize>());
+        let back = core::iter::from_fn(|| Some(returned.pop_list().len()).filter(|&len| len > 0));
+        assert_eq!(back.inspect(|&len| assert!(len <= REFILL)).sum::<usize>(), n);
     }
 
     #[test]

@@ -7,13 +7,14 @@
 use core::mem::{MaybeUninit, needs_drop};
 use core::ptr::NonNull;
 
-use super::magazine::Magazine;
+use super::magazine::{Magazine, REFILL};
 use super::table::{Entry, EntrySlab};
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 
-/// Entries that are retired as one.
+/// Entries that are retired as one, and whose pieces go back as one list.
 const MANY: usize = 31;
+const _: () = assert!(MANY <= REFILL);
 
 /// What a table keeps under the lock of each segment. In order: what changes with each entry comes first.
 #[repr(C)]

@@ -2,8 +2,8 @@
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
 //! where huge pages can back them. Taking a piece is popping a list in the segment that the writer has locked [M1],
-//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; both exchange lists as a
-//! whole [M2].
+//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; from those lists the segments'
+//! are filled, a whole list at a time [M2].
 //!
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
@@ -48,11 +48,17 @@ struct Chunk {
 }
 
 /// The rest of a page that has been begun.
-#[derive(Default)]
 struct Uncut {
-    next: Option<NonNull<u8>>,
-    /// How many pieces there are in it.
+    /// The first piece, if there is any.
+    next: NonNull<u8>,
+    /// How many there are.
     pieces: usize,
+}
+
+impl Default for Uncut {
+    fn default() -> Self {
+        Uncut { next: NonNull::dangling(), pieces: 0 }
+    }
 }
 
 /// All chunks; the last one may have a page that is cut in part, and pages that are still whole.
@@ -115,7 +121,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Bytes of all chunks, or of `len` boxes.
+    /// Bytes of all chunks and of what tells which pieces are free, or of `len` boxes.
     pub(crate) fn memory_usage(&self, len: usize) -> usize {
         if Self::BOXED {
             size_of::<Self>() + len * self.boxed().size()
@@ -244,26 +250,29 @@ impl<T> Slab<T> {
             }
             chunks = self.chunks.lock();
         }
-        self.cut(&mut chunks, magazine)
+        let (first, n) = self.cut(&mut chunks)?;
+        // Unlocked: the pages are touched for the first time.
+        drop(chunks);
+        for i in (0..n).rev() {
+            // SAFETY: one of the pieces that are ours now.
+            magazine.push(unsafe { first.add(i * self.piece()) }.cast());
+        }
+        Some(())
     }
 
-    /// Cuts pieces for an empty magazine, from a new chunk if there is no rest of the last.
-    fn cut(&self, chunks: &mut Chunks, magazine: &mut Magazine) -> Option<()> {
+    /// Cuts up to `REFILL` pieces off a page, of a new chunk if there is no rest of the last: where they begin, and how many
+    /// they are. Nobody else has them.
+    fn cut(&self, chunks: &mut Chunks) -> Option<(NonNull<u8>, usize)> {
         if chunks.uncut.pieces == 0 {
             self.begin_page(chunks)?;
         }
-        let (uncut, size) = (&mut chunks.uncut, self.piece());
-        let (next, n) = (uncut.next?, uncut.pieces.min(REFILL));
-        for i in (0..n).rev() {
-            // SAFETY: within the page, which has so many pieces left, and aligned: FIRST and `size` are multiples of the
-            // alignment. Nobody else has it.
-            magazine.push(unsafe { next.add(i * size) }.cast());
-        }
-        // SAFETY: at most at the end of the last piece.
-        uncut.next = Some(unsafe { next.add(n * size) });
+        let uncut = &mut chunks.uncut;
+        let (first, n) = (uncut.next, uncut.pieces.min(REFILL));
+        // SAFETY: so many pieces are left in the page. Aligned: FIRST and `piece` are multiples of the alignment.
+        uncut.next = unsafe { first.add(n * self.piece()) };
         uncut.pieces -= n;
         chunks.all.last_mut()?.pieces += n;
-        Some(())
+        Some((first, n))
     }
 
     /// Begins a page, of a new chunk if the last has no whole one.
@@ -294,16 +303,18 @@ impl<T> Slab<T> {
         let page = unsafe { chunk.base.add(start) };
         // SAFETY: the page is ours alone, and aligned for an address.
         unsafe { page.cast::<NonNull<Self>>().write(NonNull::from(self)) };
-        // SAFETY: within the page: pieces are no longer than an eighth of it.
+        // SAFETY: within the page: FIRST is a few words.
         let next = unsafe { page.add(Self::FIRST) };
-        chunks.uncut = Uncut { next: Some(next), pieces: (len - Self::FIRST) / self.piece() };
+        chunks.uncut = Uncut { next, pieces: (len - Self::FIRST) / self.piece() };
+        // The largest entry and its tail are a fraction of a page.
+        debug_assert!(chunks.uncut.pieces > 0);
         Some(())
     }
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
-    /// Walks over all free pieces twice, without a lock: writers that find none meanwhile cut new chunks. Without memory for
-    /// a list of the chunks it does nothing.
+    /// Walks over all free pieces a few times, without a lock: writers that find none meanwhile cut new chunks. Without
+    /// memory for a list of the chunks it does nothing.
     pub(crate) fn release(&self, reserves: Magazine) {
         let chunks = Vec::new();
         let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default(), away: 0 };
@@ -411,7 +422,7 @@ struct Boxed<T> {
     slab: NonNull<()>,
 }
 
-/// The list that this thread returns pieces to.
+/// Where this thread returns pieces to.
 fn shard() -> usize {
     seats::number() % SHARDS
 }

@@ -235,13 +235,25 @@ impl<K, V, R: Reserves<K, V>> Retire for Retired<Slots<K, V, R>> {
 }
 
 impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
-    /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards.
+    /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards. The memory of those that have
+    /// no boxes goes with the slab.
     fn drop(&mut self) {
+        if OldEntries::<K, V>::GATHERS {
+            // Nothing in them needs to be dropped.
+            return;
+        }
         let mut panic: Option<Box<dyn Any + Send>> = None;
         self.directory.take_all(|entry| {
-            // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
-            let entry = unsafe { OwnedEntry::from_raw(entry) };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(entry))) {
+            let drop_entry = || {
+                if EntrySlab::<K, V>::BOXED {
+                    // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
+                    drop(unsafe { OwnedEntry::from_raw(entry) });
+                } else {
+                    // SAFETY: as above, and nobody looks at it again.
+                    unsafe { entry.drop_in_place() };
+                }
+            };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_entry)) {
                 match panic {
                     None => panic = Some(payload),
                     Some(_) => discard(payload),

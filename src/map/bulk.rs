@@ -1,16 +1,23 @@
 //! Inserting many pairs: memory is fetched for a batch of them before the first is inserted.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::engine::BATCH;
 use crate::hash::Digest;
+use crate::reclaim::discard;
 
-/// Pairs that have been taken from an iterator, and how to insert them. If that iterator panics, they are inserted.
+/// With fewer pairs there is next to nothing to overlap, and a batch is memory to be allocated.
+const FEW: usize = 8;
+
+/// Pairs that have been taken from an iterator, and how to insert them. If the iterator panics, they are inserted.
 struct Batch<K, V, F: FnMut(Digest, K, V) -> bool> {
     pairs: Vec<(Digest, K, V)>,
     insert: F,
 }
 
 impl<K, V, F: FnMut(Digest, K, V) -> bool> Batch<K, V, F> {
-    /// Inserts pairs in order until one has no room. Whether all had; the others are dropped, as if this panics.
+    /// Inserts pairs in order until one has no room. Whether all had; the others are dropped, as they are if an insertion
+    /// panics.
     // In one place, for an insertion to be inlined into it.
     #[inline(never)]
     fn insert_all(&mut self) -> bool {
@@ -20,8 +27,11 @@ impl<K, V, F: FnMut(Digest, K, V) -> bool> Batch<K, V, F> {
 
 impl<K, V, F: FnMut(Digest, K, V) -> bool> Drop for Batch<K, V, F> {
     fn drop(&mut self) {
-        // Nobody is left to tell of pairs for which there is no room.
-        let _ = self.insert_all();
+        // Pairs are left only if the iterator has panicked: that panic goes on. Another one, such as that of [E1], would end
+        // the process, and of pairs that have no room nobody is left to be told.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.insert_all())) {
+            discard(payload);
+        }
     }
 }
 
@@ -34,9 +44,9 @@ pub(super) fn in_batches<K, V>(
     mut insert: impl FnMut(Digest, K, V) -> bool,
 ) -> bool {
     let mut pairs = pairs.fuse();
-    let (_, at_most) = pairs.size_hint();
+    let at_most = pairs.size_hint().1.unwrap_or(BATCH).min(BATCH);
     let mut room = Vec::new();
-    if room.try_reserve_exact(at_most.unwrap_or(BATCH).min(BATCH)).is_err() {
+    if at_most < FEW || room.try_reserve_exact(at_most).is_err() {
         return pairs.all(|(digest, key, value)| insert(digest, key, value));
     }
     let mut batch = Batch { pairs: room, insert };
@@ -66,7 +76,7 @@ mod tests {
 
     #[test]
     fn each_batch_is_prepared_and_then_inserted_in_order() {
-        for n in [0, 1, 31, 32, 33, 100] {
+        for n in [FEW as u64, 31, 32, 33, 100] {
             let log = RefCell::new(Vec::new());
             let prepare = |digest: Digest| log.borrow_mut().push(("prepared", digest.bits()));
             let insert = |_, n, ()| {
@@ -80,6 +90,19 @@ mod tests {
                 prepared.chain(batch.iter().map(|&n| ("inserted", n)))
             });
             assert_eq!(log.into_inner(), expected.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_few_are_inserted_as_they_come() {
+        for n in 0..FEW as u64 {
+            let mut inserted = Vec::new();
+            let insert = |_, n, ()| {
+                inserted.push(n);
+                true
+            };
+            assert!(in_batches(numbered(n), |_| panic!("nothing to prepare"), insert));
+            assert_eq!(inserted, (0..n).collect::<Vec<_>>());
         }
     }
 
@@ -102,10 +125,21 @@ mod tests {
             true
         };
         let pairs = numbered(100).inspect(|&(_, n, ())| assert!(n < 40, "as planned"));
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            in_batches(pairs, |_| (), insert);
-        }));
-        assert!(result.is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| in_batches(pairs, |_| (), insert))).is_err());
         assert_eq!(inserted.into_inner(), (0..40).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_second_panic_while_they_are_inserted_is_no_more_than_that() {
+        let mut inserted = Vec::new();
+        let insert = |_, n, ()| {
+            assert_ne!(n, 35, "as planned as well");
+            inserted.push(n);
+            true
+        };
+        let pairs = numbered(100).inspect(|&(_, n, ())| assert!(n < 40, "as planned"));
+        let payload = catch_unwind(AssertUnwindSafe(|| in_batches(pairs, |_| (), insert))).unwrap_err();
+        assert_eq!(payload.downcast_ref(), Some(&"as planned"));
+        assert_eq!(inserted, (0..35).collect::<Vec<_>>());
     }
 }

@@ -394,12 +394,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// [`InlineMap::checked_insert`] of a key with this digest.
     #[inline]
-    pub(super) fn checked_insert_of(
-        &self,
-        digest: Digest,
-        key: K,
-        value: V,
-    ) -> Result<Option<V>, Full<K, V>> {
+    fn checked_insert_of(&self, digest: Digest, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
         let mut spot = self.spot_of(digest, &key);
         if spot.found.is_some() {
             return Ok(spot.replace(value).map(|(_, old)| old));
@@ -618,7 +613,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises.
     ///
     /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
-    /// caches that is faster than inserting one by one. If the iterator panics, those that it yielded are inserted.
+    /// caches that is faster than inserting one by one. So an iterator that waits, as a channel's does, holds pairs back that
+    /// it has yielded; [`InlineMap::insert`] does not. If the iterator panics, those that it yielded are inserted, as far as
+    /// there is room. If there is none, or an insertion panics, up to 31 pairs that were taken after it are dropped.
     ///
     /// # Panics
     ///
@@ -631,12 +628,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
             // As far as there is memory: a hint is no promise.
             let _ = self.try_reserve(at_least);
         }
-        let done = in_batches(
-            pairs.map(|(key, value)| (self.digest(&key), key, value)),
+        let done = self.insert_digested(pairs.map(|(key, value)| (self.digest(&key), key, value)));
+        assert!(done, "{FULL}");
+    }
+
+    /// Inserts pairs of which the digests are known, until one has no room. Whether all had.
+    pub(super) fn insert_digested(&self, pairs: impl Iterator<Item = (Digest, K, V)>) -> bool {
+        in_batches(
+            pairs,
             |digest| self.slots.prefetch(digest),
             |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
-        );
-        assert!(done, "{FULL}");
+        )
     }
 
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of

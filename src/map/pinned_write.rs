@@ -168,12 +168,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// [`Pinned::checked_insert`] of a key with this digest.
     #[inline]
-    pub(super) fn checked_insert_of(
-        &self,
-        digest: Digest,
-        key: K,
-        value: V,
-    ) -> Result<Option<&V>, Full<K, V>> {
+    fn checked_insert_of(&self, digest: Digest, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
         let mut spot = self.spot_of(digest, &key);
         let new = match self.make(&mut spot, key, value) {
             Ok(new) => new,
@@ -489,7 +484,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises.
     ///
     /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
-    /// caches that is faster than inserting one by one. If the iterator panics, those that it yielded are inserted.
+    /// caches that is faster than inserting one by one. So an iterator that waits, as a channel's does, holds pairs back that
+    /// it has yielded; [`Pinned::insert`] does not. If the iterator panics, those that it yielded are inserted, as far as
+    /// there is room. If there is none, or an insertion panics, up to 31 pairs that were taken after it are dropped.
     ///
     /// # Panics
     ///
@@ -502,12 +499,17 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             // As far as there is memory: a hint is no promise.
             let _ = self.try_reserve(at_least);
         }
-        let done = in_batches(
-            pairs.map(|(key, value)| (self.map.digest(&key), key, value)),
+        let done = self.insert_digested(pairs.map(|(key, value)| (self.map.digest(&key), key, value)));
+        assert!(done, "{FULL}");
+    }
+
+    /// Inserts pairs of which the digests are known, until one has no room. Whether all had.
+    pub(super) fn insert_digested(&self, pairs: impl Iterator<Item = (Digest, K, V)>) -> bool {
+        in_batches(
+            pairs,
             |digest| self.directory().prefetch(digest),
             |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
-        );
-        assert!(done, "{FULL}");
+        )
     }
 
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
@@ -530,9 +532,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Makes segments that have much more room than entries smaller, and gives back memory that is not in use: of
     /// tables that were grown out of, when no older pin lives (and with many pins at a time not before some more
-    /// entries have been removed), and of entries, in chunks of 16 KiB. A map of fixed capacity keeps its slots.
-    /// [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give back: what this pin keeps alive
-    /// stays.
+    /// entries have been removed), and of entries, in chunks of 16 KiB, in large maps of 4 MiB, all but the last. A map of fixed
+    /// capacity keeps its slots. [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give back: what
+    /// this pin keeps alive stays.
     ///
     /// # Panics
     ///

@@ -9,7 +9,6 @@ use core::hash::{BuildHasher, Hash};
 use bytemuck::Pod;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
-use super::bulk::in_batches;
 use super::{HashMap, InlineMap, Pinned};
 use crate::entries::Entry;
 use crate::hash::Digest;
@@ -22,7 +21,7 @@ use crate::reclaim::Guard;
 const PART_BITS: u32 = 8;
 
 /// Pairs with their digests, of one part, in order.
-struct Part<K, V>(Vec<Vec<(Digest, K, V)>>);
+type Part<K, V> = Vec<Vec<(Digest, K, V)>>;
 
 /// All parts.
 struct Parts<K, V> {
@@ -45,8 +44,7 @@ fn parted<K: Hash + Send, V: Send>(
         })
         .collect();
     let len = pieces.iter().flatten().map(Vec::len).sum();
-    let of_part =
-        |part: usize| Part(pieces.iter_mut().map(|lists| core::mem::take(&mut lists[part])).collect());
+    let of_part = |part: usize| pieces.iter_mut().map(|lists| core::mem::take(&mut lists[part])).collect();
     Parts { parts: (0..1 << PART_BITS).map(of_part).collect(), len }
 }
 
@@ -102,13 +100,7 @@ where
 {
     fn fill(&self, parts: Parts<K, V>) {
         parts.for_each_part(|part| {
-            let pin = self.pin();
-            let done = in_batches(
-                part.0.into_iter().flatten(),
-                |digest| self.table.directory.prefetch(digest),
-                |digest, key, value| pin.checked_insert_of(digest, key, value).is_ok(),
-            );
-            assert!(done, "{FULL}");
+            assert!(self.pin().insert_digested(part.into_iter().flatten()), "{FULL}");
         });
     }
 }
@@ -121,12 +113,7 @@ where
 {
     fn fill(&self, parts: Parts<K, V>) {
         parts.for_each_part(|part| {
-            let done = in_batches(
-                part.0.into_iter().flatten(),
-                |digest| self.slots.prefetch(digest),
-                |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
-            );
-            assert!(done, "{FULL}");
+            assert!(self.insert_digested(part.into_iter().flatten()), "{FULL}");
         });
     }
 }

@@ -59,6 +59,8 @@ pub(crate) const ALL: &[Case] = &[
     case("InlineMap::checked_insert", checked_insert::<Inline>, Some(Fails::AtLast), NEVER),
     case("HashMap::insert", insert::<Pointers>, Some(Fails::AtOnce), NEVER),
     case("InlineMap::insert", insert::<Inline>, Some(Fails::AtLast), NEVER),
+    case("HashMap::extend", extend::<Pointers>, Some(Fails::AtOnce), NEVER),
+    case("InlineMap::extend", extend::<Inline>, Some(Fails::AtLast), NEVER),
     case("HashMap::update_or_insert", update::<Pointers>, Some(Fails::AtOnce), NEVER),
     case("InlineMap::update_or_insert", update::<Inline>, Some(Fails::AtLast), NEVER),
     case("HashMap::reserve", reserve::<Pointers>, Some(Fails::AtOnce), NEVER),
@@ -138,6 +140,25 @@ fn insert<M: Words>(plan: &mut Plan) {
             failed();
             assert_whole(&map, key);
             map.insert(key, !key);
+        }
+    }
+    assert_whole(&map, 300);
+}
+
+/// In order, up to the first that has no room; without memory for a batch as with it.
+fn extend<M: Words>(plan: &mut Plan) {
+    let map = M::build(Config::GROWING, seeded(1));
+    assert_eq!(map.get(&0), None, "and this thread has pinned it");
+    map.insert(0, !0);
+    for first in (0..300).step_by(50) {
+        let pairs = || (first..first + 50).map(|key| (key, !key)).collect::<Vec<_>>();
+        let taken = pairs();
+        if let Err(message) = catch(|| plan.run(|| map.extend(taken))) {
+            assert!(message.contains("no memory") && plan.is_over(), "{message}");
+            failed();
+            assert!((first..first + 50).contains(&(map.len() as u64)), "{} of {first} and 50", map.len());
+            assert_whole(&map, map.len() as u64);
+            map.extend(pairs());
         }
     }
     assert_whole(&map, 300);

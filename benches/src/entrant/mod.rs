@@ -65,7 +65,7 @@ pub trait Entrant {
     ///
     /// # Errors
     ///
-    /// A wrong answer to a look-up of any of the keys.
+    /// A wrong answer to a look-up of any of the keys, or a wrong number of entries.
     fn extend_from_empty(&mut self, count: u64) -> Result<f64, CheckError>;
 
     /// Runs the operations once and takes the time of each. Returns nanoseconds.
