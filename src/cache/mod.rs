@@ -10,7 +10,7 @@
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |
 //! | `policy` | who is to leave |
-//! | `bound` | how much may be held, and how segments share it |
+//! | `bound`, `quota` | how much may be held, and how segments share it |
 //! | `share` | what is kept under the lock of each segment |
 //! | `time` | lifetimes and clocks |
 //! | `removal` | what has left: who is told, when it is freed |
@@ -30,6 +30,7 @@ mod load;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;
+mod quota;
 mod refused;
 mod removal;
 #[cfg(feature = "serde")]

@@ -16,7 +16,7 @@ use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::share::Share;
 use super::time::{Meta, NEVER, Nanos};
-use super::{Cache, bound, counters};
+use super::{Cache, counters};
 use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve};
 use crate::hash::{Digest, Place};
@@ -26,7 +26,7 @@ use crate::sync::AtomicU64;
 pub(super) type Slot<K, V> = Found<CacheSlots<K, V>>;
 type Segment<'c, K, V> = Writing<'c, CacheSlots<K, V>>;
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
-type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
+pub(super) type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
 
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
@@ -109,17 +109,6 @@ impl<K, V, S> Cache<K, V, S> {
         answer
     }
 
-    /// Sets how much a segment may hold, and evicts what does not fit any more.
-    fn set_quota(
-        &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
-        quota: u64,
-        now: Nanos,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
-    ) {
-        self.decide(locked, now, out, |evictor, entries| evictor.set_capacity(quota, entries));
-    }
-
     /// Takes out what has expired in the next few buckets.
     fn sweep(
         &self,
@@ -140,145 +129,6 @@ impl<K, V, S> Cache<K, V, S> {
                     self.take_out(locked, found, Cause::Expired, out);
                 }
             }
-        }
-    }
-
-    /// Takes quota for one item from segments that have it, evicting there. False: even all of it is not enough.
-    ///
-    /// Quota is never in two segments: it leaves one under its lock before it is added to another under that one's.
-    #[cold]
-    pub(super) fn borrow(
-        &self,
-        digest: Digest,
-        weight: u64,
-        now: Nanos,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
-    ) -> bool {
-        let mut spare = self.bound.lend();
-        if weight > self.bound.capacity() {
-            return false;
-        }
-        let directory = &self.table.directory;
-        let (mine, missing) = {
-            let writing = directory.lock(digest.prefix());
-            let state = writing.locked.state_ref();
-            (state.index, weight.saturating_sub(state.keep.evictor.capacity()))
-        };
-        // From each the same, as long as they have it; then what they have.
-        let others = u64::from(self.bound.segments() - 1).max(1);
-        for part in [missing.div_ceil(others), u64::MAX] {
-            let mut cursor = 0;
-            while *spare < missing {
-                let Some((mut writing, next)) = directory.visit(cursor) else { break };
-                cursor = next;
-                let state = writing.locked.state();
-                if state.index == mine {
-                    continue;
-                }
-                let quota = state.keep.evictor.capacity();
-                let taken = part.min(missing - *spare).min(quota);
-                self.set_quota(&mut writing.locked, quota - taken, now, out);
-                *spare += taken;
-            }
-        }
-        let taken = missing.min(*spare);
-        self.bound.before_raise();
-        let mut writing = directory.lock(digest.prefix());
-        let quota = writing.locked.state().keep.evictor.capacity();
-        self.set_quota(&mut writing.locked, quota + taken, now, out);
-        *spare -= taken;
-        true
-    }
-
-    /// Gives back what a segment has borrowed and does not use; or takes what it lacks and is spare.
-    #[inline]
-    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
-        let state = locked.state();
-        if state.keep.evictor.capacity() != state.keep.fair {
-            self.settle_with_others(locked, out);
-        }
-    }
-
-    #[cold]
-    fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
-        let state = locked.state();
-        let fair = state.keep.fair;
-        let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
-        let Some(mut spare) = self.bound.try_lend() else { return };
-        if quota > fair {
-            let surplus = quota - fair.max(used);
-            self.set_quota(locked, quota - surplus, 0, out);
-            *spare += surplus;
-        } else {
-            let taken = (*spare).min(fair.saturating_sub(quota));
-            if taken > 0 {
-                self.bound.before_raise();
-                self.set_quota(locked, quota + taken, 0, out);
-                *spare -= taken;
-            }
-        }
-    }
-
-    /// Changes how much the cache may hold: entries, or weight if there is a weigher. Evicts what does not fit any more,
-    /// one segment after the other; while it runs, the bound is the larger of both.
-    ///
-    /// A cache that is made larger than it was built gets larger tables as it fills.
-    ///
-    /// ```
-    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
-    /// for i in 0..100 {
-    ///     cache.insert(i, i).unwrap();
-    /// }
-    /// cache.set_capacity(10);
-    /// assert_eq!((cache.len(), cache.capacity()), (10, 10));
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// In a closure that runs under this cache's lock, and if the removal listener panics: the capacity has been changed then.
-    pub fn set_capacity(&self, capacity: u64) {
-        // Before anything is locked: somebody else may hold `lending`, and wait for the segment that this thread has.
-        self.table.directory.assert_not_writing();
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
-        let now = self.now();
-        let mut spare = self.bound.lend();
-        let before = self.bound.capacity();
-        let segments = self.bound.segments();
-        if capacity == before {
-            return;
-        }
-        if capacity > before {
-            self.bound.set_capacity(capacity);
-            self.bound.before_raise();
-        } else {
-            *spare = 0;
-        }
-        let share = |index| bound::share_of(capacity, segments, index);
-        self.for_quotas(now, &mut out, |index, fair, quota| {
-            // What was borrowed stays so, if there is more; what is lent comes back after it, if there is less.
-            let quota =
-                if capacity > before { quota + (share(index) - *fair) } else { quota.min(share(index)) };
-            *fair = share(index);
-            quota
-        });
-        if capacity < before {
-            self.bound.set_capacity(capacity);
-            // Who had lent, now that who had borrowed has given back.
-            self.bound.before_raise();
-            self.for_quotas(now, &mut out, |_, fair, _| *fair);
-        }
-    }
-
-    /// Changes the quota of each segment: to what `new` makes of its index, its fair quota, and the one it has. With `lending`
-    /// locked.
-    fn for_quotas(&self, now: Nanos, out: &mut Leaving<'_, K, V>, new: impl Fn(u32, &mut u64, u64) -> u64) {
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
-            let state = writing.locked.state();
-            let quota = new(state.index, &mut state.keep.fair, state.keep.evictor.capacity());
-            self.set_quota(&mut writing.locked, quota, now, out);
-            cursor = next;
         }
     }
 
