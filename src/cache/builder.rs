@@ -188,7 +188,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         }
     }
 
-    /// Builds the cache.
+    /// Builds the cache. It has one bound: of entries or of weight.
     ///
     /// # Panics
     ///

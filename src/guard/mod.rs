@@ -1,6 +1,6 @@
 //! A filter and a cache before a key-value store: look-ups of keys that the store does not hold do not reach it.
 //!
-//! [`Guarded`] wraps a [`Store`]: [`RedbStore`] (feature `redb`), [`FjallStore`] (feature `fjall`), [`HashMapStore`] for
+//! [`Guarded`] wraps a [`Store`]: `RedbStore` (feature `redb`), `FjallStore` (feature `fjall`), [`HashMapStore`] for
 //! tests, or one of your own. It keeps a filter of the store's keys in memory, and asks the store only where the filter
 //! says "perhaps".
 //!

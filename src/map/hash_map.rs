@@ -54,8 +54,8 @@ use crate::hash::Digest;
 ///
 /// # Memory
 ///
-/// Nine bytes a slot, and key and value for each entry; a map that has grown is between 44% and 88% full, one that
-/// was made for its entries about 90%. The map cuts entries from chunks of memory of its own; chunks that have become
+/// Nine bytes a slot, and key and value for each entry; a map that has grown, also by `collect` and `reserve`, is between 44%
+/// and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a `clone`, about 90%. The map cuts entries from chunks of memory of its own; chunks that have become
 /// free, and tables that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`].
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
@@ -288,6 +288,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().reserve(additional);
     }
 
+    /// Inserts all pairs, as [`Pinned::extend`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, and in a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u64, u64> = (0..100).map(|n| (n, n * n)).collect();
+    /// map.extend((100..200).map(|n| (n, n * n)));
+    /// assert_eq!(map.len(), 200);
+    /// ```
+    #[track_caller]
+    pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
+        self.pin().extend(pairs);
+    }
+
     /// Gives back memory, as [`Pinned::shrink_to_fit`].
     ///
     /// # Panics
@@ -357,7 +373,7 @@ impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
 
 impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
-        let mut map = Self::default();
+        let map = Self::default();
         map.extend(iter);
         map
     }

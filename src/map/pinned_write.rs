@@ -481,7 +481,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises.
+    /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises; into one
+    /// that has entries, `reserve` makes it, and spares this map to grow on the way.
     ///
     /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
     /// caches that is faster than inserting one by one. So an iterator that waits, as a channel's does, holds pairs back that
@@ -530,7 +531,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.directory().reserve(additional, &|entry| self.rehash(entry))
     }
 
-    /// Makes segments that have much more room than entries smaller, and gives back memory that is not in use: of
+    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
+    /// a `clone` takes less memory. And gives back memory that is not in use: of
     /// tables that were grown out of, when no older pin lives (and with many pins at a time not before some more
     /// entries have been removed), and of entries, in chunks of 16 KiB, in large maps of 4 MiB, all but the last. A map of
     /// fixed capacity keeps its slots. [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give back: what
