@@ -55,8 +55,9 @@ use crate::hash::Digest;
 /// # Memory
 ///
 /// Nine bytes a slot, and key and value for each entry; a map that has grown, also by `collect` and `reserve`, is between 44%
-/// and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a `clone`, about 90%. The map cuts entries from chunks of memory of its own; chunks that have become
-/// free, and tables that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`].
+/// and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a `clone`, about 90%. The map cuts
+/// entries from chunks of memory of its own; chunks that have become free, and tables that were grown out of, are kept for
+/// further entries and growth until [`Pinned::shrink_to_fit`].
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
 /// by the batch: 32 removals, and three batches after that; the memory of those that need no drop also waits for some

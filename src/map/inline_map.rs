@@ -59,11 +59,10 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # Memory
 ///
-/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown, also
-/// by `collect` and `reserve`, is between 44% and 88% full, one that was made for its entries by
-/// [`InlineMap::with_capacity`], or is a `clone`, about 90%. Tables that were grown out of are used
-/// again for further growth, or freed with the map. A value that shares its 8-byte words with nothing but its key is
-/// replaced by a single store; a longer one takes a copy.
+/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown, also by
+/// `collect` and `reserve`, is between 44% and 88% full, one that was made for its entries by [`InlineMap::with_capacity`], or
+/// is a `clone`, about 90%. Tables that were grown out of are used again for further growth, or freed with the map. A value
+/// that shares its 8-byte words with nothing but its key is replaced by a single store; a longer one takes a copy.
 ///
 /// # Under a lock
 ///
@@ -662,9 +661,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
-    /// a `clone` takes less memory. What they leave behind is kept for readers that
-    /// may still be at it, and used when the map grows again; [`InlineMap::release_unused`] frees it. A map of fixed
-    /// capacity keeps its slots.
+    /// a `clone` takes less memory. What they leave behind is kept for readers that may still be at it, and used when the map
+    /// grows again; [`InlineMap::release_unused`] frees it. A map of fixed capacity keeps its slots.
     ///
     /// # Panics
     ///
