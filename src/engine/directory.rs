@@ -402,6 +402,11 @@ impl<P: Payload> Directory<P> {
         self.segments().map(|segment| segment.items()).sum()
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments().all(|segment| segment.items() == 0)
+    }
+
     /// How many slots there are.
     pub(crate) fn slots(&self) -> usize {
         self.segments().map(|segment| segment.slots()).sum()

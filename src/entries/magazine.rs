@@ -113,6 +113,11 @@ impl Returned {
         self.lists.pop().unwrap_or_else(|| self.loose.split())
     }
 
+    /// All lists.
+    pub(super) fn into_lists(mut self) -> impl Iterator<Item = Magazine> {
+        core::iter::from_fn(move || Some(self.pop_list()).filter(|list| list.len > 0))
+    }
+
     /// Bytes from the allocator.
     pub(super) fn memory_usage(&self) -> usize {
         self.lists.capacity() * size_of::<Magazine>()
@@ -158,7 +163,7 @@ mod tests {
         }
         assert_eq!((returned.lists.len(), returned.loose.len()), (MOST_LISTS, 10 * REFILL));
         assert!(returned.memory_usage() >= MOST_LISTS * 2 * size_of::<usize>());
-        let back = core::iter::from_fn(|| Some(returned.pop_list().len()).filter(|&len| len > 0));
+        let back = returned.into_lists().map(|list| list.len());
         assert_eq!(back.inspect(|&len| assert!(len <= REFILL)).sum::<usize>(), n);
     }
 
@@ -178,11 +183,7 @@ mod tests {
                 }
             }
             let mut back = HashSet::new();
-            loop {
-                let list = returned.pop_list();
-                if list.len() == 0 {
-                    break;
-                }
+            for list in returned.into_lists() {
                 assert!(list.len() <= REFILL);
                 list.iter().for_each(|piece| assert!(back.insert(piece)));
             }

@@ -319,14 +319,8 @@ impl<T> Slab<T> {
         let chunks = Vec::new();
         let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default(), away: 0 };
         for returned in &self.returned {
-            let mut returned = core::mem::take(&mut *returned.lock());
-            loop {
-                let mut list = returned.pop_list();
-                if list.len() == 0 {
-                    break;
-                }
-                sorting.free.append(&mut list);
-            }
+            let returned = core::mem::take(&mut *returned.lock());
+            returned.into_lists().for_each(|mut list| sorting.free.append(&mut list));
         }
         let mut chunks = self.chunks.lock();
         // Room for the chunk that stays, and for all to come back.

@@ -207,9 +207,9 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().len()
     }
 
-    /// Whether there are no entries.
+    /// Whether there are no entries. Looks at segments up to the first that has some.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.pin().is_empty()
     }
 
     /// How many slots there are.

@@ -157,9 +157,9 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         self.slots.len()
     }
 
-    /// Whether there are no entries.
+    /// Whether there are no entries. Looks at segments up to the first that has some.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.slots.is_empty()
     }
 
     /// How many slots there are.

@@ -77,9 +77,9 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         self.map.table.directory.len()
     }
 
-    /// Whether there are no entries.
+    /// Whether there are no entries. Looks at segments up to the first that has some.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.map.table.directory.is_empty()
     }
 
     /// How many slots there are.
