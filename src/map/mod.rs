@@ -5,7 +5,7 @@
 //! | `hash_map` | [`HashMap`]: constructors, traits of the whole map |
 //! | `pinned`, `pinned_write` | [`Pinned`]: its operations |
 //! | `iter` | its iterators |
-//! | `inline_map`, `inline_iter` | [`InlineMap`] and its iterators |
+//! | `inline_map`, `inline_write`, `inline_iter` | [`InlineMap`]: making one and reading, its writing half, its iterators |
 //! | `bulk` | inserting many pairs, for both |
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
@@ -15,6 +15,7 @@ mod bulk;
 mod hash_map;
 mod inline_iter;
 mod inline_map;
+mod inline_write;
 mod iter;
 mod pinned;
 mod pinned_write;

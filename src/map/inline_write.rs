@@ -1,0 +1,393 @@
+//! [`InlineMap`], the writing half.
+
+use core::hash::{BuildHasher, Hash};
+
+use bytemuck::Pod;
+
+use super::bulk::in_batches;
+use super::{Full, InlineMap};
+use crate::engine::{self, Inline, NoRoom};
+use crate::hash::Digest;
+use crate::outcome::{Compute, FULL, Occupied, Operation};
+
+type Spot<'m, K, V> = engine::Spot<'m, Inline<K, V>>;
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
+    /// Hashes a key, locks its segment and finds it.
+    #[inline]
+    fn spot(&self, key: &K) -> Spot<'_, K, V> {
+        self.spot_of(self.digest(key), key)
+    }
+
+    /// Locks the segment of a key with this digest, and finds the key.
+    #[inline]
+    fn spot_of(&self, digest: Digest, key: &K) -> Spot<'_, K, V> {
+        self.slots.lock_and_find(digest, |(other, _)| other == *key)
+    }
+
+    /// Puts a new entry where none is.
+    #[inline]
+    fn add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Result<(), NoRoom> {
+        self.slots.insert(spot, (key, value), |(key, _)| self.digest(&key))
+    }
+
+    #[track_caller]
+    fn must_add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> V {
+        match self.add(spot, key, value) {
+            Ok(()) => value,
+            Err(NoRoom) => panic!("{FULL}"),
+        }
+    }
+
+    /// Inserts a value, and returns the one that the key had; the key that is there stays.
+    ///
+    /// # Panics
+    ///
+    /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
+    /// [`InlineMap::checked_insert`]. And, like all that writes, in a closure that runs under this map's lock: see
+    /// [the type](InlineMap#under-a-lock).
+    #[inline]
+    #[track_caller]
+    pub fn insert(&self, key: K, value: V) -> Option<V> {
+        match self.checked_insert(key, value) {
+            Ok(old) => old,
+            Err(_) => panic!("{FULL}"),
+        }
+    }
+
+    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
+    /// The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
+    /// let full = (0..9).find_map(|i| map.checked_insert(i, i).err()).unwrap();
+    /// assert!(!map.contains_key(&full.key) && map.len() >= 2);
+    /// ```
+    #[inline]
+    pub fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
+        self.checked_insert_of(self.digest(&key), key, value)
+    }
+
+    /// [`InlineMap::checked_insert`] of a key with this digest.
+    #[inline]
+    fn checked_insert_of(&self, digest: Digest, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
+        let mut spot = self.spot_of(digest, &key);
+        if spot.found.is_some() {
+            return Ok(spot.replace(value).map(|(_, old)| old));
+        }
+        self.add(spot, key, value).map(|()| None).map_err(|NoRoom| Full { key, value })
+    }
+
+    /// Inserts a value unless the key is there, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`Occupied`] if the key is there: with its value, and the one that was not inserted.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
+    #[track_caller]
+    pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
+        let spot = self.spot(&key);
+        match spot.current() {
+            Some((_, current)) => Err(Occupied { current, not_inserted: value }),
+            None => Ok(self.must_add(spot, key, value)),
+        }
+    }
+
+    /// The value of a key, after inserting `value` if it was absent.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`InlineMap::insert`].
+    #[track_caller]
+    pub fn get_or_insert(&self, key: K, value: V) -> V {
+        self.get_or_insert_with(key, || value)
+    }
+
+    /// The value of a key, after inserting what `make` returns if it was absent.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment: no two threads make a value for one key.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, as [`InlineMap::insert`]; if `make` panics or writes to the same map, which then is as it
+    /// was.
+    #[track_caller]
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
+        if let Some(value) = self.get(&key) {
+            return value;
+        }
+        let spot = self.spot(&key);
+        match spot.current() {
+            Some((_, current)) => current,
+            None => self.must_add(spot, key, make()),
+        }
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.
+    ///
+    /// `update` runs at most once, under the writer lock of the key's segment.
+    ///
+    /// # Panics
+    ///
+    /// If `update` panics or writes to the same map, which then is as it was.
+    #[track_caller]
+    pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
+        let mut spot = self.spot(&key);
+        let (_, current) = spot.current()?;
+        let value = update(current);
+        spot.replace(value);
+        Some(value)
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::update`], and as [`InlineMap::insert`] if there is no room.
+    #[track_caller]
+    pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
+        self.update_or_insert_with(key, update, || value)
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
+    /// value. One of the two runs, once, under the writer lock of the key's segment.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::update`], and as [`InlineMap::insert`] if there is no room.
+    ///
+    /// ```
+    /// let counts = koel::InlineMap::new();
+    /// for byte in *b"cuckoo" {
+    ///     counts.update_or_insert_with(byte, |n| n + 1, || 1_u64);
+    /// }
+    /// assert_eq!(counts.get(&b'c'), Some(2));
+    /// ```
+    #[track_caller]
+    pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
+        let mut spot = self.spot(&key);
+        match spot.current() {
+            Some((_, current)) => {
+                let value = update(current);
+                spot.replace(value);
+                value
+            }
+            None => self.must_add(spot, key, make()),
+        }
+    }
+
+    /// Inserts, replaces or removes, as `f` decides upon seeing the value, if there is one.
+    ///
+    /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key from what it
+    /// sees to what it decides. It should be short; it may read the map, but not write to it.
+    ///
+    /// # Panics
+    ///
+    /// If `f` panics or writes to the same map; if it asks to remove an absent key; if there is no room, as
+    /// [`InlineMap::insert`]. The map then is as it was.
+    ///
+    /// ```
+    /// use koel::{Compute, InlineMap, Operation};
+    ///
+    /// let map = InlineMap::from([(1, 10)]);
+    /// let result = map.compute(1, |value| match value {
+    ///     Some(n) if n > 5 => Operation::Insert(n / 2),
+    ///     _ => Operation::Abort("nothing to halve"),
+    /// });
+    /// assert_eq!(result, Compute::Updated { old: (1, 10), new: (1, 5) });
+    /// ```
+    #[track_caller]
+    pub fn compute<T, F>(&self, key: K, f: F) -> Compute<K, V, T>
+    where
+        F: FnOnce(Option<V>) -> Operation<V, T>,
+    {
+        let mut spot = self.spot(&key);
+        let current = spot.current();
+        match (f(current.map(|(_, value)| value)), current) {
+            (Operation::Abort(result), _) => Compute::Aborted(result),
+            (Operation::Insert(value), None) => Compute::Inserted(key, self.must_add(spot, key, value)),
+            (Operation::Insert(value), Some(old)) => {
+                spot.replace(value);
+                Compute::Updated { old, new: (old.0, value) }
+            }
+            (Operation::Remove, Some((key, value))) => {
+                spot.remove();
+                Compute::Removed(key, value)
+            }
+            (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
+        }
+    }
+
+    /// Removes a key, and returns the value it had.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    #[inline]
+    pub fn remove(&self, key: &K) -> Option<V> {
+        self.remove_entry(key).map(|(_, value)| value)
+    }
+
+    /// Removes a key, and returns it, as it was in the map, with the value it had.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    #[inline]
+    pub fn remove_entry(&self, key: &K) -> Option<(K, V)> {
+        self.spot(key).remove()
+    }
+
+    /// Removes a key if `condition` holds for its entry.
+    ///
+    /// `condition` runs at most once, under the writer lock of the key's segment.
+    ///
+    /// # Errors
+    ///
+    /// If the condition does not hold: the entry, which stays. `Ok(None)` says that there was none.
+    ///
+    /// # Panics
+    ///
+    /// If `condition` panics or writes to the same map, which then is as it was.
+    pub fn remove_if<F>(&self, key: &K, condition: F) -> Result<Option<(K, V)>, (K, V)>
+    where
+        F: FnOnce(&K, &V) -> bool,
+    {
+        let mut spot = self.spot(key);
+        match spot.current() {
+            None => Ok(None),
+            Some((key, value)) if condition(&key, &value) => Ok(spot.remove()),
+            Some(current) => Err(current),
+        }
+    }
+
+    /// Keeps the entries for which `keep` holds and removes the others.
+    ///
+    /// Sees each entry that is present throughout, with no lock held. If a value is replaced between `keep`'s verdict
+    /// and the removal, `keep` is asked again about the new one.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        for (key, mut value) in self.iter() {
+            while !keep(&key, &value) {
+                let mut spot = self.spot(&key);
+                let Some((_, current)) = spot.current() else { break };
+                if bytemuck::bytes_of(&current) == bytemuck::bytes_of(&value) {
+                    spot.remove();
+                    break;
+                }
+                value = current;
+            }
+        }
+    }
+
+    /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises; into one
+    /// that has entries, `reserve` makes it, and spares this map to grow on the way.
+    ///
+    /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
+    /// caches that is faster than inserting one by one. So an iterator that waits, as a channel's does, holds pairs back that
+    /// it has yielded; [`InlineMap::insert`] does not. If the iterator panics, those that it yielded are inserted, as far as
+    /// there is room. If there is none, or an insertion panics, up to 31 pairs that were taken after it are dropped.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
+    #[track_caller]
+    pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
+        let pairs = pairs.into_iter();
+        let (at_least, _) = pairs.size_hint();
+        if at_least > 1 && self.is_empty() {
+            // As far as there is memory: a hint is no promise.
+            let _ = self.try_reserve(at_least);
+        }
+        let done = self.insert_digested(pairs.map(|(key, value)| (self.digest(&key), key, value)));
+        assert!(done, "{FULL}");
+    }
+
+    /// Inserts pairs of which the digests are known, until one has no room. Whether all had.
+    pub(super) fn insert_digested(&self, pairs: impl Iterator<Item = (Digest, K, V)>) -> bool {
+        in_batches(
+            pairs,
+            |digest| self.slots.prefetch(digest),
+            |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
+        )
+    }
+
+    /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
+    /// fixed capacity stays as it is.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for them, and in a closure that runs under this map's lock: see
+    /// [the type](InlineMap#under-a-lock).
+    #[track_caller]
+    pub fn reserve(&self, additional: usize) {
+        let done = self.try_reserve(additional);
+        assert!(done, "no memory for {additional} more entries");
+    }
+
+    /// False: there was not memory for all.
+    pub(super) fn try_reserve(&self, additional: usize) -> bool {
+        self.slots.reserve(additional, &|(key, _)| self.digest(&key))
+    }
+
+    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
+    /// a `clone` takes less memory. What they leave behind is kept for readers that may still be at it, and used when the map
+    /// grows again; [`InlineMap::release_unused`] frees it. A map of fixed capacity keeps its slots.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    pub fn shrink_to_fit(&self) {
+        // No purge: readers have no guards [G4].
+        self.slots.shrink(&|(key, _)| self.digest(&key));
+    }
+
+    /// Frees the tables that the map has grown or shrunk out of. Exclusive access proves that no reader is at them.
+    ///
+    /// ```
+    /// let mut map: koel::InlineMap<u64, u64> = (0..10_000).map(|i| (i, i)).collect();
+    /// map.retain(|key, _| *key < 10);
+    /// map.shrink_to_fit();
+    /// map.release_unused();
+    /// assert!(map.memory_usage() < 10_000);
+    /// ```
+    pub fn release_unused(&mut self) {
+        let unused = self.slots.drain_pool();
+        // SAFETY: `&mut self`: nobody else uses the map.
+        unsafe { unused.free() };
+    }
+}
+
+impl<K: Pod, V: Pod> Spot<'_, K, V> {
+    /// Replaces the value, and returns the entry as it was.
+    #[inline]
+    fn replace(&mut self, value: V) -> Option<(K, V)> {
+        let found = self.found?;
+        let old = self.writing.locked.item(found);
+        self.writing.locked.replace(found, (old.0, value));
+        Some(old)
+    }
+
+    /// Removes the entry, and returns it.
+    #[inline]
+    fn remove(&mut self) -> Option<(K, V)> {
+        let found = self.found.take()?;
+        let old = self.writing.locked.item(found);
+        self.writing.locked.remove(found);
+        Some(old)
+    }
+}
