@@ -23,6 +23,17 @@ const WEIGHT_A_SEGMENT: u64 = 1 << 16;
 /// Entries in each segment that a cache by weight is made for, unless it is told: its tables grow.
 const FIRST_ENTRIES: usize = 64;
 
+/// Enough that threads seldom meet at a lock.
+fn most_segments() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (4 * cores).next_power_of_two().min(256)
+}
+
+/// How many segments a cache of so many entries has.
+pub(super) fn segments_for(entries: usize) -> u32 {
+    (entries / ENTRIES_A_SEGMENT).clamp(1, most_segments()) as u32
+}
+
 /// The options of a [`Cache`]: from [`Cache::builder`].
 ///
 /// Either [`max_entries`](Self::max_entries) or [`max_weight`](Self::max_weight) must be said.
@@ -173,16 +184,13 @@ impl<K, V, S> CacheBuilder<K, V, S> {
 
     /// Segments, and entries to make each of them for.
     fn division(&self, capacity: u64) -> (u32, usize) {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = (4 * cores).next_power_of_two().min(256);
-        let by_entries = |entries: usize| (entries / ENTRIES_A_SEGMENT).clamp(1, most) as u32;
         match (self.max_entries, self.estimated_entries) {
             (Some(entries), _) | (None, Some(entries)) => {
-                let segments = by_entries(entries);
+                let segments = segments_for(entries);
                 (segments, entries.div_ceil(segments as usize))
             }
             (None, None) => {
-                let segments = (capacity / WEIGHT_A_SEGMENT).clamp(1, most as u64) as u32;
+                let segments = (capacity / WEIGHT_A_SEGMENT).clamp(1, most_segments() as u64) as u32;
                 (segments, FIRST_ENTRIES.min(usize::try_from(capacity).unwrap_or(usize::MAX)))
             }
         }

@@ -245,7 +245,7 @@ impl<K, V, S> Cache<K, V, S> {
             len: self.len(),
             weight: self.weight(),
             capacity: self.capacity(),
-            ..counters::sums(&self.table.collector)
+            ..counters::collected(&self.table.collector)
         }
     }
 

@@ -3,8 +3,12 @@
 use core::fmt;
 use core::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
 use super::Cause;
 use crate::reclaim::{COUNTS, Collector, Guard};
+use crate::seats::{PerThread, add};
+use crate::sync::{AtomicU64, Ordering};
 
 /// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats). Displays as lines of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,9 +67,9 @@ impl fmt::Display for CacheStats {
     }
 }
 
-/// What is counted, of each thread by itself, in its records of the table's collector. All are Relaxed: information.
+/// What is counted, of each thread by itself. All are Relaxed: information.
 #[derive(Clone, Copy)]
-enum Count {
+pub(super) enum Count {
     Hits,
     Misses,
     Insertions,
@@ -79,43 +83,94 @@ enum Count {
 
 const _: () = assert!(Count::LoadNs as usize + 1 == COUNTS);
 
+/// Where the calling thread counts: its records of the table's collector, or [`Counters`].
+pub(super) trait Counting {
+    fn count(&self, which: Count, n: u64);
+}
+
+impl<G: Guard> Counting for G {
+    #[inline(always)]
+    fn count(&self, which: Count, n: u64) {
+        Guard::count(self, which as usize, n);
+    }
+}
+
+impl Counting for Collector {
+    fn count(&self, which: Count, n: u64) {
+        Collector::count(self, which as usize, n);
+    }
+}
+
+impl Counting for Counters {
+    #[inline(always)]
+    fn count(&self, which: Count, n: u64) {
+        add(&self.0.get_for_counts()[which as usize], n);
+    }
+}
+
+/// Counts of a cache that has no collector.
+#[derive(Debug)]
+pub(super) struct Counters(PerThread<CachePadded<[AtomicU64; COUNTS]>>);
+
+impl Counters {
+    pub(super) fn new() -> Self {
+        Counters(PerThread::new())
+    }
+
+    /// The sums over all threads.
+    pub(super) fn sums(&self) -> CacheStats {
+        sums(|count| {
+            let counts = self.0.iter().map(|counts| counts[count as usize].load(Ordering::Relaxed));
+            counts.fold(0, u64::wrapping_add)
+        })
+    }
+}
+
 /// A look-up has come to its end.
 #[inline(always)]
-pub(super) fn looked_up(guard: &impl Guard, found: bool) {
+pub(super) fn looked_up(counts: &impl Counting, found: bool) {
     // Where it is counted does not depend on what was found: loads that follow would have to wait for an address, or to be
     // guessed not to.
-    guard.count(Count::Hits as usize, u64::from(found));
-    guard.count(Count::Misses as usize, u64::from(!found));
+    counts.count(Count::Hits, u64::from(found));
+    counts.count(Count::Misses, u64::from(!found));
 }
 
 /// An entry has been inserted or replaced.
 #[inline]
-pub(super) fn inserted(guard: &impl Guard) {
-    guard.count(Count::Insertions as usize, 1);
+pub(super) fn inserted(counts: &impl Counting) {
+    counts.count(Count::Insertions, 1);
+}
+
+/// Entries have been evicted.
+#[inline]
+pub(super) fn evicted(counts: &impl Counting, entries: u64, weight: u64) {
+    counts.count(Count::Evictions, entries);
+    counts.count(Count::EvictedWeight, weight);
 }
 
 /// An entry has left.
 #[inline]
-pub(super) fn departed(guard: &impl Guard, cause: Cause, weight: u64) {
+pub(super) fn departed(counts: &impl Counting, cause: Cause, weight: u64) {
     match cause {
-        Cause::Size => {
-            guard.count(Count::Evictions as usize, 1);
-            guard.count(Count::EvictedWeight as usize, weight);
-        }
-        Cause::Expired => guard.count(Count::Expirations as usize, 1),
+        Cause::Size => evicted(counts, 1, weight),
+        Cause::Expired => counts.count(Count::Expirations, 1),
         Cause::Explicit | Cause::Replaced => {}
     }
 }
 
 /// A loader has come to its end.
-pub(super) fn loaded(collector: &Collector, done: bool, took: Duration) {
-    collector.count(if done { Count::Loads } else { Count::FailedLoads } as usize, 1);
-    collector.count(Count::LoadNs as usize, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+pub(super) fn loaded(counts: &impl Counting, done: bool, took: Duration) {
+    counts.count(if done { Count::Loads } else { Count::FailedLoads }, 1);
+    counts.count(Count::LoadNs, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
 
-/// The sums over all threads.
-pub(super) fn sums(collector: &Collector) -> CacheStats {
-    let sum = |count: Count| collector.counted(count as usize);
+/// What is counted in a collector.
+pub(super) fn collected(collector: &Collector) -> CacheStats {
+    sums(|count| collector.counted(count as usize))
+}
+
+/// The sums over all threads, which `sum` finds.
+fn sums(sum: impl Fn(Count) -> u64) -> CacheStats {
     CacheStats {
         hits: sum(Count::Hits),
         misses: sum(Count::Misses),

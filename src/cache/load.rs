@@ -6,33 +6,33 @@ use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 use std::time::Instant;
 
+use super::counters::Counting;
 use super::flight::{Flight, LoadError, Table, or_panic};
 use super::{Cache, counters, write::At};
 use crate::entries::Entry;
 use crate::hash::Digest;
-use crate::reclaim::Collector;
 
 /// Counts a load, however it ends.
-struct Timer<'c> {
-    collector: &'c Collector,
+pub(super) struct Timer<'c, C: Counting> {
+    counts: &'c C,
     started: Instant,
     done: bool,
 }
 
-impl<'c> Timer<'c> {
-    fn start(collector: &'c Collector) -> Self {
-        Timer { collector, started: Instant::now(), done: false }
+impl<'c, C: Counting> Timer<'c, C> {
+    pub(super) fn start(counts: &'c C) -> Self {
+        Timer { counts, started: Instant::now(), done: false }
     }
 
-    fn end<V, E>(mut self, loaded: Result<V, E>) -> Result<V, E> {
+    pub(super) fn end<V, E>(mut self, loaded: Result<V, E>) -> Result<V, E> {
         self.done = loaded.is_ok();
         loaded
     }
 }
 
-impl Drop for Timer<'_> {
+impl<C: Counting> Drop for Timer<'_, C> {
     fn drop(&mut self) {
-        counters::loaded(self.collector, self.done, self.started.elapsed());
+        counters::loaded(self.counts, self.done, self.started.elapsed());
     }
 }
 

@@ -11,10 +11,12 @@
 //! | `builder` | options |
 //! | `policy` | who is to leave |
 //! | `bound`, `quota` | how much may be held, and how segments share it |
+//! | `residents`, `room` | entries as the policy sees them; when a table is made larger |
 //! | `share` | what is kept under the lock of each segment |
 //! | `time` | lifetimes and clocks |
 //! | `removal` | what has left: who is told, when it is freed |
 //! | `refused` | what was not taken |
+//! | `inline` | [`InlineCache`]: the same for small plain data, in the slots |
 //! | `counters`, `metrics` | counts; the feature that exports them |
 
 mod bound;
@@ -25,6 +27,7 @@ mod compute;
 mod counters;
 mod dump;
 mod flight;
+mod inline;
 mod iter;
 mod load;
 #[cfg(feature = "metrics")]
@@ -33,6 +36,8 @@ mod policy;
 mod quota;
 mod refused;
 mod removal;
+mod residents;
+mod room;
 #[cfg(feature = "serde")]
 mod serde;
 mod share;
@@ -47,6 +52,7 @@ pub use dump::CacheDump;
 pub use flight::LoadError;
 #[cfg(loom)]
 pub use flight::toy::LoadOnce;
+pub use inline::{InlineCache, InlineCacheBuilder, InlineCacheIter};
 pub use iter::{CacheIter, ViewIter};
 pub use policy::Policy;
 pub use refused::{Refused, Why};

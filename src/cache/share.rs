@@ -1,6 +1,7 @@
 //! What a cache keeps under the lock of each of its segments.
 
 use super::policy::Evictor;
+use super::room::Kept;
 use crate::engine::Keep;
 use crate::entries::{Reserve, Reserves};
 
@@ -15,8 +16,7 @@ pub(super) struct Share<K, V> {
     pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.
     pub(super) next_bucket: u32,
-    /// Insertions that ask for a larger table in vain before that is tried again: its keys could not be spread over more
-    /// buckets.
+    /// See [`Kept::patience`].
     pub(super) patience: usize,
 }
 
@@ -34,6 +34,17 @@ impl<K, V> Default for Share<K, V> {
 
 impl<K, V> Keep for Share<K, V> {
     const MARKED: bool = true;
+}
+
+impl<K, V> Kept for Share<K, V> {
+    #[inline]
+    fn evictor(&self) -> &Evictor {
+        &self.evictor
+    }
+
+    fn patience(&mut self) -> &mut usize {
+        &mut self.patience
+    }
 }
 
 // SAFETY: the rest is numbers, and memory of its own.

@@ -4,19 +4,19 @@
 //! and unlocks; only then is anybody told what has left, and memory given up ([`Departures`]). Under the lock nothing of
 //! the user's runs but `Eq`, `Hash` and the closures of `compute` and `remove_if`; whatever panics, nothing is half done.
 
-use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::cache::CacheSlots;
-use super::policy::{Evictor, Heat, Locator, Newcomer, Policy, Residents};
+use super::policy::{Evictor, Heat, Locator, Newcomer};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
+use super::residents::{self, Tenants};
 use super::share::Share;
 use super::time::{Meta, NEVER, Nanos};
-use super::{Cache, counters};
+use super::{Cache, counters, room};
 use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve};
 use crate::hash::{Digest, Place};
@@ -31,13 +31,6 @@ pub(super) type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
 const SWEPT_BUCKETS: u32 = 2;
-/// The load at which a segment gets a larger table, 22 of 25 slots: a cache by entries that is not made larger does not
-/// reach it.
-const FULL: (usize, usize) = (22, 25);
-/// A table of fewer slots is made larger if there is no path, however few are taken: among so few buckets keys share theirs by
-/// chance, and one would have to go before the cache is full.
-const SMALL: usize = 256;
-
 /// An entry to come: what is known before anything is locked.
 pub(super) struct Draft {
     pub(super) weight: u64,
@@ -104,7 +97,8 @@ impl<K, V, S> Cache<K, V, S> {
     ) -> T {
         let (residents, state) = locked.split();
         let Share { evictor, reserve, .. } = &mut state.keep;
-        let answer = decision(evictor, &mut Entries { cache: self, residents, reserve, now, out });
+        let tenants = Leavers { cache: self, reserve, now, out };
+        let answer = decision(evictor, &mut Entries { residents, tenants });
         self.publish_used(locked);
         answer
     }
@@ -180,53 +174,31 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-pub(super) struct Entries<'e, 'd, 'g, K, V, S> {
+pub(super) type Entries<'e, 'd, 'g, K, V, S> =
+    residents::Entries<'e, CacheSlots<K, V>, Leavers<'e, 'd, 'g, K, V, S>>;
+
+/// What becomes of a locked segment's entries that are evicted.
+pub(super) struct Leavers<'e, 'd, 'g, K, V, S> {
     cache: &'e Cache<K, V, S>,
-    residents: engine::Residents<'e, CacheSlots<K, V>>,
     reserve: &'e mut Reserve<K, V>,
     now: Nanos,
     out: &'e mut Departures<'d, K, V, LocalGuard<'g>>,
 }
 
-impl<K, V, S> Residents for Entries<'_, '_, '_, K, V, S> {
-    type Slot = Slot<K, V>;
-
+impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, '_, K, V, S> {
     #[inline]
-    fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<Slot<K, V>> {
-        self.residents.find(locator.place(self.residents.buckets()), |mark| mark & mask == value)
-    }
-
-    #[inline]
-    fn mark(&self, slot: Slot<K, V>) -> u8 {
-        self.residents.mark(slot)
-    }
-
-    #[inline]
-    fn set_mark(&mut self, slot: Slot<K, V>, mark: u8) {
-        self.residents.set_mark(slot, mark);
-    }
-
-    #[inline]
-    fn weight(&self, slot: Slot<K, V>) -> u64 {
+    fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Slot<K, V>) -> u64 {
         // Without a look into the slot, where all weigh the same.
-        if self.cache.has_meta() { self.cache.weight_of(self.residents.item(slot)) } else { 1 }
+        if self.cache.has_meta() { self.cache.weight_of(residents.item(slot)) } else { 1 }
     }
 
     #[inline]
-    fn evict(&mut self, slot: Slot<K, V>) {
-        let entry = self.residents.item(slot);
+    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Slot<K, V>) {
+        let entry = residents.item(slot);
         let cause = if self.cache.has_expired(entry, self.now) { Cause::Expired } else { Cause::Size };
-        self.residents.remove(slot);
+        residents.remove(slot);
         // SAFETY: just taken out, under the lock.
         unsafe { self.cache.departed(entry, cause, self.reserve, self.out) };
-    }
-
-    fn slots(&self) -> usize {
-        self.residents.slots()
-    }
-
-    fn at(&self, index: usize) -> Option<Slot<K, V>> {
-        self.residents.at(index)
     }
 }
 
@@ -411,7 +383,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         draft: &Draft,
         out: &mut Leaving<'_, K, V>,
     ) {
-        if writing.locked.len() * FULL.1 >= writing.locked.slots() * FULL.0 {
+        if room::is_short(&writing.locked) {
             // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
             self.double(writing, digest);
         }
@@ -427,53 +399,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 break;
             }
             // Not admitted, then: what follows calls the user's `Hash`.
-            let evictor = &mut locked.state().keep.evictor;
-            evictor.removed(mark, draft.weight);
-            let is_full = evictor.capacity() - evictor.weight() <= draft.weight;
+            locked.state().keep.evictor.removed(mark, draft.weight);
             self.publish_used(locked);
-            // Where few of many slots are taken the keys are colliding, and no table is large enough. And one that is full
-            // has as many slots as it was made for.
-            let helps = locked.slots() < SMALL || !is_full && locked.len() * 2 >= locked.slots();
-            if !(helps && self.double(writing, digest)) {
-                self.evict_hindrance(&mut writing.locked, place, out);
+            if !(room::may_help(locked, draft.weight) && self.double(writing, digest)) {
+                let locked = &mut writing.locked;
+                let found = room::hindrance(&locked.residents(), place);
+                self.take_out(locked, found, Cause::Size, out);
             }
         }
         new.publish();
     }
 
-    /// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again
-    /// after as many insertions that ask for it as there are slots: each pays for one entry that is hashed in vain. If there
-    /// is no memory, that is known at once, and it is tried again the next time.
     fn double<'c>(&'c self, writing: &mut Segment<'c, K, V>, digest: Digest) -> bool {
-        let share = &mut writing.locked.state().keep;
-        if share.patience > 0 {
-            share.patience -= 1;
-            return false;
-        }
-        let was_hashed = Cell::new(false);
-        let rehash = |entry| {
-            was_hashed.set(true);
-            self.rehash(entry)
-        };
-        let grown = self.table.directory.double(writing, digest, &rehash).is_ok();
-        if !grown && was_hashed.get() {
-            writing.locked.state().keep.patience = writing.locked.slots();
-        }
-        grown
-    }
-
-    /// Takes out an entry of a place whose buckets are full, and from which no path leads: one that is hit the least.
-    #[cold]
-    fn evict_hindrance(
-        &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
-        place: Place,
-        out: &mut Leaving<'_, K, V>,
-    ) {
-        let residents = locked.residents();
-        let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
-        let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
-        self.take_out(locked, least.expect("no path, though a bucket is empty"), Cause::Size, out);
+        room::double(&self.table.directory, writing, digest, |entry| self.rehash(entry))
     }
 
     /// Takes out an entry that a reader has found expired, if it is still there.

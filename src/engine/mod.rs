@@ -47,7 +47,7 @@ pub(crate) use growth::NoRoom;
 pub(crate) use locked::{Found, Locked, Residents};
 pub(crate) use memory::{Block, Meter, try_box};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search};
-pub(crate) use payload::{Inline, Keep, Pointer};
+pub(crate) use payload::{Inline, Keep, Payload, Pointer};
 pub(crate) use pool::Retired;
 pub(crate) use prefetch::prefetch;
 pub use sizing::CapacityError;

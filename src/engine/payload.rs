@@ -113,7 +113,7 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
 
 /// A slot that holds key and value themselves, as plain bytes in 64-bit words.
 #[derive(Debug)]
-pub(crate) struct Inline<K, V>(PhantomData<(K, V)>);
+pub(crate) struct Inline<K, V, R = ()>(PhantomData<(K, V, R)>);
 
 /// Key and value, then as many bytes as rounding up to words may add.
 #[repr(C, packed)]
@@ -123,17 +123,17 @@ struct Padded<K, V> {
     padding: [u8; 7],
 }
 
-impl<K: Pod, V: Pod> Inline<K, V> {
+impl<K: Pod, V: Pod, R> Inline<K, V, R> {
     /// The words that the value shares.
     const VALUE_WORDS: core::ops::Range<usize> =
         size_of::<K>() / 8..(size_of::<K>() + size_of::<V>()).div_ceil(8);
 }
 
 // SAFETY: every bit pattern is a valid pair of `Pod`s.
-unsafe impl<K: Pod, V: Pod> Payload for Inline<K, V> {
+unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
     type Word = AtomicU64;
     type Item = (K, V);
-    type Keep = ();
+    type Keep = R;
     const WORDS: usize = (size_of::<K>() + size_of::<V>()).div_ceil(8);
     const NULLABLE: bool = false;
     const REPLACED_WORDS: usize = Self::VALUE_WORDS.end - Self::VALUE_WORDS.start;

@@ -1,0 +1,114 @@
+//! The options of an inline cache.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+
+use ahash::RandomState;
+use bytemuck::Pod;
+
+use super::InlineCache;
+use crate::cache::CacheError;
+use crate::cache::builder::segments_for;
+use crate::cache::policy::Policy;
+use crate::engine::Shape;
+
+/// The options of an [`InlineCache`]: from [`InlineCache::builder`].
+///
+/// [`max_entries`](Self::max_entries) must be said.
+///
+/// ```
+/// use koel::{InlineCache, Policy};
+///
+/// let cache: InlineCache<u64, f64> = InlineCache::builder().max_entries(100_000).policy(Policy::Clock).build();
+/// assert_eq!(cache.capacity(), 100_000);
+/// ```
+#[must_use = "a builder does nothing until `build`"]
+pub struct InlineCacheBuilder<K: Pod, V: Pod, S = RandomState> {
+    max_entries: Option<usize>,
+    policy: Policy,
+    hasher: S,
+    entries: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: Pod, V: Pod> InlineCacheBuilder<K, V> {
+    pub(super) fn new() -> Self {
+        InlineCacheBuilder {
+            max_entries: None,
+            policy: Policy::default(),
+            hasher: RandomState::new(),
+            entries: PhantomData,
+        }
+    }
+}
+
+impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
+    /// At most so many entries; with 0, nothing is kept.
+    ///
+    /// Of more than some thousand each segment has its share, and evicts when that is used up: a few in a hundred keys that
+    /// would all fit find theirs full, and the cache ends up a little below the bound.
+    pub fn max_entries(mut self, entries: usize) -> Self {
+        self.max_entries = Some(entries);
+        self
+    }
+
+    /// How to choose what is evicted.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The hash function; its keys must be secret where users choose the cache's keys.
+    pub fn hasher<S2>(self, hasher: S2) -> InlineCacheBuilder<K, V, S2> {
+        InlineCacheBuilder {
+            max_entries: self.max_entries,
+            policy: self.policy,
+            hasher,
+            entries: PhantomData,
+        }
+    }
+
+    /// Builds the cache.
+    ///
+    /// # Panics
+    ///
+    /// Where [`InlineCacheBuilder::try_build`] returns an error, with its message.
+    #[track_caller]
+    pub fn build(self) -> InlineCache<K, V, S>
+    where
+        K: Hash + Eq,
+        S: BuildHasher,
+    {
+        match self.try_build() {
+            Ok(cache) => cache,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Builds the cache.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError::NoBound`] without [`max_entries`](Self::max_entries); [`CacheError::Capacity`] if that is beyond the limit
+    /// or the memory there is.
+    pub fn try_build(self) -> Result<InlineCache<K, V, S>, CacheError>
+    where
+        K: Hash + Eq,
+        S: BuildHasher,
+    {
+        let entries = self.max_entries.ok_or(CacheError::NoBound)?;
+        let segments = segments_for(entries);
+        let shape =
+            Shape::for_cache(segments, entries.div_ceil(segments as usize)).map_err(CacheError::Capacity)?;
+        InlineCache::from_parts(shape, entries, self.policy, self.hasher).map_err(CacheError::Capacity)
+    }
+}
+
+impl<K: Pod, V: Pod, S> fmt::Debug for InlineCacheBuilder<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineCacheBuilder")
+            .field("max_entries", &self.max_entries)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

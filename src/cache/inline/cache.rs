@@ -1,0 +1,265 @@
+//! [`InlineCache`]: making one, reading, looking at it as a whole. Writing is in `write`.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use ahash::RandomState;
+use bytemuck::Pod;
+
+use super::{InlineCacheBuilder, InlineCacheIter};
+use crate::cache::bound;
+use crate::cache::counters::{self, CacheStats, Counters};
+use crate::cache::flight::Flights;
+use crate::cache::policy::{Evictor, Policy};
+use crate::cache::room::Kept;
+use crate::engine::{CapacityError, Directory, Inline, Keep, Shape};
+use crate::hash::Digest;
+
+/// What is kept under the lock of each segment.
+#[derive(Default)]
+pub(super) struct InlineShare {
+    pub(super) evictor: Evictor,
+    patience: usize,
+}
+
+impl Keep for InlineShare {
+    const MARKED: bool = true;
+}
+
+impl Kept for InlineShare {
+    #[inline]
+    fn evictor(&self) -> &Evictor {
+        &self.evictor
+    }
+
+    fn patience(&mut self) -> &mut usize {
+        &mut self.patience
+    }
+}
+
+pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
+
+/// A bounded concurrent cache for small plain data, held in the slots themselves: look-ups return copies.
+///
+/// A [`Cache`](crate::Cache) without what plain data does not need. There is no memory to allocate for an entry, nothing to keep
+/// alive for readers, and no pointer to follow: hits are about twice as fast, and reading through with insertions half as fast
+/// again.
+///
+/// * The bound, of entries, holds at every moment that a reader can see. It cannot be changed.
+/// * A hit takes no lock and waits for nobody; it sets a bit beside the entry's tag, and on an entry that is hit often writes
+///   nothing that another thread reads. A miss that inserts locks one segment of some thousand entries, evicts there, and puts
+///   the entry in.
+/// * Of all who miss a key at once, one loads it: [`InlineCache::get_or_insert_with`], for threads and for tasks.
+/// * About 16 bytes an entry beside key and value of eight bytes each, 7 with [`Policy::Clock`].
+///
+/// Keys and values must be [`Pod`], as those of [`InlineMap`](crate::InlineMap#when-to-pick-something-else), where it is told how to
+/// derive it. For anything else, for a bound on weight, for entries that expire, a removal listener or a
+/// dump, take [`Cache`](crate::Cache).
+///
+/// ```
+/// let squares = koel::InlineCache::new(1000);
+/// assert_eq!(squares.get_or_insert_with(12_u64, || 12 * 12), 144_u64);
+/// assert_eq!(squares.get(&12), Some(144));
+/// ```
+///
+/// # Under a lock
+///
+/// The closures of `compute` and `remove_if`, and `Hash` and `Eq`, may run while one segment is locked for writing. They may
+/// read this cache. If they write to it or walk over it, they would wait for themselves: that panics instead.
+/// Loaders and the closure of `retain` run without a lock.
+///
+/// # Panics in your code
+///
+/// A panic in `Hash`, `Eq` or a closure leaves the cache whole: as it was before the operation, or with an entry evicted for
+/// one that was to come.
+pub struct InlineCache<K: Pod, V: Pod, S = RandomState> {
+    pub(super) directory: Directory<InlineSlots<K, V>>,
+    pub(super) hasher: S,
+    capacity: usize,
+    policy: Policy,
+    pub(super) counters: Counters,
+    pub(super) flights: Flights<K, V>,
+    /// Copies of keys and values go to and come from any thread.
+    entries: PhantomData<*mut (K, V)>,
+}
+
+// SAFETY: the copies go with the cache.
+unsafe impl<K: Pod + Send, V: Pod + Send, S: Send> Send for InlineCache<K, V, S> {}
+// SAFETY: through a shared cache, copies are put in by one thread and taken by another, and keys compared by both.
+unsafe impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> Sync for InlineCache<K, V, S> {}
+
+/// A panic in user code leaves the cache whole.
+impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe
+    for InlineCache<K, V, S>
+{
+}
+/// A panic in user code leaves the cache whole.
+impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: UnwindSafe> UnwindSafe for InlineCache<K, V, S> {}
+
+impl<K: Pod + Hash + Eq, V: Pod> InlineCache<K, V> {
+    /// A cache of at most `max_entries` entries, with the default policy. One of none keeps nothing.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for so many.
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(2);
+    /// for id in 0..3_u32 {
+    ///     cache.insert(id, f64::from(id));
+    /// }
+    /// assert_eq!((cache.len(), cache.get(&2)), (2, Some(2.0)));
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn new(max_entries: usize) -> Self {
+        Self::builder().max_entries(max_entries).build()
+    }
+}
+
+impl<K: Pod, V: Pod> InlineCache<K, V> {
+    /// The options of a cache: see [`InlineCacheBuilder`].
+    pub fn builder() -> InlineCacheBuilder<K, V> {
+        InlineCacheBuilder::new()
+    }
+}
+
+impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
+    pub(super) fn from_parts(
+        shape: Shape,
+        capacity: usize,
+        policy: Policy,
+        hasher: S,
+    ) -> Result<Self, CapacityError> {
+        let directory = Directory::<InlineSlots<K, V>>::new(shape, capacity)?;
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = directory.visit(cursor) {
+            let state = writing.locked.state();
+            let quota = bound::share_of(capacity as u64, shape.segments, state.index);
+            state.keep.evictor = Evictor::new(policy, quota);
+            cursor = next;
+        }
+        let (counters, flights) = (Counters::new(), Flights::new());
+        Ok(InlineCache { directory, hasher, capacity, policy, counters, flights, entries: PhantomData })
+    }
+
+    /// Walks over copies of the entries, in no particular order, leaving no trace.
+    ///
+    /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is inserted and
+    /// evicted meanwhile; others at most once. Entries are copied under the lock of one segment at a time, and no lock is held
+    /// while you look at them.
+    ///
+    /// # Panics
+    ///
+    /// When the walk goes on in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(10);
+    /// cache.insert(1_u32, 2_u32);
+    /// assert_eq!(cache.iter().collect::<Vec<_>>(), [(1, 2)]);
+    /// ```
+    pub fn iter(&self) -> InlineCacheIter<'_, K, V> {
+        InlineCacheIter::new(&self.directory)
+    }
+
+    /// How many entries there are: never above the bound, and exact while nobody writes.
+    pub fn len(&self) -> usize {
+        self.directory.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.directory.is_empty()
+    }
+
+    /// How many entries there may be.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How the cache chooses what to evict.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// What the cache has done, and how full it is. Each entry weighs 1.
+    pub fn stats(&self) -> CacheStats {
+        let len = self.len();
+        CacheStats { len, weight: len as u64, capacity: self.capacity as u64, ..self.counters.sums() }
+    }
+
+    /// Bytes that the cache has from the allocator: tables, and what it remembers of entries that have left. Locks one segment
+    /// after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    pub fn memory_usage(&self) -> usize {
+        let mut evictors = 0;
+        let mut cursor = 0;
+        while let Some((writing, next)) = self.directory.visit(cursor) {
+            evictors += writing.locked.state_ref().keep.evictor.memory_usage();
+            cursor = next;
+        }
+        size_of::<Self>() + self.directory.memory_usage() + evictors
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
+    #[inline(always)]
+    pub(super) fn digest(&self, key: &K) -> Digest {
+        Digest::located(self.hasher.hash_one(key))
+    }
+
+    /// The value of a key. Takes no lock, waits for nobody, and writes nothing that another thread reads if the entry was hit
+    /// often lately.
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(10);
+    /// cache.insert(1_u32, [0.5_f32; 4]);
+    /// assert_eq!(cache.get(&1), Some([0.5; 4]));
+    /// assert_eq!(cache.get(&2), None);
+    /// ```
+    #[inline]
+    pub fn get(&self, key: &K) -> Option<V> {
+        let found = self.directory.find_and_mark(self.digest(key), |(other, _)| other == *key, Policy::touch);
+        counters::looked_up(&self.counters, found.is_some());
+        found.map(|(_, value)| value)
+    }
+
+    /// The value of a key, without a trace: neither the policy nor the counts are told.
+    pub fn peek(&self, key: &K) -> Option<V> {
+        self.directory.find(self.digest(key), |(other, _)| other == *key).map(|(_, value)| value)
+    }
+
+    /// Whether there is an entry for a key; without a trace, as [`InlineCache::peek`].
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.peek(key).is_some()
+    }
+}
+
+impl<'c, K: Pod, V: Pod, S> IntoIterator for &'c InlineCache<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = InlineCacheIter<'c, K, V>;
+
+    fn into_iter(self) -> InlineCacheIter<'c, K, V> {
+        self.iter()
+    }
+}
+
+impl<K: Pod, V: Pod, S> fmt::Debug for InlineCache<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineCache")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! Walks over an [`InlineCache`](super::InlineCache): a segment is copied under its lock, and yielded without.
+
+use core::fmt;
+use core::iter::FusedIterator;
+
+use bytemuck::Pod;
+
+use super::cache::InlineSlots;
+use crate::engine::Directory;
+
+/// Iterator over copies of a cache's entries: from [`InlineCache::iter`](super::InlineCache::iter).
+pub struct InlineCacheIter<'c, K: Pod, V: Pod> {
+    directory: &'c Directory<InlineSlots<K, V>>,
+    items: Vec<(K, V)>,
+    /// The prefix at which the next segment begins; 2^32 at the end.
+    cursor: u64,
+}
+
+impl<'c, K: Pod, V: Pod> InlineCacheIter<'c, K, V> {
+    pub(super) fn new(directory: &'c Directory<InlineSlots<K, V>>) -> Self {
+        InlineCacheIter { directory, items: Vec::new(), cursor: 0 }
+    }
+}
+
+impl<K: Pod, V: Pod> Iterator for InlineCacheIter<'_, K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        loop {
+            if let Some(item) = self.items.pop() {
+                return Some(item);
+            }
+            self.cursor = self.directory.snapshot(self.cursor, &mut self.items)?;
+        }
+    }
+}
+
+impl<K: Pod, V: Pod> FusedIterator for InlineCacheIter<'_, K, V> {}
+
+impl<K: Pod, V: Pod> fmt::Debug for InlineCacheIter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineCacheIter").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,151 @@
+//! Values that are loaded when they are missed: once for all who miss them.
+
+use core::convert::Infallible;
+use core::future::Future;
+use core::hash::{BuildHasher, Hash};
+use core::time::Duration;
+use std::time::Instant;
+
+use bytemuck::Pod;
+
+use super::InlineCache;
+use crate::cache::flight::{Flight, LoadError, Table, or_panic};
+use crate::cache::load::Timer;
+use crate::hash::Digest;
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
+    /// The value of a key; if it is missed, what `load` returns, which the cache then has.
+    ///
+    /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If
+    /// it panics, the panic is its caller's, and another of them runs its own loader. If the key is inserted or removed
+    /// meanwhile, the value goes to those who wait for it and not into the cache.
+    ///
+    /// A loader that takes less time than some 100 ns is better run outside, by who misses: [`InlineCache::get`], then
+    /// [`InlineCache::insert`].
+    ///
+    /// # Panics
+    ///
+    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.
+    /// [`InlineCache::try_get_or_insert_with`] has an error for it.
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(100);
+    /// assert_eq!(cache.get_or_insert_with(7_u32, || 49_u32), 49);
+    /// assert_eq!(cache.get_or_insert_with(7, || unreachable!()), 49);
+    /// ```
+    #[track_caller]
+    pub fn get_or_insert_with(&self, key: K, load: impl FnOnce() -> V) -> V {
+        or_panic(self.try_get_or_insert_with(key, || Ok::<V, Infallible>(load())))
+    }
+
+    /// The value of a key; if it is missed, what `load` returns, as [`InlineCache::get_or_insert_with`].
+    ///
+    /// # Errors
+    ///
+    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time. Or that it would
+    /// wait for itself.
+    ///
+    /// ```
+    /// use koel::{InlineCache, LoadError};
+    ///
+    /// let cache = InlineCache::new(100);
+    /// let error = cache.try_get_or_insert_with(1_u32, || "http".parse::<u16>()).unwrap_err();
+    /// assert!(matches!(error, LoadError::Loader(_)));
+    /// assert_eq!(cache.try_get_or_insert_with(1, || "80".parse()), Ok(80));
+    /// ```
+    pub fn try_get_or_insert_with<E>(
+        &self,
+        key: K,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        self.load_value(key, None, load)
+    }
+
+    /// As [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
+    /// runs for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`InlineCache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
+    pub fn try_get_or_insert_with_timeout<E>(
+        &self,
+        key: K,
+        timeout: Duration,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        // A time beyond all clocks is no limit.
+        self.load_value(key, Instant::now().checked_add(timeout), load)
+    }
+
+    fn load_value<E>(
+        &self,
+        key: K,
+        until: Option<Instant>,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
+        if let Some(value) = self.get(&key) {
+            return Ok(value);
+        }
+        let timed = || {
+            let timer = Timer::start(&self.counters);
+            timer.end(load())
+        };
+        self.flights.load(self, self.digest(&key), &key, until, timed)
+    }
+
+    /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
+    /// starts no thread, and blocks none.
+    ///
+    /// As [`InlineCache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it
+    /// loads, another of those who wait loads instead; one that waits can be dropped at any time.
+    ///
+    /// # Panics
+    ///
+    /// If `load` asks for the same key, itself or by way of other keys' loaders.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let cache = koel::InlineCache::new(100);
+    /// assert_eq!(cache.get_or_insert_async(7_u32, async { 49_u32 }).await, 49);
+    /// assert_eq!(cache.get(&7), Some(49));
+    /// # });
+    /// ```
+    pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
+        or_panic(self.try_get_or_insert_async(key, async { Ok::<V, Infallible>(load.await) }).await)
+    }
+
+    /// The value of a key; if it is missed, what the future `load` yields, as [`InlineCache::get_or_insert_async`]. For a limit
+    /// of time wrap it in your runtime's.
+    ///
+    /// # Errors
+    ///
+    /// As [`InlineCache::try_get_or_insert_with`].
+    pub async fn try_get_or_insert_async<E>(
+        &self,
+        key: K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<E>> {
+        if let Some(value) = self.get(&key) {
+            return Ok(value);
+        }
+        let timed = async {
+            let timer = Timer::start(&self.counters);
+            timer.end(load.await)
+        };
+        self.flights.load_async(self, self.digest(&key), &key, timed).await
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, V, S> {
+    fn look_up(&self, _: Digest, key: &K) -> Option<V> {
+        self.peek(key)
+    }
+
+    fn keep(&self, digest: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V {
+        let at = self.at(digest, key);
+        if at.found.is_none() && !flight.is_stale() {
+            self.put(at, *key, value);
+        }
+        value
+    }
+}

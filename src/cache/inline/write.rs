@@ -1,0 +1,240 @@
+//! [`InlineCache`], the writing half: lock, find, make room, commit by one call of the engine.
+
+use core::hash::{BuildHasher, Hash};
+
+use bytemuck::Pod;
+
+use super::InlineCache;
+use super::cache::InlineSlots;
+use crate::cache::policy::{Locator, Newcomer};
+use crate::cache::residents::{Entries, Tenants};
+use crate::cache::{counters, room};
+use crate::engine::{self, Found, Locked, Spot};
+use crate::hash::{Digest, Place};
+use crate::outcome::{Compute, Operation};
+
+type Slot<K, V> = Found<InlineSlots<K, V>>;
+pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
+
+/// How many entries the policy has evicted.
+struct Evicted(u64);
+
+impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evicted {
+    #[inline]
+    fn weight(&self, _: &engine::Residents<'_, InlineSlots<K, V>>, _: Slot<K, V>) -> u64 {
+        1
+    }
+
+    #[inline]
+    fn evict(&mut self, residents: &mut engine::Residents<'_, InlineSlots<K, V>>, slot: Slot<K, V>) {
+        residents.remove(slot);
+        self.0 += 1;
+    }
+}
+
+/// Takes an entry out of its slot, which the policy did not ask for.
+fn take_out<K: Pod, V: Pod>(locked: &mut Locked<'_, InlineSlots<K, V>>, found: Slot<K, V>) {
+    let mark = locked.residents().mark(found);
+    locked.remove(found);
+    locked.state().keep.evictor.removed(mark, 1);
+}
+
+impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
+    /// Takes out all entries, one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    pub fn clear(&self) {
+        self.flights.invalidate_all();
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = self.directory.visit(cursor) {
+            writing.locked.clear();
+            writing.locked.state().keep.evictor.clear();
+            cursor = next;
+        }
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
+    /// Locks the segment of a key with this digest, and finds the key.
+    #[inline]
+    pub(super) fn at(&self, digest: Digest, key: &K) -> At<'_, K, V> {
+        self.directory.lock_and_find(digest, |(other, _)| other == *key)
+    }
+
+    /// Inserts a value, and returns the one that the key had; the key that is there stays. If the cache is full, another entry
+    /// leaves; with [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked
+    /// for before: what is new has to prove itself. Where what is new matters most take
+    /// [`Policy::Clock`](crate::Policy::Clock).
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(10);
+    /// assert_eq!(cache.insert(1_u32, 10_u32), None);
+    /// assert_eq!(cache.insert(1, 11), Some(10));
+    /// assert_eq!(cache.get(&1), Some(11));
+    /// ```
+    pub fn insert(&self, key: K, value: V) -> Option<V> {
+        let digest = self.digest(&key);
+        self.flights.invalidate(digest, &key);
+        self.put(self.at(digest, &key), key, value)
+    }
+
+    /// Puts an entry where its key is or should be; the value that was there.
+    pub(super) fn put<'c>(&'c self, mut at: At<'c, K, V>, key: K, value: V) -> Option<V> {
+        let (old, evicted) = match at.found {
+            Some(found) => {
+                let old = at.writing.locked.item(found);
+                at.writing.locked.replace(found, (old.0, value));
+                (Some(old.1), 0)
+            }
+            None => (None, self.add(&mut at, key, value)),
+        };
+        drop(at);
+        counters::inserted(&self.counters);
+        counters::evicted(&self.counters, evicted, evicted);
+        old
+    }
+
+    /// Puts an entry where none of its key is, unless there may be none at all. How many others had to leave for it.
+    fn add<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) -> u64 {
+        let At { writing, digest, .. } = at;
+        let newcomer = Newcomer { locator: Locator::new(*digest), weight: 1 };
+        let evictor = &writing.locked.state_ref().keep.evictor;
+        if evictor.capacity() == 0 {
+            return 0;
+        }
+        let residents = writing.locked.residents();
+        evictor.prefetch(newcomer, |locator| residents.prefetch(locator.place(residents.buckets())));
+        let rehash = |(key, _): (K, V)| self.digest(&key);
+        if room::is_short(&writing.locked) {
+            // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
+            room::double(&self.directory, writing, *digest, rehash);
+        }
+        let mut evicted = 0;
+        loop {
+            let (residents, state) = writing.locked.split();
+            let mut entries = Entries { residents, tenants: Evicted(0) };
+            let mark = state.keep.evictor.admit(newcomer, &mut entries);
+            evicted += entries.tenants.0;
+            let locked = &mut writing.locked;
+            let place = Place::new(*digest, locked.segment().buckets().len());
+            if locked.put(place, (key, value), mark, self.directory.budget()) {
+                return evicted;
+            }
+            // Not admitted, then: what follows calls the user's `Hash`.
+            locked.state().keep.evictor.removed(mark, 1);
+            if !(room::may_help(locked, 1) && room::double(&self.directory, writing, *digest, rehash)) {
+                let hindrance = room::hindrance(&writing.locked.residents(), place);
+                take_out(&mut writing.locked, hindrance);
+                evicted += 1;
+            }
+        }
+    }
+
+    /// Decides what becomes of a key's entry: `decide` sees its value, if there is one, and says whether to insert, remove or
+    /// leave it.
+    ///
+    /// `decide` runs exactly once, under the lock of the key's segment, so that nobody else writes to the entry meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the cache is as it was.
+    ///
+    /// ```
+    /// use koel::{InlineCache, Operation};
+    ///
+    /// let hits = InlineCache::new(10);
+    /// for _ in 0..3 {
+    ///     hits.compute(7_u64, |n: Option<u32>| Operation::<_, ()>::Insert(n.map_or(1, |n| n + 1)));
+    /// }
+    /// assert_eq!(hits.get(&7), Some(3));
+    /// ```
+    #[track_caller]
+    pub fn compute<T>(&self, key: K, decide: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
+        let digest = self.digest(&key);
+        self.flights.invalidate(digest, &key);
+        let mut at = self.at(digest, &key);
+        let current = at.found.map(|found| (found, at.writing.locked.item(found)));
+        match (decide(current.map(|(_, (_, value))| value)), current) {
+            (Operation::Abort(answer), _) => Compute::Aborted(answer),
+            (Operation::Insert(value), None) => {
+                self.put(at, key, value);
+                Compute::Inserted(key, value)
+            }
+            (Operation::Insert(value), Some((_, old))) => {
+                self.put(at, key, value);
+                Compute::Updated { old, new: (old.0, value) }
+            }
+            (Operation::Remove, Some((found, (key, value)))) => {
+                take_out(&mut at.writing.locked, found);
+                Compute::Removed(key, value)
+            }
+            (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
+        }
+    }
+
+    /// Takes the entry of a key out, and returns its value.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(10);
+    /// cache.insert(1_u32, 10_u32);
+    /// assert_eq!(cache.remove(&1), Some(10));
+    /// assert_eq!(cache.remove(&1), None);
+    /// ```
+    pub fn remove(&self, key: &K) -> Option<V> {
+        self.remove_if(key, |_, _| true)
+    }
+
+    /// Takes the entry of a key out if `condition` holds for it, and returns its value. `condition` runs under the lock of the
+    /// key's segment, at most once.
+    ///
+    /// # Panics
+    ///
+    /// If `condition` panics or writes to this cache, which then is as it was.
+    pub fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Option<V> {
+        let digest = self.digest(key);
+        self.flights.invalidate(digest, key);
+        let mut at = self.at(digest, key);
+        let found = at.found?;
+        let (key, value) = at.writing.locked.item(found);
+        condition(&key, &value).then(|| {
+            take_out(&mut at.writing.locked, found);
+            value
+        })
+    }
+
+    /// Keeps the entries for which `keep` holds and takes the others out.
+    ///
+    /// Sees each entry that is present throughout, with no lock held. If a value is replaced between `keep`'s verdict and
+    /// the removal, `keep` is asked again about the new one.
+    ///
+    /// # Panics
+    ///
+    /// If `keep` panics: what it has refused before is out. In a closure that runs
+    /// [under this cache's lock](InlineCache#under-a-lock).
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        for (key, mut value) in self.iter() {
+            while !keep(&key, &value) {
+                let mut replaced_by = None;
+                self.remove_if(&key, |_, current| {
+                    let is_same = bytemuck::bytes_of(current) == bytemuck::bytes_of(&value);
+                    replaced_by = (!is_same).then_some(*current);
+                    is_same
+                });
+                match replaced_by {
+                    Some(current) => value = current,
+                    None => break,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A locked segment's entries, as the policy sees them.
+
+use super::policy::{Locator, Residents};
+use crate::engine::{self, Found, Payload};
+
+/// What a cache knows of its entries beside where they are.
+pub(super) trait Tenants<P: Payload> {
+    /// What the entry in a slot weighs.
+    fn weight(&self, residents: &engine::Residents<'_, P>, slot: Found<P>) -> u64;
+
+    /// Takes the entry out of its slot.
+    fn evict(&mut self, residents: &mut engine::Residents<'_, P>, slot: Found<P>);
+}
+
+/// Slots, and what the cache knows of them.
+pub(super) struct Entries<'l, P: Payload, T> {
+    pub(super) residents: engine::Residents<'l, P>,
+    pub(super) tenants: T,
+}
+
+impl<P: Payload, T: Tenants<P>> Residents for Entries<'_, P, T> {
+    type Slot = Found<P>;
+
+    #[inline]
+    fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<Found<P>> {
+        self.residents.find(locator.place(self.residents.buckets()), |mark| mark & mask == value)
+    }
+
+    #[inline]
+    fn mark(&self, slot: Found<P>) -> u8 {
+        self.residents.mark(slot)
+    }
+
+    #[inline]
+    fn set_mark(&mut self, slot: Found<P>, mark: u8) {
+        self.residents.set_mark(slot, mark);
+    }
+
+    #[inline]
+    fn weight(&self, slot: Found<P>) -> u64 {
+        self.tenants.weight(&self.residents, slot)
+    }
+
+    #[inline]
+    fn evict(&mut self, slot: Found<P>) {
+        self.tenants.evict(&mut self.residents, slot);
+    }
+
+    fn slots(&self) -> usize {
+        self.residents.slots()
+    }
+
+    fn at(&self, index: usize) -> Option<Found<P>> {
+        self.residents.at(index)
+    }
+}

@@ -1,0 +1,73 @@
+//! Room in a segment's table, which has more slots than the segment may hold entries: when it is made larger, and who has to go
+//! where that does not help.
+
+use core::cell::Cell;
+
+use super::policy::{Evictor, Policy};
+use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Writing};
+use crate::hash::{Digest, Place};
+
+/// The load at which a segment gets a larger table, 22 of 25 slots: a cache by entries that is not made larger does not
+/// reach it.
+const FULL: (usize, usize) = (22, 25);
+/// A table of fewer slots is made larger if there is no path, however few are taken: among so few buckets keys share theirs by
+/// chance, and one would have to go before the cache is full.
+const SMALL: usize = 256;
+
+/// What a cache keeps under the lock of each segment, a policy among it.
+pub(super) trait Kept: Keep {
+    fn evictor(&self) -> &Evictor;
+
+    /// Insertions that ask for a larger table in vain before that is tried again: its keys could not be spread over more
+    /// buckets.
+    fn patience(&mut self) -> &mut usize;
+}
+
+/// Whether so many slots are taken that paths become long.
+#[inline]
+pub(super) fn is_short<P: Payload>(locked: &Locked<'_, P>) -> bool {
+    locked.len() * FULL.1 >= locked.slots() * FULL.0
+}
+
+/// Whether a larger table may have room for an entry that found no path and weighs so much. Where few of many slots are taken the
+/// keys are colliding, and no table is large enough. And one that is full has as many slots as it was made for.
+pub(super) fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u64) -> bool {
+    let evictor = locked.state_ref().keep.evictor();
+    let is_full = evictor.capacity() - evictor.weight() <= weight;
+    locked.slots() < SMALL || !is_full && locked.len() * 2 >= locked.slots()
+}
+
+/// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again
+/// after as many insertions that ask for it as there are slots: each pays for one entry that is hashed in vain. If there
+/// is no memory, that is known at once, and it is tried again the next time.
+pub(super) fn double<'c, P: Payload<Keep: Kept>>(
+    directory: &'c Directory<P>,
+    writing: &mut Writing<'c, P>,
+    digest: Digest,
+    rehash: impl Fn(P::Item) -> Digest,
+) -> bool {
+    let patience = writing.locked.state().keep.patience();
+    if *patience > 0 {
+        *patience -= 1;
+        return false;
+    }
+    let was_hashed = Cell::new(false);
+    let rehash = |item| {
+        was_hashed.set(true);
+        rehash(item)
+    };
+    let grown = directory.double(writing, digest, &rehash).is_ok();
+    if !grown && was_hashed.get() {
+        let slots = writing.locked.slots();
+        *writing.locked.state().keep.patience() = slots;
+    }
+    grown
+}
+
+/// Of the entries of a place whose buckets are full, and from which no path leads, one that is hit the least.
+#[cold]
+pub(super) fn hindrance<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found<P> {
+    let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
+    let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
+    least.expect("no path, though a bucket is empty")
+}
