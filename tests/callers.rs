@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Mutex;
 
-use koel::{Cache, Compute, CuckooFilter, HashMap, InlineMap, Operation, ScalableCuckooFilter};
+use koel::{Cache, Compute, CuckooFilter, HashMap, InlineCache, InlineMap, Operation, ScalableCuckooFilter};
 
 static FILE: Mutex<String> = Mutex::new(String::new());
 
@@ -59,6 +59,10 @@ fn a_panic_names_the_line_that_called() {
 
     let cache: Cache<u64, u64> = Cache::new(1);
     assert_blamed_here(|| cache.compute(1, |_| Operation::<_, ()>::Remove).is_ok());
+    let inline_cache = InlineCache::<u64, u64>::new(1);
+    assert_blamed_here(|| inline_cache.compute(1, |_| Operation::<_, ()>::Remove));
+    assert_blamed_here(|| InlineCache::<u64, u64>::new(usize::MAX));
+    assert_blamed_here(|| InlineCache::<u64, u64>::builder().build());
     let (filter, growing) = (CuckooFilter::new(10, 0.1).unwrap(), ScalableCuckooFilter::new(0.1).unwrap());
     assert_blamed_here(|| filter.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| filter.contains_many_hash(&[1, 2], &mut []));

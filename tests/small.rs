@@ -1,6 +1,6 @@
-//! A little of all in both maps, a filter and a cache, on two threads: small enough for Miri, see docs/verification.md.
+//! A little of all in both maps, a filter and both caches, on two threads: small enough for Miri, see docs/verification.md.
 
-use koel::{Cache, CuckooFilter, HashMap, InlineMap};
+use koel::{Cache, CuckooFilter, HashMap, InlineCache, InlineMap};
 
 const KEYS: u64 = if cfg!(miri) { 24 } else { 400 };
 
@@ -8,10 +8,12 @@ const KEYS: u64 = if cfg!(miri) { 24 } else { 400 };
 fn two_threads_agree_on_everything_small() {
     let (map, inline) = (HashMap::<u64, String>::new(), InlineMap::<u64, u64>::new());
     let cache = Cache::<u64, String>::new(KEYS as usize / 2);
+    let inline_cache = InlineCache::<u64, [u64; 2]>::new(KEYS as usize / 2);
     let filter = CuckooFilter::new(4 * KEYS as usize, 0.01).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let (map, inline, cache, filter) = (&map, &inline, &cache, &filter);
+            let inline_cache = &inline_cache;
             scope.spawn(move || {
                 for key in (0..KEYS).map(|key| 2 * key + thread) {
                     let pin = map.pin();
@@ -22,6 +24,9 @@ fn two_threads_agree_on_everything_small() {
                     assert_eq!(inline.get(&key), Some(!key));
                     assert!(inline.get(&(key ^ 1)).is_none_or(|value| value == !(key ^ 1)));
                     assert_eq!(cache.get_or_insert_with(key, || key.to_string()), key.to_string());
+                    assert_eq!(inline_cache.get_or_insert_with(key, || [key; 2]), [key; 2]);
+                    assert!(inline_cache.get(&(key ^ 1)).is_none_or(|value| value == [key ^ 1; 2]));
+                    inline_cache.insert(key, [key; 2]);
                     filter.insert(&key).unwrap();
                     assert!(filter.contains(&key));
                 }
@@ -35,7 +40,7 @@ fn two_threads_agree_on_everything_small() {
     let left = (0..2 * KEYS).filter(|key| key % 3 != 0).count();
     assert_eq!((map.len(), inline.len(), filter.len()), (left, left, left));
     assert_eq!((map.pin().iter().count(), inline.iter().count()), (left, left));
-    assert!(cache.len() <= KEYS as usize / 2);
+    assert!(cache.len() <= KEYS as usize / 2 && inline_cache.len() <= KEYS as usize / 2);
     map.shrink_to_fit();
     inline.shrink_to_fit();
     assert!((0..2 * KEYS).all(|key| map.pin().contains_key(&key) == (key % 3 != 0)));

@@ -134,6 +134,7 @@ fn speed_is_reported_with_hit_ratios_and_aims() {
             let pure = cell["workload"] == "pure hits";
             assert!(if pure { hit_ratio == 1.0 } else { (0.3..0.9).contains(&hit_ratio) }, "{row}");
             assert_eq!(row["koel_by_it"].is_null(), row["cache"] == "koel");
+            assert_eq!(row["inline_by_it"].is_null(), row["cache"] == "koel-inline");
             assert_eq!(row["by_one_thread"].is_null(), !pure || cell["threads"] == 1);
         }
     }

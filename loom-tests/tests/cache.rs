@@ -1,4 +1,4 @@
-//! The cache under readers: hits against evictions, displacements and replacements, and the bound while quota goes from one
+//! Both caches under readers: hits against evictions, displacements and replacements, and the bound while quota goes from one
 //! segment to another.
 //!
 //! Not here: writers that borrow at the same time, since loom's `try_lock` waits for whoever comes first (it would report a
@@ -14,6 +14,7 @@ use loom::thread;
 use loom_tests::{Identity, model_with_preemptions};
 
 type Cache = koel::Cache<u64, u64, Identity>;
+type InlineCache = koel::InlineCache<u64, [u64; 2], Identity>;
 type Builder<S = Identity> = koel::CacheBuilder<u64, u64, S>;
 
 /// Buckets of a cache that is made for one entry, or for three.
@@ -139,5 +140,63 @@ fn weight_stays_in_the_bound_while_a_segment_gives_back() {
         cache.remove(&keys[0]);
         cache.insert(keys[1], 1).unwrap();
         cache.insert(keys[1], 2).unwrap();
+    });
+}
+
+/// A reader who looks twice for a key of an inline cache for one entry, and what it may see, against writes to that key and
+/// another that has the same buckets and the same tag. Values are two words.
+fn inline_reader_against(
+    preemptions: usize,
+    write: fn(&InlineCache, [u64; 2]),
+    allowed: fn([Option<u64>; 2]) -> bool,
+) {
+    model_with_preemptions(preemptions, move || {
+        let (first, second, tag) = cache_place(1, BUCKETS);
+        let keys: [u64; 2] = keys(2, |f, s, t| (f, s, t) == (first, second, tag)).try_into().unwrap();
+        let builder = koel::InlineCache::builder().max_entries(1).policy(Policy::Clock);
+        let cache: Arc<InlineCache> = Arc::new(builder.hasher(Identity::default()).build());
+        cache.insert(keys[0], [10; 2]);
+        let reader = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || {
+                let seen = [(); 2].map(|()| cache.get(&keys[0]));
+                assert!(seen.iter().flatten().all(|[one, two]| one == two), "torn: {seen:?}");
+                assert!(allowed(seen.map(|seen| seen.map(|value| value[0]))), "{seen:?}");
+            })
+        };
+        write(&cache, keys);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn inline_hit_never_sees_the_value_of_who_came_into_its_slot() {
+    let write = |cache: &InlineCache, keys: [u64; 2]| {
+        cache.insert(keys[1], [20; 2]);
+        assert_eq!(cache.len(), 1);
+    };
+    inline_reader_against(2, write, |seen| matches!(seen, [Some(10), Some(10) | None] | [None, None]));
+}
+
+#[test]
+fn inline_hit_never_sees_what_was_before_an_eviction_again() {
+    let write = |cache: &InlineCache, keys: [u64; 2]| {
+        cache.insert(keys[1], [20; 2]);
+        cache.insert(keys[0], [11; 2]);
+    };
+    inline_reader_against(1, write, |seen| {
+        matches!(seen, [Some(10), Some(10 | 11) | None] | [None | Some(11), None | Some(11)])
+            && seen != [Some(11), None]
+    });
+}
+
+#[test]
+fn inline_hit_never_sees_a_torn_value() {
+    let write = |cache: &InlineCache, keys: [u64; 2]| {
+        cache.insert(keys[0], [11; 2]);
+        cache.insert(keys[1], [20; 2]);
+    };
+    inline_reader_against(1, write, |seen| {
+        matches!(seen, [Some(10), Some(10 | 11) | None] | [Some(11), Some(11) | None] | [None, None])
     });
 }

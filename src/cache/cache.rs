@@ -55,8 +55,9 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// # Under a lock
 ///
 /// Closures of `compute` and `remove_if`, the weigher and `expiry`, and `Hash` and `Eq` may run while one segment is locked
-/// for writing. They may read this cache. If they write to it, walk over it or ask for its `memory_usage`, they would wait for
-/// themselves: that panics instead. Removal listeners, loaders and the closure of `retain` run without a lock.
+/// for writing. They may look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for its
+/// `memory_usage`, it would wait for itself: that panics instead. `Hash` and `Eq` must not. Removal listeners, loaders and the
+/// closure of `retain` run without a lock.
 ///
 /// A panic of the removal listener goes on to whoever has called the cache, which is whole.
 pub struct Cache<K, V, S = RandomState> {

@@ -8,9 +8,10 @@ use crossbeam_utils::CachePadded;
 use super::Cause;
 use crate::reclaim::{COUNTS, Collector, Guard};
 use crate::seats::{PerThread, add};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 
-/// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats). Displays as lines of text.
+/// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats) and
+/// [`InlineCache::stats`](crate::InlineCache::stats). Displays as lines of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
@@ -104,7 +105,10 @@ impl Counting for Collector {
 impl Counting for Counters {
     #[inline(always)]
     fn count(&self, which: Count, n: u64) {
-        add(&self.0.get_for_counts()[which as usize], n);
+        // Models and schedules count nothing: it would be explored in vain.
+        if !SCHEDULED {
+            add(&self.0.get_for_counts()[which as usize], n);
+        }
     }
 }
 
@@ -141,10 +145,10 @@ pub(super) fn inserted(counts: &impl Counting) {
     counts.count(Count::Insertions, 1);
 }
 
-/// Entries have been evicted.
+/// An entry has been evicted.
 #[inline]
-pub(super) fn evicted(counts: &impl Counting, entries: u64, weight: u64) {
-    counts.count(Count::Evictions, entries);
+pub(super) fn evicted(counts: &impl Counting, weight: u64) {
+    counts.count(Count::Evictions, 1);
     counts.count(Count::EvictedWeight, weight);
 }
 
@@ -152,7 +156,7 @@ pub(super) fn evicted(counts: &impl Counting, entries: u64, weight: u64) {
 #[inline]
 pub(super) fn departed(counts: &impl Counting, cause: Cause, weight: u64) {
     match cause {
-        Cause::Size => evicted(counts, 1, weight),
+        Cause::Size => evicted(counts, weight),
         Cause::Expired => counts.count(Count::Expirations, 1),
         Cause::Explicit | Cause::Replaced => {}
     }

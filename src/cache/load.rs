@@ -106,6 +106,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         if let Some(value) = self.get(&key) {
             return Ok(value);
         }
+        // It may wait for a leader who waits for the lock.
+        self.table.directory.assert_not_writing();
         let timed = || {
             let timer = Timer::start(&self.table.collector);
             timer.end(load())
@@ -148,6 +150,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         if let Some(value) = self.get(&key) {
             return Ok(value);
         }
+        // It may wait for a leader who waits for the lock.
+        self.table.directory.assert_not_writing();
         let timed = async {
             let timer = Timer::start(&self.table.collector);
             timer.end(load.await)

@@ -31,6 +31,7 @@ pub(super) type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
 const SWEPT_BUCKETS: u32 = 2;
+
 /// An entry to come: what is known before anything is locked.
 pub(super) struct Draft {
     pub(super) weight: u64,

@@ -92,6 +92,7 @@ impl<P: Payload> Directory<P> {
             // [R2], before either bucket's tags.
             key.version = stripes::begin(key.segment.stripe(key.place));
             step();
+            const { assert!(!P::MARKED, "the tags of two buckets are not side by side") };
             let second = key.segment.buckets().first_tag().wrapping_add(key.place.second as usize);
             let found = key.matches(key.place.first, second);
             in_first.add_if(i, found);

@@ -98,9 +98,10 @@ impl<P: Payload> Residents<'_, P> {
         })
     }
 
-    /// The item in a slot, unless that is empty by now.
+    /// The item in a slot, unless that is empty by now. Of slots that say so themselves.
     #[inline]
     pub(crate) fn item_if_taken(&self, found: Found<P>) -> Option<P::Item> {
+        const { assert!(P::NULLABLE) };
         self.buckets.item(found.bucket, found.lane)
     }
 

@@ -113,6 +113,27 @@ fn capacity_set_under_the_lock_panics_and_changes_nothing() {
     }
 }
 
+/// It might wait for another loader, who waits for the lock.
+#[test]
+fn loading_under_the_lock_panics_and_loads_nothing() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let no = || Err::<u64, ()>(());
+    let loads: [&dyn Fn(); 2] = [&|| drop(cache.try_get_or_insert_with(2, no)), &|| {
+        drop(pollster::block_on(cache.try_get_or_insert_async(2, async { no() })))
+    }];
+    for load in loads {
+        let message = catch(|| {
+            cache.compute(1, |_| {
+                load();
+                Operation::Abort(())
+            })
+        });
+        assert!(message.unwrap_err().contains("the same map"));
+    }
+    assert_eq!(cache.stats().failed_loads, 0);
+    assert_eq!(cache.get_or_insert_with(2, || 7), 7);
+}
+
 /// It is taken out by whoever may lock.
 #[test]
 fn an_expired_entry_is_no_hit_for_a_closure_under_the_lock() {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use koel::{Cache, CacheBuilder, Operation, Policy};
+use bytemuck::Pod;
+use koel::{Cache, CacheBuilder, InlineCache, Operation, Policy};
 
 use super::all_histories_are_linearizable;
 use super::checker::{Register, Saw};
@@ -114,6 +115,126 @@ impl<V: Number> Subject for Evicting<V> {
             _ => {}
         }
     }
+}
+
+/// An inline cache under test, whose values are so many words.
+struct EvictingInline<const N: usize>
+where
+    [u64; N]: Pod,
+{
+    cache: InlineCache<u64, [u64; N]>,
+    next_filler: AtomicU64,
+}
+
+/// What was read, unless it was torn.
+fn whole<const N: usize>(seen: Option<[u64; N]>) -> Seen {
+    match seen {
+        Some(words) if words != [words[0]; N] => Err(format!("torn: {words:?}")),
+        seen => Ok(seen.map(|words| words[0])),
+    }
+}
+
+impl<const N: usize> EvictingInline<N>
+where
+    [u64; N]: Pod,
+{
+    fn decide(&self, key: u64, decide: impl Fn(Option<u64>) -> Operation<u64, ()>) -> Seen {
+        let mut seen = None;
+        self.cache.compute(key, |old| {
+            seen = old;
+            match decide(old.map(|words| words[0])) {
+                Operation::Insert(value) => Operation::Insert([value; N]),
+                Operation::Remove => Operation::Remove,
+                Operation::Abort(()) => Operation::Abort(()),
+            }
+        });
+        whole(seen)
+    }
+}
+
+impl<const N: usize> Subject for EvictingInline<N>
+where
+    [u64; N]: Pod,
+{
+    const REGISTER: Register = Register::Forgets;
+
+    fn get(&self, key: u64) -> Seen {
+        whole(self.cache.get(&key))
+    }
+
+    fn get_many(&self, keys: &[u64]) -> Vec<Seen> {
+        keys.iter().map(|key| whole(self.cache.peek(key))).collect()
+    }
+
+    fn contains_key(&self, key: u64) -> bool {
+        self.cache.contains_key(&key)
+    }
+
+    fn may_contain(&self, key: u64) -> bool {
+        self.cache.contains_key(&key)
+    }
+
+    fn insert(&self, key: u64, value: u64) -> Saw {
+        match whole(self.cache.insert(key, [value; N])) {
+            Ok(Some(old)) => Saw::Value(old),
+            Ok(None) => Saw::Absent,
+            Err(torn) => Saw::Garbage(torn),
+        }
+    }
+
+    fn try_insert(&self, key: u64, value: u64) -> Seen {
+        self.decide(key, |old| match old {
+            Some(_) => Operation::Abort(()),
+            None => Operation::Insert(value),
+        })
+    }
+
+    fn remove(&self, key: u64) -> Seen {
+        whole(self.cache.remove(&key))
+    }
+
+    fn compute(&self, key: u64, value: u64, remove: bool) -> Seen {
+        self.decide(key, |old| match old {
+            None => Operation::Abort(()),
+            Some(_) if remove => Operation::Remove,
+            Some(_) => Operation::Insert(value),
+        })
+    }
+
+    fn update_or_insert(&self, key: u64, value: u64) -> Seen {
+        self.decide(key, |_| Operation::Insert(value))
+    }
+
+    fn disturb(&self, rng: &mut Rng, _thread: usize, _step: usize) {
+        let filler = || (1 << 20) + self.next_filler.fetch_add(1, Ordering::Relaxed);
+        if rng.below(12) < 2 {
+            self.cache.insert(filler(), [0; N]);
+        }
+    }
+}
+
+fn evicts_inline<const N: usize>(max_entries: usize)
+where
+    [u64; N]: Pod,
+{
+    for policy in [Policy::Adaptive, Policy::Clock] {
+        all_histories_are_linearizable("an inline cache", 4000, |_| EvictingInline::<N> {
+            cache: InlineCache::builder().max_entries(max_entries).policy(policy).build(),
+            next_filler: AtomicU64::new(0),
+        });
+    }
+}
+
+#[test]
+fn inline_cache_is_linearizable_under_eviction() {
+    evicts_inline::<1>(6);
+    evicts_inline::<1>(12);
+}
+
+#[test]
+fn inline_cache_of_wide_values_is_linearizable_under_eviction() {
+    evicts_inline::<3>(6);
+    evicts_inline::<3>(12);
 }
 
 fn evicts<V: Number>(builder: impl Fn() -> CacheBuilder<u64, V>) {

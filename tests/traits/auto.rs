@@ -8,9 +8,10 @@ use std::rc::Rc;
 
 use koel::{
     Builder, Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, CapacityError,
-    Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
-    InlineMapKind, InlineValues, IntoIter, Iter, Keys, LocalGuard, ManualClock, Occupied, Operation,
-    OwnedGuard, Pinned, PinnedOwned, Policy, Refused, Stats, Values, ViewIter, Why,
+    Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, InlineCache, InlineCacheBuilder,
+    InlineCacheIter, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind, InlineValues, IntoIter,
+    Iter, Keys, LocalGuard, ManualClock, Occupied, Operation, OwnedGuard, Pinned, PinnedOwned, Policy,
+    Refused, Stats, Values, ViewIter, Why,
 };
 
 /// Does not compile unless the type implements all the traits.
@@ -114,6 +115,13 @@ assert_is_not!(Cache<u64, std::sync::MutexGuard<'static, u64>>: Send);
 assert_is!(Cache<u64, u64, NotShared>: Send);
 assert_is_not!(Cache<u64, u64, NotShared>: Sync);
 assert_is_not!(Cache<u64, u64, Rc<ahash::RandomState>>: Send);
+assert_is!(InlineCache<u64, u64>: Send + Sync + Debug + Unpin + UnwindSafe + RefUnwindSafe);
+assert_is!(InlineCacheBuilder<u64, u64>: Send + Sync + Debug);
+assert_is!(InlineCacheIter<'static, u64, u64>: Send + Sync + Debug);
+assert_is_not!(InlineCache<u64, u64, NotShared>: Sync);
+assert_is_not!(InlineCache<u64, NotSent>: Send);
+assert_is_not!(InlineCache<u64, NotSent>: Sync);
+assert_is_not!(InlineCacheIter<'static, u64, NotSent>: Send);
 assert_is!(CacheBuilder<u64, String>: Send + Sync + Debug);
 assert_is!(CacheBuilder<NotDebug, NotDebug>: Debug);
 assert_is_not!(CacheBuilder<u64, u64, Rc<ahash::RandomState>>: Send);

@@ -1,6 +1,6 @@
-//! koel::Cache, with its default policy and with MemC3's.
+//! koel::Cache, with its default policy and with MemC3's, and koel::InlineCache.
 
-use ::koel::{Cache as Inner, Policy, Why};
+use ::koel::{Cache as Inner, InlineCache, Policy, Why};
 
 use super::Cache;
 use crate::contestants::{Hasher, hasher};
@@ -94,6 +94,42 @@ impl Cache for KoelClock {
 
     fn held(&self) -> u64 {
         self.0.weight()
+    }
+
+    fn own_memory_usage(&self) -> Option<usize> {
+        Some(self.0.memory_usage())
+    }
+}
+
+/// koel::InlineCache with its default policy.
+#[derive(Debug)]
+pub struct KoelInline(InlineCache<u64, u64, Hasher>);
+
+impl Cache for KoelInline {
+    const NAME: &'static str = "koel-inline";
+    const STRICT: bool = true;
+    type Weighted = Self;
+
+    fn of_entries(entries: usize) -> Self {
+        KoelInline(InlineCache::builder().max_entries(entries).hasher(hasher()).build())
+    }
+
+    fn of_bytes(_: u64, _: usize) -> Option<Self> {
+        None
+    }
+
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.0.get(&key)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) {
+        self.0.insert(key, value);
+    }
+
+    fn held(&self) -> u64 {
+        self.0.len() as u64
     }
 
     fn own_memory_usage(&self) -> Option<usize> {

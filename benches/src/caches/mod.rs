@@ -11,7 +11,7 @@ mod scc_hash_cache;
 
 use clap::ValueEnum;
 
-pub use self::koel::{Koel, KoelClock};
+pub use self::koel::{Koel, KoelClock, KoelInline};
 pub use self::mini_moka::MiniMoka;
 pub use self::moka::Moka;
 pub use self::quick_cache::{BySize, QuickCache};
@@ -61,6 +61,9 @@ pub enum Id {
     /// koel::Cache with Policy::Clock
     #[value(alias = "clock")]
     KoelClock,
+    /// koel::InlineCache with its default policy
+    #[value(alias = "inline")]
+    KoelInline,
     /// quick_cache::sync::Cache
     #[value(alias = "quick")]
     QuickCache,
@@ -79,6 +82,7 @@ impl Id {
         match self {
             Id::Koel => Koel::NAME,
             Id::KoelClock => KoelClock::NAME,
+            Id::KoelInline => KoelInline::NAME,
             Id::QuickCache => <QuickCache>::NAME,
             Id::Moka => Moka::NAME,
             Id::MiniMoka => MiniMoka::NAME,
@@ -88,6 +92,6 @@ impl Id {
 
     /// Whether it is koel.
     pub fn is_koel(self) -> bool {
-        matches!(self, Id::Koel | Id::KoelClock)
+        matches!(self, Id::Koel | Id::KoelClock | Id::KoelInline)
     }
 }

@@ -9,7 +9,7 @@ use crate::dist::{DEFAULT_ZIPF_EXPONENT, Dist};
 use crate::entrant::{CacheEntrant, ReadThrough, cache_entrant};
 use crate::error::{CheckError, Error};
 use crate::plan::{self, CacheLoad};
-use crate::report::cache::{CacheAim, CacheMemoryRow, CacheSpeedCell, CacheSpeedRow};
+use crate::report::cache::{CacheAim, CacheMemoryRow, CacheReport, CacheSpeedCell, CacheSpeedRow};
 use crate::report::cache_table::{cache_memory_table, cache_speed_table};
 use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table, threads_in_words};
 use crate::rounds::interleaved;
@@ -32,6 +32,9 @@ const COMPARED_QUANTILE: &str = "p99.99";
 /// better.
 const READ_THROUGH_AIMS: [(Id, usize, f64, bool); 3] =
     [(Id::QuickCache, 1, 1.2, false), (Id::QuickCache, 2, 1.5, false), (Id::SccHashCache, 2, 0.8, true)];
+
+/// koel's caches that are compared with others.
+const OWN: [Id; 2] = [Id::Koel, Id::KoelInline];
 
 type Entrants = Vec<(Id, Box<dyn CacheEntrant>)>;
 
@@ -125,10 +128,9 @@ impl Bench<'_> {
         let rows = entrants.iter().zip(&samples).map(|((id, _), rounds)| row(*id, rounds, None));
         cell.rows = compared(rows.collect());
         self.console.say(&cache_speed_table(&cell));
-        for &(rival, on, aim, must_hit_more) in &READ_THROUGH_AIMS {
-            if on == threads {
-                report.caches.aims.extend(read_through_aim(&cell, rival, aim, must_hit_more));
-            }
+        for &(rival, _, aim, must_hit_more) in READ_THROUGH_AIMS.iter().filter(|aim| aim.1 == threads) {
+            let aims = OWN.map(|own| read_through_aim(&cell, own, rival, aim, must_hit_more));
+            report.caches.aims.extend(aims.into_iter().flatten());
         }
         report.caches.throughput.push(cell);
         Ok(())
@@ -165,15 +167,16 @@ impl Bench<'_> {
         });
         cell.rows = compared(rows.collect());
         self.console.say(&cache_speed_table(&cell));
-        let scaling = cell.row(Id::Koel).and_then(|row| row.by_one_thread.clone()).filter(|_| threads == 2);
-        report.caches.aims.extend(scaling.map(|value| CacheAim {
-            what: "pure hits, 2 threads".to_owned(),
-            beside: "own 1 thread".to_owned(),
-            unit: "x",
-            value,
-            aim: SCALING,
-            at_most: false,
-            and: None,
+        report.caches.aims.extend(OWN.into_iter().filter(|_| threads == 2).filter_map(|own| {
+            Some(CacheAim {
+                what: named(own, "pure hits, 2 threads"),
+                beside: "own 1 thread".to_owned(),
+                unit: "x",
+                value: cell.row(own)?.by_one_thread.clone()?,
+                aim: SCALING,
+                at_most: false,
+                and: None,
+            })
         }));
         report.caches.throughput.push(cell);
         Ok(())
@@ -199,15 +202,18 @@ impl Bench<'_> {
             self.console.done();
         }
         self.console.say(&cache_memory_table(&report.caches.memory));
-        let koel = report.caches.memory.iter().find(|row| row.cache == Id::Koel.name());
-        report.caches.aims.extend(koel.map(|row| CacheAim {
-            what: "bytes per entry beyond key and value".to_owned(),
-            beside: String::new(),
-            unit: " B",
-            value: Spread::of(vec![row.allocated_beyond]),
-            aim: MOST_BYTES,
-            at_most: true,
-            and: None,
+        let CacheReport { memory, aims, .. } = &mut report.caches;
+        aims.extend(OWN.into_iter().filter_map(|own| {
+            let row = memory.iter().find(|row| row.cache == own.name())?;
+            Some(CacheAim {
+                what: named(own, "bytes per entry beyond key and value"),
+                beside: String::new(),
+                unit: " B",
+                value: Spread::of(vec![row.allocated_beyond]),
+                aim: MOST_BYTES,
+                at_most: true,
+                and: None,
+            })
         }));
         Ok(())
     }
@@ -230,7 +236,7 @@ impl Bench<'_> {
             rows: entrants.iter().zip(&rounds).map(|((id, _), rounds)| latency_row(*id, rounds)).collect(),
         };
         self.console.say(&latency_table(&cell));
-        report.caches.aims.extend(latency_aim(&cell));
+        report.caches.aims.extend(OWN.into_iter().filter_map(|own| latency_aim(&cell, own)));
         report.latency.push(cell);
         Ok(())
     }
@@ -243,30 +249,47 @@ fn row(id: Id, rounds: &[ReadThrough], alone: Option<Spread>) -> CacheSpeedRow {
         is_koel: id.is_koel(),
         hit_ratio: Spread::of(rounds.iter().map(|round| round.hit_ratio).collect()),
         koel_by_it: None,
+        inline_by_it: None,
         by_one_thread: alone.map(|alone| mops.by(&alone)),
         mops,
     }
 }
 
-/// Adds koel's throughput by each other cache's.
+/// Adds the throughput of koel's caches by each other cache's.
 fn compared(mut rows: Vec<CacheSpeedRow>) -> Vec<CacheSpeedRow> {
-    let koel = rows.iter().find(|row| row.cache == Id::Koel.name()).map(|row| row.mops.clone());
-    for row in rows.iter_mut().filter(|row| row.cache != Id::Koel.name()) {
-        row.koel_by_it = koel.as_ref().map(|koel| koel.by(&row.mops));
+    let [koel, inline] =
+        OWN.map(|own| rows.iter().find(|row| row.cache == own.name()).map(|row| row.mops.clone()));
+    let by = |own: &Option<Spread>, id: Id, row: &CacheSpeedRow| {
+        own.as_ref().filter(|_| row.cache != id.name()).map(|own| own.by(&row.mops))
+    };
+    for row in &mut rows {
+        row.koel_by_it = by(&koel, Id::Koel, row);
+        row.inline_by_it = by(&inline, Id::KoelInline, row);
     }
     rows
 }
 
+/// What is compared, and of which of koel's caches, if it is not the first.
+fn named(own: Id, what: &str) -> String {
+    if own == Id::Koel { what.to_owned() } else { format!("{}, {what}", own.name()) }
+}
+
 /// None, if there is nothing to compare.
-fn read_through_aim(cell: &CacheSpeedCell, rival: Id, aim: f64, must_hit_more: bool) -> Option<CacheAim> {
-    let (koel, rival) = (cell.row(Id::Koel)?, cell.row(rival)?);
+fn read_through_aim(
+    cell: &CacheSpeedCell,
+    own: Id,
+    rival: Id,
+    aim: f64,
+    must_hit_more: bool,
+) -> Option<CacheAim> {
+    let (koel, rival) = (cell.row(own)?, cell.row(rival)?);
     let (mine, its) = (koel.hit_ratio.median, rival.hit_ratio.median);
     let words = format!("hit ratio {:.2}%, beside {:.2}%", 100.0 * mine, 100.0 * its);
     Some(CacheAim {
-        what: format!("{}, {}", cell.workload, threads_in_words(cell.threads)),
+        what: named(own, &format!("{}, {}", cell.workload, threads_in_words(cell.threads))),
         beside: rival.cache.to_owned(),
         unit: "x",
-        value: rival.koel_by_it.clone()?,
+        value: koel.mops.by(&rival.mops),
         aim,
         at_most: false,
         and: Some((words, !must_hit_more || mine > its)),
@@ -288,7 +311,7 @@ fn latency_row(id: Id, rounds: &[Histogram<u64>]) -> LatencyRow {
 }
 
 /// None, if there is nothing to compare.
-fn latency_aim(cell: &LatencyCell) -> Option<CacheAim> {
+fn latency_aim(cell: &LatencyCell, own: Id) -> Option<CacheAim> {
     let index = QUANTILES.iter().position(|(name, _)| *name == COMPARED_QUANTILE)?;
     let nanos = |id: Id| {
         let row = cell.rows.iter().find(|row| row.contestant == id.name())?;
@@ -296,10 +319,10 @@ fn latency_aim(cell: &LatencyCell) -> Option<CacheAim> {
         (row.quantile_in_words(index) != "-").then(|| row.nanos[index].clone())
     };
     Some(CacheAim {
-        what: format!("insert into a full cache, {COMPARED_QUANTILE}"),
+        what: named(own, &format!("insert into a full cache, {COMPARED_QUANTILE}")),
         beside: Id::QuickCache.name().to_owned(),
         unit: "x",
-        value: nanos(Id::Koel)?.by(&nanos(Id::QuickCache)?),
+        value: nanos(own)?.by(&nanos(Id::QuickCache)?),
         aim: 1.0,
         at_most: true,
         and: None,

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use super::cache_runner::CacheRunner;
-use crate::caches::{Id, Koel, KoelClock, MiniMoka, Moka, QuickCache, SccHashCache};
+use crate::caches::{Id, Koel, KoelClock, KoelInline, MiniMoka, Moka, QuickCache, SccHashCache};
 use crate::error::CheckError;
 use crate::heap::Footprint;
 use crate::plan::CachePlan;
@@ -77,6 +77,7 @@ pub fn cache_entrant(id: Id) -> Box<dyn CacheEntrant> {
     match id {
         Id::Koel => Box::new(CacheRunner::<Koel>::new()),
         Id::KoelClock => Box::new(CacheRunner::<KoelClock>::new()),
+        Id::KoelInline => Box::new(CacheRunner::<KoelInline>::new()),
         Id::QuickCache => Box::new(CacheRunner::<QuickCache>::new()),
         Id::Moka => Box::new(CacheRunner::<Moka>::new()),
         Id::MiniMoka => Box::new(CacheRunner::<MiniMoka>::new()),

@@ -107,6 +107,8 @@ pub struct CacheSpeedRow {
     pub hit_ratio: Spread,
     /// koel's throughput by its.
     pub koel_by_it: Option<Spread>,
+    /// koel-inline's throughput by its.
+    pub inline_by_it: Option<Spread>,
     /// Its throughput by that of its own with one thread.
     pub by_one_thread: Option<Spread>,
 }

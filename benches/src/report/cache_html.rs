@@ -17,7 +17,7 @@ use crate::caches::Id;
 const RIVAL_COLORS: [&str; 4] = ["#d97706", "#059669", "#db2777", "#0891b2"];
 
 /// Lines of koel take these in turn.
-const KOEL_COLORS: [&str; 2] = ["#2563eb", "#7c3aed"];
+const KOEL_COLORS: [&str; 3] = ["#2563eb", "#7c3aed", "#0891b2"];
 
 /// Lines of exact policies take these in turn.
 const EXACT_COLORS: [&str; 3] = ["#78716c", "#a8a29e", "#d6d3d1"];
@@ -71,7 +71,7 @@ fn curves(group: &[&HitRatioCell]) -> String {
     let ticks: Vec<String> = group.iter().map(|cell| cell.capacity_in_words()).collect();
     let (mut koel, mut rivals, mut exact) =
         (KOEL_COLORS.iter().cycle(), RIVAL_COLORS.iter().cycle(), EXACT_COLORS.iter().cycle());
-    let koel_names = [Id::Koel, Id::KoelClock].map(Id::name);
+    let koel_names = [Id::Koel, Id::KoelClock, Id::KoelInline].map(Id::name);
     let line = |label: &'static str| -> Line<'static> {
         let is_koel = koel_names.contains(&label);
         let is_exact = group.iter().any(|cell| cell.exact.iter().any(|exact| exact.0 == label));
@@ -190,6 +190,8 @@ fn speed_numbers(html: &mut String, cells: &[&CacheSpeedCell]) {
             "#Hit ratio",
             "#koel by it",
             "#Min .. max",
+            "#inline by it",
+            "#Min .. max",
             "#By own 1 thread",
         ],
     );
@@ -203,6 +205,8 @@ fn speed_numbers(html: &mut String, cells: &[&CacheSpeedCell]) {
             number(html, &format!("{:.2}%", 100.0 * row.hit_ratio.median));
             judged(html, row.koel_by_it.as_ref().map(|spread| spread.median));
             number(html, &row.koel_by_it.as_ref().map_or("-".to_owned(), range));
+            judged(html, row.inline_by_it.as_ref().map(|spread| spread.median));
+            number(html, &row.inline_by_it.as_ref().map_or("-".to_owned(), range));
             number(html, &ratio(row.by_one_thread.as_ref().map(|spread| spread.median)));
             html.push_str("</tr>\n");
         }

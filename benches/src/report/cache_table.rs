@@ -115,6 +115,8 @@ pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
         "hit ratio",
         "koel by it",
         "min .. max",
+        "inline by it",
+        "min .. max",
         "by own 1 thread",
         "min .. max",
     ]);
@@ -128,6 +130,8 @@ pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
             number_field(format!("{:.2}%", 100.0 * row.hit_ratio.median)),
             ratio_field(median(&row.koel_by_it)),
             number_field(extent(&row.koel_by_it)),
+            ratio_field(median(&row.inline_by_it)),
+            number_field(extent(&row.inline_by_it)),
             number_field(ratio(median(&row.by_one_thread))),
             number_field(extent(&row.by_one_thread)),
         ]);

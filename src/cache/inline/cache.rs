@@ -67,12 +67,12 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 /// # Under a lock
 ///
 /// The closures of `compute` and `remove_if`, and `Hash` and `Eq`, may run while one segment is locked for writing. They may
-/// read this cache. If they write to it or walk over it, they would wait for themselves: that panics instead.
-/// Loaders and the closure of `retain` run without a lock.
+/// look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for its `memory_usage`, it would
+/// wait for itself: that panics instead. `Hash` and `Eq` must not. Loaders and the closure of `retain` run without a lock.
 ///
 /// # Panics in your code
 ///
-/// A panic in `Hash`, `Eq` or a closure leaves the cache whole: as it was before the operation, or with an entry evicted for
+/// A panic in `Hash`, `Eq` or a closure leaves the cache whole: as it was before the operation, or with entries evicted for
 /// one that was to come.
 pub struct InlineCache<K: Pod, V: Pod, S = RandomState> {
     pub(super) directory: Directory<InlineSlots<K, V>>,
@@ -166,7 +166,9 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
 
     /// How many entries there are: never above the bound, and exact while nobody writes.
     pub fn len(&self) -> usize {
-        self.directory.len()
+        // No segment has more than its share [B1]. The smaller, as a table that was grown out of and is used again may be
+        // counted for the segment that it was in, with the share of the one that it is in now, which may be one more.
+        self.directory.len().min(self.capacity)
     }
 
     /// Whether there are no entries.
@@ -195,8 +197,8 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         CacheStats { len, weight: len as u64, capacity: self.capacity as u64, ..self.counters.sums() }
     }
 
-    /// Bytes that the cache has from the allocator: tables, and what it remembers of entries that have left. Locks one segment
-    /// after the other.
+    /// Bytes that the cache has from the allocator for its entries: tables, and what it remembers of those that have left. The
+    /// counts of each thread, 128 bytes, are not in it, nor the 4 KiB for loads. Locks one segment after the other.
     ///
     /// # Panics
     ///
@@ -219,7 +221,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// The value of a key. Takes no lock, waits for nobody, and writes nothing that another thread reads if the entry was hit
-    /// often lately.
+    /// often lately. A thread's first look-up makes room for what it counts.
     ///
     /// ```
     /// let cache = koel::InlineCache::new(10);

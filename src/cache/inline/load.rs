@@ -86,6 +86,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         if let Some(value) = self.get(&key) {
             return Ok(value);
         }
+        // It may wait for a leader who waits for the lock.
+        self.directory.assert_not_writing();
         let timed = || {
             let timer = Timer::start(&self.counters);
             timer.end(load())
@@ -128,6 +130,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         if let Some(value) = self.get(&key) {
             return Ok(value);
         }
+        // It may wait for a leader who waits for the lock.
+        self.directory.assert_not_writing();
         let timed = async {
             let timer = Timer::start(&self.counters);
             timer.end(load.await)

@@ -6,6 +6,7 @@ use bytemuck::Pod;
 
 use super::InlineCache;
 use super::cache::InlineSlots;
+use crate::cache::counters::Counters;
 use crate::cache::policy::{Locator, Newcomer};
 use crate::cache::residents::{Entries, Tenants};
 use crate::cache::{counters, room};
@@ -16,10 +17,10 @@ use crate::outcome::{Compute, Operation};
 type Slot<K, V> = Found<InlineSlots<K, V>>;
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
 
-/// How many entries the policy has evicted.
-struct Evicted(u64);
+/// Counts who is evicted.
+struct Evictions<'c>(&'c Counters);
 
-impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evicted {
+impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evictions<'_> {
     #[inline]
     fn weight(&self, _: &engine::Residents<'_, InlineSlots<K, V>>, _: Slot<K, V>) -> u64 {
         1
@@ -28,7 +29,7 @@ impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evicted {
     #[inline]
     fn evict(&mut self, residents: &mut engine::Residents<'_, InlineSlots<K, V>>, slot: Slot<K, V>) {
         residents.remove(slot);
-        self.0 += 1;
+        counters::evicted(self.0, 1);
     }
 }
 
@@ -64,7 +65,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// Inserts a value, and returns the one that the key had; the key that is there stays. If the cache is full, another entry
-    /// leaves; with [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked
+    /// leaves, or a few; with [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked
     /// for before: what is new has to prove itself. Where what is new matters most take
     /// [`Policy::Clock`](crate::Policy::Clock).
     ///
@@ -86,52 +87,51 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
 
     /// Puts an entry where its key is or should be; the value that was there.
     pub(super) fn put<'c>(&'c self, mut at: At<'c, K, V>, key: K, value: V) -> Option<V> {
-        let (old, evicted) = match at.found {
+        let locked = &mut at.writing.locked;
+        let old = match at.found {
             Some(found) => {
-                let old = at.writing.locked.item(found);
-                at.writing.locked.replace(found, (old.0, value));
-                (Some(old.1), 0)
+                let old = locked.item(found);
+                locked.replace(found, (old.0, value));
+                Some(old.1)
             }
-            None => (None, self.add(&mut at, key, value)),
+            None if locked.state_ref().keep.evictor.capacity() == 0 => return None,
+            None => {
+                self.add(&mut at, key, value);
+                None
+            }
         };
         drop(at);
         counters::inserted(&self.counters);
-        counters::evicted(&self.counters, evicted, evicted);
         old
     }
 
-    /// Puts an entry where none of its key is, unless there may be none at all. How many others had to leave for it.
-    fn add<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) -> u64 {
+    /// Puts an entry where none of its key is, after others have left if they must.
+    fn add<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) {
         let At { writing, digest, .. } = at;
         let newcomer = Newcomer { locator: Locator::new(*digest), weight: 1 };
-        let evictor = &writing.locked.state_ref().keep.evictor;
-        if evictor.capacity() == 0 {
-            return 0;
-        }
         let residents = writing.locked.residents();
+        let evictor = &writing.locked.state_ref().keep.evictor;
         evictor.prefetch(newcomer, |locator| residents.prefetch(locator.place(residents.buckets())));
         let rehash = |(key, _): (K, V)| self.digest(&key);
         if room::is_short(&writing.locked) {
             // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
             room::double(&self.directory, writing, *digest, rehash);
         }
-        let mut evicted = 0;
         loop {
             let (residents, state) = writing.locked.split();
-            let mut entries = Entries { residents, tenants: Evicted(0) };
+            let mut entries = Entries { residents, tenants: Evictions(&self.counters) };
             let mark = state.keep.evictor.admit(newcomer, &mut entries);
-            evicted += entries.tenants.0;
             let locked = &mut writing.locked;
             let place = Place::new(*digest, locked.segment().buckets().len());
             if locked.put(place, (key, value), mark, self.directory.budget()) {
-                return evicted;
+                return;
             }
             // Not admitted, then: what follows calls the user's `Hash`.
             locked.state().keep.evictor.removed(mark, 1);
             if !(room::may_help(locked, 1) && room::double(&self.directory, writing, *digest, rehash)) {
                 let hindrance = room::hindrance(&writing.locked.residents(), place);
                 take_out(&mut writing.locked, hindrance);
-                evicted += 1;
+                counters::evicted(&self.counters, 1);
             }
         }
     }
@@ -139,7 +139,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// Decides what becomes of a key's entry: `decide` sees its value, if there is one, and says whether to insert, remove or
     /// leave it.
     ///
-    /// `decide` runs exactly once, under the lock of the key's segment, so that nobody else writes to the entry meanwhile.
+    /// `decide` runs exactly once, under the lock of the key's segment, so that nobody else writes to the entry meanwhile. The
+    /// answer is what was decided, also in a cache of capacity 0, which keeps nothing.
     ///
     /// # Panics
     ///

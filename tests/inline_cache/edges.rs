@@ -1,0 +1,78 @@
+//! The smallest and the largest caches, what their options refuse, and what they take in memory.
+
+use koel::{CacheError, InlineCache, Policy};
+
+use crate::POLICIES;
+
+#[test]
+fn a_cache_of_none_keeps_nothing() {
+    for policy in POLICIES {
+        let cache: InlineCache<u64, u64> = InlineCache::builder().max_entries(0).policy(policy).build();
+        assert_eq!((cache.insert(1, 10), cache.insert(1, 11), cache.get(&1)), (None, None, None));
+        assert_eq!(cache.get_or_insert_with(1, || 12), 12);
+        assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (0, 0, true));
+    }
+}
+
+#[test]
+fn every_bound_is_kept_and_reached() {
+    for policy in POLICIES {
+        for capacity in (1..70).chain([1023, 1024, 2047, 2048, 5000]) {
+            let cache: InlineCache<u32, u8> =
+                InlineCache::builder().max_entries(capacity).policy(policy).build();
+            for key in 0..3 * capacity as u32 {
+                cache.insert(key, 0);
+                assert!(cache.len() <= capacity);
+            }
+            assert_eq!((cache.len(), cache.capacity()), (capacity, capacity));
+        }
+    }
+}
+
+#[test]
+fn options_say_what_is_wrong_with_them() {
+    let error = InlineCache::<u8, u8>::builder().try_build().unwrap_err();
+    assert_eq!(error, CacheError::NoBound);
+    let error = InlineCache::<u64, u64>::builder().max_entries(usize::MAX).try_build().unwrap_err();
+    assert!(matches!(error, CacheError::Capacity(_)), "{error}");
+}
+
+#[test]
+fn an_entry_takes_less_than_17_bytes_beside_key_and_value() {
+    for (policy, most) in [(Policy::Adaptive, 17.0), (Policy::Clock, 8.0)] {
+        let cache: InlineCache<u64, u64> = InlineCache::builder().max_entries(100_000).policy(policy).build();
+        (0..400_000).for_each(|key| {
+            cache.insert(key, key);
+        });
+        let each = cache.memory_usage() as f64 / cache.len() as f64 - 16.0;
+        assert!(each < most, "{policy:?}: {each}");
+    }
+}
+
+/// Values of any size, also none.
+#[test]
+fn values_of_any_size_are_kept() {
+    let units = InlineCache::<[u8; 3], ()>::new(10);
+    units.insert([1, 2, 3], ());
+    assert!(units.contains_key(&[1, 2, 3]) && !units.contains_key(&[3, 2, 1]));
+    let large = InlineCache::<u8, [u64; 32]>::new(4);
+    (0..100).for_each(|key| {
+        large.insert(key, [u64::from(key); 32]);
+    });
+    assert_eq!(large.len(), 4);
+    assert!(large.iter().all(|(key, value)| value == [u64::from(key); 32]));
+}
+
+#[test]
+fn it_displays_what_it_has_counted() {
+    let cache = InlineCache::<u32, u32>::new(2);
+    (0..4).for_each(|key| {
+        cache.insert(key, key);
+    });
+    cache.get(&9);
+    let stats = cache.stats();
+    assert_eq!((stats.insertions, stats.evictions, stats.evicted_weight), (4, 2, 2));
+    assert_eq!((stats.len, stats.weight, stats.capacity), (2, 2, 2));
+    assert!(stats.to_string().starts_with("0 hits, 1 misses"), "{stats}");
+    assert_eq!(format!("{cache:?}"), "InlineCache { len: 2, capacity: 2, policy: Adaptive, .. }");
+}

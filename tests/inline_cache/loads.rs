@@ -1,0 +1,89 @@
+//! What is loaded for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use koel::{InlineCache, LoadError};
+use pollster::block_on;
+
+use crate::common::on_threads;
+
+#[test]
+fn all_who_miss_at_once_share_one_load() {
+    for _ in 0..50 {
+        let cache = InlineCache::<u64, u64>::new(10);
+        let (loads, together) = (AtomicU64::new(0), Barrier::new(4));
+        on_threads(4, |thread| {
+            together.wait();
+            let load = || {
+                loads.fetch_add(1, Ordering::Relaxed);
+                std::thread::yield_now();
+                7
+            };
+            let seen = match thread {
+                0 => block_on(cache.get_or_insert_async(1, async { load() })),
+                _ => cache.get_or_insert_with(1, load),
+            };
+            assert_eq!(seen, 7);
+        });
+        assert_eq!((loads.into_inner(), cache.get(&1)), (1, Some(7)));
+        assert_eq!(cache.stats().loads, 1);
+    }
+}
+
+#[test]
+fn a_failed_load_keeps_nothing_and_is_counted() {
+    let cache = InlineCache::<u64, u64>::new(10);
+    assert_eq!(block_on(cache.try_get_or_insert_async(1, async { Err("no") })), Err(LoadError::Loader("no")));
+    for timeout in [Duration::ZERO, Duration::MAX] {
+        let failed = cache.try_get_or_insert_with_timeout(1, timeout, || Err("no"));
+        assert_eq!(failed, Err(LoadError::Loader("no")));
+    }
+    assert!(!cache.contains_key(&1));
+    assert_eq!((cache.stats().loads, cache.stats().failed_loads), (0, 3));
+    assert_eq!(cache.try_get_or_insert_with(1, || Ok::<_, &str>(7)), Ok(7));
+}
+
+#[test]
+fn a_loader_that_asks_for_its_own_key_is_told_so() {
+    let cache = InlineCache::<u64, u64>::new(10);
+    let answer = cache.try_get_or_insert_with(1, || cache.try_get_or_insert_with(1, || Ok::<_, ()>(7)));
+    assert_eq!(answer, Err(LoadError::Loader(LoadError::Recursion)));
+    assert_eq!(cache.get_or_insert_with(1, || 8), 8);
+}
+
+/// What was written while a key was being loaded is newer.
+#[test]
+fn a_load_gives_way_to_a_write() {
+    let cache = InlineCache::<u64, u64>::new(10);
+    let load = |key, write: &dyn Fn()| {
+        let loaded = cache.get_or_insert_with(key, || {
+            write();
+            7
+        });
+        assert_eq!(loaded, 7);
+        cache.get(&key)
+    };
+    assert_eq!(
+        load(1, &|| {
+            cache.insert(1, 8);
+        }),
+        Some(8)
+    );
+    assert_eq!(
+        load(2, &|| {
+            cache.remove(&2);
+        }),
+        None
+    );
+    assert_eq!(load(3, &|| cache.clear()), None);
+    let nine = |_| koel::Operation::<_, ()>::Insert(9);
+    assert_eq!(
+        load(4, &|| {
+            cache.compute(4, nine);
+        }),
+        Some(9)
+    );
+    assert_eq!(load(5, &|| ()), Some(7));
+}
