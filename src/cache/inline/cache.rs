@@ -52,7 +52,7 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 ///   nothing that another thread reads. A miss that inserts locks one segment of some thousand entries, evicts there, and puts
 ///   the entry in.
 /// * Of all who miss a key at once, one loads it: [`InlineCache::get_or_insert_with`], for threads and for tasks.
-/// * About 16 bytes an entry beside key and value of eight bytes each, 7 with [`Policy::Clock`].
+/// * About 17 bytes an entry beside key and value of eight bytes each, 8 with [`Policy::Clock`].
 ///
 /// Keys and values must be [`Pod`], as those of [`InlineMap`](crate::InlineMap#when-to-pick-something-else), where it is told how to
 /// derive it. For anything else, for a bound on weight, for entries that expire, a removal listener or a
