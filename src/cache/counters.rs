@@ -84,7 +84,7 @@ pub(super) enum Count {
 
 const _: () = assert!(Count::LoadNs as usize + 1 == COUNTS);
 
-/// Where the calling thread counts: its records of the table's collector, or [`Counters`].
+/// Where the calling thread counts: its records of the table's collector, or of [`Counters`].
 pub(super) trait Counting {
     fn count(&self, which: Count, n: u64);
 }
@@ -96,21 +96,31 @@ impl<G: Guard> Counting for G {
     }
 }
 
-impl Counting for Collector {
+impl Counting for &Collector {
     fn count(&self, which: Count, n: u64) {
         Collector::count(self, which as usize, n);
     }
 }
 
-impl Counting for Counters {
+/// Wherever the calling thread is when it counts.
+impl Counting for &Counters {
+    fn count(&self, which: Count, n: u64) {
+        self.here().count(which, n);
+    }
+}
+
+impl Counting for Here<'_> {
     #[inline(always)]
     fn count(&self, which: Count, n: u64) {
-        // Models and schedules count nothing: it would be explored in vain.
-        if !SCHEDULED {
-            add(&self.0.get_for_counts()[which as usize], n);
+        if let Some(counts) = self.0 {
+            add(&counts[which as usize], n);
         }
     }
 }
+
+/// A thread's part of [`Counters`]. None in models and schedules: they count nothing, which would be explored in vain.
+#[derive(Clone, Copy)]
+pub(super) struct Here<'c>(Option<&'c [AtomicU64; COUNTS]>);
 
 /// Counts of a cache that has no collector.
 #[derive(Debug)]
@@ -119,6 +129,12 @@ pub(super) struct Counters(PerThread<CachePadded<[AtomicU64; COUNTS]>>);
 impl Counters {
     pub(super) fn new() -> Self {
         Counters(PerThread::new())
+    }
+
+    /// Those of the calling thread.
+    #[inline(always)]
+    pub(super) fn here(&self) -> Here<'_> {
+        Here((!SCHEDULED).then(|| &**self.0.get_for_counts()))
     }
 
     /// The sums over all threads.
@@ -145,18 +161,20 @@ pub(super) fn inserted(counts: &impl Counting) {
     counts.count(Count::Insertions, 1);
 }
 
-/// An entry has been evicted.
+/// An entry has been evicted; what it weighed is told apart.
 #[inline]
-pub(super) fn evicted(counts: &impl Counting, weight: u64) {
+pub(super) fn evicted(counts: &impl Counting) {
     counts.count(Count::Evictions, 1);
-    counts.count(Count::EvictedWeight, weight);
 }
 
 /// An entry has left.
 #[inline]
 pub(super) fn departed(counts: &impl Counting, cause: Cause, weight: u64) {
     match cause {
-        Cause::Size => evicted(counts, weight),
+        Cause::Size => {
+            evicted(counts);
+            counts.count(Count::EvictedWeight, weight);
+        }
         Cause::Expired => counts.count(Count::Expirations, 1),
         Cause::Explicit | Cause::Replaced => {}
     }

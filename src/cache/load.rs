@@ -13,14 +13,14 @@ use crate::entries::Entry;
 use crate::hash::Digest;
 
 /// Counts a load, however it ends.
-pub(super) struct Timer<'c, C: Counting> {
-    counts: &'c C,
+pub(super) struct Timer<C: Counting> {
+    counts: C,
     started: Instant,
     done: bool,
 }
 
-impl<'c, C: Counting> Timer<'c, C> {
-    pub(super) fn start(counts: &'c C) -> Self {
+impl<C: Counting> Timer<C> {
+    pub(super) fn start(counts: C) -> Self {
         Timer { counts, started: Instant::now(), done: false }
     }
 
@@ -30,9 +30,9 @@ impl<'c, C: Counting> Timer<'c, C> {
     }
 }
 
-impl<C: Counting> Drop for Timer<'_, C> {
+impl<C: Counting> Drop for Timer<C> {
     fn drop(&mut self) {
-        counters::loaded(self.counts, self.done, self.started.elapsed());
+        counters::loaded(&self.counts, self.done, self.started.elapsed());
     }
 }
 

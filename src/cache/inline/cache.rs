@@ -194,7 +194,14 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     /// What the cache has done, and how full it is. Each entry weighs 1.
     pub fn stats(&self) -> CacheStats {
         let len = self.len();
-        CacheStats { len, weight: len as u64, capacity: self.capacity as u64, ..self.counters.sums() }
+        let sums = self.counters.sums();
+        CacheStats {
+            evicted_weight: sums.evictions,
+            len,
+            weight: len as u64,
+            capacity: self.capacity as u64,
+            ..sums
+        }
     }
 
     /// Bytes that the cache has from the allocator for its entries: tables, and what it remembers of those that have left. The
@@ -232,7 +239,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
         let found = self.directory.find_and_mark(self.digest(key), |(other, _)| other == *key, Policy::touch);
-        counters::looked_up(&self.counters, found.is_some());
+        counters::looked_up(&self.counters.here(), found.is_some());
         found.map(|(_, value)| value)
     }
 

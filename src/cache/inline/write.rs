@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use super::InlineCache;
 use super::cache::InlineSlots;
-use crate::cache::counters::Counters;
+use crate::cache::counters::Here;
 use crate::cache::policy::{Locator, Newcomer};
 use crate::cache::residents::{Entries, Tenants};
 use crate::cache::{counters, room};
@@ -18,7 +18,7 @@ type Slot<K, V> = Found<InlineSlots<K, V>>;
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
 
 /// Counts who is evicted.
-struct Evictions<'c>(&'c Counters);
+struct Evictions<'c>(Here<'c>);
 
 impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evictions<'_> {
     #[inline]
@@ -29,7 +29,7 @@ impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evictions<'_> {
     #[inline]
     fn evict(&mut self, residents: &mut engine::Residents<'_, InlineSlots<K, V>>, slot: Slot<K, V>) {
         residents.remove(slot);
-        counters::evicted(self.0, 1);
+        counters::evicted(&self.0);
     }
 }
 
@@ -87,6 +87,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
 
     /// Puts an entry where its key is or should be; the value that was there.
     pub(super) fn put<'c>(&'c self, mut at: At<'c, K, V>, key: K, value: V) -> Option<V> {
+        let counts = self.counters.here();
         let locked = &mut at.writing.locked;
         let old = match at.found {
             Some(found) => {
@@ -96,17 +97,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
             }
             None if locked.state_ref().keep.evictor.capacity() == 0 => return None,
             None => {
-                self.add(&mut at, key, value);
+                self.add(&mut at, key, value, counts);
                 None
             }
         };
         drop(at);
-        counters::inserted(&self.counters);
+        counters::inserted(&counts);
         old
     }
 
     /// Puts an entry where none of its key is, after others have left if they must.
-    fn add<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) {
+    fn add<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V, counts: Here<'_>) {
         let At { writing, digest, .. } = at;
         let newcomer = Newcomer { locator: Locator::new(*digest), weight: 1 };
         let residents = writing.locked.residents();
@@ -119,7 +120,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         }
         loop {
             let (residents, state) = writing.locked.split();
-            let mut entries = Entries { residents, tenants: Evictions(&self.counters) };
+            let mut entries = Entries { residents, tenants: Evictions(counts) };
             let mark = state.keep.evictor.admit(newcomer, &mut entries);
             let locked = &mut writing.locked;
             let place = Place::new(*digest, locked.segment().buckets().len());
@@ -131,7 +132,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
             if !(room::may_help(locked, 1) && room::double(&self.directory, writing, *digest, rehash)) {
                 let hindrance = room::hindrance(&writing.locked.residents(), place);
                 take_out(&mut writing.locked, hindrance);
-                counters::evicted(&self.counters, 1);
+                counters::evicted(&counts);
             }
         }
     }
