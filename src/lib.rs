@@ -3,6 +3,7 @@
 //! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
 //! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.
 //! * [`Cache`]: bounded by entries or weight; what is least likely to be asked for again makes room.
+//! * [`InlineCache`]: the same for small plain data, by entries; in the slots themselves.
 //! * [`CuckooFilter`], [`ScalableCuckooFilter`]: sets of fingerprints; "surely absent" or "probably present".
 //! * [`guard`]: a filter and a cache before a key-value store.
 //!
