@@ -44,10 +44,10 @@
 //!
 //! # Without memory
 //!
-//! Where the allocator has none, `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back
-//! what was not taken; `try_build`, the filters' builders and `from_keys` return an error; the maps' other writes of
-//! new keys, and `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there stays, and the next call works
-//! when there is memory again.
+//! Where the allocator has none, `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back what was
+//! not taken, and an [`InlineCache`] evicts instead of growing; `try_build`, the filters' builders and `from_keys` return an
+//! error; the maps' other writes of new keys, and `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there
+//! stays, and the next call works when there is memory again.
 //!
 //! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map,
 //! a cache or a growing filter is made of (some 2 KB); the reclaimer's record of a thread that pins for the first

@@ -6,7 +6,7 @@ use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use common::{AnyMap, Config, Rng, Seeded, growing_configs, ignore, seed, seeded};
-use koel::{HashMap, InlineMap, ScalableCuckooFilter};
+use koel::{HashMap, InlineCache, InlineMap, ScalableCuckooFilter};
 
 /// Counts the bytes of each thread: what it allocates less what it frees. Beyond a thread's budget there is nothing for
 /// large requests.
@@ -380,7 +380,21 @@ fn a_small_map_takes_what_is_told() {
     drop(map.pin_owned());
     measured("its second", before, 0..=0);
     let before = allocated();
-    let inline = koel::InlineMap::<u64, u64>::new();
+    let _inline = InlineMap::<u64, u64>::new();
     measured("an empty InlineMap", before, 400..=700);
-    drop(inline);
+}
+
+/// But for what threads count in, and what loads need.
+#[test]
+fn an_inline_cache_says_what_it_has_and_gives_it_back() {
+    InlineCache::<u64, u64>::new(1).insert(1, 1); // The thread's seat stays.
+    for entries in [10, 20_000] {
+        let before = allocated();
+        let cache = InlineCache::<u64, [u64; 2]>::new(entries);
+        (0..4 * entries as u64).for_each(|key| assert_eq!(cache.insert(key, [key; 2]), None));
+        let told = (cache.memory_usage() - size_of_val(&cache)) as isize;
+        assert!((0..20_000).contains(&(allocated() - before - told)), "{entries}: {told}");
+        drop(cache);
+        assert_eq!(allocated(), before);
+    }
 }

@@ -46,7 +46,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.
-    /// [`Cache::try_get_or_insert_with`] has an error for it.
+    /// [`Cache::try_get_or_insert_with`] has an error for it. And if the key is missed in a closure that runs
+    /// [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
@@ -64,6 +65,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time. Or that it would
     /// wait for itself.
+    ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// use koel::{Cache, LoadError};
@@ -87,6 +92,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Errors
     ///
     /// As [`Cache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
+    ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
     pub fn try_get_or_insert_with_timeout<E>(
         &self,
         key: K,
@@ -123,7 +132,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `load` asks for the same key, itself or by way of other keys' loaders.
+    /// If `load` asks for the same key, itself or by way of other keys' loaders. And if the key is missed in a closure that
+    /// runs [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -142,6 +152,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Errors
     ///
     /// As [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
     pub async fn try_get_or_insert_async<E>(
         &self,
         key: K,

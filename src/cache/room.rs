@@ -29,8 +29,8 @@ pub(super) fn is_short<P: Payload>(locked: &Locked<'_, P>) -> bool {
     locked.len() * FULL.1 >= locked.slots() * FULL.0
 }
 
-/// Whether a larger table may have room for an entry that found no path and weighs so much. Where few of many slots are taken the
-/// keys are colliding, and no table is large enough. And one that is full has as many slots as it was made for.
+/// Whether a larger table may have room for an entry that found no path and weighs so much. Where few of many slots are taken
+/// the keys are colliding, and no table is large enough. And one that is full has as many slots as it was made for.
 pub(super) fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u64) -> bool {
     let evictor = locked.state_ref().keep.evictor();
     let is_full = evictor.capacity() - evictor.weight() <= weight;

@@ -92,7 +92,6 @@ impl<P: Payload> Directory<P> {
             // [R2], before either bucket's tags.
             key.version = stripes::begin(key.segment.stripe(key.place));
             step();
-            const { assert!(!P::MARKED, "the tags of two buckets are not side by side") };
             let second = key.segment.buckets().first_tag().wrapping_add(key.place.second as usize);
             let found = key.matches(key.place.first, second);
             in_first.add_if(i, found);
@@ -164,6 +163,7 @@ impl<P: Payload> Pending<'_, P> {
     /// Without a branch: which bucket a key is in is random, and a wrong guess would wait for the tags.
     #[inline(always)]
     fn matches(&mut self, bucket: u32, instead: *const AtomicU32) -> bool {
+        const { assert!(!P::MARKED, "the tags of two buckets are not side by side") };
         let buckets = self.segment.buckets();
         let lane = Matches::of_one(buckets.tags(bucket), self.place.tag).next_lane();
         self.slot = buckets.slot(bucket, lane.unwrap_or(0));

@@ -24,10 +24,10 @@ pub(crate) const COUNTS: usize = 9;
 /// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
 /// may just have stored.
 ///
-/// The guard needs an Acquire, after its light barrier. But readers without guards, an `InlineMap`'s or `InlineCache`'s, load root and entry
-/// with it as well, against store buffering: one thread writes to one segment and reads in another while a second thread does
-/// the reverse, and neither may miss what the other wrote. See below the table of atomics in `docs/design.md`. On x86 both
-/// are one instruction; under loom, which knows no such loads, it is an Acquire.
+/// The guard needs an Acquire, after its light barrier. But readers without guards, an `InlineMap`'s or `InlineCache`'s, load
+/// root and entry with it as well, against store buffering: one thread writes to one segment and reads in another while a
+/// second thread does the reverse, and neither may miss what the other wrote. See below the table of atomics in
+/// `docs/design.md`. On x86 both are one instruction; under loom, which knows no such loads, it is an Acquire.
 pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
 
 /// Drops what a panic threw that goes no further. Its own drop may panic as well: what that throws is forgotten, or there

@@ -1,7 +1,7 @@
 //! The inline cache: beside `Cache`, whose decisions it takes; under threads; what it loads; panics; and its edges.
 //!
-//! `KOEL_SEED` and `KOEL_INLINE_CACHE_STEPS` (requests of each thread, 20,000) make other and longer runs; best with `--release`,
-//! and with `RUSTFLAGS="--cfg koel_steps"`.
+//! `KOEL_SEED` and `KOEL_INLINE_CACHE_STEPS` (requests of each thread, 20,000) make other and longer runs; best with
+//! `--release`, and with `RUSTFLAGS="--cfg koel_steps"`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -101,7 +101,7 @@ fn caches_of_several_segments_keep_their_bound() {
     }
 }
 
-/// Writers replace a key's value by ever larger ones while others come and go: readers never see one become smaller, but for
+/// A writer replaces a key's value by ever larger ones while others come and go: readers never see one become smaller, but for
 /// a miss.
 #[test]
 fn what_was_replaced_is_not_seen_again() {

@@ -1,7 +1,8 @@
 //! What is done without memory.
 
 use koel::{
-    Cache, CacheError, CuckooFilter, FilterError, HashMap, InlineMap, Policy, ScalableCuckooFilter, Why,
+    Cache, CacheError, CuckooFilter, FilterError, HashMap, InlineCache, InlineMap, Policy,
+    ScalableCuckooFilter, Why,
 };
 
 use crate::allocator::Plan;
@@ -72,6 +73,9 @@ pub(crate) const ALL: &[Case] = &[
     case("Cache::insert", cache_insert, Some(Fails::AtOnce), CACHE),
     case("Cache::get_or_insert_with", cache_load, None, CACHE),
     case("Cache::set_capacity", cache_capacity, None, CACHE),
+    case("InlineCache::try_build", inline_cache_build, Some(Fails::AtOnce), CACHE),
+    case("InlineCache::insert", inline_cache_insert, None, CACHE),
+    case("InlineCache::get_or_insert_with", inline_cache_load, None, CACHE),
     case("CuckooFilter::build", filter_build, Some(Fails::AtOnce), NEVER),
     case("CuckooFilter::from_keys", from_keys, Some(Fails::AtOnce), NEVER),
     case(
@@ -260,6 +264,41 @@ fn cache_load(plan: &mut Plan) {
         // Whether the cache could keep it or not.
         assert_eq!(plan.run(|| cache.get_or_insert_with(key, || !key)), !key);
         assert_eq!(cache.get_or_insert_with(key, || !key), !key);
+        assert!(cache.len() <= 100 && cache.peek(&key) == Some(!key));
+    }
+}
+
+fn inline_cache_build(plan: &mut Plan) {
+    for policy in [Policy::Adaptive, Policy::Clock] {
+        let builder = || InlineCache::<u64, u64>::builder().max_entries(5000).policy(policy);
+        let new = || builder().hasher(seeded(1)).try_build();
+        match plan.run(new) {
+            Ok(cache) => assert!(cache.insert(1, 2).is_none() && cache.get(&1) == Some(2)),
+            Err(error) => {
+                assert!(matches!(error, CacheError::Capacity(error) if error.out_of_memory), "{error}");
+                assert!(plan.is_over());
+                failed();
+            }
+        }
+        assert!(new().is_ok());
+    }
+}
+
+/// Where there is no memory for a larger table, others leave.
+fn inline_cache_insert(plan: &mut Plan) {
+    let cache = InlineCache::<u64, u64>::builder().max_entries(100).hasher(seeded(1)).build();
+    for key in 0..300 {
+        assert_eq!(plan.run(|| cache.insert(key, !key)), None);
+        assert_eq!(cache.peek(&key), Some(!key));
+        assert!(cache.len() <= 100);
+    }
+    assert!(cache.len() > 90, "{}", cache.len());
+}
+
+fn inline_cache_load(plan: &mut Plan) {
+    let cache = InlineCache::<u64, u64>::builder().max_entries(100).hasher(seeded(1)).build();
+    for key in 0..300 {
+        assert_eq!(plan.run(|| cache.get_or_insert_with(key, || !key)), !key);
         assert!(cache.len() <= 100 && cache.peek(&key) == Some(!key));
     }
 }

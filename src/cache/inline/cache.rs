@@ -20,7 +20,9 @@ use crate::hash::Digest;
 /// What is kept under the lock of each segment.
 #[derive(Default)]
 pub(super) struct InlineShare {
+    /// Who is to leave next, and the quota: it never changes, and all of them sum to the capacity [B1].
     pub(super) evictor: Evictor,
+    /// See [`Kept::patience`].
     patience: usize,
 }
 
@@ -43,20 +45,16 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 
 /// A bounded concurrent cache for small plain data, held in the slots themselves: look-ups return copies.
 ///
-/// A [`Cache`](crate::Cache) without what plain data does not need. There is no memory to allocate for an entry, nothing to keep
-/// alive for readers, and no pointer to follow: hits are 1.5 to 2 times as fast, and reading through, with its insertions, 1.5
-/// times.
+/// A [`Cache`](crate::Cache) without what plain data does not need: no memory to allocate for an entry, nothing to keep alive
+/// for readers, and no pointer to follow. It hits 1.5 to 2 times as fast, and reads through, with its insertions, 1.5 times.
 ///
 /// * The bound, of entries, holds at every moment that a reader can see. It cannot be changed.
 /// * A hit takes no lock and waits for nobody; it sets a bit beside the entry's tag, and on an entry that is hit often writes
 ///   nothing that another thread reads. A miss that inserts locks one segment of some thousand entries, evicts there, and puts
 ///   the entry in.
 /// * Of all who miss a key at once, one loads it: [`InlineCache::get_or_insert_with`], for threads and for tasks.
-/// * About 17 bytes an entry beside key and value of eight bytes each, 8 with [`Policy::Clock`].
-///
-/// Keys and values must be [`Pod`], as those of [`InlineMap`](crate::InlineMap#when-to-pick-something-else), where it is told how to
-/// derive it. For anything else, for a bound on weight, for entries that expire, a removal listener or a
-/// dump, take [`Cache`](crate::Cache).
+/// * Its memory is taken when it is built, for all of its entries: 17 bytes for each beside key and value of eight bytes, 8
+///   with [`Policy::Clock`]. A fifth of the slots stays empty.
 ///
 /// ```
 /// let squares = koel::InlineCache::new(1000);
@@ -64,16 +62,24 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 /// assert_eq!(squares.get(&12), Some(144));
 /// ```
 ///
+/// # When to pick something else
+///
+/// Keys and values must be [`Pod`], as those of [`InlineMap`](crate::InlineMap#when-to-pick-something-else), where it is told
+/// how to derive it. Take [`Cache`](crate::Cache) for anything else and for values much larger than a cache line; for a bound
+/// on weight, or one that changes; for entries that expire, a removal listener, look-ups by reference, a dump; and for a cache
+/// that may never fill, as its entries take memory when they come.
+///
 /// # Under a lock
 ///
 /// The closures of `compute` and `remove_if`, and `Hash` and `Eq`, may run while one segment is locked for writing. They may
 /// look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for its `memory_usage`, it would
-/// wait for itself: that panics instead. `Hash` and `Eq` must not. Loaders and the closure of `retain` run without a lock.
+/// wait for itself: that panics instead. `Hash` and `Eq` must do none of these. Writing to other maps and caches can deadlock,
+/// as told of [`HashMap`](crate::HashMap#under-a-lock). Loaders and the closure of `retain` run without a lock.
 ///
 /// # Panics in your code
 ///
-/// A panic in `Hash`, `Eq` or a closure leaves the cache whole: as it was before the operation, or with entries evicted for
-/// one that was to come.
+/// A panic in `Hash`, `Eq` or a closure leaves the cache whole: as it was before the operation, or with entries evicted for one
+/// that was to come.
 pub struct InlineCache<K: Pod, V: Pod, S = RandomState> {
     pub(super) directory: Directory<InlineSlots<K, V>>,
     pub(super) hasher: S,
@@ -85,10 +91,21 @@ pub struct InlineCache<K: Pod, V: Pod, S = RandomState> {
     entries: PhantomData<*mut (K, V)>,
 }
 
-// SAFETY: the copies go with the cache.
+// SAFETY: the copies go with the cache; of its parts each may be sent where they may, as `parts_are_shared` asserts.
 unsafe impl<K: Pod + Send, V: Pod + Send, S: Send> Send for InlineCache<K, V, S> {}
-// SAFETY: through a shared cache, copies are put in by one thread and taken by another, and keys compared by both.
+// SAFETY: through a shared cache, copies are put in by one thread and taken by another, and keys compared by both; its parts
+// may be shared, as above.
 unsafe impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> Sync for InlineCache<K, V, S> {}
+
+const _: () = {
+    fn shared<T: Send + Sync>() {}
+    #[expect(dead_code, reason = "compiles")]
+    fn parts_are_shared<K: Pod + Send + Sync, V: Pod + Send + Sync>() {
+        shared::<Directory<InlineSlots<K, V>>>();
+        shared::<Flights<K, V>>();
+        shared::<Counters>();
+    }
+};
 
 /// A panic in user code leaves the cache whole.
 impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe
@@ -149,7 +166,7 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     ///
     /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is inserted and
     /// evicted meanwhile; others at most once. Entries are copied under the lock of one segment at a time, and no lock is held
-    /// while you look at them.
+    /// while you look at them: you may write to the cache as you walk.
     ///
     /// # Panics
     ///
@@ -164,7 +181,7 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         InlineCacheIter::new(&self.directory)
     }
 
-    /// How many entries there are: never above the bound, and exact while nobody writes.
+    /// How many entries there are: never above the bound, and exact while nobody writes. Looks at every segment.
     pub fn len(&self) -> usize {
         // No segment has more than its share [B1]. The smaller, as a table that was grown out of and is used again may be
         // counted for the segment that it was in, with the share of the one that it is in now, which may be one more.
@@ -205,7 +222,8 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     }
 
     /// Bytes that the cache has from the allocator for its entries: tables, and what it remembers of those that have left. The
-    /// counts of each thread, 128 bytes, are not in it, nor the 4 KiB for loads. Locks one segment after the other.
+    /// counts of threads are not in it, 128 bytes each in blocks of 1, 2, 4 and so on, nor the 4 KiB for loads. Locks one
+    /// segment after the other.
     ///
     /// # Panics
     ///
@@ -228,7 +246,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// The value of a key. Takes no lock, waits for nobody, and writes nothing that another thread reads if the entry was hit
-    /// often lately. A thread's first look-up makes room for what it counts.
+    /// often lately. But a thread's first look-up here allocates what it counts in, and its first in any of koel's tables takes
+    /// a lock for a moment.
     ///
     /// ```
     /// let cache = koel::InlineCache::new(10);

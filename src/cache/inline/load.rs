@@ -26,7 +26,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// # Panics
     ///
     /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.
-    /// [`InlineCache::try_get_or_insert_with`] has an error for it.
+    /// [`InlineCache::try_get_or_insert_with`] has an error for it. And if the key is missed in a closure that runs
+    /// [under this cache's lock](InlineCache#under-a-lock).
     ///
     /// ```
     /// let cache = koel::InlineCache::new(100);
@@ -45,6 +46,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time. Or that it would
     /// wait for itself.
     ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    ///
     /// ```
     /// use koel::{InlineCache, LoadError};
     ///
@@ -61,12 +66,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.load_value(key, None, load)
     }
 
-    /// As [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
-    /// runs for as long as it takes.
+    /// As [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its
+    /// own runs for as long as it takes.
     ///
     /// # Errors
     ///
     /// As [`InlineCache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
+    ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
     pub fn try_get_or_insert_with_timeout<E>(
         &self,
         key: K,
@@ -103,7 +112,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `load` asks for the same key, itself or by way of other keys' loaders.
+    /// If `load` asks for the same key, itself or by way of other keys' loaders. And if the key is missed in a closure that
+    /// runs [under this cache's lock](InlineCache#under-a-lock).
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -122,6 +132,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// # Errors
     ///
     /// As [`InlineCache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
     pub async fn try_get_or_insert_async<E>(
         &self,
         key: K,

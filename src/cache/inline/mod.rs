@@ -1,5 +1,5 @@
-//! [`InlineCache`]: a cache for small plain data, in the slots themselves. It has the policies, the counts and the single flight
-//! of [`Cache`](super::Cache), and neither entries nor guards.
+//! [`InlineCache`]: a cache for small plain data, in the slots themselves. It has the policies, the counts and the single
+//! flight of [`Cache`](super::Cache), and neither entries nor guards.
 //!
 //! | file | duty |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! [`InlineCache`], the writing half: lock, find, make room, commit by one call of the engine.
+//! [`InlineCache`], the writing half: tell the flights [F5], lock, find, make room [B1], commit by one call of the engine.
+//! Whatever panics in `Hash`, `Eq` or a closure, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -65,8 +66,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// Inserts a value, and returns the one that the key had; the key that is there stays. If the cache is full, another entry
-    /// leaves, or a few; with [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked
-    /// for before: what is new has to prove itself. Where what is new matters most take
+    /// leaves, or a few; with [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is
+    /// asked for before: what is new has to prove itself. Where what is new matters most take
     /// [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Panics
@@ -145,7 +146,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the cache is as it was.
+    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the cache is as it was. And in a
+    /// closure that runs [under this cache's lock](InlineCache#under-a-lock).
     ///
     /// ```
     /// use koel::{InlineCache, Operation};
@@ -201,7 +203,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to this cache, which then is as it was.
+    /// If `condition` panics or writes to this cache, which then is as it was. And in a closure that runs
+    /// [under this cache's lock](InlineCache#under-a-lock).
     pub fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Option<V> {
         let digest = self.digest(key);
         self.flights.invalidate(digest, key);
