@@ -59,7 +59,8 @@ pub enum Operation<V, T> {
 
 /// What `compute` did.
 ///
-/// `K` and `V` are references for a [`HashMap`](crate::HashMap) and copies for an [`InlineMap`](crate::InlineMap).
+/// `K` and `V` are references for a [`HashMap`](crate::HashMap), copies for an [`InlineMap`](crate::InlineMap) and an
+/// [`InlineCache`](crate::InlineCache), and clones for a [`Cache`](crate::Cache).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute<K, V, T> {
     /// The key was absent, and now has this value.

@@ -165,7 +165,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// The hash function; its keys must be secret where users choose the cache's keys.
+    /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys.
     pub fn hasher<S2>(self, hasher: S2) -> CacheBuilder<K, V, S2> {
         CacheBuilder {
             max_entries: self.max_entries,

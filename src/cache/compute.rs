@@ -15,7 +15,8 @@ type Decided<K, V> = (V, Option<NonNull<Entry<K, V>>>);
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Decides what becomes of a key's entry: `decide` sees it, if there is one that has not expired, and says whether to
-    /// insert, remove or leave it. The answer has clones of values.
+    /// insert, remove or leave it. The answer has clones of values. To replace an entry is to use it, to look at it here is
+    /// not.
     ///
     /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
     /// value is heavier than the segment's share of the bound *and* somebody else has changed the entry while more was made

@@ -39,9 +39,10 @@ impl<C: Counting> Drop for Timer<C> {
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key; if it is missed, what `load` returns, which the cache then has.
     ///
-    /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If
-    /// it panics, the panic is its caller's, and another of them runs its own loader. If the key is inserted or removed
-    /// meanwhile, the value goes to those who wait for it and not into the cache; nor if it is too heavy for it.
+    /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
+    /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
+    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, the value goes to those who wait for
+    /// it and not into the cache; nor if it is too heavy for it.
     ///
     /// # Panics
     ///

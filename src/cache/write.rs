@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use equivalent::Equivalent;
 
 use super::cache::CacheSlots;
-use super::policy::{Evictor, Heat, Locator, Newcomer};
+use super::policy::{Evictor, Heat, Locator, Newcomer, Policy};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::residents::{self, Tenants};
@@ -268,9 +268,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Inserts or replaces an entry. If the cache is full, others leave; with [`Policy::Adaptive`](crate::Policy::Adaptive)
-    /// it may be this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is
-    /// new matters most take [`Policy::Clock`](crate::Policy::Clock).
+    /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; with
+    /// [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked for before: what
+    /// is new has to prove itself. Where what is new matters most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Errors
     ///
@@ -363,6 +363,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let mark = locked.residents().mark(found);
         locked.replace(found, new.pointer());
+        // A use, as a hit is.
+        locked.residents().set_mark(found, Policy::touch(mark));
         new.publish();
         let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
         counters::departed(out.guard, cause, before);

@@ -1,6 +1,6 @@
 //! The smallest and the largest caches, what their options refuse, and what they take in memory.
 
-use koel::{CacheError, InlineCache, Policy};
+use koel::{Cache, CacheError, InlineCache, Operation, Policy};
 
 use crate::POLICIES;
 
@@ -26,6 +26,27 @@ fn every_bound_is_kept_and_reached() {
             }
             assert_eq!((cache.len(), cache.capacity()), (capacity, capacity));
         }
+    }
+}
+
+/// To replace an entry is to use it.
+#[test]
+fn an_entry_that_is_replaced_often_stays() {
+    for policy in POLICIES {
+        let inline: InlineCache<u64, u64> = InlineCache::builder().max_entries(100).policy(policy).build();
+        let cache: Cache<u64, u64> = Cache::builder().max_entries(100).policy(policy).build();
+        for n in 0..3000 {
+            inline.insert(1 << 20, n);
+            inline.compute(2 << 20, |_| Operation::<u64, ()>::Insert(n));
+            inline.insert(n, n);
+            cache.insert(1 << 20, n).unwrap();
+            cache.compute(2 << 20, |_| Operation::<u64, ()>::Insert(n)).unwrap();
+            cache.insert(n, n).unwrap();
+            for key in [1 << 20, 2 << 20] {
+                assert!(inline.contains_key(&key) && cache.contains_key(&key), "{policy:?}, {n}");
+            }
+        }
+        assert_eq!((inline.len(), cache.len()), (100, 100));
     }
 }
 

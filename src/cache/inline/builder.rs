@@ -43,7 +43,7 @@ impl<K: Pod, V: Pod> InlineCacheBuilder<K, V> {
 }
 
 impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
-    /// At most so many entries; with 0, nothing is kept.
+    /// At most so many entries; with 0, nothing is kept. As many as 2^25 can always be asked for.
     ///
     /// Of more than some thousand each segment has its share, and evicts when that is used up: a few in a hundred keys that
     /// would all fit find theirs full, and the cache ends up a little below the bound.
@@ -58,7 +58,7 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
         self
     }
 
-    /// The hash function; its keys must be secret where users choose the cache's keys.
+    /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys.
     pub fn hasher<S2>(self, hasher: S2) -> InlineCacheBuilder<K, V, S2> {
         InlineCacheBuilder {
             max_entries: self.max_entries,

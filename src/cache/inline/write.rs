@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use super::InlineCache;
 use super::cache::InlineSlots;
 use crate::cache::counters::Here;
-use crate::cache::policy::{Locator, Newcomer};
+use crate::cache::policy::{Locator, Newcomer, Policy};
 use crate::cache::residents::{Entries, Tenants};
 use crate::cache::{counters, room};
 use crate::engine::{self, Found, Locked, Spot};
@@ -65,10 +65,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.directory.lock_and_find(digest, |(other, _)| other == *key)
     }
 
-    /// Inserts a value, and returns the one that the key had; the key that is there stays. If the cache is full, another entry
-    /// leaves, or a few; with [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is
-    /// asked for before: what is new has to prove itself. Where what is new matters most take
-    /// [`Policy::Clock`](crate::Policy::Clock).
+    /// Inserts a value, and returns the one that the key had; the key that is there stays. To replace an entry is to use it: it
+    /// is kept as one that was hit. If the cache is full, another entry leaves, or a few; with
+    /// [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked for before: what
+    /// is new has to prove itself. Where what is new matters most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Panics
     ///
@@ -94,6 +94,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
             Some(found) => {
                 let old = locked.item(found);
                 locked.replace(found, (old.0, value));
+                // A use, as a hit is.
+                let residents = locked.residents();
+                residents.set_mark(found, Policy::touch(residents.mark(found)));
                 Some(old.1)
             }
             None if locked.state_ref().keep.evictor.capacity() == 0 => return None,
@@ -142,7 +145,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// leave it.
     ///
     /// `decide` runs exactly once, under the lock of the key's segment, so that nobody else writes to the entry meanwhile. The
-    /// answer is what was decided, also in a cache of capacity 0, which keeps nothing.
+    /// answer is what was decided, also in a cache of capacity 0, which keeps nothing. To replace an entry is to use it, to
+    /// look at it here is not.
     ///
     /// # Panics
     ///
