@@ -56,8 +56,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// Closures of `compute` and `remove_if`, the weigher and `expiry`, and `Hash` and `Eq` may run while one segment is locked
 /// for writing. They may look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for its
-/// `memory_usage`, it would wait for itself: that panics instead. `Hash` and `Eq` must not. Removal listeners, loaders and the
-/// closure of `retain` run without a lock.
+/// `memory_usage`, it would wait for itself: that panics instead. `Hash` and `Eq` must do none of these. Removal listeners,
+/// loaders and the closure of `retain` run without a lock.
 ///
 /// A panic of the removal listener goes on to whoever has called the cache, which is whole.
 pub struct Cache<K, V, S = RandomState> {
