@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use koel::model::prefix;
+use koel::model::{place, prefix};
 use loom::thread;
 use loom_tests::Identity;
 
@@ -13,11 +13,6 @@ type GrowingInline = koel::InlineMap<u64, [u64; 2], Identity>;
 /// Keys of the lower half of all prefixes, or of the upper.
 fn keys_of_half(upper: bool, n: usize) -> Vec<u64> {
     (0..).filter(|&key| (prefix(key) >> 31 == 1) == upper).take(n).collect()
-}
-
-/// Keys of one of the four quarters of all prefixes.
-fn keys_of_quarter(quarter: u32, n: usize) -> Vec<u64> {
-    (0..).filter(|&key| prefix(key) >> 30 == quarter).take(n).collect()
 }
 
 fn hash_map() -> Growing {
@@ -33,7 +28,8 @@ fn hash_map_reader_never_misses_a_key_in_a_split() {
     loom::model(|| {
         let map = Arc::new(hash_map());
         let (lower, upper) = (keys_of_half(false, 3), keys_of_half(true, 2));
-        let (held, absent) = (lower[0], upper[1]);
+        // One that goes to the new half.
+        let (held, absent) = (upper[0], upper[1]);
         for key in [lower[0], lower[1], lower[2], upper[0]] {
             map.pin().insert(key, key);
         }
@@ -56,7 +52,8 @@ fn inline_map_reader_never_misses_a_key_in_a_split() {
     loom::model(|| {
         let map = Arc::new(inline_map());
         let (lower, upper) = (keys_of_half(false, 3), keys_of_half(true, 2));
-        let (held, absent) = (lower[0], upper[1]);
+        // One that goes to the new half.
+        let (held, absent) = (upper[0], upper[1]);
         for key in [lower[0], lower[1], lower[2], upper[0]] {
             map.insert(key, [key, !key]);
         }
@@ -74,26 +71,23 @@ fn inline_map_reader_never_misses_a_key_in_a_split() {
     });
 }
 
-/// Two splits: the second takes the segment that the first has replaced, at which a late reader may still be, and puts
-/// another key into the very slot that the reader looks at: splits leave items in their slots.
+/// A key leaves its slot in a split, and one of those that stay comes there while a reader is still at it.
 #[test]
-fn inline_map_reader_is_not_fooled_by_a_segment_that_is_used_again() {
+fn inline_map_reader_is_not_fooled_by_a_slot_that_a_split_has_emptied() {
     loom::model(|| {
         let map = Arc::new(inline_map());
-        let (lower, third, last) = (keys_of_half(false, 2), keys_of_quarter(2, 3), keys_of_quarter(3, 2));
-        let held = lower[0];
-        for key in [lower[0], lower[1], last[0], last[1]] {
+        let (lower, upper) = (keys_of_half(false, 3), keys_of_half(true, 2));
+        let held = upper[0];
+        for key in [upper[0], upper[1], lower[0], lower[1]] {
             map.insert(key, [key, !key]);
         }
         let reader = {
             let map = Arc::clone(&map);
             thread::spawn(move || assert_eq!(map.get(&held), Some([held, !held])))
         };
-        // Splits the only segment; then fills the upper half, where the first two slots are free now, and splits that.
-        for key in third {
-            map.insert(key, [key, !key]);
-        }
-        assert_eq!(map.stats().splits, 2);
+        // Splits the only segment, and takes the first slot of the lower half.
+        map.insert(lower[2], [lower[2], !lower[2]]);
+        assert_eq!(map.stats().splits, 1);
         reader.join().unwrap();
     });
 }
@@ -117,6 +111,31 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back() {
         assert_eq!(map.capacity(), slots);
         // But for an entry in a list of the pool.
         assert!(map.memory_usage() < memory + 100, "the old segment is back");
+        reader.join().unwrap();
+    });
+}
+
+/// The same, and another key has the slot then that the reader's had.
+#[test]
+fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_with_others_in_its_slots() {
+    loom::model(|| {
+        let map: GrowingInline = koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build();
+        let map = Arc::new(map);
+        // All in one bucket of the segment's two, in this order.
+        let keys: Vec<u64> = (0..).filter(|&key| place(key, 2).0 == 0).take(3).collect();
+        for key in &keys {
+            map.insert(*key, [*key, !*key]);
+        }
+        let (slots, held) = (map.capacity(), keys[1]);
+        map.remove(&keys[0]);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.get(&held), Some([held, !held])))
+        };
+        map.shrink_to_fit();
+        assert!(map.capacity() < slots);
+        map.reserve(4);
+        assert_eq!(map.capacity(), slots);
         reader.join().unwrap();
     });
 }

@@ -131,13 +131,8 @@ pub(crate) fn taken_lanes(word: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// A slot that is taken, and by what tag.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Occupied {
-    pub(crate) bucket: u32,
-    pub(crate) lane: u32,
-    pub(crate) tag: u8,
-}
+/// How many buckets ahead of their hashing entries are fetched.
+const AHEAD: u32 = 4;
 
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
 pub(crate) struct Buckets<P: Payload> {
@@ -359,13 +354,26 @@ impl<P: Payload> Buckets<P> {
         word.store(tags & !(0xFF << (8 * lane)), Ordering::Release);
     }
 
-    /// The items of a bucket, their slots, and their marks. The lock's holder only: nothing moves.
-    pub(crate) fn items(&self, bucket: u32) -> impl Iterator<Item = (Occupied, P::Item, u8)> {
-        let (buckets, tags) = (*self, self.tags(bucket));
-        taken_lanes(tags).filter_map(move |lane| {
-            let slot = Occupied { bucket, lane, tag: tag_at(tags, lane) };
-            Some((slot, buckets.item(bucket, lane)?, buckets.mark(bucket, lane)))
-        })
+    /// The items of a bucket and their marks. The lock's holder only: nothing moves.
+    pub(crate) fn items(&self, bucket: u32) -> impl Iterator<Item = (P::Item, u8)> {
+        let buckets = *self;
+        taken_lanes(self.tags(bucket))
+            .filter_map(move |lane| Some((buckets.item(bucket, lane)?, buckets.mark(bucket, lane))))
+    }
+
+    /// Starts loading what those items point to that will be hashed some buckets later.
+    #[inline]
+    pub(super) fn fetch_ahead(&self, bucket: u32) {
+        if P::NULLABLE && bucket + AHEAD < self.len {
+            self.items(bucket + AHEAD).for_each(|(item, _)| P::prefetch(item));
+        }
+    }
+
+    /// Replaces the four tags of a bucket, in the order to the slots that [I7] asks for. The lock's holder only [I5].
+    #[inline]
+    pub(super) fn set_tags(&self, bucket: u32, tags: u32) {
+        // Release: as in `fill` and `clear`.
+        self.tag_word(bucket).store(tags, Ordering::Release);
     }
 
     /// Empties every slot; like [`Buckets::clear`] for each.

@@ -1,9 +1,9 @@
-//! Growth: a segment is replaced by a larger one, or by two; the directory doubles when a split needs it.
+//! Growth: a segment is replaced by a larger one, or split; the directory doubles when a split needs it.
 //!
 //! A replacement is built aside under its own lock from the old segment's items, published entry by entry, and the
 //! old segment, never written again while anyone could take it for current [I8], goes to the pool. Only writers of
 //! that one segment wait, for at most one segment's copy. A panic in the user's `Hash`, or a lack of memory, leaves
-//! the old segment as it was.
+//! the old segment as it was. A split leaves the half that stays where it is: see `split`.
 
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -11,42 +11,16 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::buckets::{Buckets, Occupied};
+use super::buckets::Buckets;
 use super::directory::{Directory, Spot, Writing};
+use super::draft::{Draft, NoRoom};
 use super::locked::Locked;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::{Pool, Retired};
-use super::root::Root;
-use super::segment::Segment;
 use super::sizing::{MAX_CAPACITY, MAX_SEGMENTS, Shape};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
-
-/// How many buckets ahead of their hashing entries are fetched.
-const AHEAD: u32 = 4;
-/// Segments to make room for at a time when more splits are to come.
-const SEGMENTS_AT_ONCE: usize = 16;
-/// The same for a table of as many: then their tags are some huge pages.
-const MANY_SEGMENTS: usize = 1024;
-
-/// There was no memory to grow, or the map has a fixed capacity and is full. Nothing has changed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NoRoom;
-
-/// A segment that is being built; goes to the pool unless it is published.
-struct Draft<'a, P: Payload> {
-    directory: &'a Directory<P>,
-    segment: Option<NonNull<Segment<P>>>,
-}
-
-impl<P: Payload> Drop for Draft<'_, P> {
-    fn drop(&mut self) {
-        if let Some(segment) = self.segment {
-            self.directory.pool.lock().put(segment);
-        }
-    }
-}
 
 /// What replaces a segment: `count` segments of `buckets` each.
 #[derive(Clone, Copy)]
@@ -138,13 +112,20 @@ impl<P: Payload> Directory<P> {
         grows_early: bool,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
-        let buckets = writing.locked.segment().buckets().len();
+        let segment = writing.locked.segment();
+        let buckets = segment.buckets().len();
         let double = Plan { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1, grows_early };
-        let splits =
-            double.buckets > self.shape.split_buckets && self.may_split(writing.locked.state_ref().level);
-        let plan = if splits { Plan { buckets, count: 2, grows_early } } else { double };
+        // What has marks is a cache's: those do not grow so far.
+        let splits = !P::MARKED
+            && double.buckets > self.shape.split_buckets
+            && self.may_split(writing.locked.state_ref().level);
         let started = Instant::now();
-        self.rebuild(writing, plan, prefix, rehash)?;
+        if splits && segment.has_no_overflow() {
+            self.split(writing, prefix, grows_early, rehash)?;
+        } else {
+            let plan = if splits { Plan { buckets, count: 2, grows_early } } else { double };
+            self.rebuild(writing, plan, prefix, rehash)?;
+        }
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // Relaxed: information, as all counts.
         self.counts.longest_pause_ns.fetch_max(pause, Ordering::Relaxed);
@@ -173,28 +154,15 @@ impl<P: Payload> Directory<P> {
         let old = &mut writing.locked;
         let (index, level) = (old.state_ref().index, old.state_ref().level);
         let (first, level) = if plan.count == 2 { (index * 2, level + 1) } else { (index, level) };
-        // Locks are released before their drafts go to the pool.
-        let mut drafts = [self.draft(&plan)?, Draft { directory: self, segment: None }];
-        if plan.count == 2 {
-            drafts[1] = self.draft(&plan)?;
-        }
-        let mut new: SmallVec<[Locked<'a, P>; 2]> = SmallVec::new();
-        for draft in drafts.iter().filter_map(|draft| draft.segment) {
-            // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2];
-            // from then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3],
-            // [G5].
-            let mut locked = Locked::lock(unsafe { draft.as_ref() });
-            locked.clear();
-            let state = locked.state();
-            (state.index, state.level) = (first + new.len() as u32, level);
-            state.grows_early = false;
-            new.push(locked);
-        }
+        let drafts = (0..plan.count).map(|_| self.draft(plan.buckets, plan.count == 2));
+        let drafts = drafts.collect::<Result<SmallVec<[_; 2]>, _>>()?;
+        let lock = |(draft, index)| self.begin(draft, index, level);
+        let mut new: SmallVec<[Locked<'a, P>; 2]> = drafts.iter().zip(first..).map(lock).collect();
         let entries = self.shape.segments << level;
         self.copy(old, &mut new, |digest| scale(digest.prefix(), entries).wrapping_sub(first), rehash)?;
         new.iter_mut().for_each(|locked| locked.state().grows_early = plan.grows_early);
-        self.publish(&new)?;
-        drafts.iter_mut().for_each(|draft| draft.segment = None);
+        self.publish(&new, new.len() - 1)?;
+        drafts.into_iter().for_each(Draft::done);
 
         let tally = core::mem::take(&mut old.state().tally);
         new[0].state().tally.add(&tally);
@@ -222,19 +190,8 @@ impl<P: Payload> Directory<P> {
         // A `Hash` that contradicts itself may send the item astray, but not us.
         let select = |digest| (select(digest) as usize).min(last);
         let mut counts = [0; 2];
-        let mut arrays = old.arrays();
-        if new.len() == 2 {
-            // Halves have as many buckets as the whole: an item's are the same.
-            for_each(arrays.next().expect("the buckets come first"), |slot, item, mark| {
-                let digest = rehash(item);
-                let half = select(digest);
-                new[half].put_as_before(digest.bucket(len), slot, item, mark);
-                counts[half] += 1;
-                Ok(())
-            })?;
-        }
-        for buckets in arrays {
-            for_each(buckets, |_, item, mark| {
+        for buckets in old.arrays() {
+            for_each(buckets, |item, mark| {
                 let digest = rehash(item);
                 let (target, place) = (select(digest), Place::new(digest, len));
                 let locked = &mut new[target];
@@ -255,66 +212,6 @@ impl<P: Payload> Directory<P> {
             locked.bump_stripes();
         }
         Ok(())
-    }
-
-    /// An empty segment: from the pool if it has one, to be cleared under its lock.
-    fn draft(&self, what: &Plan) -> Result<Draft<'_, P>, NoRoom> {
-        let buckets = what.buckets;
-        let stripes = self.shape.stripes_for(buckets);
-        let mut pool = self.pool.lock();
-        if let Some(segment) = pool.take(buckets) {
-            return Ok(Draft { directory: self, segment: Some(segment) });
-        }
-        let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;
-        let splits = what.count == 2;
-        let (more, huge) = match pool.live {
-            live if splits && live >= MANY_SEGMENTS => (MANY_SEGMENTS, true),
-            _ if splits => (SEGMENTS_AT_ONCE, false),
-            _ => (1, false),
-        };
-        let memory = pool.supply.take(&plan, more, 1, huge, &self.meter).ok_or(NoRoom)?;
-        drop(pool);
-        let segment = Segment::construct(memory, buckets, stripes);
-        Ok(Draft { directory: self, segment: Some(segment) })
-    }
-
-    /// Makes the directory lead to the new segments, whose locks are held until it does.
-    fn publish(&self, new: &[Locked<'_, P>]) -> Result<(), NoRoom> {
-        let mut pool = self.pool.lock();
-        let level = new[0].state_ref().level;
-        if level > self.root().level {
-            pool.roots.try_reserve(1).map_err(|_| NoRoom)?;
-            let old = self.double_root()?;
-            pool.roots.push(old);
-        }
-        let root = self.root();
-        for locked in new {
-            let span = root.level - level;
-            let first = locked.state_ref().index << span;
-            for index in first..first + (1 << span) {
-                let segment = core::ptr::from_ref(locked.segment()).cast_mut();
-                // Release: pairs with the Acquire in `locate` and `is_current`.
-                root.entry(index).store(segment, Ordering::Release);
-            }
-        }
-        pool.live += new.len() - 1;
-        Ok(())
-    }
-
-    /// Publishes a root of twice the length and returns the old one. With the pool locked, which keeps entries as
-    /// they are meanwhile.
-    fn double_root(&self) -> Result<NonNull<Root<P>>, NoRoom> {
-        let old = self.root();
-        let len = old.len.checked_mul(2).ok_or(NoRoom)?;
-        let new = Root::allocate(len, old.level + 1, &self.meter).ok_or(NoRoom)?;
-        // SAFETY: just constructed.
-        let entries = unsafe { new.as_ref() };
-        for index in 0..len {
-            // Relaxed: stores to entries are made with the pool locked; the root's Release publishes them.
-            let segment = old.entry(index / 2).load(Ordering::Relaxed);
-            entries.entry(index).store(segment, Ordering::Relaxed);
-        }
-        self.set_root(new).ok_or(NoRoom)
     }
 
     /// Grows segments until `additional` more items will find room without growing, if they spread evenly. False:
@@ -387,16 +284,14 @@ impl<P: Payload> Directory<P> {
     }
 }
 
-/// Calls `each` with every item's slot, the item and its mark, bucket by bucket. What the items point to is fetched ahead.
+/// Calls `each` with every item and its mark, bucket by bucket.
 fn for_each<P: Payload>(
     buckets: Buckets<P>,
-    mut each: impl FnMut(Occupied, P::Item, u8) -> Result<(), NoRoom>,
+    mut each: impl FnMut(P::Item, u8) -> Result<(), NoRoom>,
 ) -> Result<(), NoRoom> {
     for bucket in 0..buckets.len() {
-        if P::NULLABLE && bucket + AHEAD < buckets.len() {
-            buckets.items(bucket + AHEAD).for_each(|(_, item, _)| P::prefetch(item));
-        }
-        buckets.items(bucket).try_for_each(|(slot, item, mark)| each(slot, item, mark))?;
+        buckets.fetch_ahead(bucket);
+        buckets.items(bucket).try_for_each(|(item, mark)| each(item, mark))?;
     }
     Ok(())
 }
@@ -404,6 +299,7 @@ fn for_each<P: Payload>(
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::super::payload::Inline;
+    use super::super::segment::Segment;
     use super::super::sizing::Options;
     use super::*;
 
@@ -549,6 +445,24 @@ mod tests {
         (0..100).for_each(|key| insert_as(&table, key, |_| Digest::new(3)).unwrap());
         assert_eq!((table.slots(), table.len(), table.stats().overflow), (32, 100, 92));
         assert!((0..100).all(|key| table.find(Digest::new(3), |item| item.0 == key).is_some()));
+    }
+
+    /// Colliding keys come first; the half that has none of them has no overflow afterwards.
+    #[test]
+    fn a_segment_with_overflow_splits_into_halves_that_have_their_own() {
+        let table = table(segments_of(64));
+        (0..12).for_each(|key| insert_as(&table, key, |_| Digest::new(3)).unwrap());
+        let digest = |key| if key < 12 { Digest::new(3) } else { Digest::new(key) };
+        let mut keys = 12;
+        while table.stats().splits == 0 {
+            insert_as(&table, keys, digest).unwrap();
+            keys += 1;
+        }
+        let overflowed: Vec<bool> = table.segments().map(|segment| !segment.has_no_overflow()).collect();
+        let half = (Digest::new(3).prefix() >> 31) as usize;
+        assert_eq!((overflowed.len(), overflowed[half], overflowed[1 - half]), (2, true, false));
+        assert!((0..keys).all(|key| table.find(digest(key), |item| item.0 == key) == Some((key, !key))));
+        assert_eq!((table.len() as u64, table.stats().overflow), (keys, 4));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use super::buckets::{Buckets, Occupied, SLOTS, free_lane, tag_at};
+use super::buckets::{Buckets, SLOTS, free_lane, tag_at};
 use super::memory::Meter;
 use super::path;
 use super::payload::Payload;
@@ -309,17 +309,6 @@ impl<'a, P: Payload> Locked<'a, P> {
         Some(hops)
     }
 
-    /// Puts an item of a segment that is being split where it was, if `slot`'s bucket is its `first`. If not it had
-    /// been displaced, and goes home, should that be a bucket that has been copied before and have room. Uncounted,
-    /// too; of all items in the order of their buckets, so that `slot` is empty here.
-    #[inline]
-    pub(crate) fn put_as_before(&mut self, first: u32, slot: Occupied, item: P::Item, mark: u8) {
-        let buckets = self.segment.buckets();
-        let home = if first < slot.bucket { free_lane(buckets.tags(first)) } else { None };
-        let (bucket, lane) = home.map_or((slot.bucket, slot.lane), |lane| (first, lane));
-        buckets.fill(bucket, lane, slot.tag, item, mark);
-    }
-
     /// So many more items are there.
     #[inline]
     pub(crate) fn add_len(&mut self, more: usize) {
@@ -388,7 +377,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Calls `f` with every item.
     pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
         for buckets in self.arrays() {
-            (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(_, item, _)| f(item)));
+            (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(item, _)| f(item)));
         }
     }
 
@@ -407,7 +396,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         stripes::note_departure(self.segment.overflow().stripe());
     }
 
-    fn set_len(&self, len: usize) {
+    pub(super) fn set_len(&self, len: usize) {
         self.segment.set_len(len);
     }
 }

@@ -1,13 +1,16 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
 //! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
-//! [R1]..[R4], writing [W1]..[W6], growing and shrinking [G1]..[G5], noticing re-entry [E1]..[E2]; those of the maps
+//! [R1]..[R4], writing [W1]..[W6], growing and shrinking [G1]..[G6], noticing re-entry [E1]..[E2]; those of the maps
 //! above, memory for entries [M1]..[M4] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |
 //! | --- | --- |
 //! | `batch` | many look-ups at once, overlapped |
-//! | `growth` | replace a segment by larger ones, or by a smaller one |
+//! | `growth` | when a segment grows; replace it by larger ones, or by a smaller one |
+//! | `split` | give half of a segment's items to a new one |
+//! | `publish` | make the directory lead to new segments |
+//! | `draft` | a segment that is being built |
 //! | `directory` | prefix to segment; reading; locking; walking |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
@@ -26,6 +29,7 @@
 mod batch;
 mod buckets;
 mod directory;
+mod draft;
 mod growth;
 mod locked;
 mod memory;
@@ -34,16 +38,18 @@ mod path;
 mod payload;
 mod pool;
 mod prefetch;
+mod publish;
 mod root;
 mod segment;
 mod sizing;
+mod split;
 mod stats;
 mod stripes;
 mod supply;
 
 pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Spot, Writing};
-pub(crate) use growth::NoRoom;
+pub(crate) use draft::NoRoom;
 pub(crate) use locked::{Found, Locked, Residents};
 pub(crate) use memory::{Block, Meter, try_box};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search};

@@ -59,6 +59,14 @@ pub(crate) unsafe trait Payload: Sized {
     /// `slot` points to `WORDS` words.
     unsafe fn clear(slot: *const Self::Word);
 
+    /// Copies what a slot holds if `condition` is true; if not, the copy is null if `NULLABLE`, and anything otherwise. By
+    /// the holder of both locks. Takes no branch for short slots.
+    ///
+    /// # Safety
+    ///
+    /// `from` and `to` point to `WORDS` words each.
+    unsafe fn copy_if(condition: bool, from: *const Self::Word, to: *const Self::Word);
+
     /// Starts loading what an item points to.
     fn prefetch(item: Self::Item);
 }
@@ -103,6 +111,16 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
     unsafe fn clear(slot: *const AtomicPtr<E>) {
         // SAFETY: the caller's.
         unsafe { (*slot).store(core::ptr::null_mut(), Ordering::Release) };
+    }
+
+    #[inline(always)]
+    unsafe fn copy_if(condition: bool, from: *const AtomicPtr<E>, to: *const AtomicPtr<E>) {
+        // Relaxed: what holders of the lock have stored. Release: as in `store` and `clear`.
+        // SAFETY: the caller's.
+        unsafe {
+            let pointer = (*from).load(Ordering::Relaxed);
+            (*to).store(if condition { pointer } else { core::ptr::null_mut() }, Ordering::Release);
+        }
     }
 
     #[inline(always)]
@@ -164,6 +182,19 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
 
     #[inline(always)]
     unsafe fn clear(_: *const AtomicU64) {}
+
+    #[inline(always)]
+    unsafe fn copy_if(condition: bool, from: *const AtomicU64, to: *const AtomicU64) {
+        // Two words cost less than a branch that nobody can predict; the tag tells that there is nothing.
+        if !condition && Self::WORDS > 2 {
+            return;
+        }
+        for i in 0..Self::WORDS {
+            // Relaxed, both: as `load` and `store`.
+            // SAFETY: i < WORDS.
+            unsafe { (*to.add(i)).store((*from.add(i)).load(Ordering::Relaxed), Ordering::Relaxed) };
+        }
+    }
 
     #[inline(always)]
     fn prefetch(_: (K, V)) {}

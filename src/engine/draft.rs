@@ -1,0 +1,71 @@
+//! Segments that are being built [G1]: where they come from, and where they go if they are not published.
+
+use core::ptr::NonNull;
+
+use super::directory::Directory;
+use super::locked::Locked;
+use super::payload::Payload;
+use super::segment::Segment;
+
+/// Segments to make room for at a time when more splits are to come.
+const SEGMENTS_AT_ONCE: usize = 16;
+/// The same for a table of as many: then their tags are some huge pages.
+const MANY_SEGMENTS: usize = 1024;
+
+/// There was no memory to grow, or the map has a fixed capacity and is full. Nothing has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoRoom;
+
+/// A segment that is being built; goes to the pool unless it is published. Its lock is released before that.
+pub(super) struct Draft<'a, P: Payload> {
+    directory: &'a Directory<P>,
+    segment: NonNull<Segment<P>>,
+}
+
+impl<P: Payload> Draft<'_, P> {
+    /// It has been published.
+    pub(super) fn done(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl<P: Payload> Drop for Draft<'_, P> {
+    fn drop(&mut self) {
+        self.directory.pool.lock().put(self.segment);
+    }
+}
+
+impl<P: Payload> Directory<P> {
+    /// A segment of so many buckets, from the pool if it has one; if it is for a split, more will be wanted.
+    pub(super) fn draft(&self, buckets: u32, splits: bool) -> Result<Draft<'_, P>, NoRoom> {
+        let stripes = self.shape.stripes_for(buckets);
+        let mut pool = self.pool.lock();
+        if let Some(segment) = pool.take(buckets) {
+            return Ok(Draft { directory: self, segment });
+        }
+        let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;
+        let (more, huge) = match pool.live {
+            live if splits && live >= MANY_SEGMENTS => (MANY_SEGMENTS, true),
+            _ if splits => (SEGMENTS_AT_ONCE, false),
+            _ => (1, false),
+        };
+        let memory = pool.supply.take(&plan, more, 1, huge, &self.meter).ok_or(NoRoom)?;
+        drop(pool);
+        let segment = Segment::construct(memory, buckets, stripes);
+        Ok(Draft { directory: self, segment })
+    }
+
+    /// Locks a draft and empties it, to be what covers entry `index` of a directory of `base << level`.
+    pub(super) fn begin<'a>(&'a self, draft: &Draft<'a, P>, index: u32, level: u32) -> Locked<'a, P> {
+        // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2]; from
+        // then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3], [G5].
+        let mut locked = Locked::lock(unsafe { draft.segment.as_ref() });
+        locked.clear();
+        let state = locked.state();
+        (state.index, state.level) = (index, level);
+        state.grows_early = false;
+        // Of its earlier life.
+        state.tally = Default::default();
+        locked
+    }
+}
