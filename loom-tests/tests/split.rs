@@ -134,8 +134,53 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_with_others_in_i
         };
         map.shrink_to_fit();
         assert!(map.capacity() < slots);
+        let memory = map.memory_usage();
         map.reserve(4);
         assert_eq!(map.capacity(), slots);
+        assert!(map.memory_usage() < memory + 100, "the old segment is back");
+        reader.join().unwrap();
+    });
+}
+
+/// A segment that is replaced, and then used again as the half of another that the reader's key goes to.
+#[test]
+fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_as_a_half() {
+    let mut model = loom::model::Builder::new();
+    model.max_branches = 10_000;
+    // Two take ten times as long.
+    model.preemption_bound = Some(1);
+    model.check(|| {
+        let map: GrowingInline =
+            koel::InlineMap::builder().segment_slots(8).capacity(12).hasher(Identity::default()).build();
+        let map = Arc::new(map);
+        // Of a quarter of all prefixes, and in one bucket of two, or in either.
+        let keys = |quarter, buckets| {
+            (0..).filter(move |&key| {
+                prefix(key) >> 30 == quarter && {
+                    let (first, second, _) = place(key, 2);
+                    first + second == buckets
+                }
+            })
+        };
+        let [dropped, before, held, after] =
+            std::array::from_fn(|n| keys(1, 0).nth(n).expect("there are more"));
+        let [fourth, fifth] = std::array::from_fn(|n| keys(0, 0).nth(n).expect("there are more"));
+        let either = keys(0, 1).next().expect("there is one");
+        let insert = |key: u64| assert!(map.insert(key, [key, !key]).is_none());
+        [dropped, before, held, after].into_iter().for_each(insert);
+        map.remove(&dropped);
+        let slots = map.capacity();
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.get(&held), Some([held, !held])))
+        };
+        // Both halves: the segment of the upper one is in the pool after that of the lower, and leaves it first.
+        map.shrink_to_fit();
+        assert!(map.capacity() < slots);
+        let memory = map.memory_usage();
+        [either, fourth, fifth].into_iter().for_each(insert);
+        assert_eq!((map.stats().doublings, map.stats().splits), (1, 1));
+        assert!(map.memory_usage() < memory + 100, "both segments are back");
         reader.join().unwrap();
     });
 }
@@ -181,5 +226,47 @@ fn writer_follows_the_directory_through_a_split() {
         other.join().unwrap();
         assert_eq!(map.pin().get(&left), Some(&1));
         assert_eq!(map.len(), 6);
+    });
+}
+
+/// All that is in the segment leaves it.
+#[test]
+fn items_are_counted_throughout_a_split() {
+    loom::model(|| {
+        let map = Arc::new(inline_map());
+        let (lower, upper) = (keys_of_half(false, 1), keys_of_half(true, 4));
+        for key in upper {
+            map.insert(key, [key, !key]);
+        }
+        let other = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                assert!(!map.is_empty());
+                assert!(map.len() >= 4);
+            })
+        };
+        map.insert(lower[0], [0; 2]);
+        assert_eq!(map.stats().splits, 1);
+        other.join().unwrap();
+        assert_eq!(map.len(), 5);
+    });
+}
+
+/// A segment that is replaced is counted neither while it is emptied nor while it is filled again.
+#[test]
+fn items_are_counted_while_a_segment_comes_back() {
+    loom::model(|| {
+        let map: GrowingInline = koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build();
+        let map = Arc::new(map);
+        map.insert(1, [1, !1]);
+        let slots = map.capacity();
+        let other = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert!(!map.is_empty()))
+        };
+        map.shrink_to_fit();
+        map.reserve(5);
+        assert_eq!(map.capacity(), slots);
+        other.join().unwrap();
     });
 }

@@ -96,7 +96,7 @@ impl<K, V, S> Cache<K, V, S> {
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
         decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, '_, K, V, S>) -> T,
     ) -> T {
-        let (residents, state) = locked.split();
+        let (residents, state) = locked.parts();
         let Share { evictor, reserve, .. } = &mut state.keep;
         let tenants = Leavers { cache: self, reserve, now, out };
         let answer = decision(evictor, &mut Entries { residents, tenants });

@@ -369,9 +369,41 @@ impl<P: Payload> Buckets<P> {
         }
     }
 
-    /// Replaces the four tags of a bucket, in the order to the slots that [I7] asks for. The lock's holder only [I5].
+    /// Copies the items that `tags` says, of a bucket of other buckets, to the same slots of ours, which is empty: like
+    /// [`Buckets::fill`] with each, but that the caller calls `publish_departures` once before. The holder of both locks only.
     #[inline]
-    pub(super) fn set_tags(&self, bucket: u32, tags: u32) {
+    pub(super) fn copy_from(&self, other: &Self, bucket: u32, tags: u32) {
+        debug_assert_eq!(self.tags(bucket), 0, "a slot filled twice [I7]");
+        if P::NULLABLE {
+            self.set_tags(bucket, tags);
+            step();
+        }
+        for lane in 0..SLOTS {
+            // SAFETY: as in `item`, both.
+            unsafe { P::copy_if(tag_at(tags, lane) != 0, other.slot(bucket, lane), self.slot(bucket, lane)) };
+        }
+        if !P::NULLABLE {
+            step();
+            self.set_tags(bucket, tags);
+        }
+    }
+
+    /// Empties the slots of a bucket that have these tags, where `tags` is not 0: like [`Buckets::clear`] of each.
+    #[inline]
+    pub(super) fn clear_these(&self, bucket: u32, tags: u32) {
+        if P::NULLABLE {
+            for lane in taken_lanes(tags) {
+                // SAFETY: as in `item`.
+                unsafe { P::clear(self.slot(bucket, lane)) };
+            }
+            step();
+        }
+        self.set_tags(bucket, self.tags(bucket) ^ tags);
+    }
+
+    /// Replaces the four tags of a bucket, in the order to the slots that [I7] asks for.
+    #[inline]
+    fn set_tags(&self, bucket: u32, tags: u32) {
         // Release: as in `fill` and `clear`.
         self.tag_word(bucket).store(tags, Ordering::Release);
     }

@@ -13,7 +13,6 @@ use core::alloc::Layout;
 #[cfg(feature = "rayon")]
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::time::Duration;
 use std::sync::Arc;
 
 use super::locked::{Found, Locked};
@@ -23,7 +22,6 @@ use super::pool::Pool;
 use super::root::{Root, free_root};
 use super::segment::{Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
-use super::stats::Stats;
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place, scale};
 use crate::reentry::{self, Entered};
@@ -394,53 +392,6 @@ impl<P: Payload> Directory<P> {
     /// The shape of a copy.
     pub(crate) fn shape_of_copy(&self) -> Result<Shape, CapacityError> {
         self.shape.for_copy(self.len())
-    }
-
-    /// How many items there are.
-    pub(crate) fn len(&self) -> usize {
-        // Relaxed: exact when quiet.
-        self.segments().map(|segment| segment.items()).sum()
-    }
-
-    /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.segments().all(|segment| segment.items() == 0)
-    }
-
-    /// How many slots there are.
-    pub(crate) fn slots(&self) -> usize {
-        self.segments().map(|segment| segment.slots()).sum()
-    }
-
-    /// Bytes of segments, roots and overflow, those kept for further use included.
-    pub(crate) fn memory_usage(&self) -> usize {
-        self.meter.bytes() + self.pool.lock().memory_usage()
-    }
-
-    /// Counts collected from all segments.
-    pub(crate) fn stats(&self) -> Stats {
-        let mut stats = Stats {
-            splits: self.counts.splits.load(Ordering::Relaxed),
-            doublings: self.counts.doublings.load(Ordering::Relaxed),
-            longest_write_pause: Duration::from_nanos(self.counts.longest_pause_ns.load(Ordering::Relaxed)),
-            ..Stats::default()
-        };
-        let mut cursor = 0;
-        while let Some((writing, next)) = self.visit(cursor) {
-            let state = writing.locked.state_ref();
-            stats.segments += 1;
-            stats.overflow += state.overflow_len;
-            stats.failed_searches += state.tally.failed_searches;
-            for (hops, (total, count)) in
-                stats.path_lengths.iter_mut().zip(state.tally.path_lengths).enumerate()
-            {
-                *total += count;
-                stats.displacements += count * hops as u64;
-            }
-            stats.read_retries += writing.locked.segment().write().read_retries.load(Ordering::Relaxed);
-            cursor = next;
-        }
-        stats
     }
 
     /// Locks the segment that begins at prefix `cursor`, and tells where the next one begins; `None` at the end,

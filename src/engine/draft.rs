@@ -22,7 +22,21 @@ pub(super) struct Draft<'a, P: Payload> {
     segment: NonNull<Segment<P>>,
 }
 
-impl<P: Payload> Draft<'_, P> {
+impl<'a, P: Payload> Draft<'a, P> {
+    /// Locks it and empties it, to be what covers entry `index` of a directory of `base << level`.
+    pub(super) fn lock(&self, index: u32, level: u32) -> Locked<'a, P> {
+        // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2]; from
+        // then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3], [G5].
+        let mut locked = Locked::lock(unsafe { self.segment.as_ref() });
+        locked.clear();
+        let state = locked.state();
+        (state.index, state.level) = (index, level);
+        state.grows_early = false;
+        // Of its earlier life.
+        state.tally = Default::default();
+        locked
+    }
+
     /// It has been published.
     pub(super) fn done(self) {
         core::mem::forget(self);
@@ -37,7 +51,7 @@ impl<P: Payload> Drop for Draft<'_, P> {
 
 impl<P: Payload> Directory<P> {
     /// A segment of so many buckets, from the pool if it has one; if it is for a split, more will be wanted.
-    pub(super) fn draft(&self, buckets: u32, splits: bool) -> Result<Draft<'_, P>, NoRoom> {
+    pub(super) fn draft(&self, buckets: u32, for_split: bool) -> Result<Draft<'_, P>, NoRoom> {
         let stripes = self.shape.stripes_for(buckets);
         let mut pool = self.pool.lock();
         if let Some(segment) = pool.take(buckets) {
@@ -45,27 +59,13 @@ impl<P: Payload> Directory<P> {
         }
         let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;
         let (more, huge) = match pool.live {
-            live if splits && live >= MANY_SEGMENTS => (MANY_SEGMENTS, true),
-            _ if splits => (SEGMENTS_AT_ONCE, false),
+            live if for_split && live >= MANY_SEGMENTS => (MANY_SEGMENTS, true),
+            _ if for_split => (SEGMENTS_AT_ONCE, false),
             _ => (1, false),
         };
         let memory = pool.supply.take(&plan, more, 1, huge, &self.meter).ok_or(NoRoom)?;
         drop(pool);
         let segment = Segment::construct(memory, buckets, stripes);
         Ok(Draft { directory: self, segment })
-    }
-
-    /// Locks a draft and empties it, to be what covers entry `index` of a directory of `base << level`.
-    pub(super) fn begin<'a>(&'a self, draft: &Draft<'a, P>, index: u32, level: u32) -> Locked<'a, P> {
-        // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2]; from
-        // then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3], [G5].
-        let mut locked = Locked::lock(unsafe { draft.segment.as_ref() });
-        locked.clear();
-        let state = locked.state();
-        (state.index, state.level) = (index, level);
-        state.grows_early = false;
-        // Of its earlier life.
-        state.tally = Default::default();
-        locked
     }
 }

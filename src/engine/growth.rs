@@ -79,7 +79,7 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Doubles a segment's slots, if that needs no split: `writing` becomes a lock on its successor.
+    /// Replaces a segment by one of twice the slots, if it need not be split: `writing` becomes a lock on that.
     pub(crate) fn double<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
@@ -104,7 +104,8 @@ impl<P: Payload> Directory<P> {
         self.shape.fixed_capacity.is_none() && in_buckets * 2 >= locked.slots()
     }
 
-    /// Replaces the segment by one or two with twice the slots in all.
+    /// Replaces the segment by a larger one, or splits it: twice the slots in all. `writing` becomes a lock on the segment that
+    /// covers `prefix` then.
     fn grow<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
@@ -156,7 +157,7 @@ impl<P: Payload> Directory<P> {
         let (first, level) = if plan.count == 2 { (index * 2, level + 1) } else { (index, level) };
         let drafts = (0..plan.count).map(|_| self.draft(plan.buckets, plan.count == 2));
         let drafts = drafts.collect::<Result<SmallVec<[_; 2]>, _>>()?;
-        let lock = |(draft, index)| self.begin(draft, index, level);
+        let lock = |(draft, index): (&Draft<'a, P>, u32)| draft.lock(index, level);
         let mut new: SmallVec<[Locked<'a, P>; 2]> = drafts.iter().zip(first..).map(lock).collect();
         let entries = self.shape.segments << level;
         self.copy(old, &mut new, |digest| scale(digest.prefix(), entries).wrapping_sub(first), rehash)?;

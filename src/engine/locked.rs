@@ -238,7 +238,7 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// The same, and apart from them what the lock guards beside the table.
     #[inline]
-    pub(crate) fn split(&mut self) -> (Residents<'_, P>, &mut State<P>) {
+    pub(crate) fn parts(&mut self) -> (Residents<'_, P>, &mut State<P>) {
         let residents =
             Residents { segment: self.segment, buckets: self.segment.buckets(), lock: PhantomData };
         (residents, &mut self.state)
@@ -389,7 +389,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         self.set_len(0);
     }
 
-    /// Makes every reader of the segment read again: all its items have left, or it is about to become current again
+    /// Makes every reader of the segment read again: many of its items have left, or it is about to become current again
     /// and late readers must not take what they saw of it before for what is in it now [I8].
     pub(crate) fn bump_stripes(&mut self) {
         self.segment.stripes().iter().for_each(stripes::note_departure);

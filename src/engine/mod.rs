@@ -11,6 +11,7 @@
 //! | `split` | give half of a segment's items to a new one |
 //! | `publish` | make the directory lead to new segments |
 //! | `draft` | a segment that is being built |
+//! | `counting` | items, slots, bytes and events over all segments |
 //! | `directory` | prefix to segment; reading; locking; walking |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
@@ -28,6 +29,7 @@
 
 mod batch;
 mod buckets;
+mod counting;
 mod directory;
 mod draft;
 mod growth;

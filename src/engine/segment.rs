@@ -417,15 +417,17 @@ impl<P: Payload> Segment<P> {
     /// How many items there are.
     #[inline]
     pub(crate) fn items(&self) -> usize {
-        // Relaxed: exact for the lock's holder, who alone stores; information for others.
+        // Relaxed: exact for the lock's holder, who alone stores; for others it counts after the fence in `unchanged`.
         self.write().len.load(Ordering::Relaxed)
     }
 
     /// Sets how many items there are. The lock's holder only [I5].
     #[inline]
     pub(crate) fn set_len(&self, len: usize) {
-        // Relaxed: as in `items`.
-        self.write().len.store(len, Ordering::Relaxed);
+        // Release: pairs with the Acquire fence in `unchanged`, when items are counted: who sees that some have left for
+        // another segment [G6] sees the directory lead there; who sees none in one that is emptied to be built anew, its
+        // stripes bumped.
+        self.write().len.store(len, Ordering::Release);
     }
 
     /// How many slots the buckets have.

@@ -18,8 +18,8 @@ const FIXED_LOAD: f64 = 0.944;
 /// The load that a full cache makes: each miss puts an entry in, and at 0.94 two of three would have to displace others
 /// first; at 0.8, one of six.
 const CACHE_LOAD: f64 = 0.80;
-/// Slots in a segment that does not double but split: what a split copies while one writer waits. Its
-/// tags are one page.
+/// Slots in a segment that does not double but split: of what is in them a split looks at all and copies half, while one
+/// writer waits. Its tags are one page.
 const GROWING_SEGMENT_SLOTS: u64 = 4096;
 /// Slots in a segment of a fixed map: large enough that no segment gets much more than its share.
 const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;

@@ -4,7 +4,7 @@
 //! item that goes in the old segment until the directory leads to the new one, and there from then on; who has asked the
 //! directory before, and looks when it has gone, asks again [R4].
 
-use super::buckets::{SLOTS, tag_at, taken_lanes};
+use super::buckets::taken_lanes;
 use super::directory::{Directory, Writing};
 use super::draft::NoRoom;
 use super::locked::Locked;
@@ -23,14 +23,15 @@ impl<P: Payload> Directory<P> {
         grows_early: bool,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
+        debug_assert!(!P::MARKED, "marks are not copied");
         let old = &mut writing.locked;
         let (lower, level) = (old.state_ref().index * 2, old.state_ref().level + 1);
         let entries = self.shape.segments << level;
         let draft = self.draft(old.segment().buckets().len(), true)?;
-        let mut new = self.begin(&draft, lower + 1, level);
+        let mut new = draft.lock(lower + 1, level);
         new.state().grows_early = grows_early;
         // A `Hash` that contradicts itself may send an item astray, but not us.
-        old.copy_to(&mut new, |item| (scale(rehash(item).prefix(), entries) ^ lower) & 1);
+        old.copy_to(&mut new, |item| scale(rehash(item).prefix(), entries) & 1);
         self.publish(core::slice::from_ref(&new), 1)?;
         draft.done();
         step();
@@ -63,19 +64,7 @@ impl<P: Payload> Locked<'_, P> {
                 leaving |= (leaves << 8).wrapping_sub(leaves) << (8 * lane);
                 count += leaves as usize;
             }
-            let leaving = tags & leaving;
-            if P::NULLABLE {
-                to.set_tags(bucket, leaving);
-            }
-            for lane in 0..SLOTS {
-                // SAFETY: slots of live segments, both locked.
-                unsafe {
-                    P::copy_if(tag_at(leaving, lane) != 0, from.slot(bucket, lane), to.slot(bucket, lane))
-                };
-            }
-            if !P::NULLABLE {
-                to.set_tags(bucket, leaving);
-            }
+            to.copy_from(&from, bucket, tags & leaving);
         }
         new.set_len(count);
         // A late reader may have looked into the segment while it was empty [I8].
@@ -86,16 +75,8 @@ impl<P: Payload> Locked<'_, P> {
     fn remove_copied(&mut self, new: &Locked<'_, P>) {
         let (from, to) = (self.segment().buckets(), new.segment().buckets());
         for bucket in 0..from.len() {
-            let gone = to.tags(bucket);
-            if P::NULLABLE {
-                for lane in taken_lanes(gone) {
-                    // SAFETY: a slot of ours.
-                    unsafe { P::clear(from.slot(bucket, lane)) };
-                }
-                step();
-            }
-            // The same tags as there.
-            from.set_tags(bucket, from.tags(bucket) ^ gone);
+            // They have the same tags there.
+            from.clear_these(bucket, to.tags(bucket));
         }
         if !P::NULLABLE {
             // As if each had been removed.
@@ -109,6 +90,7 @@ impl<P: Payload> Locked<'_, P> {
 mod tests {
     use core::ptr::NonNull;
 
+    use super::super::buckets::{SLOTS, tag_at};
     use super::super::payload::{Inline, Pointer};
     use super::super::sizing::{Options, Shape};
     use super::*;
@@ -130,33 +112,38 @@ mod tests {
         slots.map(|(bucket, lane)| (tag_at(buckets.tags(bucket), lane), buckets.item(bucket, lane))).collect()
     }
 
-    /// Splits the segment that covers prefix 0, full as it is, and compares the halves with what it was.
+    /// Splits the segment that covers `prefix`, and compares the halves with what it was.
     fn split_one<P: Payload<Item: PartialEq + core::fmt::Debug>>(
         table: &Directory<P>,
+        prefix: u32,
         digest: &impl Fn(P::Item) -> Digest,
     ) {
-        let mut writing = table.lock(0);
-        let (before, len) = (slots(&writing.locked), writing.locked.len());
-        let (segment, level) =
-            (core::ptr::from_ref(writing.locked.segment()), writing.locked.state_ref().level);
-        assert!(len > 30 && writing.locked.segment().has_no_overflow());
-        assert!(table.split(&mut writing, 0, true, &|item| digest(item)).is_ok());
-        assert!(core::ptr::eq(writing.locked.segment(), segment), "the lower half stays");
-        let (lower, half) = (slots(&writing.locked), 1 << (31 - level));
+        let mut writing = table.lock(prefix);
+        let before = slots(&writing.locked);
+        let segment = core::ptr::from_ref(writing.locked.segment());
         let state = writing.locked.state_ref();
-        assert_eq!((state.index, state.level, state.grows_early), (0, level + 1, true));
-        let kept = writing.locked.len();
+        let (lower, level) = (state.index * 2, state.level + 1);
+        let begin =
+            u32::try_from((u64::from(lower) << 32) >> level).expect("the lower half begins below 2^32");
+        let middle = begin + (1 << (32 - level));
+        assert!(table.split(&mut writing, begin, true, &|item| digest(item)).is_ok());
+        assert!(core::ptr::eq(writing.locked.segment(), segment), "the lower half stays");
+        let kept = slots(&writing.locked);
+        let is = |locked: &Locked<'_, P>, index| {
+            let state = locked.state_ref();
+            assert_eq!((state.index, state.level, state.grows_early), (index, level, true));
+            assert_eq!(locked.len(), slots(locked).iter().filter(|(tag, _)| *tag != 0).count());
+            assert!(locked.len() > 5, "{} of {}", locked.len(), before.len());
+        };
+        is(&writing.locked, lower);
         drop(writing);
-        let upper = table.lock(half);
+        let upper = table.lock(middle);
         assert!(!core::ptr::eq(upper.locked.segment(), segment));
-        let state = upper.locked.state_ref();
-        assert_eq!((state.index, state.level, state.grows_early), (1, level + 1, true));
-        assert_eq!(kept + upper.locked.len(), len);
-        assert!(kept > 5 && upper.locked.len() > 5, "{kept} of {len}");
-        for (slot, (was, halves)) in before.iter().zip(lower.iter().zip(slots(&upper.locked))).enumerate() {
+        is(&upper.locked, lower + 1);
+        for (slot, (was, halves)) in before.iter().zip(kept.iter().zip(slots(&upper.locked))).enumerate() {
             let (here, there) = match was {
                 (0, _) => (None, None),
-                (_, item) if digest(item.expect("taken")).prefix() < half => (Some(was), None),
+                (_, item) if digest(item.expect("taken")).prefix() < middle => (Some(was), None),
                 _ => (None, Some(was)),
             };
             for (expected, (tag, item)) in [(here, halves.0), (there, &halves.1)] {
@@ -170,21 +157,30 @@ mod tests {
         }
     }
 
+    /// A segment with half of the keys is split, and then, with the other half as well, its upper half.
+    fn split_twice<P: Payload<Item: PartialEq + core::fmt::Debug>>(
+        items: &[P::Item],
+        digest: &impl Fn(P::Item) -> Digest,
+    ) {
+        let table = table::<P>();
+        let (first, second) = items.split_at(items.len() / 2);
+        first.iter().for_each(|item| insert(&table, *item, digest));
+        split_one(&table, 0, digest);
+        second.iter().for_each(|item| insert(&table, *item, digest));
+        split_one(&table, u32::MAX, digest);
+        assert!(items.iter().all(|item| table.find(digest(*item), |found| found == *item).is_some()));
+    }
+
     #[test]
     fn each_item_is_in_the_half_of_its_prefix_and_in_the_slot_where_it_was() {
-        let (inline, large) = (table::<Inline<u64, u64>>(), table::<Inline<u64, [u64; 3]>>());
-        let keys: Vec<u64> = (0..48).collect();
-        for key in &keys {
-            insert(&inline, (*key, !key), &|(key, _)| Digest::new(key));
-            insert(&large, (*key, [!key; 3]), &|(key, _)| Digest::new(key));
-        }
-        split_one(&inline, &|(key, _)| Digest::new(key));
-        split_one(&large, &|(key, _)| Digest::new(key));
-        let pointers = table::<Pointer<u64, ()>>();
+        let keys: Vec<u64> = (0..80).collect();
+        let words: Vec<_> = keys.iter().map(|key| (*key, !key)).collect();
+        split_twice::<Inline<u64, u64>>(&words, &|(key, _)| Digest::new(key));
+        let large: Vec<_> = keys.iter().map(|key| (*key, [!key; 3])).collect();
+        split_twice::<Inline<u64, [u64; 3]>>(&large, &|(key, _)| Digest::new(key));
+        let pointers: Vec<_> = keys.iter().map(NonNull::from).collect();
         // SAFETY: into `keys`, which outlives the table's use and is not written to.
-        let digest = |item: NonNull<u64>| Digest::new(unsafe { item.read() });
-        keys.iter().for_each(|key| insert(&pointers, NonNull::from(key), &digest));
-        split_one(&pointers, &digest);
+        split_twice::<Pointer<u64, ()>>(&pointers, &|item| Digest::new(unsafe { item.read() }));
     }
 
     #[test]

@@ -202,12 +202,13 @@ impl<K, V, S> HashMap<K, V, S> {
         Pinned::new(self, self.table.collector.enter_owned())
     }
 
-    /// How many entries there are: exact while nobody writes. Looks at every segment.
+    /// How many entries there are: exact while nobody writes, and never fewer than are there throughout. Looks at every
+    /// segment.
     pub fn len(&self) -> usize {
         self.pin().len()
     }
 
-    /// Whether there are no entries. Looks at segments up to the first that has some.
+    /// Whether there are no entries: never, if there is one throughout. Looks at segments up to the first that has some.
     pub fn is_empty(&self) -> bool {
         self.pin().is_empty()
     }

@@ -148,12 +148,13 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         Builder::<InlineMapKind<K, V>, S>::new(hasher).capacity(entries).try_build()
     }
 
-    /// How many entries there are: exact while nobody writes. Looks at every segment.
+    /// How many entries there are: exact while nobody writes, and never fewer than are there throughout. Looks at every
+    /// segment.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are no entries. Looks at segments up to the first that has some.
+    /// Whether there are no entries: never, if there is one throughout. Looks at segments up to the first that has some.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

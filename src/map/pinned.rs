@@ -72,12 +72,13 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         self.map
     }
 
-    /// How many entries there are: exact while nobody writes. Looks at every segment.
+    /// How many entries there are: exact while nobody writes, and never fewer than are there throughout. Looks at every
+    /// segment.
     pub fn len(&self) -> usize {
         self.map.table.directory.len()
     }
 
-    /// Whether there are no entries. Looks at segments up to the first that has some.
+    /// Whether there are no entries: never, if there is one throughout. Looks at segments up to the first that has some.
     pub fn is_empty(&self) -> bool {
         self.map.table.directory.is_empty()
     }

@@ -123,7 +123,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
             room::double(&self.directory, writing, *digest, rehash);
         }
         loop {
-            let (residents, state) = writing.locked.split();
+            let (residents, state) = writing.locked.parts();
             let mut entries = Entries { residents, tenants: Evictions(counts) };
             let mark = state.keep.evictor.admit(newcomer, &mut entries);
             let locked = &mut writing.locked;
