@@ -30,8 +30,8 @@ impl<P: Payload> Directory<P> {
         let draft = self.draft(old.segment().buckets().len(), true)?;
         let mut new = draft.lock(lower + 1, level);
         new.state().grows_early = grows_early;
-        // 1 if it covers the upper half's. A `Hash` that contradicts itself may send an item astray, but not us. `lower` is even,
-        // but as the compiler does not know that, it makes no branch of the bit.
+        // 1 in the upper half. `lower` is even, but the compiler does not know that, and makes no branch of the bit. A `Hash`
+        // that contradicts itself may send an item astray, but not us.
         old.copy_to(&mut new, |item| scale(rehash(item).prefix(), entries).wrapping_sub(lower) & 1);
         self.publish(core::slice::from_ref(&new), 1)?;
         draft.done();
