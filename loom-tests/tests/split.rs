@@ -270,3 +270,44 @@ fn items_are_counted_while_a_segment_comes_back() {
         other.join().unwrap();
     });
 }
+
+/// A segment that leaves one entry and comes back at the next one, while both are counted.
+#[test]
+fn items_are_counted_while_a_segment_comes_back_elsewhere() {
+    let mut model = loom::model::Builder::new();
+    model.max_branches = 100_000;
+    model.check(|| {
+        let map: GrowingInline =
+            koel::InlineMap::builder().segment_slots(16).capacity(28).hasher(Identity::default()).build();
+        let map = Arc::new(map);
+        // The lower half's segment has as many buckets as the upper half's is going to have.
+        map.shrink_to_fit();
+        let (lower, upper) = (keys_of_half(false, 5), keys_of_half(true, 9));
+        for key in lower.iter().chain(&upper) {
+            map.insert(*key, [*key, !key]);
+        }
+        for key in lower.iter().chain(&upper[5..]) {
+            map.remove(key);
+        }
+        let other = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert!(!map.is_empty()))
+        };
+        map.shrink_to_fit();
+        other.join().unwrap();
+        assert_eq!(map.len(), 5);
+    });
+}
+
+#[test]
+fn items_are_counted_as_soon_as_they_are_seen() {
+    loom::model(|| {
+        let map = Arc::new(inline_map());
+        let other = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert!(map.get(&1).is_none() || !map.is_empty()))
+        };
+        map.insert(1, [1, !1]);
+        other.join().unwrap();
+    });
+}

@@ -5,19 +5,25 @@ use core::time::Duration;
 use super::directory::Directory;
 use super::payload::Payload;
 use super::root::Root;
+use super::segment::Segment;
 use super::stats::Stats;
-use super::stripes;
-use crate::sync::Ordering;
+use super::stripes::{self, Version};
+use crate::sync::{Ordering, spin_loop};
 
 impl<P: Payload> Directory<P> {
     /// How many items there are. Exact while nobody writes; never fewer than are there throughout.
     pub(crate) fn len(&self) -> usize {
-        self.walk(|root| Self::counts(root).sum())
+        self.walk(|root| each_current(root, Segment::items).sum())
     }
 
     /// Whether there are none. Exact while nobody writes; false if there is one throughout.
     pub(crate) fn is_empty(&self) -> bool {
-        self.walk(|root| Self::counts(root).all(|count| count == 0))
+        self.walk(|root| each_current(root, Segment::items).all(|items| items == 0))
+    }
+
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> usize {
+        self.walk(|root| each_current(root, Segment::slots).sum())
     }
 
     /// What `walk` makes of the directory: again, if that has doubled under it. What then is in segments to which only the
@@ -29,36 +35,8 @@ impl<P: Payload> Directory<P> {
             if core::ptr::eq(root, self.root()) {
                 return result;
             }
+            spin_loop();
         }
-    }
-
-    /// How many items each segment had at some moment when it was current, if the root is so throughout.
-    fn counts(root: &Root<P>) -> impl Iterator<Item = usize> {
-        let mut last = core::ptr::null_mut();
-        (0..root.len).filter_map(move |index| {
-            loop {
-                let pointer = root.entry(index).load(crate::reclaim::PROTECTED);
-                if core::ptr::eq(pointer, last) {
-                    return None;
-                }
-                // SAFETY: as in `locate`.
-                let segment = unsafe { &*pointer };
-                // All stripes change when a segment is emptied, and when it is filled, to be used anew [I8].
-                let stripe = segment.overflow().stripe();
-                let version = stripes::begin(stripe);
-                let items = segment.items();
-                let again = root.entry(index).load(crate::reclaim::PROTECTED);
-                if core::ptr::eq(again, pointer) && stripes::unchanged(stripe, version) {
-                    last = pointer;
-                    return Some(items);
-                }
-            }
-        })
-    }
-
-    /// How many slots there are.
-    pub(crate) fn slots(&self) -> usize {
-        self.segments().map(|segment| segment.slots()).sum()
     }
 
     /// Bytes of segments, roots and overflow, those kept for further use included.
@@ -91,4 +69,33 @@ impl<P: Payload> Directory<P> {
         }
         stats
     }
+}
+
+/// What `ask` says of each segment at some moment when it was current, if the root is so throughout. One that changes its
+/// place, or is split, may be asked twice.
+fn each_current<P: Payload, T>(root: &Root<P>, ask: impl Fn(&Segment<P>) -> T) -> impl Iterator<Item = T> {
+    let mut last: Option<(*const Segment<P>, Version)> = None;
+    (0..root.len).filter_map(move |index| {
+        loop {
+            let pointer = root.entry(index).load(crate::reclaim::PROTECTED);
+            // SAFETY: as in `Directory::locate`.
+            let segment = unsafe { &*pointer };
+            // All stripes change when a segment is emptied, and when it is filled, to be used anew [I8]: a segment to which
+            // several entries lead is asked once, but not one that has left the entry before and has come back at this.
+            let stripe = segment.overflow().stripe();
+            let is_last =
+                |(last, version)| core::ptr::eq(last, pointer) && stripes::unchanged(stripe, version);
+            if last.is_some_and(is_last) {
+                return None;
+            }
+            let version = stripes::begin(stripe);
+            let answer = ask(segment);
+            let again = root.entry(index).load(crate::reclaim::PROTECTED);
+            if core::ptr::eq(again, pointer) && stripes::unchanged(stripe, version) {
+                last = Some((pointer, version));
+                return Some(answer);
+            }
+            spin_loop();
+        }
+    })
 }

@@ -196,7 +196,7 @@ impl<P: Payload> Directory<P> {
                 let digest = rehash(item);
                 let (target, place) = (select(digest), Place::new(digest, len));
                 let locked = &mut new[target];
-                if locked.put_uncounted(place, item, mark, self.shape.budget).is_some() {
+                if locked.put_uncounted(place, item, mark, self.shape.budget) {
                     counts[target] += 1;
                 } else if P::MARKED || !locked.put_in_overflow(place, item, mark, &self.meter) {
                     // A cache gives up growing instead: who evicts does not see what is in the overflow.

@@ -281,32 +281,34 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// there is no path, and nothing has changed.
     #[inline]
     pub(crate) fn put(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
-        let Some(hops) = self.put_uncounted(place, item, mark, budget) else { return false };
+        let Some((bucket, lane, hops)) = self.room_for(place, budget) else { return false };
         self.state.tally.path_lengths[hops] += 1;
+        // First: who sees it sees it counted.
         self.add_len(1);
+        self.segment.buckets().fill(bucket, lane, place.tag, item, mark);
         true
     }
 
-    /// [`Locked::put`] of one of many: the caller counts them, and says how many by [`Locked::add_len`]. How many others it
-    /// displaced.
+    /// [`Locked::put`] of one of many, while nobody looks here yet: the caller counts them, and says how many by
+    /// [`Locked::add_len`].
     #[inline]
-    pub(crate) fn put_uncounted(
-        &mut self,
-        place: Place,
-        item: P::Item,
-        mark: u8,
-        budget: usize,
-    ) -> Option<usize> {
+    pub(crate) fn put_uncounted(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
+        let Some((bucket, lane, _)) = self.room_for(place, budget) else { return false };
+        self.segment.buckets().fill(bucket, lane, place.tag, item, mark);
+        true
+    }
+
+    /// An empty slot in one of the item's buckets, and how many others were displaced for it.
+    #[inline]
+    fn room_for(&mut self, place: Place, budget: usize) -> Option<(u32, u32, usize)> {
         let buckets = self.segment.buckets();
-        let (bucket, lane, hops) = if let Some(lane) = free_lane(buckets.tags(place.first)) {
-            (place.first, lane, 0)
+        if let Some(lane) = free_lane(buckets.tags(place.first)) {
+            Some((place.first, lane, 0))
         } else if let Some(lane) = free_lane(buckets.tags(place.second)) {
-            (place.second, lane, 0)
+            Some((place.second, lane, 0))
         } else {
-            self.make_room([place.first, place.second], budget)?
-        };
-        buckets.fill(bucket, lane, place.tag, item, mark);
-        Some(hops)
+            self.make_room([place.first, place.second], budget)
+        }
     }
 
     /// So many more items are there.
@@ -359,11 +361,14 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
     pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        // First: as in `put`.
+        self.add_len(1);
         let done = self.segment.overflow().put(place.tag, item, mark, meter);
         if done {
             self.segment.note_overflow();
             self.state.overflow_len += 1;
-            self.set_len(self.len() + 1);
+        } else {
+            self.set_len(self.len() - 1);
         }
         done
     }

@@ -185,9 +185,8 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
 
     /// How many entries there are: never above the bound, and exact while nobody writes. Looks at every segment.
     pub fn len(&self) -> usize {
-        // No segment has more than its share [B1]. The smaller, as a table that was grown out of and is used again may be
-        // counted for the segment that it was in, with the share of the one that it is in now, which may be one more.
-        self.directory.len().min(self.capacity)
+        // No segment has more than its share [B1].
+        self.directory.len()
     }
 
     /// Whether there are no entries.
