@@ -1,0 +1,96 @@
+//! The inline cache under threads: its bound at every step, and values that are whole and their key's, while entries are
+//! displaced, replaced in several words and evicted.
+#![cfg(shuttle)]
+
+use koel::{InlineCache, InlineCacheBuilder, Policy, RandomState};
+use shuttle::thread;
+use shuttle_tests::{Identity, explore};
+
+type Value = [u64; 2];
+type Cache = InlineCache<u64, Value, Identity>;
+
+/// How many entries it may hold: of two buckets, so that they are displaced, and one that has no path evicts.
+const CAPACITY: usize = 6;
+/// Keys of a writer.
+const MINE: u64 = 5;
+
+fn cache(policy: Policy) -> Cache {
+    let builder: InlineCacheBuilder<u64, Value, RandomState> = InlineCache::builder();
+    builder.max_entries(CAPACITY).policy(policy).hasher(Identity::default()).build()
+}
+
+fn value(key: u64, n: u64) -> Value {
+    [key << 32 | n, !(key << 32 | n)]
+}
+
+fn check(key: u64, seen: Value) {
+    assert!(seen[0] >> 32 == key && seen[1] == !seen[0], "{key}: {seen:x?}");
+}
+
+/// Of a writer's own keys it knows what they may be: what it wrote last, or nothing.
+fn write(cache: &Cache, first: u64) {
+    for i in 0..2 * MINE {
+        let key = first + i % MINE;
+        if let Some(old) = cache.insert(key, value(key, i)) {
+            assert_eq!(old, value(key, i - MINE), "not what was written last");
+        }
+        // The next writer's, too, which that finds unchanged.
+        if let Some(seen) = cache.get(&(first + 16)) {
+            check(first + 16, seen);
+        }
+        if let Some(seen) = cache.get(&key) {
+            assert_eq!(seen, value(key, i), "not what was written last");
+        }
+        if i % 3 == 2 {
+            if let Some(old) = cache.remove(&key) {
+                assert_eq!(old, value(key, i));
+            }
+            assert_eq!(cache.get(&key), None, "removed, and nobody else writes it");
+            cache.insert(key, value(key, i));
+        }
+    }
+}
+
+fn read(cache: &Cache) {
+    for i in 0..3 * MINE {
+        let key = i % 3 * 16 + i / 3;
+        if let Some(seen) = cache.get(&key) {
+            check(key, seen);
+        }
+    }
+    cache.iter().for_each(|(key, seen)| check(key, seen));
+}
+
+fn watch(cache: &Cache) {
+    for _ in 0..20 {
+        let len = cache.len();
+        assert!(len <= CAPACITY, "{len}");
+    }
+}
+
+fn values_are_whole_and_the_bound_holds(policy: Policy) {
+    explore(1000, move || {
+        let cache = cache(policy);
+        thread::scope(|scope| {
+            let cache = &cache;
+            for first in [0, 16, 32] {
+                scope.spawn(move || write(cache, first));
+            }
+            scope.spawn(|| read(cache));
+            scope.spawn(|| watch(cache));
+        });
+        // Nothing leaves but one in the way before there are as many as may be.
+        assert!((2..=CAPACITY).contains(&cache.len()), "{}", cache.len());
+        assert_eq!(cache.iter().count(), cache.len());
+    });
+}
+
+#[test]
+fn values_are_whole_and_the_bound_holds_by_default() {
+    values_are_whole_and_the_bound_holds(Policy::default());
+}
+
+#[test]
+fn values_are_whole_and_the_bound_holds_by_a_clock() {
+    values_are_whole_and_the_bound_holds(Policy::Clock);
+}
