@@ -12,6 +12,7 @@ mod driver;
 mod filter_bytes;
 mod filter_ops;
 mod guard_snapshot;
+mod inline_cache_ops;
 mod input;
 mod maps;
 mod memory;
@@ -28,6 +29,7 @@ pub(crate) use cache_ops::cache_ops;
 pub(crate) use chunks::load as chunk_loader;
 pub(crate) use filter_ops::filter_ops;
 pub(crate) use guard_snapshot::{guard_snapshot, is_snapshot};
+pub(crate) use inline_cache_ops::inline_cache_ops;
 pub(crate) use maps::{inline_map_ops, map_ops};
 pub(crate) use traces::{is_trace, trace};
 

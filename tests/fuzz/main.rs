@@ -69,6 +69,11 @@ fn caches_answer_as_the_oracle_does() {
 }
 
 #[test]
+fn inline_caches_answer_as_caches_do() {
+    smoke("inline_cache_ops", &[1, 0x10], harness::inline_cache_ops);
+}
+
+#[test]
 #[cfg(feature = "serde")]
 fn dumps_of_enemies_do_no_harm() {
     smoke("cache_dump", &[1, 0x10, 0x80], harness::cache_dump);

@@ -8,6 +8,7 @@ mod common;
 
 mod edges;
 mod loads;
+mod pair;
 mod panics;
 mod same;
 mod threads;

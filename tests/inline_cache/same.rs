@@ -3,10 +3,11 @@
 
 use std::hash::BuildHasher;
 
-use koel::{Cache, Compute, InlineCache, Operation, Policy, RandomState};
+use koel::{Compute, InlineCache, Policy, RandomState};
 
 use crate::POLICIES;
 use crate::common::{Rng, seed};
+use crate::pair::{Pair, Request, decide};
 
 /// Requests of which some keys get more than others; they shift as time passes.
 fn key(rng: &mut Rng, keys: u64, step: u64) -> u64 {
@@ -15,69 +16,30 @@ fn key(rng: &mut Rng, keys: u64, step: u64) -> u64 {
     (base + rng.below(narrow)) % (2 * keys)
 }
 
-fn sorted(entries: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
-    let mut entries: Vec<_> = entries.collect();
-    entries.sort_unstable();
-    entries
-}
-
-fn decide(old: Option<u64>, value: u64) -> Operation<u64, u64> {
-    match old {
-        Some(old) if old % 7 == 0 => Operation::Remove,
-        Some(old) if old % 7 == 1 => Operation::Abort(old),
-        _ => Operation::Insert(value),
+/// Mostly read through.
+fn request(rng: &mut Rng) -> Request {
+    match rng.below(100) {
+        0..80 => Request::ReadThrough,
+        80..85 => Request::Insert,
+        85..90 => Request::Remove,
+        90..92 => Request::RemoveIf,
+        92..96 => Request::Compute,
+        96..98 => Request::Peek,
+        98 if rng.one_in(50) => Request::Retain,
+        99 if rng.one_in(200) => Request::Clear,
+        _ => Request::Contains,
     }
 }
 
 fn agree(policy: Policy, capacity: usize, steps: u64, hasher: impl BuildHasher + Clone, seed: u64) {
-    let inline: InlineCache<u64, u64, _> =
-        InlineCache::builder().max_entries(capacity).policy(policy).hasher(hasher.clone()).build();
-    let cache: Cache<u64, u64, _> =
-        Cache::builder().max_entries(capacity).policy(policy).hasher(hasher).build();
+    let pair = Pair::new(policy, capacity, hasher);
     let mut rng = Rng::new(seed);
     let keys = capacity as u64 * 2 + 3;
     for step in 0..steps {
         let (key, value) = (key(&mut rng, keys, step), rng.below(1 << 40));
-        match rng.below(100) {
-            0..80 => {
-                let (seen, expected) = (inline.get(&key), cache.get(&key));
-                assert_eq!(seen, expected, "step {step}");
-                if seen.is_none() {
-                    assert_eq!(inline.insert(key, value), None);
-                    cache.insert(key, value).unwrap();
-                }
-            }
-            80..85 => {
-                let old = cache.peek(&key);
-                cache.insert(key, value).unwrap();
-                assert_eq!(inline.insert(key, value), old, "step {step}");
-            }
-            85..90 => assert_eq!(inline.remove(&key), cache.remove(&key), "step {step}"),
-            90..92 => {
-                let odd = |key: &u64, value: &u64| (key ^ value) % 2 == 1;
-                assert_eq!(inline.remove_if(&key, odd), cache.remove_if(&key, odd), "step {step}");
-            }
-            92..96 => {
-                let expected = cache.compute(key, |old| decide(old.copied(), value)).unwrap();
-                assert_eq!(inline.compute(key, |old| decide(old, value)), expected, "step {step}");
-            }
-            96..98 => assert_eq!(inline.peek(&key), cache.peek(&key), "step {step}"),
-            98 if rng.one_in(50) => {
-                let keep = |key: &u64, value: &u64| (key + value) % 4 != 0;
-                inline.retain(keep);
-                cache.retain(keep);
-            }
-            99 if rng.one_in(200) => {
-                inline.clear();
-                cache.clear();
-            }
-            _ => assert_eq!(inline.contains_key(&key), cache.contains_key(&key), "step {step}"),
-        }
-        assert_eq!(inline.len(), cache.len(), "step {step}");
+        pair.both(request(&mut rng), key, value);
     }
-    assert_eq!(sorted(inline.iter()), sorted(cache.iter()));
-    let (stats, expected) = (inline.stats(), cache.stats());
-    assert_eq!(stats, expected);
+    let stats = pair.end();
     assert!(stats.hits > 0 && (stats.evictions > 0 || capacity == 0), "{stats}");
 }
 

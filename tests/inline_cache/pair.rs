@@ -1,0 +1,109 @@
+//! An inline cache and a `Cache` with the same hash function, bound and policy: every answer of the one is the other's.
+
+use std::hash::BuildHasher;
+
+use koel::{Cache, CacheStats, InlineCache, Operation, Policy};
+
+/// What may be done to both.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Request {
+    /// A look-up, and an insertion if there is nothing.
+    ReadThrough,
+    Insert,
+    Remove,
+    RemoveIf,
+    Compute,
+    Peek,
+    Contains,
+    Retain,
+    Clear,
+}
+
+/// Both.
+pub(crate) struct Pair<S> {
+    inline: InlineCache<u64, u64, S>,
+    cache: Cache<u64, u64, S>,
+}
+
+/// What is to become of a value, by what it is.
+pub(crate) fn decide(old: Option<u64>, value: u64) -> Operation<u64, u64> {
+    match old {
+        Some(old) if old % 7 == 0 => Operation::Remove,
+        Some(old) if old % 7 == 1 => Operation::Abort(old),
+        _ => Operation::Insert(value),
+    }
+}
+
+fn sorted(entries: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_unstable();
+    entries
+}
+
+impl<S: BuildHasher + Clone> Pair<S> {
+    pub(crate) fn new(policy: Policy, capacity: usize, hasher: S) -> Self {
+        Pair {
+            inline: InlineCache::builder()
+                .max_entries(capacity)
+                .policy(policy)
+                .hasher(hasher.clone())
+                .build(),
+            cache: Cache::builder().max_entries(capacity).policy(policy).hasher(hasher).build(),
+        }
+    }
+
+    /// # Panics
+    ///
+    /// If they do not answer alike.
+    pub(crate) fn both(&self, request: Request, key: u64, value: u64) {
+        let Pair { inline, cache } = self;
+        match request {
+            Request::ReadThrough => {
+                let (seen, expected) = (inline.get(&key), cache.get(&key));
+                assert_eq!(seen, expected);
+                if seen.is_none() {
+                    assert_eq!(inline.insert(key, value), None);
+                    cache.insert(key, value).unwrap();
+                }
+            }
+            Request::Insert => {
+                let old = cache.peek(&key);
+                cache.insert(key, value).unwrap();
+                assert_eq!(inline.insert(key, value), old);
+            }
+            Request::Remove => assert_eq!(inline.remove(&key), cache.remove(&key)),
+            Request::RemoveIf => {
+                let odd = |key: &u64, value: &u64| (key ^ value) % 2 == 1;
+                assert_eq!(inline.remove_if(&key, odd), cache.remove_if(&key, odd));
+            }
+            Request::Compute => {
+                let expected = cache.compute(key, |old| decide(old.copied(), value)).unwrap();
+                assert_eq!(inline.compute(key, |old| decide(old, value)), expected);
+            }
+            Request::Peek => assert_eq!(inline.peek(&key), cache.peek(&key)),
+            Request::Contains => assert_eq!(inline.contains_key(&key), cache.contains_key(&key)),
+            Request::Retain => {
+                let keep = |key: &u64, value: &u64| (key.wrapping_add(*value)) % 4 != 0;
+                inline.retain(keep);
+                cache.retain(keep);
+            }
+            Request::Clear => {
+                inline.clear();
+                cache.clear();
+            }
+        }
+        assert_eq!(inline.len(), cache.len());
+    }
+
+    /// What both have counted.
+    ///
+    /// # Panics
+    ///
+    /// If they do not hold the same, or have not counted the same.
+    pub(crate) fn end(self) -> CacheStats {
+        assert_eq!(sorted(self.inline.iter()), sorted(self.cache.iter()));
+        let stats = self.inline.stats();
+        assert_eq!(stats, self.cache.stats());
+        stats
+    }
+}
