@@ -1,5 +1,5 @@
 //! What is done with a fuzzer's input. `tests/fuzz` does the same with the committed inputs and their mutations.
-#![allow(dead_code, reason = "every target compiles all of it and uses one function")]
+#![allow(dead_code, unused_imports, reason = "every target compiles all of it and uses one function")]
 
 #[cfg(feature = "serde")]
 mod cache_dump;
