@@ -23,6 +23,23 @@ fn inline_map() -> GrowingInline {
     koel::InlineMap::builder().segment_slots(4).hasher(Identity::default()).build()
 }
 
+/// Of one segment, of two buckets.
+fn one_segment() -> GrowingInline {
+    koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build()
+}
+
+/// Replaces the segment of such a map by a smaller one, and that by the first one again.
+fn replace_twice(map: &GrowingInline, additional: usize) {
+    let slots = map.capacity();
+    map.shrink_to_fit();
+    assert!(map.capacity() < slots);
+    let memory = map.memory_usage();
+    map.reserve(additional);
+    assert_eq!(map.capacity(), slots);
+    // But for an entry in a list of the pool.
+    assert!(map.memory_usage() < memory + 100, "the old segment is back");
+}
+
 #[test]
 fn hash_map_reader_never_misses_a_key_in_a_split() {
     loom::model(|| {
@@ -96,21 +113,13 @@ fn inline_map_reader_is_not_fooled_by_a_slot_that_a_split_has_emptied() {
 #[test]
 fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back() {
     loom::model(|| {
-        let map: GrowingInline = koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build();
-        let map = Arc::new(map);
+        let map = Arc::new(one_segment());
         map.insert(1, [1, !1]);
-        let slots = map.capacity();
         let reader = {
             let map = Arc::clone(&map);
             thread::spawn(move || assert_eq!(map.get(&1), Some([1, !1])))
         };
-        map.shrink_to_fit();
-        assert!(map.capacity() < slots);
-        let memory = map.memory_usage();
-        map.reserve(5);
-        assert_eq!(map.capacity(), slots);
-        // But for an entry in a list of the pool.
-        assert!(map.memory_usage() < memory + 100, "the old segment is back");
+        replace_twice(&map, 5);
         reader.join().unwrap();
     });
 }
@@ -119,25 +128,19 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back() {
 #[test]
 fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_with_others_in_its_slots() {
     loom::model(|| {
-        let map: GrowingInline = koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build();
-        let map = Arc::new(map);
+        let map = Arc::new(one_segment());
         // All in one bucket of the segment's two, in this order.
         let keys: Vec<u64> = (0..).filter(|&key| place(key, 2).0 == 0).take(3).collect();
         for key in &keys {
             map.insert(*key, [*key, !*key]);
         }
-        let (slots, held) = (map.capacity(), keys[1]);
+        let held = keys[1];
         map.remove(&keys[0]);
         let reader = {
             let map = Arc::clone(&map);
             thread::spawn(move || assert_eq!(map.get(&held), Some([held, !held])))
         };
-        map.shrink_to_fit();
-        assert!(map.capacity() < slots);
-        let memory = map.memory_usage();
-        map.reserve(4);
-        assert_eq!(map.capacity(), slots);
-        assert!(map.memory_usage() < memory + 100, "the old segment is back");
+        replace_twice(&map, 4);
         reader.join().unwrap();
     });
 }
@@ -256,17 +259,13 @@ fn items_are_counted_throughout_a_split() {
 #[test]
 fn items_are_counted_while_a_segment_comes_back() {
     loom::model(|| {
-        let map: GrowingInline = koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build();
-        let map = Arc::new(map);
+        let map = Arc::new(one_segment());
         map.insert(1, [1, !1]);
-        let slots = map.capacity();
         let other = {
             let map = Arc::clone(&map);
             thread::spawn(move || assert!(!map.is_empty()))
         };
-        map.shrink_to_fit();
-        map.reserve(5);
-        assert_eq!(map.capacity(), slots);
+        replace_twice(&map, 5);
         other.join().unwrap();
     });
 }
