@@ -401,6 +401,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         stripes::note_departure(self.segment.overflow().stripe());
     }
 
+    /// So many items are there.
     pub(super) fn set_len(&self, len: usize) {
         self.segment.set_len(len);
     }

@@ -10,7 +10,8 @@ use super::root::Root;
 use crate::sync::Ordering;
 
 impl<P: Payload> Directory<P> {
-    /// Makes the directory lead to the new segments, whose locks are held until it does. They are so many `more` than before.
+    /// Makes the directory lead to the new segments, whose locks are held until it does. By them the
+    /// table has `more` segments than before.
     pub(super) fn publish(&self, new: &[Locked<'_, P>], more: usize) -> Result<(), NoRoom> {
         let mut pool = self.pool.lock();
         let level = new[0].state_ref().level;

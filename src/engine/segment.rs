@@ -247,7 +247,7 @@ impl<P: Payload> Segment<P> {
         unsafe { Buckets::from_raw(self.tags, self.slots, self.len) }
     }
 
-    /// Whether every item fits a bucket, and always did.
+    /// Whether every item fits a bucket, and always did: also before it was in the pool.
     #[inline(always)]
     pub(crate) fn has_no_overflow(&self) -> bool {
         // Acquire: pairs with the Release in `note_overflow`: the first block is seen linked, with the item in it. Who

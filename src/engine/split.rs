@@ -14,7 +14,7 @@ use crate::hash::{Digest, scale};
 use crate::sync::step;
 
 impl<P: Payload> Directory<P> {
-    /// Splits a segment that has no overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
+    /// Splits a segment that never had overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
     /// `rehash` panics, nothing has changed.
     pub(super) fn split<'a>(
         &'a self,
