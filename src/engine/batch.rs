@@ -165,7 +165,7 @@ impl<P: Payload> Pending<'_, P> {
     fn matches(&mut self, bucket: u32, instead: *const AtomicU32) -> bool {
         const { assert!(!P::MARKED, "the tags of two buckets are not side by side") };
         let buckets = self.segment.buckets();
-        let lane = Matches::of_one(buckets.tags(bucket), self.place.tag).next_lane();
+        let lane = Matches::of_one(buckets.tags(bucket), self.place.tag).peek_lane();
         self.slot = buckets.slot(bucket, lane.unwrap_or(0));
         prefetch(if lane.is_some() { self.slot.cast() } else { instead });
         lane.is_some()

@@ -88,12 +88,22 @@ impl Matches {
     /// Takes the next match: a lane, 0..4 in the first word and 4..8 in the second.
     #[inline(always)]
     pub(crate) fn next_lane(&mut self) -> Option<u32> {
-        if self.0 == 0 {
-            return None;
-        }
-        let lane = self.0.trailing_zeros() / BITS_PER_LANE;
-        self.0 &= self.0 - 1;
+        let lane = self.peek_lane()?;
+        self.skip();
         Some(lane)
+    }
+
+    /// The next match, which is not taken: a look-up that ends with it saves the step to the one after.
+    #[inline(always)]
+    pub(crate) fn peek_lane(self) -> Option<u32> {
+        (self.0 != 0).then(|| self.0.trailing_zeros() / BITS_PER_LANE)
+    }
+
+    /// Takes the next match away; there must be one.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self) {
+        debug_assert!(!self.is_empty());
+        self.0 &= self.0 - 1;
     }
 
     /// Whether nothing matched.

@@ -308,13 +308,14 @@ impl<P: Payload> Segment<P> {
         // misses, which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
         buckets.prefetch_slot(place.first, 0);
         let mut matches = buckets.matches(place);
-        while let Some(lane) = matches.next_lane() {
+        // Whoever does not return must skip the match.
+        while let Some(lane) = matches.peek_lane() {
             step();
             // SAFETY: a slot of ours.
             match unsafe { self.read_item(buckets.slot_of(place, lane), stripe, version) } {
                 Probe::Hit(item) if eq(item) => return Probe::Hit((item, lane)),
                 Probe::Changed => return Probe::Changed,
-                Probe::Hit(_) | Probe::Miss => {}
+                Probe::Hit(_) | Probe::Miss => matches.skip(),
             }
         }
         Probe::Miss
