@@ -94,10 +94,11 @@ impl<S> FilterBuilder<S> {
         FilterBuilder { options: self.options, hasher }
     }
 
-    /// Whether to ask the system for huge pages: fewer TLB misses in filters of many megabytes. Off by default;
-    /// advice only, and only on Linux.
+    /// Whether to ask the system for huge pages: fewer TLB misses in filters of many megabytes, at the price of touching
+    /// memory 2 MiB at a time. By default they are asked for from 4 MiB on; filters that come from bytes, and the
+    /// tables of growing ones, always follow the default. Advice only, and only on Linux.
     pub fn huge_pages(mut self, yes: bool) -> Self {
-        self.options.huge_pages = yes;
+        self.options.huge_pages = Some(yes);
         self
     }
 

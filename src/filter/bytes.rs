@@ -54,7 +54,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
             return Err(BytesError::Layout.into());
         }
         let hasher = header.hasher()?;
-        let inner = Inner::new(header.shape, false)?;
+        let inner = Inner::new(header.shape, None)?;
         for (segment, bytes) in (0..).zip(bytes[HEADER_LEN..].chunks_exact(header.segment_len())) {
             let bytes = header.read_segment(segment, bytes)?;
             Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);

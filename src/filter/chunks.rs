@@ -164,7 +164,7 @@ impl Loaded {
     }
 
     fn into_inner(self) -> Result<Inner, FilterError> {
-        let inner = Inner::new(self.header.shape, false)?;
+        let inner = Inner::new(self.header.shape, None)?;
         for (segment, bytes) in (0..).zip(self.segments) {
             let bytes = SegmentBytes::of_checked(&bytes);
             Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);

@@ -32,7 +32,8 @@ pub(crate) trait Codec: Copy {
     /// Whether one of two buckets has the fingerprint.
     fn either_has(self, first: Self::Bits, second: Self::Bits, fingerprint: u32) -> bool;
 
-    /// `either_has` of a pair of buckets, one of which is odd, the other even, loaded as by [`load_pair`]. Not if they tear.
+    /// `either_has` of a pair of buckets, one of which is odd, the other even, loaded as by [`load_pair`]. Where
+    /// they tear, a bucket that is just being changed may seem to have what it has not, or not to have what it has.
     #[inline(always)]
     fn pair_has(self, words: impl Words, first: u32, second: u32, fingerprint: u32) -> bool {
         let (first, second) = load_pair(self, words, first, second);
@@ -50,6 +51,19 @@ pub(crate) trait Codec: Copy {
 
     /// With one fingerprint more, if there is an empty slot.
     fn with(self, bits: Self::Bits, fingerprint: u32) -> Option<Self::Bits>;
+
+    /// One of two buckets with one fingerprint more, and whether it is the second; if one has an empty slot. This is the
+    /// first that has; layouts that can tell cheaply which is the emptier take that.
+    #[inline(always)]
+    fn either_with(
+        self,
+        first: Self::Bits,
+        second: Self::Bits,
+        fingerprint: u32,
+    ) -> Option<(bool, Self::Bits)> {
+        let with_first = self.with(first, fingerprint).map(|bits| (false, bits));
+        with_first.or_else(|| self.with(second, fingerprint).map(|bits| (true, bits)))
+    }
 
     /// With one copy of the fingerprint less, if there is one.
     fn without(self, bits: Self::Bits, fingerprint: u32) -> Option<Self::Bits>;

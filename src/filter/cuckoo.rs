@@ -4,7 +4,9 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
 use super::builder::FilterBuilder;
-use super::error::{FilterError, try_collect};
+use super::collect::try_collect;
+use super::error::FilterError;
+use super::geometry::WholeDigest;
 use super::hasher::Xxh3;
 use super::info::FilterInfo;
 use super::inner::{BATCH, Inner, digests, measured_rate};
@@ -99,7 +101,7 @@ impl CuckooFilter {
 }
 
 impl<S> CuckooFilter<S> {
-    pub(super) fn with_shape(shape: Shape, hasher: S, huge_pages: bool) -> Result<Self, FilterError> {
+    pub(super) fn with_shape(shape: Shape, hasher: S, huge_pages: Option<bool>) -> Result<Self, FilterError> {
         Ok(CuckooFilter { inner: Inner::new(shape, huge_pages)?, hasher })
     }
 
@@ -175,7 +177,7 @@ impl<S> CuckooFilter<S> {
     /// As [`CuckooFilter::insert`].
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
-        self.inner.insert(Digest::new(hash))
+        if self.inner.insert(WholeDigest(Digest::new(hash))) { Ok(()) } else { Err(Full::NOTHING) }
     }
 
     /// [`CuckooFilter::insert_unique`] of a key whose hash you have.
@@ -185,24 +187,24 @@ impl<S> CuckooFilter<S> {
     /// As [`CuckooFilter::insert`].
     #[inline]
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
-        self.inner.insert_unique(Digest::new(hash))
+        self.inner.insert_unique(WholeDigest(Digest::new(hash)))
     }
 
     /// [`CuckooFilter::contains`] of a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.inner.contains_whole(Digest::new(hash))
+        self.inner.contains(WholeDigest(Digest::new(hash)))
     }
 
     /// [`CuckooFilter::remove`] of a key whose hash you have.
     #[inline]
     pub fn remove_hash(&self, hash: u64) -> bool {
-        self.inner.remove(Digest::new(hash))
+        self.inner.remove(WholeDigest(Digest::new(hash)))
     }
 
     /// [`CuckooFilter::count`] of a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
-        self.inner.count(Digest::new(hash))
+        self.inner.count(WholeDigest(Digest::new(hash)))
     }
 
     /// [`CuckooFilter::contains_many`] of keys whose hashes you have.
@@ -380,7 +382,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
         let hashes: Vec<u64> = try_collect(keys.into_iter().map(|key| self.hasher.hash_one(&key)))?;
         self.options.capacity = self.options.capacity.max(hashes.len());
         let filter = self.build()?;
-        let inserted = filter.inner.fill(hashes.iter().map(|hash| Digest::new(*hash)))?;
+        let inserted = filter.inner.fill(hashes.iter().map(|hash| WholeDigest(Digest::new(*hash))))?;
         if inserted < hashes.len() {
             return Err(FilterError::Full { inserted });
         }

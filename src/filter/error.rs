@@ -59,21 +59,6 @@ pub enum FilterError {
     Io(std::io::Error),
 }
 
-/// A list of all items, if there is memory for it.
-pub(crate) fn try_collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, FilterError> {
-    let mut list = Vec::new();
-    let too_long = |len: usize| FilterError::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
-    let announced = items.size_hint().0;
-    list.try_reserve_exact(announced).map_err(|_| too_long(announced))?;
-    for item in items {
-        if list.len() == list.capacity() {
-            list.try_reserve(1).map_err(|_| too_long(list.len() + 1))?;
-        }
-        list.push(item);
-    }
-    Ok(list)
-}
-
 /// What is wrong with bytes that should be a filter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

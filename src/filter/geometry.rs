@@ -61,6 +61,38 @@ pub(crate) struct Place {
     pub(crate) fingerprint: u32,
 }
 
+/// What has a place in a table: a place, or a digest, of which it is computed in the code of one layout, so that the compiler
+/// may know the bits.
+pub(crate) trait ToPlace: Copy {
+    /// The place, in tables of this geometry, whose fingerprints have so many bits, if the compiler knows.
+    fn place(self, geometry: &Geometry, bits: Option<u32>) -> Place;
+}
+
+/// A digest, in a table whose alternates are selected by whole fingerprints.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WholeDigest(pub(crate) Digest);
+
+impl ToPlace for Place {
+    #[inline(always)]
+    fn place(self, _: &Geometry, _: Option<u32>) -> Place {
+        self
+    }
+}
+
+impl ToPlace for Digest {
+    #[inline(always)]
+    fn place(self, geometry: &Geometry, _: Option<u32>) -> Place {
+        geometry.place(self)
+    }
+}
+
+impl ToPlace for WholeDigest {
+    #[inline(always)]
+    fn place(self, geometry: &Geometry, bits: Option<u32>) -> Place {
+        geometry.whole_place(self.0, bits)
+    }
+}
+
 /// The upper bits of a fingerprint, 0 being made 1, as it is in the fingerprints of so many bits.
 #[inline(always)]
 pub(crate) fn upper_bits(fingerprint: u32, bits: u32, upper: u32) -> u32 {

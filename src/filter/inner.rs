@@ -1,8 +1,9 @@
 //! What a filter is without its hash function: a table and its layout, for digests.
 
 use super::codec::Codec;
-use super::error::{FilterError, try_collect};
-use super::geometry::Place;
+use super::collect::try_collect;
+use super::error::FilterError;
+use super::geometry::{Place, ToPlace, WholeDigest};
 use super::layout::{Layout, Task};
 use super::locked::Locked;
 use super::sizing::{Shape, rate_at};
@@ -45,8 +46,8 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// An empty one.
-    pub(crate) fn new(shape: Shape, huge_pages: bool) -> Result<Self, FilterError> {
+    /// An empty one; large ones ask for huge pages unless told otherwise.
+    pub(crate) fn new(shape: Shape, huge_pages: Option<bool>) -> Result<Self, FilterError> {
         let bits = shape.format.bucket_bits();
         let table = Table::allocate(shape.geometry, bits, huge_pages)
             .ok_or(FilterError::OutOfMemory { bytes: Table::bytes(shape.geometry, bits) })?;
@@ -73,53 +74,44 @@ impl Inner {
         self.table.geometry().place(digest)
     }
 
+    /// Whether a fingerprint is there; never waits.
     #[inline(always)]
-    pub(crate) fn contains(&self, digest: Digest) -> bool {
-        self.layout.run(Contains { table: &self.table, digest, place: self.place(digest) })
+    pub(crate) fn contains(&self, at: impl ToPlace) -> bool {
+        self.layout.run(Contains { table: &self.table, at })
     }
 
-    /// `contains`, in a table whose alternates are selected by whole fingerprints.
-    #[inline(always)]
-    pub(crate) fn contains_whole(&self, digest: Digest) -> bool {
-        self.layout.run(ContainsWhole { table: &self.table, digest })
-    }
-
+    /// Whether a fingerprint had room where it belongs.
     #[inline]
-    pub(crate) fn insert(&self, digest: Digest) -> Result<(), Full> {
-        if self.insert_place(self.place(digest)) { Ok(()) } else { Err(Full::NOTHING) }
+    pub(crate) fn insert(&self, at: impl ToPlace) -> bool {
+        self.layout.run(Insert { table: &self.table, at })
     }
 
-    /// Whether a fingerprint had room at its place.
+    /// Whether a fingerprint was inserted that was not there; an error, if it had no room.
     #[inline]
-    pub(crate) fn insert_place(&self, place: Place) -> bool {
-        self.layout.run(Insert { table: &self.table, place })
+    pub(crate) fn insert_unique(&self, at: impl ToPlace) -> Result<bool, Full> {
+        self.layout.run(InsertUnique { table: &self.table, at })
     }
 
+    /// Whether one copy of a fingerprint was removed from where it belongs.
     #[inline]
-    pub(crate) fn insert_unique(&self, digest: Digest) -> Result<bool, Full> {
-        self.layout.run(InsertUnique { table: &self.table, place: self.place(digest) })
+    pub(crate) fn remove(&self, at: impl ToPlace) -> bool {
+        self.layout.run(Remove { table: &self.table, at })
     }
 
-    #[inline]
-    pub(crate) fn remove(&self, digest: Digest) -> bool {
-        self.remove_place(self.place(digest))
+    pub(crate) fn count(&self, at: impl ToPlace) -> usize {
+        self.layout.run(Count { table: &self.table, at }) as usize
     }
 
-    /// Whether one copy of a fingerprint was removed from its place.
-    #[inline]
-    pub(crate) fn remove_place(&self, place: Place) -> bool {
-        self.layout.run(Remove { table: &self.table, place })
-    }
-
-    pub(crate) fn count(&self, digest: Digest) -> usize {
-        self.layout.run(Count { table: &self.table, place: self.place(digest) }) as usize
+    /// `count`, under the segment's lock: no bucket is just being changed.
+    pub(crate) fn count_locked(&self, at: impl ToPlace) -> usize {
+        self.layout.run(CountLocked { table: &self.table, at }) as usize
     }
 
     pub(crate) fn clear(&self) {
         self.layout.run(Clear(&self.table));
     }
 
-    /// Looks up to `BATCH` digests up, in a table as `contains_whole` asks for.
+    /// Looks up to `BATCH` digests up, in a table whose alternates are selected by whole fingerprints.
     #[inline]
     pub(crate) fn contains_batch(&self, digests: &[Digest], found: &mut [bool]) {
         self.layout.run(ContainsBatch { inner: self, digests, found });
@@ -135,15 +127,16 @@ impl Inner {
         self.layout.run(Prefetch { inner: self, digests });
     }
 
-    /// Inserts up to `BATCH` digests, in order, up to the first that has no room; how many had.
+    /// Inserts up to `BATCH` digests, in order, up to the first that has no room; how many had. In a table as `contains_batch`
+    /// asks for.
     pub(crate) fn insert_batch(&self, digests: &[Digest]) -> usize {
         self.layout.run(InsertBatch { inner: self, digests })
     }
 
-    /// Fills a table that nobody else uses: inserts digests, in order, up to the first that has no room; how many had. An
+    /// Fills a table that nobody else uses: inserts fingerprints, in order, up to the first that has no room; how many had. An
     /// error if there is no memory for a list of its locks.
-    pub(crate) fn fill(&self, digests: impl Iterator<Item = Digest>) -> Result<usize, FilterError> {
-        self.layout.run(Fill { inner: self, digests })
+    pub(crate) fn fill<S: ToPlace>(&self, all: impl Iterator<Item = S>) -> Result<usize, FilterError> {
+        self.layout.run(Fill { inner: self, all })
     }
 
     /// Fills one segment with digests of it; those that had no room.
@@ -167,96 +160,97 @@ impl<I: Iterator<Item = Digest>> Task for FillSegment<'_, I> {
     fn run<C: Codec>(self, codec: C) -> Vec<Digest> {
         let mut locked = Locked::lock(self.table, self.segment);
         // A segment is small enough for the second-level cache: there is nothing to wait for.
-        let full = |digest: &Digest| !locked.insert(codec, self.table.geometry().place(*digest));
+        let full = |digest: &Digest| !locked.insert_evenly(codec, self.table.place(codec, *digest));
         self.digests.filter(full).collect()
     }
 }
 
-struct Contains<'a> {
+struct Contains<'a, S> {
     table: &'a Table,
-    digest: Digest,
-    place: Place,
+    at: S,
 }
 
-impl Task for Contains<'_> {
+impl<S: ToPlace> Task for Contains<'_, S> {
     type Output = bool;
 
     #[inline(always)]
     fn run<C: Codec>(self, codec: C) -> bool {
-        self.table.contains(codec, self.digest, self.place)
+        self.table.contains(codec, self.at, self.table.place(codec, self.at))
     }
 }
 
-struct ContainsWhole<'a> {
+struct Insert<'a, S> {
     table: &'a Table,
-    digest: Digest,
+    at: S,
 }
 
-impl Task for ContainsWhole<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<C: Codec>(self, codec: C) -> bool {
-        let place = self.table.geometry().whole_place(self.digest, C::FINGERPRINT_BITS);
-        self.table.contains(codec, self.digest, place)
-    }
-}
-
-struct Insert<'a> {
-    table: &'a Table,
-    place: Place,
-}
-
-impl Task for Insert<'_> {
+impl<S: ToPlace> Task for Insert<'_, S> {
     type Output = bool;
 
     #[inline]
     fn run<C: Codec>(self, codec: C) -> bool {
-        Locked::lock(self.table, self.place.segment).insert(codec, self.place)
+        let place = self.table.place(codec, self.at);
+        Locked::fetch_and_lock(self.table, codec, place).insert(codec, place)
     }
 }
 
-struct InsertUnique<'a> {
+struct InsertUnique<'a, S> {
     table: &'a Table,
-    place: Place,
+    at: S,
 }
 
-impl Task for InsertUnique<'_> {
+impl<S: ToPlace> Task for InsertUnique<'_, S> {
     type Output = Result<bool, Full>;
 
     fn run<C: Codec>(self, codec: C) -> Result<bool, Full> {
-        let mut locked = Locked::lock(self.table, self.place.segment);
-        if locked.contains(codec, self.place) {
+        let place = self.table.place(codec, self.at);
+        let mut locked = Locked::fetch_and_lock(self.table, codec, place);
+        if locked.contains(codec, place) {
             return Ok(false);
         }
-        if locked.insert(codec, self.place) { Ok(true) } else { Err(Full::NOTHING) }
+        if locked.insert(codec, place) { Ok(true) } else { Err(Full::NOTHING) }
     }
 }
 
-struct Remove<'a> {
+struct Remove<'a, S> {
     table: &'a Table,
-    place: Place,
+    at: S,
 }
 
-impl Task for Remove<'_> {
+impl<S: ToPlace> Task for Remove<'_, S> {
     type Output = bool;
 
     #[inline]
     fn run<C: Codec>(self, codec: C) -> bool {
-        Locked::lock(self.table, self.place.segment).remove(codec, self.place)
+        let place = self.table.place(codec, self.at);
+        Locked::fetch_and_lock(self.table, codec, place).remove(codec, place)
     }
 }
 
-struct Count<'a> {
+struct Count<'a, S> {
     table: &'a Table,
-    place: Place,
+    at: S,
 }
 
-impl Task for Count<'_> {
+impl<S: ToPlace> Task for Count<'_, S> {
     type Output = u32;
 
     fn run<C: Codec>(self, codec: C) -> u32 {
-        self.table.count(codec, self.place)
+        self.table.count(codec, self.table.place(codec, self.at))
+    }
+}
+
+struct CountLocked<'a, S> {
+    table: &'a Table,
+    at: S,
+}
+
+impl<S: ToPlace> Task for CountLocked<'_, S> {
+    type Output = u32;
+
+    fn run<C: Codec>(self, codec: C) -> u32 {
+        let place = self.table.place(codec, self.at);
+        Locked::lock(self.table, place.segment).count(codec, place)
     }
 }
 
@@ -287,11 +281,11 @@ impl Task for ContainsBatch<'_> {
         let table = &self.inner.table;
         let mut places = [Place::default(); BATCH];
         for (place, digest) in places.iter_mut().zip(self.digests) {
-            *place = table.geometry().whole_place(*digest, C::FINGERPRINT_BITS);
+            *place = table.place(codec, WholeDigest(*digest));
             table.prefetch(codec, *place);
         }
         for ((found, digest), place) in self.found.iter_mut().zip(self.digests).zip(&places) {
-            *found = table.contains(codec, *digest, *place);
+            *found = table.contains(codec, WholeDigest(*digest), *place);
         }
     }
 }
@@ -340,7 +334,7 @@ impl Task for InsertBatch<'_> {
         let table = &self.inner.table;
         let mut places = [Place::default(); BATCH];
         for (place, digest) in places.iter_mut().zip(self.digests) {
-            *place = self.inner.place(*digest);
+            *place = table.place(codec, WholeDigest(*digest));
             table.prefetch(codec, *place);
         }
         let places = &places[..self.digests.len()];
@@ -351,10 +345,10 @@ impl Task for InsertBatch<'_> {
 
 struct Fill<'a, I> {
     inner: &'a Inner,
-    digests: I,
+    all: I,
 }
 
-impl<I: Iterator<Item = Digest>> Task for Fill<'_, I> {
+impl<S: ToPlace, I: Iterator<Item = S>> Task for Fill<'_, I> {
     type Output = Result<usize, FilterError>;
 
     /// The table's only user takes all its locks once. Buckets are asked for `BATCH` keys ahead.
@@ -362,18 +356,19 @@ impl<I: Iterator<Item = Digest>> Task for Fill<'_, I> {
         let table = &self.inner.table;
         let locks = table.segments().map(|segment| Locked::lock(table, segment.index));
         let mut segments: Vec<Locked<'_>> = try_collect(locks)?;
-        let mut digests = self.digests;
+        let mut all = self.all;
         let mut inserted = 0;
         loop {
             let mut places = [Place::default(); BATCH];
             let mut len = 0;
-            for (place, digest) in places.iter_mut().zip(digests.by_ref().take(BATCH)) {
-                *place = table.geometry().place(digest);
+            // `zip` asks the places first: nothing is taken that has none.
+            for (place, at) in places.iter_mut().zip(all.by_ref()) {
+                *place = table.place(codec, at);
                 table.prefetch(codec, *place);
                 len += 1;
             }
             for place in &places[..len] {
-                if !segments[place.segment as usize].insert(codec, *place) {
+                if !segments[place.segment as usize].insert_evenly(codec, *place) {
                     return Ok(inserted);
                 }
                 inserted += 1;

@@ -1,7 +1,8 @@
 //! Which layout a filter has, and the one place where it is chosen at run time: [`Layout::run`].
 //!
 //! A [`Task`] is written once, over any [`Codec`]; `run` compiles it for every class of layouts and jumps to the right
-//! one. Four layouts that are asked for most have classes of their own, in which the compiler knows all widths.
+//! one. Four layouts that are asked for most have classes of their own, in which the compiler knows all widths, and are
+//! inlined; the others are called, so that a look-up saves no registers for code that it does not run.
 
 use super::codec::Codec;
 use super::lanes::{Dynamic, Halves, Lanes, Static};
@@ -99,19 +100,25 @@ impl Layout {
             Class::Four12 => task.run(Lanes::new(Static::<12, 4>)),
             Class::Four16 => task.run(Lanes::new(Static::<16, 4>)),
             Class::Eight8 => task.run(Lanes::new(Static::<8, 8>)),
-            Class::Narrow(codec) => task.run(codec),
-            Class::Wide(codec) => task.run(codec),
-            Class::Widest(codec) => task.run(codec),
-            Class::SortedWord(codec) => task.run(codec),
-            Class::SortedNarrow(codec) => task.run(codec),
-            Class::SortedWide(codec) => task.run(codec),
+            Class::Narrow(ref codec) => outlined(task, codec),
+            Class::Wide(ref codec) => outlined(task, codec),
+            Class::Widest(ref codec) => outlined(task, codec),
+            Class::SortedWord(ref codec) => outlined(task, codec),
+            Class::SortedNarrow(ref codec) => outlined(task, codec),
+            Class::SortedWide(ref codec) => outlined(task, codec),
         }
     }
 }
 
+/// [`Task::run`], in a function of its own: see above.
+#[inline(never)]
+fn outlined<T: Task, C: Codec>(task: T, codec: &C) -> T::Output {
+    task.run(*codec)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::words::Shared;
+    use super::super::words::{Bytes, Shared};
     use super::*;
     use crate::sync::AtomicU64;
 
@@ -141,11 +148,26 @@ pub(crate) mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 ((state >> 33) % u64::from(below)) as u32
             };
-            let most = if self.0 < 4 { (1 << self.0) - 1 } else { 12.min(u32::MAX >> (32 - self.0)) };
+            // Some, that are met often: with and without low nibbles, narrow and as wide as may be.
+            let mask = u32::MAX >> (32 - self.0);
+            let pool = [
+                1,
+                2,
+                3,
+                15,
+                16,
+                0xF0,
+                0x1101,
+                0x2210,
+                0x8000_0001,
+                !0,
+                !15,
+                !0 << (self.0 - 1),
+                0x5A5A_5A5A,
+            ];
             for _ in 0..400 {
                 let bucket = random(5);
-                let fingerprint = (1 + random(most)).wrapping_mul(0x1101) & (u32::MAX >> (32 - self.0));
-                let fingerprint = fingerprint.max(1);
+                let fingerprint = (pool[random(pool.len() as u32) as usize] & mask).max(1);
                 let bits = codec.load(words, bucket);
                 let mine = &mut oracle[bucket as usize];
                 if random(2) == 0 {
@@ -182,6 +204,59 @@ pub(crate) mod tests {
                     assert!(codec.is_valid(bits));
                 }
             }
+        }
+    }
+
+    /// Fills two buckets, the emptier first where the layout can tell.
+    struct Evenly {
+        bits: u32,
+        /// Whether the layout can tell which bucket is the emptier.
+        tells: bool,
+    }
+
+    impl Task for Evenly {
+        type Output = ();
+
+        fn run<C: Codec>(self, codec: C) {
+            let slots = codec.slots();
+            let mut buckets = [codec.load(Bytes(&[]), 0); 2];
+            let mut taken = [0; 2];
+            // Of different nibbles, and as wide as may be.
+            let fingerprint = |i: u32| (1 + i % 3) | (i << 4 & (u32::MAX >> (32 - self.bits)) & !15);
+            for i in 0..2 * slots {
+                let Some((is_second, more)) = codec.either_with(buckets[0], buckets[1], fingerprint(i))
+                else {
+                    panic!("{taken:?} of {slots}");
+                };
+                let bucket = usize::from(is_second);
+                assert_eq!(
+                    codec.count(more, fingerprint(i)),
+                    codec.count(buckets[bucket], fingerprint(i)) + 1
+                );
+                buckets[bucket] = more;
+                taken[bucket] += 1;
+                assert!(taken.iter().all(|n| *n <= slots), "{taken:?}");
+                if self.tells {
+                    assert!(taken[0].abs_diff(taken[1]) <= 1, "{taken:?}");
+                }
+            }
+            assert!(codec.either_with(buckets[0], buckets[1], 1).is_none());
+            // One slot empty again, in either.
+            for emptied in [0, 1] {
+                let mut buckets = buckets;
+                let held = codec.get(buckets[emptied], 0);
+                buckets[emptied] = codec.without(buckets[emptied], held).unwrap();
+                let (is_second, more) = codec.either_with(buckets[0], buckets[1], 1).unwrap();
+                assert_eq!((usize::from(is_second), codec.free_lane(more)), (emptied, None));
+            }
+        }
+    }
+
+    #[test]
+    fn one_of_two_buckets_gets_a_fingerprint_in_every_layout() {
+        for format in formats() {
+            let tells = !format.semi_sorted && format.bucket_bits() <= 128;
+            Layout::new(format).run(Evenly { bits: format.fingerprint_bits, tells });
         }
     }
 

@@ -55,6 +55,14 @@ impl<'a> Locked<'a> {
         Locked { segment, state: segment.write().state.lock() }
     }
 
+    /// `lock`, for writing to a place, whose buckets are asked for first, so that the waits for them and for the lock overlap:
+    /// a load after a locked instruction begins when that has ended.
+    #[inline]
+    pub(crate) fn fetch_and_lock<C: Codec>(table: &'a Table, codec: C, place: Place) -> Self {
+        table.prefetch(codec, place);
+        Self::lock(table, place.segment)
+    }
+
     /// The segment that is locked.
     #[inline]
     pub(crate) fn segment(&self) -> Segment<'a> {
@@ -72,6 +80,7 @@ impl<'a> Locked<'a> {
         self.segment.write().len.load(Ordering::Relaxed)
     }
 
+    #[inline(always)]
     fn set_len(&self, len: usize) {
         // Relaxed: only the lock's holder stores; others read it for information.
         self.segment.write().len.store(len, Ordering::Relaxed);
@@ -99,14 +108,19 @@ impl<'a> Locked<'a> {
     /// and nothing has changed.
     #[inline]
     pub(crate) fn insert<C: Codec>(&mut self, codec: C, place: Place) -> bool {
-        if self.insert_directly(codec, place) {
-            return true;
-        }
-        let Some(bucket) = self.make_room(codec, place) else { return false };
-        let bits = self.load(codec, bucket);
-        let more = codec.with(bits, place.fingerprint).expect("room was made");
-        self.change(codec, bucket, bits, more);
-        self.set_len(self.len() + 1);
+        self.insert_directly(codec, place) || self.insert_displacing(codec, place)
+    }
+
+    /// `insert` that prefers the emptier bucket, where the layout can tell [W3]: so both are full much later, and fewer paths
+    /// are searched. It always reads both: only where they have been fetched.
+    #[inline]
+    pub(crate) fn insert_evenly<C: Codec>(&mut self, codec: C, place: Place) -> bool {
+        let (first, second) = (self.load(codec, place.first), self.load(codec, place.second));
+        let Some((is_second, more)) = codec.either_with(first, second, place.fingerprint) else {
+            return self.insert_displacing(codec, place);
+        };
+        let (bucket, old) = if is_second { (place.second, second) } else { (place.first, first) };
+        self.put(codec, bucket, old, more);
         true
     }
 
@@ -116,12 +130,28 @@ impl<'a> Locked<'a> {
         for bucket in [place.first, place.second] {
             let bits = self.load(codec, bucket);
             if let Some(more) = codec.with(bits, place.fingerprint) {
-                self.change(codec, bucket, bits, more);
-                self.set_len(self.len() + 1);
+                self.put(codec, bucket, bits, more);
                 return true;
             }
         }
         false
+    }
+
+    /// `insert`, when both buckets are full.
+    #[inline]
+    fn insert_displacing<C: Codec>(&mut self, codec: C, place: Place) -> bool {
+        let Some(bucket) = self.make_room(codec, place) else { return false };
+        let bits = self.load(codec, bucket);
+        let more = codec.with(bits, place.fingerprint).expect("room was made");
+        self.put(codec, bucket, bits, more);
+        true
+    }
+
+    /// Replaces the content of a bucket by one fingerprint more.
+    #[inline(always)]
+    fn put<C: Codec>(&mut self, codec: C, bucket: u32, old: C::Bits, more: C::Bits) {
+        self.change(codec, bucket, old, more);
+        self.set_len(self.len() + 1);
     }
 
     /// Takes one copy of a place's fingerprint away. False: there is none.

@@ -28,12 +28,14 @@
 //! | `words` | bits in atomic words or in bytes |
 //! | `geometry` | digest to place |
 //! | `hasher` | the default hash function |
+//! | `collect` | lists for which there may be no memory |
 //! | `error` | errors |
 
 mod builder;
 mod bytes;
 mod chunks;
 mod codec;
+mod collect;
 mod cuckoo;
 mod error;
 mod format;

@@ -9,7 +9,7 @@ use super::words::{Words, load_64, load_128};
 pub(crate) trait Num:
     Copy
     + Debug
-    + Eq
+    + Ord
     + BitAnd<Output = Self>
     + BitOr<Output = Self>
     + BitXor<Output = Self>

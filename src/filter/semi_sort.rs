@@ -9,6 +9,26 @@ pub(crate) const CODES: u32 = 3876;
 /// Bits of a code.
 pub(crate) const CODE_BITS: u32 = 12;
 
+/// The set of those of four nibbles that are `nibble`: bit i for nibble i.
+#[inline(always)]
+pub(crate) fn equal_nibbles(nibbles: u16, nibble: u32) -> usize {
+    const LOW: u32 = 0x7777;
+    let differ = u32::from(nibbles) ^ (nibble * 0x1111);
+    let equal = !(((differ & LOW) + LOW) | differ) & 0x8888;
+    // The bits 3, 7, 11 and 15 side by side: no two of the sixteen products share a bit.
+    ((equal * 0x249) >> 12 & 15) as usize
+}
+
+/// How many of four nibbles in ascending order are less than `nibble`.
+#[inline(always)]
+pub(crate) fn less_nibbles(nibbles: u16, nibble: u32) -> u32 {
+    let not_less = |nibbles: u32| ((nibbles & 0x0F0F) | 0x1010) - nibble * 0x0101;
+    let nibbles = u32::from(nibbles);
+    let (even, odd) = (not_less(nibbles) & 0x1010, not_less(nibbles >> 4) & 0x1010);
+    // Bits 4, 8, 12 and 16: which of the four are not; bit 20: the end.
+    (even | odd << 4 | 1 << 20).trailing_zeros() / 4 - 1
+}
+
 /// `n` over `k`.
 const fn choose(n: u32, k: u32) -> u32 {
     let (mut result, mut i) = (1, 0);
@@ -68,6 +88,26 @@ pub(crate) fn decode(code: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_nibbles_are_those_that_are_equal() {
+        for nibbles in 0..=u16::MAX {
+            for nibble in 0..16 {
+                let equal = (0..4).filter(|i| u32::from(nibbles >> (4 * i) & 15) == nibble);
+                assert_eq!(equal_nibbles(nibbles, nibble), equal.map(|i| 1 << i).sum());
+            }
+        }
+    }
+
+    #[test]
+    fn less_nibbles_are_those_that_are_less() {
+        for nibbles in NIBBLES {
+            for nibble in 0..16 {
+                let less = (0..4).filter(|i| u32::from(nibbles >> (4 * i) & 15) < nibble);
+                assert_eq!(less_nibbles(nibbles, nibble), less.count() as u32);
+            }
+        }
+    }
 
     #[test]
     fn every_sorted_quadruple_has_a_code_of_its_own() {

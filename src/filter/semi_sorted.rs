@@ -2,11 +2,38 @@
 
 use super::codec::Codec;
 use super::num::Num;
-use super::semi_sort::{CODE_BITS, CODES, decode, encode};
+use super::semi_sort::{CODE_BITS, CODES, decode, encode, equal_nibbles, less_nibbles};
 use super::words::{Shared, Words};
 
 /// Slots in a bucket.
 const SLOTS: u32 = 4;
+
+/// Most bits of a lane: of a fingerprint above its low nibble.
+const MOST_HIGH_BITS: usize = 28;
+
+/// For each of the sixteen sets of four lanes (bit i: lane i), the highest bit of every lane that is in it.
+type LaneSets = [u128; 16];
+
+/// [`LaneSets`] of lanes of 1, 2, .. bits.
+static LANE_SETS: [LaneSets; MOST_HIGH_BITS] = {
+    let mut all = [[0; 16]; MOST_HIGH_BITS];
+    let mut bits = 1;
+    while bits <= MOST_HIGH_BITS {
+        let mut set = 0;
+        while set < 16 {
+            let mut lane = 0;
+            while lane < SLOTS as usize {
+                if set >> lane & 1 == 1 {
+                    all[bits - 1][set] |= 1 << ((lane + 1) * bits - 1);
+                }
+                lane += 1;
+            }
+            set += 1;
+        }
+        bits += 1;
+    }
+    all
+};
 
 /// A bucket of at most 64 or 128 bits. `TEARS` unless it is a part of one word.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +42,7 @@ pub(crate) struct SemiSorted<N, const TEARS: bool> {
     high_bits: u32,
     /// The lowest bit of every lane of high bits.
     ones: N,
+    sets: &'static LaneSets,
 }
 
 impl<N: Num, const TEARS: bool> SemiSorted<N, TEARS> {
@@ -24,7 +52,7 @@ impl<N: Num, const TEARS: bool> SemiSorted<N, TEARS> {
         let bucket_bits = CODE_BITS + SLOTS * high_bits;
         assert!(high_bits >= 1 && bucket_bits <= N::WIDTH && (TEARS || 64 % bucket_bits == 0));
         let ones = (0..SLOTS).fold(N::ZERO, |ones, lane| ones | N::of(1) << (lane * high_bits));
-        SemiSorted { high_bits, ones }
+        SemiSorted { high_bits, ones, sets: &LANE_SETS[high_bits as usize - 1] }
     }
 
     #[inline(always)]
@@ -32,56 +60,65 @@ impl<N: Num, const TEARS: bool> SemiSorted<N, TEARS> {
         u32::MAX >> (32 - self.high_bits)
     }
 
+    /// The highest bit of each lane of a set.
+    #[inline(always)]
+    fn tops_of(self, set: usize) -> N {
+        N::narrow(self.sets[set])
+    }
+
     /// The highest bit of each lane of high bits that are equal to `high`: exactly.
     #[inline(always)]
     fn equal_highs(self, bits: N, high: u32) -> N {
-        let tops = self.ones << (self.high_bits - 1);
+        let tops = self.tops_of(15);
         let low = tops.minus(self.ones);
         let differ = bits >> CODE_BITS ^ self.ones.times(high);
         !((differ & low).plus(low) | differ) & tops
     }
 
-    /// A bit for each lane that has the fingerprint, given the lanes whose high bits are equal.
+    /// The highest bit of each lane whose low nibble is `nibble`.
     #[inline(always)]
-    fn lanes_of(self, bits: N, highs: N, fingerprint: u32) -> u32 {
-        const LOW: u32 = 0x7777;
-        let differ = u32::from(decode(bits.low())) ^ ((fingerprint & 15) * 0x1111);
-        let nibbles = !(((differ & LOW) + LOW) | differ) & 0x8888;
-        let lane =
-            |i: u32| (highs >> (i * self.high_bits + self.high_bits - 1)).low() & nibbles >> (4 * i + 3) & 1;
-        lane(0) | lane(1) << 1 | lane(2) << 2 | lane(3) << 3
+    fn equal_lows(self, bits: N, nibble: u32) -> N {
+        self.tops_of(equal_nibbles(decode(bits.low()), nibble))
     }
 
-    /// The lanes that have the fingerprint.
-    #[inline]
-    fn matches(self, bits: N, fingerprint: u32) -> u32 {
-        self.lanes_of(bits, self.equal_highs(bits, fingerprint >> 4), fingerprint)
+    /// The highest bit of each lane that has the fingerprint.
+    #[inline(always)]
+    fn matches(self, bits: N, fingerprint: u32) -> N {
+        self.equal_highs(bits, fingerprint >> 4) & self.equal_lows(bits, fingerprint & 15)
     }
 
-    /// All four fingerprints, in the nibbles' order.
+    /// The first lane that has the fingerprint.
     #[inline]
-    fn decoded(self, bits: N) -> [u32; 4] {
-        let nibbles = u32::from(decode(bits.low()));
-        core::array::from_fn(|i| {
-            let high = (bits >> (CODE_BITS + i as u32 * self.high_bits)).low() & self.high_mask();
-            high << 4 | nibbles >> (4 * i) & 15
-        })
+    fn find(self, bits: N, fingerprint: u32) -> Option<u32> {
+        let found = self.matches(bits, fingerprint);
+        (found != N::ZERO).then(|| found.zeros_below() / self.high_bits)
     }
 
-    /// The bucket of four fingerprints.
-    #[inline]
-    fn encoded(self, mut all: [u32; 4]) -> N {
-        // A sorting network on the low nibbles.
-        for (i, j) in [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)] {
-            if all[i] & 15 > all[j] & 15 {
-                all.swap(i, j);
-            }
-        }
-        let nibbles = (0..4).fold(0, |nibbles, i| nibbles | (all[i] as u16 & 15) << (4 * i));
-        (0..4).fold(N::of(encode(nibbles)), |bits, i| {
-            bits | N::of(all[i] >> 4) << (CODE_BITS + i as u32 * self.high_bits)
-        })
+    /// The bits of a bucket: of four nibbles in ascending order, and the high bits in theirs.
+    #[inline(always)]
+    fn joined(nibbles: u64, highs: N) -> N {
+        N::of(encode(nibbles as u16)) | highs << CODE_BITS
     }
+}
+
+/// Ones in the lanes before lane `i`.
+#[inline(always)]
+fn before<N: Num>(i: u32, lane_bits: u32) -> N {
+    (N::of(1) << (i * lane_bits)).minus(N::of(1))
+}
+
+/// Lanes without the one at `from`, with another one at `to`, which is not before it: those between move down.
+#[inline(always)]
+fn replaced<N: Num>(lanes: N, lane_bits: u32, from: u32, to: u32, lane: u32) -> N {
+    let kept = before::<N>(from, lane_bits) | !before::<N>(to + 1, lane_bits);
+    let moved = before::<N>(to, lane_bits) & !before::<N>(from, lane_bits);
+    lanes & kept | lanes >> lane_bits & moved | N::of(lane) << (to * lane_bits)
+}
+
+/// Lanes without the one at `from`, with zeros at the first: those before move up.
+#[inline(always)]
+fn removed<N: Num>(lanes: N, lane_bits: u32, from: u32) -> N {
+    (lanes & before(from, lane_bits)) << lane_bits | lanes & !before::<N>(from + 1, lane_bits)
 }
 
 impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
@@ -116,45 +153,48 @@ impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
 
     #[inline(always)]
     fn either_has(self, first: N, second: N, fingerprint: u32) -> bool {
-        let high = fingerprint >> 4;
+        let (high, low) = (fingerprint >> 4, fingerprint & 15);
         let (a, b) = (self.equal_highs(first, high), self.equal_highs(second, high));
-        // Most absent fingerprints go no further: no lane has their high bits.
+        // Most absent fingerprints that are not narrow go no further: no lane has their high bits.
         if (a | b) == N::ZERO {
             return false;
         }
-        self.lanes_of(first, a, fingerprint) | self.lanes_of(second, b, fingerprint) != 0
+        (a & self.equal_lows(first, low) | b & self.equal_lows(second, low)) != N::ZERO
     }
 
     #[inline]
     fn count(self, bits: N, fingerprint: u32) -> u32 {
-        self.matches(bits, fingerprint).count_ones()
+        self.matches(bits, fingerprint).ones()
     }
 
     #[inline]
     fn get(self, bits: N, lane: u32) -> u32 {
-        self.decoded(bits)[lane as usize]
+        let high = (bits >> (CODE_BITS + lane * self.high_bits)).low() & self.high_mask();
+        high << 4 | u32::from(decode(bits.low())) >> (4 * lane) & 15
     }
 
     #[inline]
     fn free_lane(self, bits: N) -> Option<u32> {
-        let empty = self.matches(bits, 0);
-        (empty != 0).then(|| empty.trailing_zeros())
+        self.find(bits, 0)
     }
 
     #[inline]
     fn with(self, bits: N, fingerprint: u32) -> Option<N> {
-        let lane = self.free_lane(bits)?;
-        let mut all = self.decoded(bits);
-        all[lane as usize] = fingerprint;
-        Some(self.encoded(all))
+        let from = self.free_lane(bits)?;
+        let (high, low) = (fingerprint >> 4, fingerprint & 15);
+        let nibbles = decode(bits.low());
+        // Behind all nibbles that are less, of which the empty slot's, which goes, may be one; but not before that: what is
+        // there is 0.
+        let to = less_nibbles(nibbles, low).max(from + 1) - 1;
+        let nibbles = replaced(u64::from(nibbles), 4, from, to, low);
+        Some(Self::joined(nibbles, replaced(bits >> CODE_BITS, self.high_bits, from, to, high)))
     }
 
     #[inline]
     fn without(self, bits: N, fingerprint: u32) -> Option<N> {
-        let found = self.matches(bits, fingerprint);
-        let mut all = self.decoded(bits);
-        *all.get_mut(found.trailing_zeros() as usize)? = 0;
-        Some(self.encoded(all))
+        let from = self.find(bits, fingerprint)?;
+        let nibbles = removed(u64::from(decode(bits.low())), 4, from);
+        Some(Self::joined(nibbles, removed(bits >> CODE_BITS, self.high_bits, from)))
     }
 
     fn is_valid(self, bits: N) -> bool {
@@ -168,5 +208,20 @@ impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
 
     fn of_words(self, [low, high]: [u64; 2]) -> N {
         N::narrow(u128::from(low) | u128::from(high) << 64)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lane_sets_are_the_highest_bits_of_lanes() {
+        for bits in 1..=MOST_HIGH_BITS {
+            for (set, tops) in LANE_SETS[bits - 1].iter().enumerate() {
+                let lanes = (0..4).filter(|lane| set >> lane & 1 == 1);
+                assert_eq!(*tops, lanes.map(|lane| 1_u128 << (lane * bits + bits - 1)).sum());
+            }
+        }
     }
 }

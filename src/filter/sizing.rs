@@ -22,7 +22,7 @@ pub(crate) struct Options {
     pub(crate) fingerprint_bits: Option<u32>,
     pub(crate) bucket_slots: Option<u32>,
     pub(crate) semi_sorted: Option<bool>,
-    pub(crate) huge_pages: bool,
+    pub(crate) huge_pages: Option<bool>,
 }
 
 /// A format in a geometry.
@@ -256,7 +256,7 @@ mod tests {
                         fingerprint_bits: Some(format.fingerprint_bits),
                         bucket_slots: Some(format.bucket_slots),
                         semi_sorted: Some(format.semi_sorted),
-                        huge_pages: false,
+                        huge_pages: None,
                     };
                     if let Ok(other) = options.shape() {
                         assert!(best.bytes() <= other.bytes(), "{capacity} {rate}: {best:?} {other:?}");

@@ -12,24 +12,26 @@
 //! bits of the others alone, so that a torn bucket still has all that was in it throughout.
 //!
 //! Not so in semi-sorted buckets of more than a word ([`Codec::TEARS`]). There every change of a bucket is watched:
-//! readers check a stripe for each of the two buckets; while one is odd, they take the bucket's old content from the
-//! segment's undo copy.
+//! readers check a stripe for each of the two buckets. A look-up takes them as they are, and believes what it finds: a torn
+//! bucket may have it by chance, as a whole one may. Who finds nothing while a stripe is odd looks again, and takes that
+//! bucket's old content from the segment's undo copy; counts do so at once.
 
 use core::alloc::Layout as Memory;
 
 use crossbeam_utils::CachePadded;
 
 use super::codec::{Codec, load_pair};
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, Place, ToPlace};
 use super::words::{Shared, Words};
 use crate::engine::{Block, Meter, Version, begin, prefetch, settled, unchanged};
-use crate::hash::Digest;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
 
 /// Version counters of a table, shared out among its segments: few enough to stay in the first-level cache.
 const STRIPES: u32 = 1024;
 /// Fewest stripes in a segment: one cache line.
 const MIN_STRIPES: u32 = 8;
+/// Bytes of a table from which on huge pages are asked for by default: one at least lies whole in so many.
+const HUGE_BYTES: usize = 4 << 20;
 /// Words that a reader of the last bucket may read beyond it.
 const SPARE_WORDS: usize = 2;
 /// Words of a cache line.
@@ -144,7 +146,7 @@ impl Table {
     }
 
     /// An empty table; `None` if there is no memory for it.
-    pub(crate) fn allocate(geometry: Geometry, bucket_bits: u32, huge_pages: bool) -> Option<Self> {
+    pub(crate) fn allocate(geometry: Geometry, bucket_bits: u32, huge_pages: Option<bool>) -> Option<Self> {
         let (memory, stride, stripes) = Self::memory(geometry, bucket_bits)?;
         if !Meter::has(memory) {
             return None;
@@ -153,6 +155,7 @@ impl Table {
         writes.try_reserve_exact(geometry.segments as usize).ok()?;
         writes.extend((0..geometry.segments).map(|_| CachePadded::new(Write::new())));
         let meter = Meter::new();
+        let huge_pages = huge_pages.unwrap_or(memory.size() >= HUGE_BYTES);
         let block = Block::allocate_slab(memory, 1, huge_pages, &meter)?.pop()?;
         let base = block.base().as_ptr().cast::<AtomicU64>();
         // SAFETY: a zeroed block of this layout, ours alone.
@@ -214,33 +217,33 @@ impl Table {
         self.writes.iter().map(|write| write.state.lock().displacements).sum()
     }
 
-    /// Whether a digest's fingerprint is in one of its buckets. Takes no lock, writes nothing, waits for nobody. `place` is the
-    /// digest's.
+    /// Where in this table something belongs.
     #[inline(always)]
-    pub(crate) fn contains<C: Codec>(&self, codec: C, digest: Digest, place: Place) -> bool {
+    pub(crate) fn place<C: Codec>(&self, _: C, at: impl ToPlace) -> Place {
+        at.place(&self.geometry, C::FINGERPRINT_BITS)
+    }
+
+    /// Whether a fingerprint is in one of its buckets. No lock, no writing, no waiting. `place` is that of `at`.
+    #[inline(always)]
+    pub(crate) fn contains<C: Codec>(&self, codec: C, at: impl ToPlace, place: Place) -> bool {
         let segment = self.segment(place.segment);
         let watch = segment.watch::<C>(place);
         step();
-        let has = if C::TEARS {
-            let (first, second) = segment.pass(codec, place, &watch);
-            codec.either_has(first, second, place.fingerprint)
-        } else {
-            codec.pair_has(segment.words, place.first, place.second, place.fingerprint)
-        };
-        if has {
+        if codec.pair_has(segment.words, place.first, place.second, place.fingerprint) {
             return true;
         }
         if watch.is_settled() {
             return false;
         }
-        self.contains_carefully(codec, digest)
+        self.contains_carefully(codec, at)
     }
 
-    /// `contains`, when something moved or is just moving.
+    /// `contains`, when something moved or is just moving. The place is computed once more: kept for this, it would take
+    /// registers of the common path.
     #[cold]
     #[inline(never)]
-    fn contains_carefully<C: Codec>(&self, codec: C, digest: Digest) -> bool {
-        let place = self.geometry.place(digest);
+    fn contains_carefully<C: Codec>(&self, codec: C, at: impl ToPlace) -> bool {
+        let place = self.place(codec, at);
         let has = |first, second| u32::from(codec.either_has(first, second, place.fingerprint));
         self.read_carefully(codec, place, has, 1) > 0
     }
@@ -319,7 +322,9 @@ impl<'a> Segment<'a> {
     /// The lock and the writers' part.
     #[inline(always)]
     pub(crate) fn write(&self) -> &'a Write {
-        &self.table.writes[self.index as usize]
+        debug_assert!((self.index as usize) < self.table.writes.len());
+        // SAFETY: only `Table::segment` makes segments, of an index below their number; `allocate` made as many `Write`s.
+        unsafe { self.table.writes.get_unchecked(self.index as usize) }
     }
 
     /// The stripe of a number: of [`Place::pair`], or, where buckets tear, of a bucket.

@@ -45,7 +45,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
             .try_for_each(|segment| unite(&self.inner, &other.inner, segment, &mut done));
         if all.is_err() {
             for place in done {
-                self.inner.remove_place(place);
+                self.inner.remove(place);
             }
         }
         all
@@ -58,7 +58,7 @@ fn unite(inner: &Inner, other: &Inner, segment: u32, done: &mut Vec<Place>) -> R
     let places = other.layout.run(Collect { inner: other, segment })?;
     reserve(done, places.len())?;
     for place in places {
-        if !inner.insert_place(place) {
+        if !inner.insert(place) {
             return Err(FilterError::Full { inserted: done.len() });
         }
         done.push(place);

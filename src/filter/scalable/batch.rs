@@ -2,7 +2,8 @@
 
 use core::hash::{BuildHasher, Hash};
 
-use super::super::error::{FilterError, try_collect};
+use super::super::collect::try_collect;
+use super::super::error::FilterError;
 use super::super::inner::{BATCH, digests};
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;

@@ -139,7 +139,7 @@ impl<S> ScalableFilterBuilder<S> {
         let plan = self.plan()?;
         let shape =
             plan.shape(0).ok_or(FilterError::Capacity { requested: self.capacity, limit: MAX_CAPACITY })?;
-        let level = Level { inner: Arc::new(Inner::new(shape, false)?), index: 0 };
+        let level = Level { inner: Arc::new(Inner::new(shape, None)?), index: 0 };
         let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
         Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::codec::Codec;
-use super::super::error::try_collect;
+use super::super::collect::try_collect;
 use super::super::geometry::{Place, upper_bits};
 use super::super::layout::Task;
 use super::super::locked::Locked;
@@ -125,5 +125,5 @@ fn put_into(target: &Level, source: &Level, place: Place) -> bool {
     let fingerprint = upper_bits(place.fingerprint, newer.fingerprint_bits, geometry.fingerprint_bits);
     let narrowed = Place { segment: place.segment >> (source.index - target.index), fingerprint, ..place };
     debug_assert_eq!(geometry.alternate(place.first, fingerprint), place.second, "the pair stays");
-    target.inner.insert_place(narrowed)
+    target.inner.insert(narrowed)
 }

@@ -189,7 +189,7 @@ impl<S> ScalableCuckooFilter<S> {
         loop {
             let levels = self.chain.levels();
             let copies: usize = levels.iter().map(|level| level.inner.count(digest)).sum();
-            if copies >= self.max_duplicates {
+            if copies >= self.max_duplicates && copies_for_sure(&levels, digest) >= self.max_duplicates {
                 return Err(Full::NOTHING);
             }
             for (age, level) in levels.iter().enumerate() {
@@ -213,7 +213,7 @@ impl<S> ScalableCuckooFilter<S> {
     ///
     /// As [`ScalableCuckooFilter::insert`].
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
-        if self.contains_hash(hash) {
+        if self.contains_hash(hash) && copies_for_sure(&self.chain.levels(), Digest::new(hash)) > 0 {
             return Ok(false);
         }
         self.insert_hash(hash).map(|()| true)
@@ -274,13 +274,20 @@ impl<S> ScalableCuckooFilter<S> {
             return Ok(());
         }
         let shape = self.plan.shape(newest + 1).ok_or(Full::NOTHING)?;
-        let inner = Inner::new(shape, false).map_err(|_| Full::NOTHING)?;
+        let inner = Inner::new(shape, None).map_err(|_| Full::NOTHING)?;
         let mut longer = Vec::new();
         longer.try_reserve_exact(levels.len() + 1).map_err(|_| Full::NOTHING)?;
         longer.push(Level { inner: Arc::new(inner), index: newest + 1 });
         longer.extend_from_slice(&levels);
         if restructuring.replace(longer) { Ok(()) } else { Err(Full::NOTHING) }
     }
+}
+
+/// How many copies of a fingerprint there are, seen under its segments' locks: what a look-up meets in a bucket that is just
+/// being changed may be gone when that is done, and a key must not be left out for it. One that is moved between tables
+/// meanwhile may count twice.
+fn copies_for_sure(levels: &[Level], digest: Digest) -> usize {
+    levels.iter().map(|level| level.inner.count_locked(digest)).sum()
 }
 
 /// Puts a fingerprint into a table that is not being emptied.
@@ -334,7 +341,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     }
 
     /// Inserts a key unless it is there, or seems to be. Whether it was inserted. Threads that insert one key at
-    /// the same moment may each insert it.
+    /// the same moment may each insert it. Takes the lock of the key's segment, in each table if it is there.
     ///
     /// # Errors
     ///

@@ -1,0 +1,68 @@
+//! Lists for which there may be no memory.
+
+use super::error::FilterError;
+
+/// A list of all items, if there is memory for it.
+pub(crate) fn try_collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, FilterError> {
+    let mut items = items.fuse();
+    let mut list = Vec::new();
+    let too_long = |len: usize| FilterError::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
+    let announced = items.size_hint().0;
+    list.try_reserve_exact(announced).map_err(|_| too_long(announced))?;
+    // As many as were announced are written without asking for each whether there is room. `zip` asks the places first: no item
+    // is lost for want of one. Should an item panic, those before it are leaked.
+    let mut written = 0;
+    for (place, item) in list.spare_capacity_mut().iter_mut().zip(items.by_ref()) {
+        place.write(item);
+        written += 1;
+    }
+    // SAFETY: the list was empty, and the first `written` places of its capacity have just been written.
+    unsafe { list.set_len(written) };
+    for item in items {
+        if list.len() == list.capacity() {
+            list.try_reserve(1).map_err(|_| too_long(list.len() + 1))?;
+        }
+        list.push(item);
+    }
+    Ok(list)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Announces so many.
+    struct Announcing<I>(usize, I);
+
+    impl<I: Iterator> Iterator for Announcing<I> {
+        type Item = I::Item;
+
+        fn next(&mut self) -> Option<I::Item> {
+            self.1.next()
+        }
+
+        fn size_hint(&self) -> (usize, Option<usize>) {
+            (self.0, None)
+        }
+    }
+
+    #[test]
+    fn all_items_are_in_the_list_however_many_were_announced() {
+        for announced in [0, 1, 9, 10, 11, 100] {
+            let list = try_collect(Announcing(announced, (0..10).map(|i| i.to_string())));
+            assert_eq!(list.unwrap(), (0..10).map(|i| i.to_string()).collect::<Vec<_>>());
+        }
+        assert!(try_collect(Announcing(usize::MAX, 0..10)).is_err());
+    }
+
+    /// It is not asked again once it has ended.
+    #[test]
+    fn the_end_is_the_end() {
+        let mut turn = 0;
+        let items = core::iter::from_fn(|| {
+            turn += 1;
+            (turn % 3 != 0).then_some(turn)
+        });
+        assert_eq!(try_collect(Announcing(5, items)).unwrap(), [1, 2]);
+    }
+}
