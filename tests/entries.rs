@@ -106,11 +106,11 @@ fn entries_of_every_alignment_are_whole_and_apart() {
 
 #[test]
 fn memory_of_removed_entries_is_used_again() {
-    let map: HashMap<u64, [u64; 4]> = HashMap::with_capacity(2000);
-    (0..2000).for_each(|key| assert!(map.pin().insert(key, [key; 4]).is_none()));
+    let map: HashMap<u64, [u64; 4]> = HashMap::with_capacity(20_000);
+    (0..20_000).for_each(|key| assert!(map.pin().insert(key, [key; 4]).is_none()));
     let full = map.memory_usage();
     for round in 0..50 {
-        for key in 0..2000 {
+        for key in 0..20_000 {
             assert_eq!(
                 map.pin().insert(key, [round; 4]).map(|old| old[0]),
                 Some(if round == 0 { key } else { round - 1 })

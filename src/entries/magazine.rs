@@ -1,44 +1,88 @@
 //! Lists of free pieces: those of one segment, and those that threads gave back.
 
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// Most pieces that are handed on together.
-pub(super) const REFILL: usize = 32;
+use crate::engine::try_box;
 
 /// A free piece.
 pub(super) struct Free {
     next: Option<NonNull<Free>>,
 }
 
-/// Free pieces, linked through themselves. Owned by a slab, whose memory they are; dropping a list loses nothing but
-/// the knowledge that they are free.
-#[derive(Default)]
+/// Some free pieces, side by side in memory that is not theirs: who hands them on does not touch them, which may have been
+/// another core's for long. Owned by a slab, whose memory they are; dropping a magazine loses nothing but the knowledge that
+/// they are free.
+#[repr(C)]
 pub(crate) struct Magazine {
+    pieces: [MaybeUninit<NonNull<Free>>; Self::ROOM],
+    /// Last, beside what follows and changes as often.
+    len: usize,
+}
+
+// SAFETY: free pieces belong to whoever has the magazine.
+unsafe impl Send for Magazine {}
+
+impl Default for Magazine {
+    fn default() -> Self {
+        Magazine { pieces: [const { MaybeUninit::uninit() }; Self::ROOM], len: 0 }
+    }
+}
+
+impl Magazine {
+    /// Most pieces: with how many there are, four lines of a cache.
+    pub(super) const ROOM: usize = 31;
+
+    /// Adds a piece; there must be room.
+    #[inline]
+    pub(super) fn push(&mut self, piece: NonNull<Free>) {
+        self.pieces[self.len].write(piece);
+        self.len += 1;
+    }
+
+    /// Takes the last one.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
+        let piece = *self.pieces().last()?;
+        self.len -= 1;
+        Some(piece)
+    }
+
+    /// All of them.
+    #[inline]
+    pub(super) fn pieces(&self) -> &[NonNull<Free>] {
+        // SAFETY: as many have been written.
+        unsafe { core::slice::from_raw_parts(self.pieces.as_ptr().cast(), self.len) }
+    }
+}
+
+/// Free pieces that are linked through themselves: any number, without memory for it, but each has to be looked at to get to
+/// the next. Owned, and dropped, as a [`Magazine`].
+#[derive(Default)]
+pub(crate) struct Chain {
     head: Option<NonNull<Free>>,
     len: usize,
 }
 
-// SAFETY: free pieces belong to whoever has the list.
-unsafe impl Send for Magazine {}
+// SAFETY: free pieces belong to whoever has the chain.
+unsafe impl Send for Chain {}
 
-impl Magazine {
+impl Chain {
     /// How many pieces there are.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Takes one.
-    #[inline]
     pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
         let piece = self.head?;
-        // SAFETY: pieces in a list are free and hold a link.
+        // SAFETY: pieces in a chain are free and hold a link.
         self.head = unsafe { piece.as_ref() }.next;
         self.len -= 1;
         Some(piece)
     }
 
     /// Adds one.
-    #[inline]
     pub(super) fn push(&mut self, piece: NonNull<Free>) {
         // SAFETY: a free piece, ours, large enough and aligned for a link.
         unsafe { piece.write(Free { next: self.head }) };
@@ -48,79 +92,106 @@ impl Magazine {
 
     /// The pieces, which stay where they are.
     pub(super) fn iter(&self) -> impl Iterator<Item = NonNull<Free>> {
-        // SAFETY: pieces in a list are free and hold a link.
+        // SAFETY: pieces in a chain are free and hold a link.
         core::iter::successors(self.head, |piece| unsafe { piece.as_ref() }.next)
     }
 
     /// Moves all pieces from `other` to here, one by one.
-    pub(crate) fn append(&mut self, other: &mut Magazine) {
+    pub(super) fn append(&mut self, other: &mut Chain) {
         while let Some(piece) = other.pop() {
             self.push(piece);
         }
     }
 
-    /// Takes at most `REFILL` pieces out: all at once if there are no more.
-    pub(super) fn split(&mut self) -> Magazine {
-        if self.len <= REFILL {
-            return core::mem::take(self);
-        }
-        let mut some = Magazine::default();
-        (0..REFILL).filter_map(|_| self.pop()).for_each(|piece| some.push(piece));
+    /// Takes some pieces out, or all if they are few.
+    pub(super) fn split(&mut self) -> Chain {
+        let mut some = Chain::default();
+        (0..Magazine::ROOM).map_while(|_| self.pop()).for_each(|piece| some.push(piece));
         some
+    }
+
+    /// Moves all pieces of a magazine to here.
+    pub(super) fn take_from(&mut self, magazine: &mut Magazine) {
+        while let Some(piece) = magazine.pop() {
+            self.push(piece);
+        }
+    }
+
+    /// Moves pieces to a magazine until that is full.
+    fn fill(&mut self, magazine: &mut Magazine) {
+        while magazine.len < Magazine::ROOM {
+            let Some(piece) = self.pop() else { return };
+            magazine.push(piece);
+        }
     }
 }
 
-/// Most lists that are kept as such: beyond that, their pieces are linked to one another.
-const MOST_LISTS: usize = 1024;
+/// Most magazines that are kept as such: beyond that, their pieces are linked to one another.
+const MOST_FULL: usize = 1024;
 
-/// Pieces that threads gave back. Lists of them come and go without a look at the pieces, which may be far away.
+/// Pieces that threads gave back.
 #[derive(Default)]
 pub(super) struct Returned {
-    /// Given back one by one, or a few at a time; and all for which there is no room in `lists`.
-    loose: Magazine,
-    /// Of 1 to `REFILL` pieces each.
-    lists: Vec<Magazine>,
+    /// Given back one by one, or a few at a time; and all for which there is no room in `full`.
+    loose: Chain,
+    /// Handed on without a look at the pieces. Each has half a magazine of them at least.
+    #[expect(clippy::vec_box, reason = "they come in boxes")]
+    full: Vec<Box<Magazine>>,
 }
 
 impl Returned {
     /// Adds a piece.
     pub(super) fn push(&mut self, piece: NonNull<Free>) {
         self.loose.push(piece);
-        if self.loose.len >= REFILL && self.has_room() {
-            self.lists.push(self.loose.split());
+        if self.loose.len >= Magazine::ROOM && self.has_room() {
+            if let Ok(mut magazine) = try_box(Magazine::default()) {
+                self.loose.fill(&mut magazine);
+                self.full.push(magazine);
+            }
         }
     }
 
-    /// Whether one more list can be kept.
+    /// Whether one more magazine can be kept.
     fn has_room(&mut self) -> bool {
-        self.lists.len() < MOST_LISTS && self.lists.try_reserve(1).is_ok()
+        self.full.len() < MOST_FULL && self.full.try_reserve(1).is_ok()
     }
 
-    /// Adds a list of at most `REFILL` pieces.
-    pub(super) fn push_list(&mut self, mut list: Magazine) {
-        debug_assert!(list.len <= REFILL);
-        if list.len >= REFILL / 2 && self.has_room() {
-            self.lists.push(list);
-            return;
+    /// Adds the pieces of a magazine.
+    pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) {
+        if magazine.len > Magazine::ROOM / 2 && self.has_room() {
+            self.full.push(magazine);
+        } else {
+            self.loose.take_from(&mut magazine);
         }
-        while let Some(piece) = list.pop() {
+    }
+
+    /// Adds the pieces of a chain.
+    pub(super) fn push_chain(&mut self, mut chain: Chain) {
+        while let Some(piece) = chain.pop() {
             self.push(piece);
         }
     }
 
-    /// Takes a list: an empty one if there is no piece.
-    pub(super) fn pop_list(&mut self) -> Magazine {
-        self.lists.pop().unwrap_or_else(|| self.loose.split())
+    /// Fills an empty magazine; false if there is no piece.
+    pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
+        debug_assert_eq!(magazine.len, 0);
+        match self.full.pop() {
+            Some(full) => *magazine = *full,
+            None => self.loose.fill(magazine),
+        }
+        magazine.len > 0
     }
 
-    /// All lists.
-    pub(super) fn into_lists(mut self) -> impl Iterator<Item = Magazine> {
-        core::iter::from_fn(move || Some(self.pop_list()).filter(|list| list.len > 0))
+    /// All pieces.
+    pub(super) fn into_chain(self) -> Chain {
+        let mut chain = self.loose;
+        self.full.into_iter().for_each(|mut magazine| chain.take_from(&mut magazine));
+        chain
     }
 
     /// Bytes from the allocator.
     pub(super) fn memory_usage(&self) -> usize {
-        self.lists.capacity() * size_of::<Magazine>()
+        self.full.capacity() * size_of::<Box<Magazine>>() + self.full.len() * size_of::<Magazine>()
     }
 }
 
@@ -130,64 +201,87 @@ mod tests {
 
     use super::*;
 
-    /// Memory for pieces, and the list of them.
-    fn pieces(n: usize) -> (Vec<Free>, Magazine) {
+    const ROOM: usize = Magazine::ROOM;
+
+    /// Memory for pieces, and the chain of them.
+    fn pieces(n: usize) -> (Vec<Free>, Chain) {
         let mut memory: Vec<Free> = (0..n).map(|_| Free { next: None }).collect();
         let base = NonNull::new(memory.as_mut_ptr()).unwrap();
-        let mut list = Magazine::default();
+        let mut chain = Chain::default();
         // SAFETY: within the vector.
-        (0..n).for_each(|i| list.push(unsafe { base.add(i) }));
-        (memory, list)
+        (0..n).for_each(|i| chain.push(unsafe { base.add(i) }));
+        (memory, chain)
+    }
+
+    /// All that `returned` has, by magazines.
+    fn all_of(mut returned: Returned) -> HashSet<NonNull<Free>> {
+        let mut all = HashSet::new();
+        let mut magazine = Magazine::default();
+        while returned.fill(&mut magazine) {
+            while let Some(piece) = magazine.pop() {
+                assert!(all.insert(piece), "twice");
+            }
+        }
+        assert_eq!(returned.into_chain().len(), 0);
+        all
     }
 
     #[test]
-    fn splitting_takes_so_many_and_loses_none() {
-        for n in [0, 1, REFILL - 1, REFILL, REFILL + 1, 3 * REFILL] {
-            let (_memory, mut list) = pieces(n);
-            let all: HashSet<_> = list.iter().collect();
-            let some = list.split();
-            assert_eq!((some.len(), list.len()), (n.min(REFILL), n.saturating_sub(REFILL)));
-            assert_eq!(some.iter().chain(list.iter()).collect::<HashSet<_>>(), all);
+    fn a_magazine_is_four_lines_and_full_at_last() {
+        assert_eq!(size_of::<Magazine>(), 32 * size_of::<usize>());
+        for n in [0, 1, ROOM - 1, ROOM, ROOM + 1, 3 * ROOM] {
+            let (_memory, mut chain) = pieces(n);
+            let all: HashSet<_> = chain.iter().collect();
+            let mut magazine = Magazine::default();
+            chain.fill(&mut magazine);
+            assert_eq!((magazine.pieces().len(), chain.len()), (n.min(ROOM), n.saturating_sub(ROOM)));
+            assert_eq!(magazine.pieces().iter().copied().chain(chain.iter()).collect::<HashSet<_>>(), all);
             assert_eq!(all.len(), n);
+            chain.take_from(&mut magazine);
+            assert_eq!((magazine.pop(), chain.len()), (None, n));
         }
     }
 
     #[test]
-    fn lists_are_few_and_their_memory_is_told() {
-        let n = (MOST_LISTS + 10) * REFILL;
-        let (_memory, mut list) = pieces(n);
+    fn magazines_are_few_and_their_memory_is_told() {
+        let n = (MOST_FULL + 10) * ROOM;
+        let (_memory, mut chain) = pieces(n);
         let mut returned = Returned::default();
         assert_eq!(returned.memory_usage(), 0);
-        while list.len() > 0 {
-            returned.push_list(list.split());
+        while chain.len() > 0 {
+            let mut magazine = Box::new(Magazine::default());
+            chain.fill(&mut magazine);
+            returned.push_all(magazine);
         }
-        assert_eq!((returned.lists.len(), returned.loose.len()), (MOST_LISTS, 10 * REFILL));
-        assert!(returned.memory_usage() >= MOST_LISTS * 2 * size_of::<usize>());
-        let back = returned.into_lists().map(|list| list.len());
-        assert_eq!(back.inspect(|&len| assert!(len <= REFILL)).sum::<usize>(), n);
+        assert_eq!((returned.full.len(), returned.loose.len()), (MOST_FULL, 10 * ROOM));
+        assert!(returned.memory_usage() >= MOST_FULL * 33 * size_of::<usize>());
+        assert_eq!(returned.into_chain().len(), n);
     }
 
     #[test]
-    fn what_is_given_back_one_by_one_or_in_lists_comes_back_once_in_lists() {
-        for step in [1, 2, REFILL / 2 - 1, REFILL / 2, REFILL - 1, REFILL] {
-            let (_memory, mut list) = pieces(10 * REFILL);
-            let all: HashSet<_> = list.iter().collect();
+    fn what_is_given_back_one_by_one_or_in_magazines_comes_back_once() {
+        for step in [1, 2, ROOM / 2, ROOM / 2 + 1, ROOM - 1, ROOM] {
+            let (_memory, mut chain) = pieces(10 * ROOM);
+            let all: HashSet<_> = chain.iter().collect();
             let mut returned = Returned::default();
-            while list.len() > 0 {
-                let mut some = Magazine::default();
-                (0..step).filter_map(|_| list.pop()).for_each(|piece| some.push(piece));
+            while chain.len() > 0 {
+                let mut magazine = Box::new(Magazine::default());
+                (0..step).filter_map(|_| chain.pop()).for_each(|piece| magazine.push(piece));
                 if step == 1 {
-                    returned.push(some.pop().unwrap());
+                    returned.push(magazine.pop().unwrap());
                 } else {
-                    returned.push_list(some);
+                    returned.push_all(magazine);
                 }
             }
-            let mut back = HashSet::new();
-            for list in returned.into_lists() {
-                assert!(list.len() <= REFILL);
-                list.iter().for_each(|piece| assert!(back.insert(piece)));
-            }
-            assert_eq!(back, all);
+            assert_eq!(returned.full.is_empty(), [2, ROOM / 2].contains(&step), "{step}");
+            assert_eq!(all_of(returned), all);
         }
+        let (_memory, mut chain) = pieces(2 * ROOM + 1);
+        let mut returned = Returned::default();
+        while chain.len() > 0 {
+            returned.push_chain(chain.split());
+        }
+        assert_eq!((returned.full.len(), returned.loose.len()), (2, 1));
+        assert_eq!(all_of(returned).len(), 2 * ROOM + 1);
     }
 }

@@ -5,7 +5,7 @@
 //! | `table` | a table's memory: directory, entries, collector |
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `slab` | the entries' memory |
-//! | `magazine` | lists of pieces of it that are free |
+//! | `magazine` | pieces of it that are free, some or many |
 
 mod magazine;
 mod old;

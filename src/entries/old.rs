@@ -4,30 +4,28 @@
 //! retires it, unlocked. Only of entries that nobody can see dropped: plain data that waits longer is memory that waits
 //! longer, at most 30 entries a segment.
 
+use core::marker::PhantomData;
 use core::mem::{MaybeUninit, needs_drop};
 use core::ptr::NonNull;
 
-use super::magazine::{Magazine, REFILL};
+use super::magazine::Magazine;
 use super::table::{Entry, EntrySlab};
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 
-/// Entries that are retired as one, and whose pieces go back as one list.
-const MANY: usize = 31;
-const _: () = assert!(MANY <= REFILL);
-
-/// What a table keeps under the lock of each segment. In order: what changes with each entry comes first.
+/// What a table keeps under the lock of each segment. In this order what changes with each entry, how many there are of
+/// either, is on one line.
 #[repr(C)]
 pub(crate) struct Reserve<K, V> {
     /// Memory for further entries.
     pub(crate) free: Magazine,
     /// Entries that have been taken out and are not retired yet.
-    pub(crate) old: OldEntries<K, V>,
+    pub(crate) old: Gathered<K, V>,
 }
 
 impl<K, V> Default for Reserve<K, V> {
     fn default() -> Self {
-        Reserve { free: Magazine::default(), old: OldEntries::default() }
+        Reserve { free: Magazine::default(), old: Gathered::default() }
     }
 }
 
@@ -57,7 +55,7 @@ unsafe impl<K, V> Reserves<K, V> for Reserve<K, V> {
 /// The table does not lead to them any more, nobody else retires them, and the guard is of their map.
 pub(crate) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &impl Guard) {
     if OldEntries::<K, V>::GATHERS {
-        let mut old = OldEntries::default();
+        let mut old = Gathered::default();
         for &entry in entries {
             if let Some(many) = old.push(entry) {
                 // SAFETY: the caller's.
@@ -65,40 +63,60 @@ pub(crate) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &
             }
         }
         // SAFETY: the caller's.
-        unsafe { old.retire(guard) };
+        unsafe { old.take().retire(guard) };
     } else {
         // SAFETY: the caller's.
         entries.iter().for_each(|entry| unsafe { guard.retire(entry.as_ptr()) });
     }
 }
 
-/// Entries that the table does not lead to any more. Their memory goes with the slab; dropping the list loses nothing
-/// else.
+/// Entries that the table does not lead to any more, and that wait for company. Dropping them loses nothing but their memory,
+/// which goes with the slab.
 #[repr(C)]
-pub(crate) struct OldEntries<K, V> {
-    /// First, to be in the line of what else changes with each entry.
+pub(crate) struct Gathered<K, V> {
+    /// First, beside what comes before and changes as often.
     len: usize,
-    entries: [MaybeUninit<NonNull<Entry<K, V>>>; MANY],
+    entries: [MaybeUninit<NonNull<Entry<K, V>>>; Magazine::ROOM],
 }
 
-impl<K, V> Default for OldEntries<K, V> {
+impl<K, V> Default for Gathered<K, V> {
     fn default() -> Self {
-        OldEntries { len: 0, entries: [const { MaybeUninit::uninit() }; MANY] }
+        Gathered { len: 0, entries: [const { MaybeUninit::uninit() }; Magazine::ROOM] }
     }
+}
+
+impl<K, V> Gathered<K, V> {
+    /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<OldEntries<K, V>> {
+        debug_assert!(OldEntries::<K, V>::GATHERS);
+        self.entries[self.len].write(entry);
+        self.len += 1;
+        (self.len == self.entries.len()).then(|| self.take())
+    }
+
+    /// Gives all up.
+    pub(crate) fn take(&mut self) -> OldEntries<K, V> {
+        let mut pieces = Magazine::default();
+        for entry in &self.entries[..self.len] {
+            // SAFETY: as many have been written.
+            pieces.push(unsafe { entry.assume_init() }.cast());
+        }
+        self.len = 0;
+        OldEntries { pieces, entries: PhantomData }
+    }
+}
+
+/// Entries that are retired as one. When nobody can look at them any more, their pieces are handed on as they are.
+#[repr(transparent)]
+pub(crate) struct OldEntries<K, V> {
+    pieces: Magazine,
+    entries: PhantomData<NonNull<Entry<K, V>>>,
 }
 
 impl<K, V> OldEntries<K, V> {
     /// Whether entries of this type are gathered: those that need no drop, and have no box of their own.
     pub(crate) const GATHERS: bool = !needs_drop::<K>() && !needs_drop::<V>() && !EntrySlab::<K, V>::BOXED;
-
-    /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
-    #[inline]
-    pub(crate) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<Self> {
-        debug_assert!(Self::GATHERS);
-        self.entries[self.len].write(entry);
-        self.len += 1;
-        (self.len == MANY).then(|| core::mem::take(self))
-    }
 
     /// Retires them all.
     ///
@@ -107,7 +125,7 @@ impl<K, V> OldEntries<K, V> {
     /// The guard is of the entries' map.
     #[cold]
     pub(crate) unsafe fn retire(self, guard: &impl Guard) {
-        if self.len == 0 {
+        if self.pieces.pieces().is_empty() {
             return;
         }
         // Taken out of the table, once, under the lock that this list was taken from: guards entered
@@ -117,22 +135,19 @@ impl<K, V> OldEntries<K, V> {
             Ok(this) => unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) },
             // No memory for a list: each by itself.
             // SAFETY: as above.
-            Err(this) => this.entries().iter().for_each(|entry| unsafe { guard.retire(entry.as_ptr()) }),
+            Err(this) => this.pieces.pieces().iter().for_each(|piece| unsafe {
+                guard.retire(piece.cast::<Entry<K, V>>().as_ptr());
+            }),
         }
-    }
-
-    fn entries(&self) -> &[NonNull<Entry<K, V>>] {
-        // SAFETY: as many have been written.
-        unsafe { core::slice::from_raw_parts(self.entries.as_ptr().cast(), self.len) }
     }
 }
 
 impl<K, V> Retire for OldEntries<K, V> {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's; from a box.
-        let this = unsafe { Box::from_raw(this) };
+        let pieces = unsafe { Box::from_raw(this.cast::<Magazine>()) };
         // SAFETY: the caller's; nothing in them needs to be dropped, and their slab outlives them.
-        unsafe { EntrySlab::free_all(this.entries()) };
+        unsafe { EntrySlab::<K, V>::free_all(pieces) };
     }
 
     #[cfg(loom)]

@@ -1,9 +1,9 @@
 //! Memory for entries: pieces of one size, cut from chunks that the map keeps until it is shrunk or dropped.
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
-//! where huge pages can back them. Taking a piece is popping a list in the segment that the writer has locked [M1],
-//! giving one back is pushing onto a list that threads mostly have to themselves [M3]; from those lists the segments'
-//! are filled, a whole list at a time [M2].
+//! where huge pages can back them. A piece is taken out of a magazine in the segment that the writer has locked [M1] and
+//! given back to a place that threads mostly have to themselves [M3], from where the segments' magazines are filled, with
+//! as many as fit [M2].
 //!
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::magazine::{Free, Magazine, REFILL, Returned};
+use super::magazine::{Chain, Free, Magazine, Returned};
 use crate::engine::Meter;
 use crate::seats;
 use crate::sync::{AtomicU64, Mutex};
@@ -188,18 +188,16 @@ impl<T> Slab<T> {
         slab.returned[shard()].lock().push(entry.cast());
     }
 
-    /// Gives at most `REFILL` pieces back, all of one slab.
+    /// Gives pieces back, all of one slab, without a look at them but the first one's page.
     ///
     /// # Safety
     ///
     /// As for `free`, of each of them; entries have no boxes.
-    pub(crate) unsafe fn free_all(entries: &[NonNull<T>]) {
-        let Some(&first) = entries.first() else { return };
+    pub(crate) unsafe fn free_all(pieces: Box<Magazine>) {
+        let Some(first) = pieces.pieces().first() else { return };
         // SAFETY: the caller's.
-        let slab = unsafe { Self::of(first).as_ref() };
-        let mut list = Magazine::default();
-        entries.iter().for_each(|entry| list.push(entry.cast()));
-        slab.returned[shard()].lock().push_list(list);
+        let slab = unsafe { Self::of(first.cast()).as_ref() };
+        slab.returned[shard()].lock().push_all(pieces);
     }
 
     /// The slab of an entry.
@@ -233,18 +231,15 @@ impl<T> Slab<T> {
     /// new chunk [M2].
     #[cold]
     fn refill(&self, magazine: &mut Magazine) -> Option<()> {
-        debug_assert_eq!(magazine.len(), 0);
         let mine = shard();
-        *magazine = self.returned[mine].lock().pop_list();
-        if magazine.len() > 0 {
+        if self.returned[mine].lock().fill(magazine) {
             return Some(());
         }
         let mut chunks = self.chunks.lock();
         if !chunks.has_rest() {
             drop(chunks);
             for i in 1..SHARDS {
-                *magazine = self.returned[(mine + i) % SHARDS].lock().pop_list();
-                if magazine.len() > 0 {
+                if self.returned[(mine + i) % SHARDS].lock().fill(magazine) {
                     return Some(());
                 }
             }
@@ -260,14 +255,14 @@ impl<T> Slab<T> {
         Some(())
     }
 
-    /// Cuts up to `REFILL` pieces off a page, of a new chunk if there is no rest of the last: where they begin, and how many
-    /// they are. Nobody else has them.
+    /// Cuts up to a magazine of pieces off a page, of a new chunk if there is no rest of the last: where they begin, and how
+    /// many they are. Nobody else has them.
     fn cut(&self, chunks: &mut Chunks) -> Option<(NonNull<u8>, usize)> {
         if chunks.uncut.pieces == 0 {
             self.begin_page(chunks)?;
         }
         let uncut = &mut chunks.uncut;
-        let (first, n) = (uncut.next, uncut.pieces.min(REFILL));
+        let (first, n) = (uncut.next, uncut.pieces.min(Magazine::ROOM));
         // SAFETY: so many pieces are left in the page. Aligned: FIRST and `piece` are multiples of the alignment.
         uncut.next = unsafe { first.add(n * self.piece()) };
         uncut.pieces -= n;
@@ -315,12 +310,12 @@ impl<T> Slab<T> {
     ///
     /// Walks over all free pieces a few times, without a lock: writers that find none meanwhile cut new chunks. Without
     /// memory for a list of the chunks it does nothing.
-    pub(crate) fn release(&self, reserves: Magazine) {
+    pub(crate) fn release(&self, reserves: Chain) {
         let chunks = Vec::new();
-        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Magazine::default(), away: 0 };
+        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Chain::default(), away: 0 };
         for returned in &self.returned {
             let returned = core::mem::take(&mut *returned.lock());
-            returned.into_lists().for_each(|mut list| sorting.free.append(&mut list));
+            sorting.free.append(&mut returned.into_chain());
         }
         let mut chunks = self.chunks.lock();
         // Room for the chunk that stays, and for all to come back.
@@ -343,9 +338,9 @@ impl<T> Slab<T> {
 struct Sorting<'s, T> {
     slab: &'s Slab<T>,
     chunks: Vec<Chunk>,
-    free: Magazine,
+    free: Chain,
     /// Free pieces of chunks that others use.
-    kept: Magazine,
+    kept: Chain,
     /// How many chunks were taken out.
     away: usize,
 }
@@ -392,9 +387,10 @@ impl<T> Drop for Sorting<'_, T> {
         chunks.all.rotate_left(new);
         drop(chunks);
         self.kept.append(&mut self.free);
+        // Locked for some at a time.
         while self.kept.len() > 0 {
-            let list = self.kept.split();
-            self.slab.returned[shard()].lock().push_list(list);
+            let some = self.kept.split();
+            self.slab.returned[shard()].lock().push_chain(some);
         }
     }
 }

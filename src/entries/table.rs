@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use super::magazine::Magazine;
+use super::magazine::{Chain, Magazine};
 use super::old::{OldEntries, Reserve, Reserves};
 use super::slab::Slab;
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
@@ -190,7 +190,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     fn retire_old(&self, guard: &impl Guard) {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
-            let old = core::mem::take(&mut writing.locked.state().keep.reserve().old);
+            let old = writing.locked.state().keep.reserve().old.take();
             drop(writing);
             // SAFETY: the caller's guard is of our collector.
             unsafe { old.retire(guard) };
@@ -212,10 +212,10 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         if EntrySlab::<K, V>::BOXED {
             return;
         }
-        let mut reserves = Magazine::default();
+        let mut reserves = Chain::default();
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.directory.visit(cursor) {
-            reserves.append(&mut writing.locked.state().keep.reserve().free);
+            reserves.take_from(&mut writing.locked.state().keep.reserve().free);
             cursor = next;
         }
         self.slab.release(reserves);

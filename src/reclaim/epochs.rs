@@ -14,6 +14,7 @@ use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
 use super::barrier::Barrier;
+use super::pace::Pace;
 use super::sealed::Sealed;
 use super::{COUNTS, Guard, Retire, discard};
 use crate::reentry;
@@ -32,12 +33,17 @@ pub(super) const MANY: usize = 32;
 const FEW: usize = 4;
 /// Sealed bags from which on the guard that keeps them frees them when it leaves. Fewer are not worth its time.
 const PILE: usize = 8;
+/// Sealed bags of one list from which on barriers do not wait for their time.
+pub(super) const MOST: usize = 16;
+/// Bags that are freed when one is sealed: no thread is kept from its own business for long.
+const FREED_AT_ONCE: usize = 4;
 
 /// What retired memory belongs to: one for each map.
 #[derive(Debug)]
 pub(crate) struct Collector {
     epoch: CachePadded<AtomicU64>,
     barrier: Barrier,
+    pace: CachePadded<Pace>,
     /// A record for each thread.
     threads: PerThread<CachePadded<Record>>,
     /// The first record of guards that are not bound to a thread; each leads to the next.
@@ -133,16 +139,25 @@ fn is_deep() -> bool {
 }
 
 impl Collector {
-    /// A collector that frees after some dozens of retirements of one thread, or `soon` after a few.
+    /// A collector that frees after some hundreds of retirements of one thread, or `soon` after some dozens.
     pub(crate) fn new(soon: bool) -> Self {
         Collector {
             epoch: CachePadded::new(AtomicU64::new(1)),
             barrier: Barrier::new(),
+            pace: CachePadded::new(Pace::new()),
             threads: PerThread::new(),
             owned: AtomicPtr::new(core::ptr::null_mut()),
             bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
             size: if soon { FEW } else { MANY },
         }
+    }
+
+    /// The same, that rests so many times as long as a barrier took.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn resting(rest: u32) -> Self {
+        let mut collector = Collector::new(false);
+        collector.pace.set_rest(rest);
+        collector
     }
 
     /// A guard bound to this thread [C1].
@@ -254,9 +269,9 @@ impl Collector {
         // Relaxed: the heavy barrier makes it an Acquire of the exchange below, by whoever advanced to here.
         let epoch = self.epoch.load(Relaxed);
         // Whom we see without a barrier we need none for.
-        self.older_guard(epoch)?;
+        self.older_guard(epoch).inspect_err(|_| self.pace.waive())?;
         // Pairs with the light one in `announce`.
-        if !self.barrier.heavy() {
+        if !self.pace.pass(|| self.barrier.heavy()) {
             return Err(None);
         }
         step();
@@ -303,16 +318,18 @@ impl Collector {
         if is_deep() {
             return;
         }
-        match self.advance() {
-            // Maybe nobody retires any more once it has left.
-            Err(Some(record))
-                if pile >= PILE && !record.awaited.load(Relaxed) && !self.await_leaving(record) =>
-            {
-                self.collect_all();
+        if pile >= MOST || self.pace.is_due() {
+            match self.advance() {
+                // Maybe nobody retires any more once it has left.
+                Err(Some(record))
+                    if pile >= PILE && !record.awaited.load(Relaxed) && !self.await_leaving(record) =>
+                {
+                    self.collect_all();
+                }
+                _ => {}
             }
-            _ => {}
         }
-        self.free_old(bags);
+        self.free_old(bags, FREED_AT_ONCE);
     }
 
     /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
@@ -327,11 +344,11 @@ impl Collector {
         true
     }
 
-    /// Frees what is old enough.
-    fn free_old(&self, bags: &Mutex<Bags>) {
+    /// Frees up to so many bags that are old enough.
+    fn free_old(&self, bags: &Mutex<Bags>, most: usize) {
         // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
         let epoch = self.epoch.load(Acquire);
-        loop {
+        for _ in 0..most {
             let old = {
                 let mut bags = bags.lock();
                 match bags.sealed.front() {
@@ -381,14 +398,14 @@ impl Collector {
                 }
             }
         }
-        self.bags.iter().for_each(|bags| self.free_old(bags));
+        self.bags.iter().for_each(|bags| self.free_old(bags, usize::MAX));
         !refused
     }
 
     /// Frees what is old enough already.
     #[cfg(any(loom, shuttle))]
     pub(super) fn free(&self) {
-        self.bags.iter().for_each(|bags| self.free_old(bags));
+        self.bags.iter().for_each(|bags| self.free_old(bags, usize::MAX));
     }
 
     fn has_sealed(&self) -> bool {

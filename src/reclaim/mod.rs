@@ -8,6 +8,7 @@ mod barrier;
 mod epochs;
 #[cfg(any(loom, shuttle))]
 pub(crate) mod model;
+mod pace;
 #[cfg(loom)]
 mod stand_in;
 #[cfg(all(test, not(any(loom, shuttle))))]

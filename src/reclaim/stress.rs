@@ -7,7 +7,7 @@
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
 
-use super::epochs::{BAGS, Collector, MANY, OwnedGuard};
+use super::epochs::{BAGS, Collector, MANY, MOST, OwnedGuard};
 use super::{Guard, PROTECTED, Retire};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, step};
 
@@ -236,12 +236,12 @@ fn operations() -> usize {
 }
 
 /// Runs, and looks at what is left before and after a flush.
-fn run(flushes: u64, look: impl Fn(&Counts)) {
+fn run(rest: u32, flushes: u64, look: impl Fn(&Counts)) {
     let operations = operations();
     let counts = Counts::default();
     let new = |_| Object { canary: UnsafeCell::new(0), counts: &counts };
     let objects: Vec<_> = (0..operations + THREADS * LIFE + CELLS).map(new).collect();
-    let collector = Collector::new(false);
+    let collector = Collector::resting(rest);
     let world = World::new(&collector, &counts, &objects, flushes);
     world.run(operations);
     look(&counts);
@@ -255,16 +255,29 @@ fn run(flushes: u64, look: impl Fn(&Counts)) {
 
 #[test]
 fn nothing_is_freed_under_a_guard_and_all_in_the_end() {
-    run(100, |counts| assert!(counts.retired() > 0));
+    run(0, 100, |counts| assert!(counts.retired() > 0));
 }
 
 /// Without a flush. An epoch lasts while guards of the one before live, and until somebody seals a bag: no longer than it takes
 /// to fill all that are open. What was retired in four epochs waits; in each list, if it was used last then.
+fn most_waiting(counts: &Counts) -> usize {
+    4 * BAGS * (counts.longest.load(Ordering::Relaxed) + BAGS * MANY)
+}
+
 #[test]
 fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
-    run(0, |counts| {
+    run(0, 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
-        let longest = counts.longest.load(Ordering::Relaxed);
-        assert!(waiting <= 4 * BAGS * (longest + BAGS * MANY), "{waiting} waited: {counts:?}");
+        assert!(waiting <= most_waiting(counts), "{waiting} waited: {counts:?}");
+    });
+}
+
+/// Where barriers take so long that there is only one, and others when lists are long.
+#[test]
+fn what_waits_for_a_barrier_is_bounded() {
+    run(u32::MAX, 0, |counts| {
+        let waiting = counts.most_waiting.load(Ordering::Relaxed);
+        assert!(waiting >= MOST * MANY, "{waiting} waited, but not for barriers: {counts:?}");
+        assert!(waiting <= most_waiting(counts) + BAGS * MOST * MANY, "{waiting} waited: {counts:?}");
     });
 }

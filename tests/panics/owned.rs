@@ -113,7 +113,7 @@ fn a_panic_in_the_drop_of_a_removed_entry_surfaces_nowhere() {
         let map = filled(&ledger, Config::GROWING);
         let operations = || {
             arm(Site::Drop, n);
-            for key in (0..50).cycle().take(200) {
+            for key in (0..50).cycle().take(1000) {
                 assert!(map.pin().insert(fragile(&ledger, key), fragile(&ledger, key)).is_some());
             }
             for key in 0..50 {

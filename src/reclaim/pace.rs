@@ -1,0 +1,116 @@
+//! How often a collector passes heavy barriers.
+//!
+//! A heavy barrier interrupts whatever runs this process's threads: a third of a microsecond for a thread that is alone, but
+//! some ten for two threads of a virtual machine, and as much again for the one that is interrupted. What that is here is
+//! measured each time, and after a barrier there is none for some times as long: collecting takes a bounded part of the
+//! time, whatever a barrier takes, and where it takes little, what was retired is freed soon.
+
+use std::time::Instant;
+
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU64, SCHEDULED};
+
+/// How many times as long as a barrier took there is none after it.
+const REST: u32 = 32;
+
+/// Nanoseconds for which nobody else is told that a barrier is due, unless it is passed, or waived.
+const TURN: u64 = 1_000_000;
+
+/// When the next heavy barrier is due.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// What `due` is counted from.
+    start: Instant,
+    /// Nanoseconds.
+    due: AtomicU64,
+    /// `REST`, but in tests.
+    rest: u32,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Pace { start: Instant::now(), due: AtomicU64::new(0), rest: REST }
+    }
+
+    /// Sets how many times as long as a barrier took there is none after it.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn set_rest(&mut self, rest: u32) {
+        self.rest = rest;
+    }
+
+    /// Whether the rest after the last barrier is over, and nobody else has been told so. In models it always is: they have
+    /// no time.
+    pub(super) fn is_due(&self) -> bool {
+        SCHEDULED || self.is_due_at(self.now())
+    }
+
+    /// Whoever was told that a barrier is due needs none now.
+    pub(super) fn waive(&self) {
+        if !SCHEDULED {
+            self.due.store(0, Relaxed);
+        }
+    }
+
+    /// Passes a barrier.
+    pub(super) fn pass(&self, barrier: impl FnOnce() -> bool) -> bool {
+        if SCHEDULED {
+            return barrier();
+        }
+        let before = self.now();
+        let passed = barrier();
+        self.rest(before, self.now());
+        passed
+    }
+
+    /// Nanoseconds; saturates, after some centuries.
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn is_due_at(&self, now: u64) -> bool {
+        // Relaxed, both, and all the others here: advice.
+        let due = self.due.load(Relaxed);
+        due <= now && self.due.compare_exchange(due, now.saturating_add(TURN), Relaxed, Relaxed).is_ok()
+    }
+
+    fn rest(&self, before: u64, after: u64) {
+        let rest = (after - before).saturating_mul(u64::from(self.rest));
+        self.due.store(after.saturating_add(rest), Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_barrier_there_is_a_rest_of_so_many_times_its_length() {
+        let pace = Pace::new();
+        pace.rest(1_000, 1_010);
+        let over = 1_010 + 10 * u64::from(REST);
+        assert!(!pace.is_due_at(over - 1) && pace.is_due_at(over));
+        let mut pace = Pace::new();
+        pace.set_rest(u32::MAX);
+        pace.rest(0, u64::MAX / 2);
+        assert!(!pace.is_due_at(u64::MAX - 1), "saturates");
+    }
+
+    #[test]
+    fn one_is_told_and_others_when_that_one_has_passed_needed_none_or_forgotten() {
+        let pace = Pace::new();
+        assert!(pace.is_due_at(0) && !pace.is_due_at(1));
+        pace.waive();
+        assert!(pace.is_due_at(2) && !pace.is_due_at(1 + TURN));
+        assert!(pace.is_due_at(2 + TURN), "forgotten");
+        pace.rest(3, 3);
+        assert!(pace.is_due_at(3));
+    }
+
+    #[test]
+    fn a_barrier_is_passed_and_what_it_says_passed_on() {
+        let mut pace = Pace::new();
+        pace.set_rest(0);
+        assert!(pace.is_due() && pace.pass(|| true) && pace.is_due());
+        assert!(!pace.pass(|| false));
+    }
+}
