@@ -1,8 +1,8 @@
 //! From a key's hash to its place: prefix, bucket, tag, alternate bucket. Pure functions.
 //!
-//! One 64-bit hash is cut into independent parts: the high half, the *prefix*, selects the segment by its top
-//! bits and the tag by its low bits; the low half selects the bucket. Buckets are selected by multiplication
-//! (Lemire, "Fast random integer generation in an interval", 2019), so that any number of buckets will do.
+//! One 64-bit hash is cut into independent parts: the high half, the *prefix*, selects the segment; the low half selects the
+//! bucket by its top bits, and its lowest byte is the tag. Buckets are selected by multiplication (Lemire, "Fast random
+//! integer generation in an interval", 2019), so that any number of buckets will do.
 
 /// Where a key belongs, in every table: see [`Place`] for one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +22,10 @@ impl Digest {
         Digest((wide as u64) ^ ((wide >> 64) as u64))
     }
 
-    /// A digest of which 32 bits say all about the place in a segment: see [`Digest::locator`].
-    #[inline]
-    pub(crate) fn located(hash: u64) -> Self {
-        Digest(Self::new(hash).0 & !0xFF)
-    }
-
-    /// What finds an item again in its segment, of whatever size: the 24 bits that select its bucket, and its tag. Of a
-    /// digest from `located`.
+    /// What finds an item again in its segment, of whatever size: the half that selects its bucket, and its tag.
     #[inline]
     pub(crate) fn locator(self) -> u32 {
-        debug_assert!(self.0 & 0xFF == 0);
-        self.0 as u32 | u32::from(self.tag())
+        self.0 as u32
     }
 
     /// All of it.
@@ -51,9 +43,8 @@ impl Digest {
     /// The 1-byte tag, 1..=255: 0 marks an empty slot [I7].
     #[inline]
     pub(crate) fn tag(self) -> u8 {
-        // The low bits of both halves: few directories are so long, and few segments so large, that they look at them.
-        let byte = (self.0 ^ (self.0 >> 32)) as u8;
-        byte + u8::from(byte == 0)
+        // Few segments are so large that their buckets look at these bits, too: 2^24 buckets.
+        (self.0 as u8).max(1)
     }
 
     /// The first bucket of two, among `buckets`.
@@ -75,16 +66,16 @@ pub(crate) fn scale(fraction: u32, n: u32) -> u32 {
 /// instead, which needs a power of two.
 #[inline]
 pub(crate) fn alternate(bucket: u32, tag: u8, buckets: u32) -> u32 {
-    // Spread the tags over the whole 32-bit range (Knuth's multiplicative constant).
-    mirror(bucket, scale(u32::from(tag).wrapping_mul(0x9E37_79B1), buckets), buckets)
+    // Tags share the buckets out evenly. No number of buckets is too large: the product of both has 40 bits.
+    mirror(bucket, ((u64::from(tag) * u64::from(buckets)) >> 8) as u32, buckets)
 }
 
 /// The bucket that makes `sum` with `bucket`, modulo the number of buckets: its own inverse [I2]. All are below 2^31.
 #[inline]
 pub(crate) fn mirror(bucket: u32, sum: u32, buckets: u32) -> u32 {
-    // Without a condition, which the compiler may make a branch: taken or not at random.
-    let other = (sum as i32).wrapping_sub(bucket as i32);
-    other.wrapping_add(other >> 31 & buckets as i32) as u32
+    // Below 0 it is the larger number. Without a condition, which the compiler may make a branch: taken or not at random.
+    let other = sum.wrapping_sub(bucket);
+    other.min(other.wrapping_add(buckets))
 }
 
 /// A key's two buckets and tag in a table of a given size.
@@ -109,8 +100,7 @@ impl Place {
     /// The place of whatever has this locator.
     #[inline]
     pub(crate) fn located(locator: u32, buckets: u32) -> Self {
-        let (first, tag) = (scale(locator & !0xFF, buckets), locator as u8);
-        Place { first, second: alternate(first, tag, buckets), tag }
+        Self::new(Digest(locator.into()), buckets)
     }
 
     /// Bucket and lane of a lane of both buckets, 0..8.

@@ -168,7 +168,7 @@ mod tests {
     use super::{Digest, Ghost, find};
 
     fn key(i: usize) -> Locator {
-        Locator::new(Digest::located(i as u64))
+        Locator::new(Digest::new(i as u64))
     }
 
     /// A ghost of this reach to which the keys 0 to `keys` have come, the last of them last.

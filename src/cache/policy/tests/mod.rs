@@ -28,7 +28,7 @@ struct Item {
 }
 
 fn locator(key: u32) -> Locator {
-    Locator::new(Digest::located(u64::from(key)))
+    Locator::new(Digest::new(u64::from(key)))
 }
 
 impl Table {
