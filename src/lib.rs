@@ -125,12 +125,6 @@ pub mod model {
         crate::filter::model_place(hash, buckets, fingerprint_bits)
     }
 
-    /// The same in a cache.
-    pub fn cache_place(hash: u64, buckets: u32) -> (u32, u32, u8) {
-        let place = crate::hash::Place::new(crate::hash::Digest::located(hash), buckets);
-        (place.first, place.second, place.tag)
-    }
-
     /// The half of a hash that selects the segment.
     pub fn prefix(hash: u64) -> u32 {
         crate::hash::Digest::new(hash).prefix()

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use koel::model::{cache_place, prefix};
+use koel::model::{place, prefix};
 use koel::{Policy, RandomState};
 use loom::thread;
 use loom_tests::{Identity, model_with_preemptions};
@@ -28,7 +28,7 @@ fn builder() -> Builder {
 /// The first `n` keys that `wanted` accepts by first bucket, second bucket and tag.
 fn keys(n: usize, wanted: impl Fn(u32, u32, u8) -> bool) -> Vec<u64> {
     let fits = |&key: &u64| {
-        let (first, second, tag) = cache_place(key, BUCKETS);
+        let (first, second, tag) = place(key, BUCKETS);
         wanted(first, second, tag)
     };
     (0..1_000_000).filter(fits).take(n).collect()
@@ -78,7 +78,7 @@ fn hit_never_misses_a_displaced_entry() {
         // More than the table was made for, and less than makes it grow.
         cache.set_capacity(10);
         let victim = keys(1, |f, s, _| (f, s) == (0, 2))[0];
-        let tag = cache_place(victim, BUCKETS).2;
+        let tag = place(victim, BUCKETS).2;
         cache.insert(victim, 1).unwrap();
         for key in keys(3, |f, _, t| f == 0 && t != tag) {
             cache.insert(key, 0).unwrap();
@@ -87,7 +87,7 @@ fn hit_never_misses_a_displaced_entry() {
             cache.insert(key, 0).unwrap();
         }
         let newcomer = (1 << 32..).find(|&key| {
-            let (f, s, t) = cache_place(key, BUCKETS);
+            let (f, s, t) = place(key, BUCKETS);
             (f, s) == (0, 1) && t != tag
         });
         let newcomer = newcomer.unwrap();
@@ -151,7 +151,7 @@ fn inline_reader_against(
     allowed: fn([Option<u64>; 2]) -> bool,
 ) {
     model_with_preemptions(preemptions, move || {
-        let (first, second, tag) = cache_place(1, BUCKETS);
+        let (first, second, tag) = place(1, BUCKETS);
         let keys: [u64; 2] = keys(2, |f, s, t| (f, s, t) == (first, second, tag)).try_into().unwrap();
         let builder = koel::InlineCache::builder().max_entries(1).policy(Policy::Clock);
         let cache: Arc<InlineCache> = Arc::new(builder.hasher(Identity::default()).build());
