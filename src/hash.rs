@@ -66,8 +66,9 @@ pub(crate) fn scale(fraction: u32, n: u32) -> u32 {
 /// instead, which needs a power of two.
 #[inline]
 pub(crate) fn alternate(bucket: u32, tag: u8, buckets: u32) -> u32 {
-    // Tags share the buckets out evenly. No number of buckets is too large: the product of both has 40 bits.
-    mirror(bucket, ((u64::from(tag) * u64::from(buckets)) >> 8) as u32, buckets)
+    // Tags are spread over the whole 32-bit range (Knuth's multiplicative constant): sums in one arithmetic progression would
+    // cut a table whose buckets are a multiple of 256 into parts that exchange no item.
+    mirror(bucket, scale(u32::from(tag).wrapping_mul(0x9E37_79B1), buckets), buckets)
 }
 
 /// The bucket that makes `sum` with `bucket`, modulo the number of buckets: its own inverse [I2]. All are below 2^31.
@@ -125,6 +126,32 @@ mod tests {
                     assert_eq!(alternate(other, tag, buckets), bucket, "{bucket} of {buckets}, tag {tag}");
                 }
             }
+        }
+    }
+
+    /// One leads to all others by alternates, and not all pairs are alike: each of four stripes has its share.
+    #[test]
+    fn no_part_of_a_table_is_by_itself() {
+        for buckets in [256, 512, 1000, 1024, 15_360, 16_384] {
+            let mut reached = vec![false; buckets as usize];
+            let mut next = vec![0];
+            let mut stripes = [0_u32; 4];
+            while let Some(bucket) = next.pop() {
+                if core::mem::replace(&mut reached[bucket as usize], true) {
+                    continue;
+                }
+                for tag in 1..=255 {
+                    let other = alternate(bucket, tag, buckets);
+                    stripes[((bucket ^ other) & 3) as usize] += 1;
+                    next.push(other);
+                }
+            }
+            assert!(reached.iter().all(|&reached| reached), "{buckets} buckets");
+            let fair = buckets * 255 / 4;
+            assert!(
+                stripes.iter().all(|&n| (fair / 5 * 4..fair / 4 * 5).contains(&n)),
+                "{buckets}: {stripes:?}"
+            );
         }
     }
 

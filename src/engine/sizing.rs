@@ -27,7 +27,7 @@ const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
 const HUGE_SLOTS: u64 = 1 << 19;
 /// Most segments, and entries of the directory.
 pub(super) const MAX_SEGMENTS: u64 = 1 << 28;
-/// Most buckets in one segment of a cache: as many as 24 bits of a hash tell apart.
+/// Most buckets in one segment of a cache: a hash's 24 bits beside the tag tell so many apart.
 const CACHE_BUCKETS: u32 = 1 << 24;
 /// Most buckets in one segment.
 const MAX_BUCKETS: u64 = 1 << 28;

@@ -127,16 +127,16 @@ impl Chain {
 }
 
 /// Most magazines that are kept as such: beyond that, their pieces are linked to one another.
-const MOST_FULL: usize = 1024;
+const MOST_MAGAZINES: usize = 1024;
 
 /// Pieces that threads gave back.
 #[derive(Default)]
 pub(super) struct Returned {
-    /// Given back one by one, or a few at a time; and all for which there is no room in `full`.
+    /// Given back one by one, or a few at a time; and all for which there is no room in `magazines`.
     loose: Chain,
     /// Handed on without a look at the pieces. Each has half a magazine of them at least.
     #[expect(clippy::vec_box, reason = "they come in boxes")]
-    full: Vec<Box<Magazine>>,
+    magazines: Vec<Box<Magazine>>,
 }
 
 impl Returned {
@@ -146,20 +146,20 @@ impl Returned {
         if self.loose.len >= Magazine::ROOM && self.has_room() {
             if let Ok(mut magazine) = try_box(Magazine::default()) {
                 self.loose.fill(&mut magazine);
-                self.full.push(magazine);
+                self.magazines.push(magazine);
             }
         }
     }
 
     /// Whether one more magazine can be kept.
     fn has_room(&mut self) -> bool {
-        self.full.len() < MOST_FULL && self.full.try_reserve(1).is_ok()
+        self.magazines.len() < MOST_MAGAZINES && self.magazines.try_reserve(1).is_ok()
     }
 
     /// Adds the pieces of a magazine.
     pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) {
         if magazine.len > Magazine::ROOM / 2 && self.has_room() {
-            self.full.push(magazine);
+            self.magazines.push(magazine);
         } else {
             self.loose.take_from(&mut magazine);
         }
@@ -174,9 +174,9 @@ impl Returned {
 
     /// Fills an empty magazine; false if there is no piece.
     pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
-        debug_assert_eq!(magazine.len, 0);
-        match self.full.pop() {
-            Some(full) => *magazine = *full,
+        assert_eq!(magazine.len, 0, "pieces would be forgotten");
+        match self.magazines.pop() {
+            Some(some) => *magazine = *some,
             None => self.loose.fill(magazine),
         }
         magazine.len > 0
@@ -185,13 +185,13 @@ impl Returned {
     /// All pieces.
     pub(super) fn into_chain(self) -> Chain {
         let mut chain = self.loose;
-        self.full.into_iter().for_each(|mut magazine| chain.take_from(&mut magazine));
+        self.magazines.into_iter().for_each(|mut magazine| chain.take_from(&mut magazine));
         chain
     }
 
     /// Bytes from the allocator.
     pub(super) fn memory_usage(&self) -> usize {
-        self.full.capacity() * size_of::<Box<Magazine>>() + self.full.len() * size_of::<Magazine>()
+        self.magazines.capacity() * size_of::<Box<Magazine>>() + self.magazines.len() * size_of::<Magazine>()
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn magazines_are_few_and_their_memory_is_told() {
-        let n = (MOST_FULL + 10) * ROOM;
+        let n = (MOST_MAGAZINES + 10) * ROOM;
         let (_memory, mut chain) = pieces(n);
         let mut returned = Returned::default();
         assert_eq!(returned.memory_usage(), 0);
@@ -253,8 +253,8 @@ mod tests {
             chain.fill(&mut magazine);
             returned.push_all(magazine);
         }
-        assert_eq!((returned.full.len(), returned.loose.len()), (MOST_FULL, 10 * ROOM));
-        assert!(returned.memory_usage() >= MOST_FULL * 33 * size_of::<usize>());
+        assert_eq!((returned.magazines.len(), returned.loose.len()), (MOST_MAGAZINES, 10 * ROOM));
+        assert!(returned.memory_usage() >= MOST_MAGAZINES * 33 * size_of::<usize>());
         assert_eq!(returned.into_chain().len(), n);
     }
 
@@ -273,7 +273,7 @@ mod tests {
                     returned.push_all(magazine);
                 }
             }
-            assert_eq!(returned.full.is_empty(), [2, ROOM / 2].contains(&step), "{step}");
+            assert_eq!(returned.magazines.is_empty(), [2, ROOM / 2].contains(&step), "{step}");
             assert_eq!(all_of(returned), all);
         }
         let (_memory, mut chain) = pieces(2 * ROOM + 1);
@@ -281,7 +281,7 @@ mod tests {
         while chain.len() > 0 {
             returned.push_chain(chain.split());
         }
-        assert_eq!((returned.full.len(), returned.loose.len()), (2, 1));
+        assert_eq!((returned.magazines.len(), returned.loose.len()), (2, 1));
         assert_eq!(all_of(returned).len(), 2 * ROOM + 1);
     }
 }

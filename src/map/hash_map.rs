@@ -60,9 +60,9 @@ use crate::hash::Digest;
 /// further entries and growth until [`Pinned::shrink_to_fit`].
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// by the batch: 32 removals of one thread, and three batches after that, or up to some twenty where the machine takes long
-/// to interrupt its threads; the memory of those that need no drop also waits for some
-/// more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Where
+/// by the batch: 32 removals of one thread, and three to some twenty batches after that, the more the faster it removes and
+/// the longer the machine takes to interrupt its threads; the memory of those that need no drop also waits for some more
+/// removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Where
 /// the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///
 /// What was removed last stays undropped until more is removed, [`HashMap::flush`] is called, or the map is dropped. So

@@ -31,11 +31,10 @@ pub(super) const BAGS: usize = if SCHEDULED { 2 } else { 8 };
 /// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
 pub(super) const MANY: usize = 32;
 const FEW: usize = 4;
-/// Sealed bags from which on the guard that keeps them frees them when it leaves. Fewer are not worth its time.
-const PILE: usize = 8;
-/// Sealed bags of one list from which on barriers do not wait for their time.
+/// Sealed bags of one list from which on barriers do not wait for their time, and a guard that keeps them frees them when it
+/// leaves. Fewer are not worth its time.
 pub(super) const MOST: usize = 16;
-/// Bags that are freed when one is sealed: no thread is kept from its own business for long.
+/// Bags that are freed when one is sealed, or half of those that wait: no thread is kept from its own business for long.
 const FREED_AT_ONCE: usize = 4;
 
 /// What retired memory belongs to: one for each map.
@@ -269,7 +268,7 @@ impl Collector {
         // Relaxed: the heavy barrier makes it an Acquire of the exchange below, by whoever advanced to here.
         let epoch = self.epoch.load(Relaxed);
         // Whom we see without a barrier we need none for.
-        self.older_guard(epoch).inspect_err(|_| self.pace.waive())?;
+        self.older_guard(epoch)?;
         // Pairs with the light one in `announce`.
         if !self.pace.pass(|| self.barrier.heavy()) {
             return Err(None);
@@ -299,7 +298,7 @@ impl Collector {
     /// As [`Guard::retire`].
     unsafe fn retire(&self, retired: Retired) {
         let bags = &self.bags[seats::number() % BAGS];
-        let pile = {
+        let (pile, oldest) = {
             let mut bags = bags.lock();
             if !bags.has_room(self.size) && !self.seal(&mut bags) {
                 // There has been no memory for some time: it is never freed. To wait for the guards that may lead to it might
@@ -313,23 +312,26 @@ impl Collector {
                 return;
             }
             self.seal(&mut bags);
-            bags.sealed.len()
+            let Some(&(oldest, _)) = bags.sealed.front() else { return };
+            (bags.sealed.len(), oldest)
         };
         if is_deep() {
             return;
         }
-        if pile >= MOST || self.pace.is_due() {
+        // Whoever finds that the oldest is free to go needs no barrier for that.
+        let is_crowded = pile >= MOST && oldest + AGE > self.epoch.load(Relaxed);
+        if is_crowded || self.pace.is_due() {
             match self.advance() {
                 // Maybe nobody retires any more once it has left.
                 Err(Some(record))
-                    if pile >= PILE && !record.awaited.load(Relaxed) && !self.await_leaving(record) =>
+                    if is_crowded && !record.awaited.load(Relaxed) && !self.await_leaving(record) =>
                 {
                     self.collect_all();
                 }
                 _ => {}
             }
         }
-        self.free_old(bags, FREED_AT_ONCE);
+        self.free_old(bags, FREED_AT_ONCE.max(pile / 2));
     }
 
     /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
@@ -356,7 +358,7 @@ impl Collector {
                     Some(_) => return,
                     None => {
                         // A guard that was held for long has gone.
-                        bags.sealed.shrink_to(PILE);
+                        bags.sealed.shrink_to(MOST);
                         return;
                     }
                 }
@@ -418,7 +420,8 @@ impl Collector {
         record.awaited.store(true, Relaxed);
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
         // If the kernel refuses it may or may not: to try again might be to wait for this thread itself.
-        epoch != 0 && (!self.barrier.heavy() || record.epoch.load(Relaxed) == epoch)
+        let passed = || self.pace.pass(|| self.barrier.heavy());
+        epoch != 0 && (!passed() || record.epoch.load(Relaxed) == epoch)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A heavy barrier interrupts whatever runs this process's threads: a third of a microsecond for a thread that is alone, but
 //! some ten for two threads of a virtual machine, and as much again for the one that is interrupted. What that is here is
-//! measured each time, and after a barrier there is none for some times as long: collecting takes a bounded part of the
-//! time, whatever a barrier takes, and where it takes little, what was retired is freed soon.
+//! measured each time, and after a barrier none is due for some times as long: collecting takes a bounded part of the time,
+//! unless too much waits for it, and where a barrier takes little, what was retired is freed soon.
 
 use std::time::Instant;
 
@@ -13,8 +13,10 @@ use crate::sync::{AtomicU64, SCHEDULED};
 /// How many times as long as a barrier took there is none after it.
 const REST: u32 = 32;
 
-/// Nanoseconds for which nobody else is told that a barrier is due, unless it is passed, or waived.
-const TURN: u64 = 1_000_000;
+/// Nanoseconds of the longest rest: a barrier may have been held up by something else.
+const LONGEST: u64 = 10_000_000;
+/// Nanoseconds for which nobody else is told that a barrier is due, unless it is passed.
+const TURN: u64 = 100_000;
 
 /// When the next heavy barrier is due.
 #[derive(Debug)]
@@ -23,32 +25,26 @@ pub(super) struct Pace {
     start: Instant,
     /// Nanoseconds.
     due: AtomicU64,
-    /// `REST`, but in tests.
-    rest: u32,
+    /// `REST` and `LONGEST`, but in tests.
+    times: u32,
+    longest: u64,
 }
 
 impl Pace {
     pub(super) fn new() -> Self {
-        Pace { start: Instant::now(), due: AtomicU64::new(0), rest: REST }
+        Pace { start: Instant::now(), due: AtomicU64::new(0), times: REST, longest: LONGEST }
     }
 
-    /// Sets how many times as long as a barrier took there is none after it.
+    /// Sets how many times as long as a barrier took there is none after it, however long that is.
     #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(super) fn set_rest(&mut self, rest: u32) {
-        self.rest = rest;
+    pub(super) fn set_rest(&mut self, times: u32) {
+        (self.times, self.longest) = (times, u64::MAX);
     }
 
     /// Whether the rest after the last barrier is over, and nobody else has been told so. In models it always is: they have
     /// no time.
     pub(super) fn is_due(&self) -> bool {
         SCHEDULED || self.is_due_at(self.now())
-    }
-
-    /// Whoever was told that a barrier is due needs none now.
-    pub(super) fn waive(&self) {
-        if !SCHEDULED {
-            self.due.store(0, Relaxed);
-        }
     }
 
     /// Passes a barrier.
@@ -74,7 +70,9 @@ impl Pace {
     }
 
     fn rest(&self, before: u64, after: u64) {
-        let rest = (after - before).saturating_mul(u64::from(self.rest));
+        // A clock that steps back stands still here, by the standard library's word.
+        let took = after.saturating_sub(before);
+        let rest = took.saturating_mul(u64::from(self.times)).min(self.longest);
         self.due.store(after.saturating_add(rest), Relaxed);
     }
 }
@@ -89,6 +87,10 @@ mod tests {
         pace.rest(1_000, 1_010);
         let over = 1_010 + 10 * u64::from(REST);
         assert!(!pace.is_due_at(over - 1) && pace.is_due_at(over));
+        pace.rest(10, LONGEST);
+        assert!(!pace.is_due_at(2 * LONGEST - 1) && pace.is_due_at(2 * LONGEST), "it was held up");
+        pace.rest(10, 5);
+        assert!(pace.is_due_at(5), "the clock stepped back");
         let mut pace = Pace::new();
         pace.set_rest(u32::MAX);
         pace.rest(0, u64::MAX / 2);
@@ -96,12 +98,10 @@ mod tests {
     }
 
     #[test]
-    fn one_is_told_and_others_when_that_one_has_passed_needed_none_or_forgotten() {
+    fn one_is_told_and_others_when_that_one_has_passed_or_has_had_its_time() {
         let pace = Pace::new();
-        assert!(pace.is_due_at(0) && !pace.is_due_at(1));
-        pace.waive();
         assert!(pace.is_due_at(2) && !pace.is_due_at(1 + TURN));
-        assert!(pace.is_due_at(2 + TURN), "forgotten");
+        assert!(pace.is_due_at(2 + TURN), "nothing came of it");
         pace.rest(3, 3);
         assert!(pace.is_due_at(3));
     }

@@ -258,8 +258,9 @@ fn nothing_is_freed_under_a_guard_and_all_in_the_end() {
     run(0, 100, |counts| assert!(counts.retired() > 0));
 }
 
-/// Without a flush. An epoch lasts while guards of the one before live, and until somebody seals a bag: no longer than it takes
-/// to fill all that are open. What was retired in four epochs waits; in each list, if it was used last then.
+/// What may wait without a flush, where barriers do not rest. An epoch lasts while guards of the one before live, and until
+/// somebody seals a bag: no longer than it takes to fill all that are open. What was retired in four epochs waits; in each
+/// list, if it was used last then.
 fn most_waiting(counts: &Counts) -> usize {
     4 * BAGS * (counts.longest.load(Ordering::Relaxed) + BAGS * MANY)
 }
@@ -272,7 +273,7 @@ fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
     });
 }
 
-/// Where barriers take so long that there is only one, and others when lists are long.
+/// Where barriers take so long that there is only one by the pace, and others when lists are long.
 #[test]
 fn what_waits_for_a_barrier_is_bounded() {
     run(u32::MAX, 0, |counts| {

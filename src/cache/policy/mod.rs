@@ -39,8 +39,8 @@ pub enum Policy {
     Clock,
 }
 
-/// Where an item is, as a queue remembers it: the bits of its hash that select its buckets, however many there are, and its
-/// tag.
+/// Where an item is, as a queue remembers it: the half of its digest that selects its buckets, however many there are, and
+/// its tag.
 ///
 /// Items that share them share a locator: queues and residents agree as multisets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
