@@ -14,7 +14,7 @@ use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 
 /// What a table keeps under the lock of each segment. In this order what changes with each entry, how many there are of
-/// either, is on one line.
+/// either, is side by side: on one line, unless the whole begins with a line.
 #[repr(C)]
 pub(crate) struct Reserve<K, V> {
     /// Memory for further entries.
@@ -144,7 +144,7 @@ impl<K, V> OldEntries<K, V> {
 
 impl<K, V> Retire for OldEntries<K, V> {
     unsafe fn free(this: *mut Self) {
-        // SAFETY: the caller's; from a box.
+        // SAFETY: the caller's; from a box of ours, which is laid out as what it wraps.
         let pieces = unsafe { Box::from_raw(this.cast::<Magazine>()) };
         // SAFETY: the caller's; nothing in them needs to be dropped, and their slab outlives them.
         unsafe { EntrySlab::<K, V>::free_all(pieces) };

@@ -14,7 +14,7 @@ use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
 use super::barrier::Barrier;
-use super::pace::Pace;
+use super::pace::{Pace, REST};
 use super::sealed::Sealed;
 use super::{COUNTS, Guard, Retire, discard};
 use crate::reentry;
@@ -140,23 +140,20 @@ fn is_deep() -> bool {
 impl Collector {
     /// A collector that frees after some hundreds of retirements of one thread, or `soon` after some dozens.
     pub(crate) fn new(soon: bool) -> Self {
+        Self::resting(soon, REST)
+    }
+
+    /// The same, that rests so many times as long as a barrier took.
+    pub(super) fn resting(soon: bool, rest: u64) -> Self {
         Collector {
             epoch: CachePadded::new(AtomicU64::new(1)),
             barrier: Barrier::new(),
-            pace: CachePadded::new(Pace::new()),
+            pace: CachePadded::new(Pace::new(rest)),
             threads: PerThread::new(),
             owned: AtomicPtr::new(core::ptr::null_mut()),
             bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
             size: if soon { FEW } else { MANY },
         }
-    }
-
-    /// The same, that rests so many times as long as a barrier took.
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(super) fn resting(rest: u32) -> Self {
-        let mut collector = Collector::new(false);
-        collector.pace.set_rest(rest);
-        collector
     }
 
     /// A guard bound to this thread [C1].

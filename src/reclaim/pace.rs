@@ -10,9 +10,8 @@ use std::time::Instant;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, SCHEDULED};
 
-/// How many times as long as a barrier took there is none after it.
-const REST: u32 = 32;
-
+/// How many times as long as a barrier took none is due after it.
+pub(super) const REST: u64 = 32;
 /// Nanoseconds of the longest rest: a barrier may have been held up by something else.
 const LONGEST: u64 = 10_000_000;
 /// Nanoseconds for which nobody else is told that a barrier is due, unless it is passed.
@@ -25,20 +24,14 @@ pub(super) struct Pace {
     start: Instant,
     /// Nanoseconds.
     due: AtomicU64,
-    /// `REST` and `LONGEST`, but in tests.
-    times: u32,
-    longest: u64,
+    /// How many times as long as a barrier it rests.
+    times: u64,
 }
 
 impl Pace {
-    pub(super) fn new() -> Self {
-        Pace { start: Instant::now(), due: AtomicU64::new(0), times: REST, longest: LONGEST }
-    }
-
-    /// Sets how many times as long as a barrier took there is none after it, however long that is.
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(super) fn set_rest(&mut self, times: u32) {
-        (self.times, self.longest) = (times, u64::MAX);
+    /// A barrier is due, and after each there is a rest of so many times its length.
+    pub(super) fn new(times: u64) -> Self {
+        Pace { start: Instant::now(), due: AtomicU64::new(0), times }
     }
 
     /// Whether the rest after the last barrier is over, and nobody else has been told so. In models it always is: they have
@@ -72,7 +65,7 @@ impl Pace {
     fn rest(&self, before: u64, after: u64) {
         // A clock that steps back stands still here, by the standard library's word.
         let took = after.saturating_sub(before);
-        let rest = took.saturating_mul(u64::from(self.times)).min(self.longest);
+        let rest = took.saturating_mul(self.times).min(LONGEST);
         self.due.store(after.saturating_add(rest), Relaxed);
     }
 }
@@ -83,23 +76,21 @@ mod tests {
 
     #[test]
     fn after_a_barrier_there_is_a_rest_of_so_many_times_its_length() {
-        let pace = Pace::new();
+        let pace = Pace::new(7);
         pace.rest(1_000, 1_010);
-        let over = 1_010 + 10 * u64::from(REST);
-        assert!(!pace.is_due_at(over - 1) && pace.is_due_at(over));
+        assert!(!pace.is_due_at(1_079) && pace.is_due_at(1_080));
         pace.rest(10, LONGEST);
         assert!(!pace.is_due_at(2 * LONGEST - 1) && pace.is_due_at(2 * LONGEST), "it was held up");
         pace.rest(10, 5);
         assert!(pace.is_due_at(5), "the clock stepped back");
-        let mut pace = Pace::new();
-        pace.set_rest(u32::MAX);
-        pace.rest(0, u64::MAX / 2);
-        assert!(!pace.is_due_at(u64::MAX - 1), "saturates");
+        let pace = Pace::new(u64::MAX);
+        pace.rest(0, 2);
+        assert!(!pace.is_due_at(2) && pace.is_due_at(2 + LONGEST), "saturates");
     }
 
     #[test]
     fn one_is_told_and_others_when_that_one_has_passed_or_has_had_its_time() {
-        let pace = Pace::new();
+        let pace = Pace::new(REST);
         assert!(pace.is_due_at(2) && !pace.is_due_at(1 + TURN));
         assert!(pace.is_due_at(2 + TURN), "nothing came of it");
         pace.rest(3, 3);
@@ -108,8 +99,7 @@ mod tests {
 
     #[test]
     fn a_barrier_is_passed_and_what_it_says_passed_on() {
-        let mut pace = Pace::new();
-        pace.set_rest(0);
+        let pace = Pace::new(0);
         assert!(pace.is_due() && pace.pass(|| true) && pace.is_due());
         assert!(!pace.pass(|| false));
     }

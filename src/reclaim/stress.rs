@@ -236,12 +236,12 @@ fn operations() -> usize {
 }
 
 /// Runs, and looks at what is left before and after a flush.
-fn run(rest: u32, flushes: u64, look: impl Fn(&Counts)) {
+fn run(rest: u64, flushes: u64, look: impl Fn(&Counts)) {
     let operations = operations();
     let counts = Counts::default();
     let new = |_| Object { canary: UnsafeCell::new(0), counts: &counts };
     let objects: Vec<_> = (0..operations + THREADS * LIFE + CELLS).map(new).collect();
-    let collector = Collector::resting(rest);
+    let collector = Collector::resting(false, rest);
     let world = World::new(&collector, &counts, &objects, flushes);
     world.run(operations);
     look(&counts);
@@ -273,10 +273,10 @@ fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
     });
 }
 
-/// Where barriers take so long that there is only one by the pace, and others when lists are long.
+/// Where barriers take so long that by the pace there is one each 10 ms, and others when lists are long.
 #[test]
 fn what_waits_for_a_barrier_is_bounded() {
-    run(u32::MAX, 0, |counts| {
+    run(u64::MAX, 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
         assert!(waiting >= MOST * MANY, "{waiting} waited, but not for barriers: {counts:?}");
         assert!(waiting <= most_waiting(counts) + BAGS * MOST * MANY, "{waiting} waited: {counts:?}");
