@@ -57,6 +57,8 @@ pub(crate) const MAX_HOPS: usize = 5;
 
 /// Buckets that are expanded: the two roots and four children each, but for the last level: 2 * (4^5 - 1) / 3.
 pub(crate) const QUEUE: usize = 682;
+/// Most slots of a bucket.
+const MAX_SLOTS: usize = 8;
 const _: () = assert!(QUEUE == 2 * ((SLOTS as usize).pow(MAX_HOPS as u32) - 1) / 3);
 
 /// One displacement: the item at `bucket`, `lane` goes to the bucket of the next hop, or to the hole.
@@ -106,20 +108,28 @@ pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget
         // SAFETY: head < tail, and all below tail were written.
         let node = unsafe { queue[head].assume_init() };
         let tags = table.load(node.bucket);
-        for lane in 0..table.slots() {
+        // Where all items of the roots have the same two buckets, it ends with these.
+        let twin = roots[(head & 1) ^ 1];
+        let mut children = [twin; MAX_SLOTS];
+        for (lane, to) in (0..table.slots()).zip(&mut children) {
             let child = table.alternate(node.bucket, tags, lane);
-            if child == node.bucket {
+            if child == node.bucket || child == twin {
                 continue;
             }
             if let Some(hole) = table.free_lane(table.load(child)) {
                 let hole = Hop { bucket: child, lane: hole };
                 return Some(trace_back(&queue[..tail], head, Hop { bucket: node.bucket, lane }, hole));
             }
-            // A bucket that is reached by the last displacement was worth a look, but leads no further.
-            if usize::from(node.depth) + 2 < N && tail < QUEUE {
-                let (parent, lane, depth) = (head as u16, lane as u8, node.depth + 1);
-                queue[tail].write(Node { bucket: child, parent, lane, depth });
-                tail += 1;
+            *to = child;
+        }
+        // Buckets that are reached by the last displacement were worth a look, but lead no further.
+        if usize::from(node.depth) + 2 < N {
+            for (lane, child) in (0..table.slots()).zip(children) {
+                if child != twin && tail < QUEUE {
+                    let (parent, lane, depth) = (head as u16, lane as u8, node.depth + 1);
+                    queue[tail].write(Node { bucket: child, parent, lane, depth });
+                    tail += 1;
+                }
             }
         }
         head += 1;

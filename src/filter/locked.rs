@@ -208,10 +208,6 @@ impl<'a> Locked<'a> {
     #[cold]
     #[inline(never)]
     fn make_room<C: Codec>(&mut self, codec: C, place: Place) -> Option<u32> {
-        if self.count(codec, place) == 2 * codec.slots() {
-            // All have the same two buckets.
-            return None;
-        }
         let buckets = Buckets { segment: self.segment, codec };
         let roots = [place.first, place.second];
         if codec.slots() <= 2 {

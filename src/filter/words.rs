@@ -53,8 +53,12 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn store(self, bit: u64, bits: u32, value: u128) {
         let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
-        if shift + bits <= 64 {
+        if bits.is_power_of_two() && bits <= 64 {
+            // A bucket, which never goes beyond one word.
             return self.store_in(index, shift, bits, value as u64);
+        }
+        if bits <= 64 {
+            return self.store_across(index, shift, bits, value as u64);
         }
         let first = 64 - shift;
         self.store_in(index, shift, first, value as u64);
@@ -62,6 +66,24 @@ impl Shared {
         if bits - first > 64 {
             self.store_in(index + 2, 0, bits - first - 64, (value >> first >> 64) as u64);
         }
+    }
+
+    /// Writes the low `bits` bits of `value`, 1 to 64, into one word or two. Without asking which, or whether anything changed:
+    /// it would be predicted wrongly every other time.
+    #[inline(always)]
+    fn store_across(self, index: usize, shift: u32, bits: u32, value: u64) {
+        let mask = u64::MAX >> (64 - bits);
+        let replace = |index: usize, mask: u64, value: u64| {
+            let word = self.at(index);
+            // Relaxed, and Release: as in `store_in`.
+            word.store(word.load(Ordering::Relaxed) & !mask | value & mask, Ordering::Release);
+            step();
+        };
+        replace(index, mask << shift, value << shift);
+        let high = |word: u64| word >> 1 >> (63 - shift);
+        // The same word again, if all is in the first: the next one may belong to another segment.
+        let beyond = usize::from(shift + bits > 64);
+        replace(index + beyond, high(mask), high(value));
     }
 
     /// Writes the low `bits` bits of `value`, 1 to 64, into a word.
