@@ -81,7 +81,8 @@ impl CuckooFilter {
     /// A filter of these keys, made for their number at this false-positive rate.
     ///
     /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur
-    /// more than once are inserted as often.
+    /// more than once are inserted as often. Takes 8 bytes for each key meanwhile; 16, if the filter is of 8 MiB or more and
+    /// there is memory for them: it is filled segment by segment then, not in the order of the keys.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
@@ -379,11 +380,13 @@ impl<S: BuildHasher> FilterBuilder<S> {
         mut self,
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let hashes: Vec<u64> = try_collect(keys.into_iter().map(|key| self.hasher.hash_one(&key)))?;
-        self.options.capacity = self.options.capacity.max(hashes.len());
+        let digest = |key| Digest::new(self.hasher.hash_one(&key));
+        let digests: Vec<Digest> = try_collect(keys.into_iter().map(digest))?;
+        self.options.capacity = self.options.capacity.max(digests.len());
         let filter = self.build()?;
-        let inserted = filter.inner.fill(hashes.iter().map(|hash| WholeDigest(Digest::new(*hash))))?;
-        if inserted < hashes.len() {
+        let digests = filter.inner.ordered(digests);
+        let inserted = filter.inner.fill(digests.iter().map(|digest| WholeDigest(*digest)))?;
+        if inserted < digests.len() {
             return Err(FilterError::Full { inserted });
         }
         Ok(filter)

@@ -48,7 +48,7 @@ pub enum FilterError {
     },
     /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots.
     Full {
-        /// How many keys, from the first, had room.
+        /// How many keys had room; not the first ones, if the filter was built of them in an order of its own.
         inserted: usize,
     },
     /// Two filters differ in size, layout or hash function.

@@ -72,6 +72,12 @@ pub(crate) trait ToPlace: Copy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WholeDigest(pub(crate) Digest);
 
+impl From<Digest> for WholeDigest {
+    fn from(digest: Digest) -> Self {
+        WholeDigest(digest)
+    }
+}
+
 impl ToPlace for Place {
     #[inline(always)]
     fn place(self, _: &Geometry, _: Option<u32>) -> Place {

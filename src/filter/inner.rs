@@ -1,11 +1,15 @@
 //! What a filter is without its hash function: a table and its layout, for digests.
 
+#[cfg(feature = "rayon")]
+use core::marker::PhantomData;
+
 use super::codec::Codec;
 use super::collect::try_collect;
 use super::error::FilterError;
 use super::geometry::{Place, ToPlace, WholeDigest};
 use super::layout::{Layout, Task};
 use super::locked::Locked;
+use super::parted::parted;
 use super::sizing::{Shape, rate_at};
 use super::table::Table;
 use crate::full::Full;
@@ -13,6 +17,9 @@ use crate::hash::Digest;
 
 /// Digests that are looked up at once.
 pub(crate) const BATCH: usize = 32;
+
+/// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole.
+const PARTED_BYTES: usize = 8 << 20;
 
 /// The digests of up to `BATCH` items.
 #[inline(always)]
@@ -133,6 +140,16 @@ impl Inner {
         self.layout.run(InsertBatch { inner: self, digests })
     }
 
+    /// Digests in the order in which the table is filled fastest.
+    pub(crate) fn ordered(&self, digests: Vec<Digest>) -> Vec<Digest> {
+        let geometry = self.table.geometry();
+        if geometry.segments == 1 || self.table.memory_usage() < PARTED_BYTES {
+            return digests;
+        }
+        // As they are, if there is no memory to order them.
+        parted(&digests, geometry).map_or(digests, |(parted, _)| parted)
+    }
+
     /// Fills a table that nobody else uses: inserts fingerprints, in order, up to the first that has no room; how many had. An
     /// error if there is no memory for a list of its locks.
     pub(crate) fn fill<S: ToPlace>(&self, all: impl Iterator<Item = S>) -> Result<usize, FilterError> {
@@ -141,27 +158,69 @@ impl Inner {
 
     /// Fills one segment with digests of it; those that had no room.
     #[cfg(feature = "rayon")]
-    pub(crate) fn fill_segment(&self, segment: u32, digests: impl Iterator<Item = Digest>) -> Vec<Digest> {
-        self.layout.run(FillSegment { table: &self.table, segment, digests })
+    pub(crate) fn fill_segment<S: ToPlace + From<Digest>>(
+        &self,
+        segment: u32,
+        digests: &[Digest],
+    ) -> Vec<Digest> {
+        self.layout.run(FillSegment { table: &self.table, segment, digests, form: PhantomData::<S> })
     }
 }
 
 #[cfg(feature = "rayon")]
-struct FillSegment<'a, I> {
+struct FillSegment<'a, S> {
     table: &'a Table,
     segment: u32,
-    digests: I,
+    digests: &'a [Digest],
+    form: PhantomData<S>,
 }
 
 #[cfg(feature = "rayon")]
-impl<I: Iterator<Item = Digest>> Task for FillSegment<'_, I> {
+impl<S: ToPlace + From<Digest>> Task for FillSegment<'_, S> {
     type Output = Vec<Digest>;
 
     fn run<C: Codec>(self, codec: C) -> Vec<Digest> {
         let mut locked = Locked::lock(self.table, self.segment);
-        // A segment is small enough for the second-level cache: there is nothing to wait for.
-        let full = |digest: &Digest| !locked.insert_evenly(codec, self.table.place(codec, *digest));
-        self.digests.filter(full).collect()
+        let mut full = Vec::new();
+        let mut left = self.digests;
+        loop {
+            let all = left.iter().map(|digest| S::from(*digest));
+            let inserted = put_all(self.table, codec, all, |place| locked.insert_evenly(codec, place));
+            let Some((digest, rest)) = left[inserted..].split_first() else { return full };
+            full.push(*digest);
+            left = rest;
+        }
+    }
+}
+
+/// Gives the places of all to `put`, in order, up to the first that it has no room for; for how many it had. Their buckets
+/// are asked for `BATCH` at a time.
+#[inline(always)]
+fn put_all<C: Codec, S: ToPlace>(
+    table: &Table,
+    codec: C,
+    mut all: impl Iterator<Item = S>,
+    mut put: impl FnMut(Place) -> bool,
+) -> usize {
+    let mut done = 0;
+    loop {
+        let mut places = [Place::default(); BATCH];
+        let mut len = 0;
+        // `zip` asks the places first: nothing is taken that has none.
+        for (place, at) in places.iter_mut().zip(all.by_ref()) {
+            *place = table.place(codec, at);
+            table.prefetch(codec, *place);
+            len += 1;
+        }
+        for place in &places[..len] {
+            if !put(*place) {
+                return done;
+            }
+            done += 1;
+        }
+        if len < BATCH {
+            return done;
+        }
     }
 }
 
@@ -351,31 +410,12 @@ struct Fill<'a, I> {
 impl<S: ToPlace, I: Iterator<Item = S>> Task for Fill<'_, I> {
     type Output = Result<usize, FilterError>;
 
-    /// The table's only user takes all its locks once. Buckets are asked for `BATCH` keys ahead.
+    /// The table's only user takes all its locks once.
     fn run<C: Codec>(self, codec: C) -> Result<usize, FilterError> {
         let table = &self.inner.table;
         let locks = table.segments().map(|segment| Locked::lock(table, segment.index));
         let mut segments: Vec<Locked<'_>> = try_collect(locks)?;
-        let mut all = self.all;
-        let mut inserted = 0;
-        loop {
-            let mut places = [Place::default(); BATCH];
-            let mut len = 0;
-            // `zip` asks the places first: nothing is taken that has none.
-            for (place, at) in places.iter_mut().zip(all.by_ref()) {
-                *place = table.place(codec, at);
-                table.prefetch(codec, *place);
-                len += 1;
-            }
-            for place in &places[..len] {
-                if !segments[place.segment as usize].insert_evenly(codec, *place) {
-                    return Ok(inserted);
-                }
-                inserted += 1;
-            }
-            if len < BATCH {
-                return Ok(inserted);
-            }
-        }
+        let put = |place: Place| segments[place.segment as usize].insert_evenly(codec, place);
+        Ok(put_all(table, codec, self.all, put))
     }
 }

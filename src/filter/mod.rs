@@ -16,6 +16,7 @@
 //! | `format` | the bytes |
 //! | `plan` | which tables a growing filter has |
 //! | `inner` | the filter without its hash function; batches |
+//! | `parted` | digests in the order of their segments |
 //! | `sizing` | from what is asked for to layout and size |
 //! | `locked` | all writes to a segment |
 //! | `table` | segments in one allocation; how to read them |
@@ -47,6 +48,7 @@ mod lanes;
 mod layout;
 mod locked;
 mod num;
+mod parted;
 mod plan;
 #[cfg(feature = "rayon")]
 mod rayon;

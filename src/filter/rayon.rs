@@ -8,7 +8,9 @@ use rayon::slice::ParallelSlice;
 use super::builder::FilterBuilder;
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
+use super::geometry::{ToPlace, WholeDigest};
 use super::inner::Inner;
+use super::parted::parted;
 use super::scalable::{ScalableCuckooFilter, ScalableFilterBuilder};
 use crate::hash::Digest;
 
@@ -21,35 +23,25 @@ fn digests<Q: Hash>(
 }
 
 /// Fills a table that nobody else uses: digests are parted by segment, and each segment is filled by one thread. What had
-/// no room.
-fn fill(inner: &Inner, digests: &[Digest]) -> Vec<Digest> {
-    let geometry = *inner.table.geometry();
-    let part = digests.len().div_ceil(rayon::current_num_threads()).max(1);
-    // For each part, the digests of each segment.
-    let parted: Vec<Vec<Vec<Digest>>> = digests
-        .par_chunks(part)
-        .map(|digests| {
-            let share = digests.len() / geometry.segments as usize;
-            let mut lists: Vec<Vec<Digest>> =
-                (0..geometry.segments).map(|_| Vec::with_capacity(share + share / 16)).collect();
-            for digest in digests {
-                lists[geometry.segment(*digest) as usize].push(*digest);
-            }
-            lists
-        })
-        .collect();
-    (0..geometry.segments)
-        .into_par_iter()
-        .flat_map_iter(|segment| {
-            let mine = parted.iter().flat_map(|lists| &lists[segment as usize]);
-            inner.fill_segment(segment, mine.copied())
-        })
-        .collect()
+/// no room; an error if there is no memory to part them.
+fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &[Digest]) -> Result<Vec<Digest>, FilterError> {
+    let geometry = inner.table.geometry();
+    let share = digests.len().div_ceil(rayon::current_num_threads()).max(1);
+    let shares = digests.par_chunks(share).map(|digests| parted(digests, geometry));
+    let shares: Vec<_> = shares.collect::<Result<_, _>>()?;
+    let fill_segment = |segment: u32| {
+        let of_segment = move |(parted, ends): &'_ (Vec<Digest>, Vec<usize>)| {
+            let begin = segment.checked_sub(1).map_or(0, |before| ends[before as usize]);
+            inner.fill_segment::<P>(segment, &parted[begin..ends[segment as usize]])
+        };
+        shares.iter().flat_map(of_segment)
+    };
+    Ok((0..geometry.segments).into_par_iter().flat_map_iter(fill_segment).collect())
 }
 
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
     /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one
-    /// thread. Takes 16 bytes for each key meanwhile; a want of memory for them ends the process. A filter of fewer
+    /// thread. Takes 16 bytes for each key meanwhile; a want of memory for half of them ends the process. A filter of fewer
     /// than some 250,000 keys has one segment, so that only the hashing is shared out.
     ///
     /// ```
@@ -69,7 +61,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         let digests = digests(keys, &self.hasher);
         self.options.capacity = self.options.capacity.max(digests.len());
         let filter = self.build()?;
-        let left = fill(&filter.inner, &digests);
+        let left = fill::<WholeDigest>(&filter.inner, &digests)?;
         if left.is_empty() { Ok(filter) } else { Err(FilterError::Full { inserted: filter.len() }) }
     }
 }
@@ -87,7 +79,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         let digests = digests(keys, &self.hasher);
         self.capacity = self.capacity.max(digests.len());
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| Ok(fill(inner, &digests)))?;
+        let left = filter.fill_oldest(digests, |inner, digests| fill::<Digest>(inner, &digests))?;
         match left.into_iter().try_for_each(|digest| filter.insert_digest(digest)) {
             Ok(()) => Ok(filter),
             Err(_) => Err(FilterError::Full { inserted: filter.len() }),

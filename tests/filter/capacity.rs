@@ -1,6 +1,6 @@
 //! As many keys as were asked for do fit.
 
-use koel::CuckooFilter;
+use koel::{CuckooFilter, FilterError};
 
 use crate::common::{env_number, seed};
 
@@ -61,6 +61,21 @@ fn filters_of_keys_are_built_for_their_number() {
     }
     assert!(CuckooFilter::from_keys(0..0, 0.001).is_err());
     assert!(CuckooFilter::from_keys([1; 100], 0.001).is_err(), "a hundred copies");
+}
+
+/// Filled segment by segment, not in the order of the keys.
+#[test]
+fn filters_beyond_the_caches_are_built_of_keys() {
+    let n = 2_100_000_u64;
+    let build =
+        |keys: &mut dyn Iterator<Item = u64>| CuckooFilter::builder().fingerprint_bits(32).from_keys(keys);
+    let filter = build(&mut (0..n)).unwrap();
+    assert!(filter.memory_usage() > 8 << 20 && filter.info().segments > 1, "{}", filter.info());
+    assert_eq!(filter.len() as u64, n);
+    assert!((0..n).all(|key| filter.contains(&key)));
+    assert!((n..2 * n).filter(|key| filter.contains(key)).count() < 10);
+    let error = build(&mut (0..n).chain([7; 8])).unwrap_err();
+    assert!(matches!(error, FilterError::Full { inserted } if (inserted as u64) < n + 8), "{error}");
 }
 
 #[cfg(feature = "rayon")]

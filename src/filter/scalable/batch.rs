@@ -103,7 +103,8 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         let all = digests.len();
         self.capacity = self.capacity.max(all);
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, mut digests| {
+        let left = filter.fill_oldest(digests, |inner, digests| {
+            let mut digests = inner.ordered(digests);
             let filled = inner.fill(digests.iter().copied())?;
             digests.drain(..filled);
             Ok(digests)
