@@ -2,10 +2,12 @@
 //! that share words with others, and semi-sorted ones that tear [R2]..[R4], [W5]. Of tables as a whole: `compaction`.
 #![cfg(loom)]
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use koel::model::filter_place;
-use koel::{CuckooFilter, FilterBuilder};
+use koel::model::{filter_place, stall};
+use koel::{CuckooFilter, FilterBuilder, ScalableCuckooFilter};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use loom_tests::model_with_preemptions;
@@ -223,7 +225,7 @@ fn read_against_stopped_insert(layout: Layout, forward: bool, seam: usize) -> bo
         let writer = {
             let (filter, done, reached) = (Arc::clone(&filter), Arc::clone(&done), Arc::clone(&reached));
             thread::spawn(move || {
-                koel::model::stall::after(seam, move || {
+                stall::after(seam, move || {
                     reached.store(true, std::sync::atomic::Ordering::Relaxed);
                     while !done.load(Ordering::Acquire) {
                         thread::yield_now();
@@ -260,4 +262,60 @@ fn reader_needs_no_end_of_a_displacement_in_two_words() {
 #[test]
 fn reader_needs_no_end_of_a_displacement_in_a_bucket_that_tears() {
     reader_needs_no_end_of_a_displacement(TEARING);
+}
+
+/// A growing filter of two buckets that tear, with some keys: of 40 bits, so that the second is in two words.
+fn growing() -> ScalableCuckooFilter {
+    let builder = ScalableCuckooFilter::builder().capacity(1).seed(1);
+    let filter = builder.fingerprint_bits(11).semi_sorted(true).build().unwrap();
+    (10..14).for_each(|hash| filter.insert_hash(hash).unwrap());
+    assert_eq!(filter.info().tables.len(), 1);
+    filter
+}
+
+/// A hash that such a filter has neither before nor after it gets `newcomer`, but seems to have at its `seam`-th seam.
+fn seen_in_between(newcomer: u64, seam: usize) -> Option<u64> {
+    let found = Arc::new(std::sync::Mutex::new(None));
+    let inside = Arc::clone(&found);
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 1 << 20;
+    builder.check(move || {
+        let filter = Rc::new(growing());
+        let has = |filter: &ScalableCuckooFilter| {
+            (100..900).filter(|hash| filter.contains_hash(*hash)).collect::<Vec<_>>()
+        };
+        let before = has(&filter);
+        let during = Rc::new(RefCell::new(Vec::new()));
+        stall::after(seam, {
+            let (filter, during) = (Rc::clone(&filter), Rc::clone(&during));
+            move || *during.borrow_mut() = has(&filter)
+        });
+        filter.insert_hash(newcomer).unwrap();
+        // If it had fewer seams, the filter must not wait for another.
+        stall::after(usize::MAX, || ());
+        let after = has(&filter);
+        let only_then =
+            during.take().into_iter().find(|hash| !before.contains(hash) && !after.contains(hash));
+        *inside.lock().unwrap() = only_then;
+    });
+    found.lock().unwrap().take()
+}
+
+/// What is only seen while another key comes is inserted nevertheless, or else it would be missed.
+#[test]
+fn key_is_not_left_out_for_what_a_torn_bucket_seems_to_have() {
+    let mut scenes = (20..80).flat_map(|newcomer| (0..12).map(move |seam| (newcomer, seam)));
+    let found =
+        scenes.find_map(|(newcomer, seam)| seen_in_between(newcomer, seam).map(|key| (newcomer, key)));
+    let (newcomer, key) = found.expect("some bucket seems to have something");
+    model_with_preemptions(1, move || {
+        let filter = Arc::new(growing());
+        let unique = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || filter.insert_unique_hash(key).unwrap())
+        };
+        filter.insert_hash(newcomer).unwrap();
+        unique.join().unwrap();
+        assert!(filter.contains_hash(key) && filter.contains_hash(newcomer));
+    });
 }
