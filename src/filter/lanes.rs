@@ -10,7 +10,7 @@ pub(crate) trait Widths<N: Num>: Copy {
     /// Bits of a lane, if the compiler knows them.
     const KNOWN: Option<u32>;
 
-    /// Bits of a lane, 2..=32.
+    /// Bits of a lane, 1..=32.
     fn lane_bits(self) -> u32;
 
     /// Lanes in a bucket.
@@ -66,7 +66,7 @@ pub(crate) struct Dynamic<N> {
 impl<N: Num> Dynamic<N> {
     /// So many lanes of so many bits; together they fit `N`.
     pub(crate) fn new(bits: u32, lanes: u32) -> Self {
-        assert!(bits >= 2 && bits * lanes <= N::WIDTH);
+        assert!(bits >= 1 && bits * lanes <= N::WIDTH);
         let ones = (0..lanes).fold(N::ZERO, |ones, lane| ones | N::of(1) << (lane * bits));
         Dynamic { bits, lanes, ones }
     }

@@ -6,7 +6,7 @@
 
 use super::codec::Codec;
 use super::lanes::{Dynamic, Halves, Lanes, Static};
-use super::semi_sorted::SemiSorted;
+use super::semi_sorted::{LOW_BITS, SemiSorted};
 
 /// Something to be done, in whatever layout.
 pub(crate) trait Task {
@@ -67,9 +67,12 @@ enum Class {
     Narrow(Lanes<Dynamic<u64>, u64>),
     Wide(Lanes<Dynamic<u128>, u128>),
     Widest(Halves),
-    SortedWord(SemiSorted<u64, false>),
-    SortedNarrow(SemiSorted<u64, true>),
-    SortedWide(SemiSorted<u128, true>),
+    Sorted9,
+    Sorted13,
+    Sorted17,
+    SortedWord(SemiSorted<Dynamic<u64>, u64, false>),
+    SortedNarrow(SemiSorted<Dynamic<u64>, u64, true>),
+    SortedWide(SemiSorted<Dynamic<u128>, u128, true>),
 }
 
 impl Layout {
@@ -78,9 +81,12 @@ impl Layout {
         assert!(format.is_valid());
         let (bits, slots) = (format.fingerprint_bits, format.bucket_slots);
         let class = match (format.semi_sorted, bits, slots) {
-            (true, ..) if 64 % format.bucket_bits() == 0 => Class::SortedWord(SemiSorted::new(bits)),
-            (true, ..=17, _) => Class::SortedNarrow(SemiSorted::new(bits)),
-            (true, ..) => Class::SortedWide(SemiSorted::new(bits)),
+            (true, 9, _) => Class::Sorted9,
+            (true, 13, _) => Class::Sorted13,
+            (true, 17, _) => Class::Sorted17,
+            (true, 5, _) => Class::SortedWord(SemiSorted::new(Dynamic::new(bits - LOW_BITS, slots))),
+            (true, ..=17, _) => Class::SortedNarrow(SemiSorted::new(Dynamic::new(bits - LOW_BITS, slots))),
+            (true, ..) => Class::SortedWide(SemiSorted::new(Dynamic::new(bits - LOW_BITS, slots))),
             (false, 8, 4) => Class::Four8,
             (false, 12, 4) => Class::Four12,
             (false, 16, 4) => Class::Four16,
@@ -103,6 +109,9 @@ impl Layout {
             Class::Narrow(ref codec) => outlined(task, codec),
             Class::Wide(ref codec) => outlined(task, codec),
             Class::Widest(ref codec) => outlined(task, codec),
+            Class::Sorted9 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<5, 4>)),
+            Class::Sorted13 => outlined(task, &SemiSorted::<_, u64, true>::new(Static::<9, 4>)),
+            Class::Sorted17 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<13, 4>)),
             Class::SortedWord(ref codec) => outlined(task, codec),
             Class::SortedNarrow(ref codec) => outlined(task, codec),
             Class::SortedWide(ref codec) => outlined(task, codec),

@@ -9,14 +9,14 @@ pub(crate) const CODES: u32 = 3876;
 /// Bits of a code.
 pub(crate) const CODE_BITS: u32 = 12;
 
-/// The set of those of four nibbles that are `nibble`: bit i for nibble i.
+/// The sets of those of four nibbles that are `nibble`, of two quadruples: bit i for nibble i.
 #[inline(always)]
-pub(crate) fn equal_nibbles(nibbles: u16, nibble: u32) -> usize {
-    const LOW: u32 = 0x7777;
-    let differ = u32::from(nibbles) ^ (nibble * 0x1111);
-    let equal = !(((differ & LOW) + LOW) | differ) & 0x8888;
+pub(crate) fn equal_nibbles([first, second]: [u16; 2], nibble: u32) -> [usize; 2] {
+    const LOW: u32 = 0x7777_7777;
+    let differ = (u32::from(first) | u32::from(second) << 16) ^ (nibble * 0x1111_1111);
+    let equal = !(((differ & LOW) + LOW) | differ) & 0x8888_8888;
     // The bits 3, 7, 11 and 15 side by side: no two of the sixteen products share a bit.
-    ((equal * 0x249) >> 12 & 15) as usize
+    [equal & 0xFFFF, equal >> 16].map(|equal| ((equal * 0x249) >> 12 & 15) as usize)
 }
 
 /// How many of four nibbles in ascending order are less than `nibble`.
@@ -93,8 +93,11 @@ mod tests {
     fn equal_nibbles_are_those_that_are_equal() {
         for nibbles in 0..=u16::MAX {
             for nibble in 0..16 {
-                let equal = (0..4).filter(|i| u32::from(nibbles >> (4 * i) & 15) == nibble);
-                assert_eq!(equal_nibbles(nibbles, nibble), equal.map(|i| 1 << i).sum());
+                let set = |nibbles: u16| {
+                    (0..4).filter(|i| u32::from(nibbles >> (4 * i) & 15) == nibble).map(|i| 1 << i).sum()
+                };
+                let other = nibbles.rotate_left(7);
+                assert_eq!(equal_nibbles([nibbles, other], nibble), [set(nibbles), set(other)]);
             }
         }
     }

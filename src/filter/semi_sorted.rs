@@ -1,6 +1,9 @@
 //! Semi-sorted buckets of four: 12 bits for the low nibbles, then the rest of each fingerprint in the nibbles' order.
 
+use core::marker::PhantomData;
+
 use super::codec::Codec;
+use super::lanes::Widths;
 use super::num::Num;
 use super::semi_sort::{CODE_BITS, CODES, decode, encode, equal_nibbles, less_nibbles};
 use super::words::{Shared, Words};
@@ -35,63 +38,72 @@ static LANE_SETS: [LaneSets; MOST_HIGH_BITS] = {
     all
 };
 
+/// Bits of a fingerprint beside those above its low nibble, which are in a lane.
+pub(crate) const LOW_BITS: u32 = 4;
+
 /// A bucket of at most 64 or 128 bits. `TEARS` unless it is a part of one word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SemiSorted<N, const TEARS: bool> {
-    /// Bits of a fingerprint above its low nibble, 1..=28.
-    high_bits: u32,
-    /// The lowest bit of every lane of high bits.
-    ones: N,
+pub(crate) struct SemiSorted<W, N, const TEARS: bool> {
+    /// Of lanes of a fingerprint's bits above its low nibble, 1..=28 each.
+    highs: W,
     sets: &'static LaneSets,
+    number: PhantomData<N>,
 }
 
-impl<N: Num, const TEARS: bool> SemiSorted<N, TEARS> {
-    /// Fingerprints of so many bits, 5..=32.
-    pub(crate) fn new(fingerprint_bits: u32) -> Self {
-        let high_bits = fingerprint_bits - 4;
-        let bucket_bits = CODE_BITS + SLOTS * high_bits;
-        assert!(high_bits >= 1 && bucket_bits <= N::WIDTH && (TEARS || 64 % bucket_bits == 0));
-        let ones = (0..SLOTS).fold(N::ZERO, |ones, lane| ones | N::of(1) << (lane * high_bits));
-        SemiSorted { high_bits, ones, sets: &LANE_SETS[high_bits as usize - 1] }
+impl<W: Widths<N>, N: Num, const TEARS: bool> SemiSorted<W, N, TEARS> {
+    /// Buckets with such lanes for the high bits.
+    #[inline(always)]
+    pub(crate) fn new(highs: W) -> Self {
+        let bucket_bits = CODE_BITS + SLOTS * highs.lane_bits();
+        assert!(highs.lanes() == SLOTS && bucket_bits <= N::WIDTH && (TEARS || 64 % bucket_bits == 0));
+        SemiSorted { highs, sets: &LANE_SETS[highs.lane_bits() as usize - 1], number: PhantomData }
+    }
+
+    #[inline(always)]
+    fn high_bits(self) -> u32 {
+        self.highs.lane_bits()
     }
 
     #[inline(always)]
     fn high_mask(self) -> u32 {
-        u32::MAX >> (32 - self.high_bits)
+        u32::MAX >> (32 - self.high_bits())
     }
 
     /// The highest bit of each lane of a set.
     #[inline(always)]
     fn tops_of(self, set: usize) -> N {
-        N::narrow(self.sets[set])
+        // Where the compiler knows the widths, an address that it knows, too.
+        let sets = W::KNOWN.map_or(self.sets, |bits| &LANE_SETS[bits as usize - 1]);
+        N::narrow(sets[set])
     }
 
     /// The highest bit of each lane of high bits that are equal to `high`: exactly.
     #[inline(always)]
     fn equal_highs(self, bits: N, high: u32) -> N {
-        let tops = self.tops_of(15);
-        let low = tops.minus(self.ones);
-        let differ = bits >> CODE_BITS ^ self.ones.times(high);
+        let tops = self.highs.ones() << (self.high_bits() - 1);
+        let low = tops.minus(self.highs.ones());
+        let differ = bits >> CODE_BITS ^ self.highs.ones().times(high);
         !((differ & low).plus(low) | differ) & tops
     }
 
-    /// The highest bit of each lane whose low nibble is `nibble`.
+    /// The highest bit of each lane whose low nibble is `nibble`, in two buckets.
     #[inline(always)]
-    fn equal_lows(self, bits: N, nibble: u32) -> N {
-        self.tops_of(equal_nibbles(decode(bits.low()), nibble))
+    fn equal_lows(self, buckets: [N; 2], nibble: u32) -> [N; 2] {
+        let nibbles = buckets.map(|bits| decode(bits.low()));
+        equal_nibbles(nibbles, nibble).map(|set| self.tops_of(set))
     }
 
     /// The highest bit of each lane that has the fingerprint.
     #[inline(always)]
     fn matches(self, bits: N, fingerprint: u32) -> N {
-        self.equal_highs(bits, fingerprint >> 4) & self.equal_lows(bits, fingerprint & 15)
+        self.equal_highs(bits, fingerprint >> 4) & self.equal_lows([bits; 2], fingerprint & 15)[0]
     }
 
     /// The first lane that has the fingerprint.
     #[inline]
     fn find(self, bits: N, fingerprint: u32) -> Option<u32> {
         let found = self.matches(bits, fingerprint);
-        (found != N::ZERO).then(|| found.zeros_below() / self.high_bits)
+        (found != N::ZERO).then(|| found.zeros_below() / self.high_bits())
     }
 
     /// The bits of a bucket: of four nibbles in ascending order, and the high bits in theirs.
@@ -121,9 +133,13 @@ fn removed<N: Num>(lanes: N, lane_bits: u32, from: u32) -> N {
     (lanes & before(from, lane_bits)) << lane_bits | lanes & !before::<N>(from + 1, lane_bits)
 }
 
-impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
+impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> {
     type Bits = N;
     const TEARS: bool = TEARS;
+    const FINGERPRINT_BITS: Option<u32> = match W::KNOWN {
+        Some(high_bits) => Some(high_bits + LOW_BITS),
+        None => None,
+    };
 
     #[inline(always)]
     fn slots(self) -> u32 {
@@ -132,7 +148,7 @@ impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
 
     #[inline(always)]
     fn bucket_bits(self) -> u32 {
-        CODE_BITS + SLOTS * self.high_bits
+        CODE_BITS + SLOTS * self.high_bits()
     }
 
     #[inline(always)]
@@ -159,7 +175,8 @@ impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
         if (a | b) == N::ZERO {
             return false;
         }
-        (a & self.equal_lows(first, low) | b & self.equal_lows(second, low)) != N::ZERO
+        let [c, d] = self.equal_lows([first, second], low);
+        (a & c | b & d) != N::ZERO
     }
 
     #[inline]
@@ -169,7 +186,7 @@ impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
 
     #[inline]
     fn get(self, bits: N, lane: u32) -> u32 {
-        let high = (bits >> (CODE_BITS + lane * self.high_bits)).low() & self.high_mask();
+        let high = (bits >> (CODE_BITS + lane * self.high_bits())).low() & self.high_mask();
         high << 4 | u32::from(decode(bits.low())) >> (4 * lane) & 15
     }
 
@@ -187,14 +204,14 @@ impl<N: Num, const TEARS: bool> Codec for SemiSorted<N, TEARS> {
         // there is 0.
         let to = less_nibbles(nibbles, low).max(from + 1) - 1;
         let nibbles = replaced(u64::from(nibbles), 4, from, to, low);
-        Some(Self::joined(nibbles, replaced(bits >> CODE_BITS, self.high_bits, from, to, high)))
+        Some(Self::joined(nibbles, replaced(bits >> CODE_BITS, self.high_bits(), from, to, high)))
     }
 
     #[inline]
     fn without(self, bits: N, fingerprint: u32) -> Option<N> {
         let from = self.find(bits, fingerprint)?;
         let nibbles = removed(u64::from(decode(bits.low())), 4, from);
-        Some(Self::joined(nibbles, removed(bits >> CODE_BITS, self.high_bits, from)))
+        Some(Self::joined(nibbles, removed(bits >> CODE_BITS, self.high_bits(), from)))
     }
 
     fn is_valid(self, bits: N) -> bool {
