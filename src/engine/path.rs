@@ -57,9 +57,10 @@ pub(crate) const MAX_HOPS: usize = 5;
 
 /// Buckets that are expanded: the two roots and four children each, but for the last level: 2 * (4^5 - 1) / 3.
 pub(crate) const QUEUE: usize = 682;
+const _: () = assert!(QUEUE == 2 * ((SLOTS as usize).pow(MAX_HOPS as u32) - 1) / 3);
+
 /// Most slots of a bucket.
 const MAX_SLOTS: usize = 8;
-const _: () = assert!(QUEUE == 2 * ((SLOTS as usize).pow(MAX_HOPS as u32) - 1) / 3);
 
 /// One displacement: the item at `bucket`, `lane` goes to the bucket of the next hop, or to the hole.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,7 @@ struct Node {
 /// `budget` buckets at the most: `None` says that there is no such path, or that it is not worth its price.
 #[inline]
 pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget: usize) -> Option<Path<N>> {
+    debug_assert!(table.slots() as usize <= MAX_SLOTS);
     // Left uninitialized: 5 KiB that a short search never touches.
     let mut queue = [const { MaybeUninit::<Node>::uninit() }; QUEUE];
     queue[0].write(Node { bucket: roots[0], parent: 0, lane: 0, depth: 0 });
@@ -108,12 +110,12 @@ pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget
         // SAFETY: head < tail, and all below tail were written.
         let node = unsafe { queue[head].assume_init() };
         let tags = table.load(node.bucket);
-        // Where all items of the roots have the same two buckets, it ends with these.
-        let twin = roots[(head & 1) ^ 1];
-        let mut children = [twin; MAX_SLOTS];
+        // What leads no further stays the bucket itself. The roots are full, and have turns of their own: where all their items
+        // have the same two buckets, the search ends with these.
+        let mut children = [node.bucket; MAX_SLOTS];
         for (lane, to) in (0..table.slots()).zip(&mut children) {
             let child = table.alternate(node.bucket, tags, lane);
-            if child == node.bucket || child == twin {
+            if child == node.bucket || roots.contains(&child) {
                 continue;
             }
             if let Some(hole) = table.free_lane(table.load(child)) {
@@ -122,10 +124,11 @@ pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget
             }
             *to = child;
         }
-        // Buckets that are reached by the last displacement were worth a look, but lead no further.
+        // Listed only now: with a hole, it would have been in vain. Buckets that are reached by the last displacement were worth a
+        // look, but lead no further.
         if usize::from(node.depth) + 2 < N {
             for (lane, child) in (0..table.slots()).zip(children) {
-                if child != twin && tail < QUEUE {
+                if child != node.bucket && tail < QUEUE {
                     let (parent, lane, depth) = (head as u16, lane as u8, node.depth + 1);
                     queue[tail].write(Node { bucket: child, parent, lane, depth });
                     tail += 1;
@@ -216,6 +219,37 @@ mod tests {
         assert!(search::<_, 6>(&Row { hole: 3 }, [0, 1000], 4).is_none());
         assert!(search::<_, 6>(&Row { hole: 3 }, [0, 1000], 5).is_some());
         assert!(search::<_, 6>(&Row { hole: 1 }, [0, 1000], 0).is_none());
+    }
+
+    /// Two full buckets whose items lead to each other.
+    struct Twins(core::cell::Cell<u32>);
+
+    impl Tags for Twins {
+        type Bucket = u32;
+
+        fn slots(&self) -> u32 {
+            SLOTS
+        }
+
+        fn load(&self, bucket: u32) -> u32 {
+            self.0.set(self.0.get() + 1);
+            bucket
+        }
+
+        fn free_lane(&self, _: u32) -> Option<u32> {
+            None
+        }
+
+        fn alternate(&self, bucket: u32, _: u32, _: u32) -> u32 {
+            1 - bucket
+        }
+    }
+
+    #[test]
+    fn roots_that_lead_only_to_each_other_end_the_search() {
+        let twins = Twins(core::cell::Cell::new(0));
+        assert!(search::<_, 6>(&twins, [0, 1], QUEUE).is_none());
+        assert_eq!(twins.0.get(), 2, "each was looked at once");
     }
 
     /// A full table in which every item leads to a bucket of its own.

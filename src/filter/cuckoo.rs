@@ -384,12 +384,8 @@ impl<S: BuildHasher> FilterBuilder<S> {
         let digests: Vec<Digest> = try_collect(keys.into_iter().map(digest))?;
         self.options.capacity = self.options.capacity.max(digests.len());
         let filter = self.build()?;
-        let digests = filter.inner.ordered(digests);
-        let inserted = filter.inner.fill(digests.iter().map(|digest| WholeDigest(*digest)))?;
-        if inserted < digests.len() {
-            return Err(FilterError::Full { inserted });
-        }
-        Ok(filter)
+        let left = filter.inner.fill::<WholeDigest>(digests)?;
+        if left.is_empty() { Ok(filter) } else { Err(FilterError::Full { inserted: filter.len() }) }
     }
 }
 

@@ -48,7 +48,7 @@ pub enum FilterError {
     },
     /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots.
     Full {
-        /// How many keys had room; not the first ones, if the filter was built of them in an order of its own.
+        /// How many keys had room; if the filter was built of its keys, not necessarily the first ones.
         inserted: usize,
     },
     /// Two filters differ in size, layout or hash function.
@@ -173,7 +173,7 @@ impl fmt::Display for FilterError {
             FilterError::Full { inserted } => {
                 write!(
                     f,
-                    "no room after {inserted} keys: the filter is full, or a key occurs more often than two buckets \
+                    "room for {inserted} keys only: the filter is full, or a key occurs more often than two buckets \
                      have slots"
                 )
             }

@@ -1,6 +1,5 @@
 //! What a filter is without its hash function: a table and its layout, for digests.
 
-#[cfg(feature = "rayon")]
 use core::marker::PhantomData;
 
 use super::codec::Codec;
@@ -18,7 +17,8 @@ use crate::hash::Digest;
 /// Digests that are looked up at once.
 pub(crate) const BATCH: usize = 32;
 
-/// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole.
+/// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole, and would be filled
+/// up to a tenth more slowly.
 const PARTED_BYTES: usize = 8 << 20;
 
 /// The digests of up to `BATCH` items.
@@ -140,8 +140,17 @@ impl Inner {
         self.layout.run(InsertBatch { inner: self, digests })
     }
 
+    /// Fills a table that nobody else uses; with what had no room. An error if there is no memory for a list of its locks.
+    pub(crate) fn fill<S: ToPlace + From<Digest>>(
+        &self,
+        digests: Vec<Digest>,
+    ) -> Result<Vec<Digest>, FilterError> {
+        let digests = self.ordered(digests);
+        self.layout.run(Fill { table: &self.table, digests: &digests, form: PhantomData::<S> })
+    }
+
     /// Digests in the order in which the table is filled fastest.
-    pub(crate) fn ordered(&self, digests: Vec<Digest>) -> Vec<Digest> {
+    fn ordered(&self, digests: Vec<Digest>) -> Vec<Digest> {
         let geometry = self.table.geometry();
         if geometry.segments == 1 || self.table.memory_usage() < PARTED_BYTES {
             return digests;
@@ -150,13 +159,7 @@ impl Inner {
         parted(&digests, geometry).map_or(digests, |(parted, _)| parted)
     }
 
-    /// Fills a table that nobody else uses: inserts fingerprints, in order, up to the first that has no room; how many had. An
-    /// error if there is no memory for a list of its locks.
-    pub(crate) fn fill<S: ToPlace>(&self, all: impl Iterator<Item = S>) -> Result<usize, FilterError> {
-        self.layout.run(Fill { inner: self, all })
-    }
-
-    /// Fills one segment with digests of it; those that had no room.
+    /// Fills one segment with digests of it; with those that had no room.
     #[cfg(feature = "rayon")]
     pub(crate) fn fill_segment<S: ToPlace + From<Digest>>(
         &self,
@@ -181,47 +184,32 @@ impl<S: ToPlace + From<Digest>> Task for FillSegment<'_, S> {
 
     fn run<C: Codec>(self, codec: C) -> Vec<Digest> {
         let mut locked = Locked::lock(self.table, self.segment);
-        let mut full = Vec::new();
-        let mut left = self.digests;
-        loop {
-            let all = left.iter().map(|digest| S::from(*digest));
-            let inserted = put_all(self.table, codec, all, |place| locked.insert_evenly(codec, place));
-            let Some((digest, rest)) = left[inserted..].split_first() else { return full };
-            full.push(*digest);
-            left = rest;
-        }
+        put_all::<C, S>(self.table, codec, self.digests, |place| locked.insert_evenly(codec, place))
     }
 }
 
-/// Gives the places of all to `put`, in order, up to the first that it has no room for; for how many it had. Their buckets
-/// are asked for `BATCH` at a time.
+/// Gives the places of all to `put`, in order; with those that it has no room for. Their buckets are asked for `BATCH` at a time.
 #[inline(always)]
-fn put_all<C: Codec, S: ToPlace>(
+fn put_all<C: Codec, S: ToPlace + From<Digest>>(
     table: &Table,
     codec: C,
-    mut all: impl Iterator<Item = S>,
+    digests: &[Digest],
     mut put: impl FnMut(Place) -> bool,
-) -> usize {
-    let mut done = 0;
-    loop {
+) -> Vec<Digest> {
+    let mut full = Vec::new();
+    for digests in digests.chunks(BATCH) {
         let mut places = [Place::default(); BATCH];
-        let mut len = 0;
-        // `zip` asks the places first: nothing is taken that has none.
-        for (place, at) in places.iter_mut().zip(all.by_ref()) {
-            *place = table.place(codec, at);
+        for (place, digest) in places.iter_mut().zip(digests) {
+            *place = table.place(codec, S::from(*digest));
             table.prefetch(codec, *place);
-            len += 1;
         }
-        for place in &places[..len] {
+        for (place, digest) in places.iter().zip(digests) {
             if !put(*place) {
-                return done;
+                full.push(*digest);
             }
-            done += 1;
-        }
-        if len < BATCH {
-            return done;
         }
     }
+    full
 }
 
 struct Contains<'a, S> {
@@ -402,20 +390,20 @@ impl Task for InsertBatch<'_> {
     }
 }
 
-struct Fill<'a, I> {
-    inner: &'a Inner,
-    all: I,
+struct Fill<'a, S> {
+    table: &'a Table,
+    digests: &'a [Digest],
+    form: PhantomData<S>,
 }
 
-impl<S: ToPlace, I: Iterator<Item = S>> Task for Fill<'_, I> {
-    type Output = Result<usize, FilterError>;
+impl<S: ToPlace + From<Digest>> Task for Fill<'_, S> {
+    type Output = Result<Vec<Digest>, FilterError>;
 
     /// The table's only user takes all its locks once.
-    fn run<C: Codec>(self, codec: C) -> Result<usize, FilterError> {
-        let table = &self.inner.table;
-        let locks = table.segments().map(|segment| Locked::lock(table, segment.index));
+    fn run<C: Codec>(self, codec: C) -> Result<Vec<Digest>, FilterError> {
+        let locks = self.table.segments().map(|segment| Locked::lock(self.table, segment.index));
         let mut segments: Vec<Locked<'_>> = try_collect(locks)?;
         let put = |place: Place| segments[place.segment as usize].insert_evenly(codec, place);
-        Ok(put_all(table, codec, self.all, put))
+        Ok(put_all::<C, S>(self.table, codec, self.digests, put))
     }
 }

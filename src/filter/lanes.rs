@@ -26,7 +26,7 @@ pub(crate) struct Static<const BITS: u32, const LANES: u32>;
 
 impl<const BITS: u32, const LANES: u32> Static<BITS, LANES> {
     const ONES: u64 = {
-        assert!(BITS >= 2 && BITS * LANES <= 64);
+        assert!(BITS >= 1 && BITS * LANES <= 64);
         let (mut ones, mut lane) = (0, 0);
         while lane < LANES {
             ones |= 1 << (lane * BITS);

@@ -1,7 +1,7 @@
 //! Which layout a filter has, and the one place where it is chosen at run time: [`Layout::run`].
 //!
 //! A [`Task`] is written once, over any [`Codec`]; `run` compiles it for every class of layouts and jumps to the right
-//! one. Seven layouts that are asked for most have classes of their own, in which the compiler knows all widths. The four of
+//! one. Eight layouts that are asked for most or fit a word have classes of their own, in which the compiler knows all widths. The four of
 //! them that are not semi-sorted are inlined; the others are called, so that a look-up saves no registers for code that it
 //! does not run.
 
@@ -68,10 +68,10 @@ enum Class {
     Narrow(Lanes<Dynamic<u64>, u64>),
     Wide(Lanes<Dynamic<u128>, u128>),
     Widest(Halves),
+    Sorted5,
     Sorted9,
     Sorted13,
     Sorted17,
-    SortedWord(SemiSorted<Dynamic<u64>, u64, false>),
     SortedNarrow(SemiSorted<Dynamic<u64>, u64, true>),
     SortedWide(SemiSorted<Dynamic<u128>, u128, true>),
 }
@@ -82,11 +82,11 @@ impl Layout {
         assert!(format.is_valid());
         let (bits, slots) = (format.fingerprint_bits, format.bucket_slots);
         let class = match (format.semi_sorted, bits, slots) {
+            (true, 5, _) => Class::Sorted5,
             (true, 9, _) => Class::Sorted9,
             (true, 13, _) => Class::Sorted13,
             (true, 17, _) => Class::Sorted17,
-            (true, 5, _) => Class::SortedWord(SemiSorted::new(Dynamic::new(bits - LOW_BITS, slots))),
-            (true, ..=17, _) => Class::SortedNarrow(SemiSorted::new(Dynamic::new(bits - LOW_BITS, slots))),
+            (true, ..=16, _) => Class::SortedNarrow(SemiSorted::new(Dynamic::new(bits - LOW_BITS, slots))),
             (true, ..) => Class::SortedWide(SemiSorted::new(Dynamic::new(bits - LOW_BITS, slots))),
             (false, 8, 4) => Class::Four8,
             (false, 12, 4) => Class::Four12,
@@ -110,10 +110,10 @@ impl Layout {
             Class::Narrow(ref codec) => outlined(task, codec),
             Class::Wide(ref codec) => outlined(task, codec),
             Class::Widest(ref codec) => outlined(task, codec),
+            Class::Sorted5 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<1, 4>)),
             Class::Sorted9 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<5, 4>)),
             Class::Sorted13 => outlined(task, &SemiSorted::<_, u64, true>::new(Static::<9, 4>)),
             Class::Sorted17 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<13, 4>)),
-            Class::SortedWord(ref codec) => outlined(task, codec),
             Class::SortedNarrow(ref codec) => outlined(task, codec),
             Class::SortedWide(ref codec) => outlined(task, codec),
         }

@@ -178,7 +178,10 @@ impl<'a> Locked<'a> {
         let empty = codec.load(super::words::Bytes(&[]), 0);
         for bucket in 0..self.segment.table.geometry().buckets {
             let bits = self.load(codec, bucket);
-            self.change(codec, bucket, bits, empty);
+            // Pages that nobody has written to stay untouched.
+            if codec.count(bits, 0) < codec.slots() {
+                self.change(codec, bucket, bits, empty);
+            }
         }
         self.set_len(0);
     }

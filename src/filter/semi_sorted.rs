@@ -38,7 +38,7 @@ static LANE_SETS: [LaneSets; MOST_HIGH_BITS] = {
     all
 };
 
-/// Bits of a fingerprint beside those above its low nibble, which are in a lane.
+/// Bits of a low nibble.
 pub(crate) const LOW_BITS: u32 = 4;
 
 /// A bucket of at most 64 or 128 bits. `TEARS` unless it is a part of one word.
@@ -96,7 +96,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> SemiSorted<W, N, TEARS> {
     /// The highest bit of each lane that has the fingerprint.
     #[inline(always)]
     fn matches(self, bits: N, fingerprint: u32) -> N {
-        self.equal_highs(bits, fingerprint >> 4) & self.equal_lows([bits; 2], fingerprint & 15)[0]
+        self.equal_highs(bits, fingerprint >> LOW_BITS) & self.equal_lows([bits; 2], fingerprint & 15)[0]
     }
 
     /// The first lane that has the fingerprint.
@@ -169,7 +169,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
 
     #[inline(always)]
     fn either_has(self, first: N, second: N, fingerprint: u32) -> bool {
-        let (high, low) = (fingerprint >> 4, fingerprint & 15);
+        let (high, low) = (fingerprint >> LOW_BITS, fingerprint & 15);
         let (a, b) = (self.equal_highs(first, high), self.equal_highs(second, high));
         // Most absent fingerprints that are not narrow go no further: no lane has their high bits.
         if (a | b) == N::ZERO {
@@ -187,7 +187,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
     #[inline]
     fn get(self, bits: N, lane: u32) -> u32 {
         let high = (bits >> (CODE_BITS + lane * self.high_bits())).low() & self.high_mask();
-        high << 4 | u32::from(decode(bits.low())) >> (4 * lane) & 15
+        high << LOW_BITS | u32::from(decode(bits.low())) >> (4 * lane) & 15
     }
 
     #[inline]
@@ -198,7 +198,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
     #[inline]
     fn with(self, bits: N, fingerprint: u32) -> Option<N> {
         let from = self.free_lane(bits)?;
-        let (high, low) = (fingerprint >> 4, fingerprint & 15);
+        let (high, low) = (fingerprint >> LOW_BITS, fingerprint & 15);
         let nibbles = decode(bits.low());
         // Behind all nibbles that are less, of which the empty slot's, which goes, may be one; but not before that: what is
         // there is 0.

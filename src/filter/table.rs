@@ -22,7 +22,7 @@ use crossbeam_utils::CachePadded;
 
 use super::codec::{Codec, load_pair};
 use super::geometry::{Geometry, Place, ToPlace};
-use super::words::{Shared, Words};
+use super::words::{SPARE_WORDS, Shared, Words};
 use crate::engine::{Block, Meter, Version, begin, prefetch, settled, unchanged};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
 
@@ -32,8 +32,6 @@ const STRIPES: u32 = 1024;
 const MIN_STRIPES: u32 = 8;
 /// Bytes of a table from which on huge pages are asked for by default: one at least lies whole in so many.
 const HUGE_BYTES: usize = 4 << 20;
-/// Words that a reader of the last bucket may read beyond it.
-const SPARE_WORDS: usize = 2;
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 

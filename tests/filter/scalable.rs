@@ -211,6 +211,13 @@ fn growing_filters_are_built_of_keys() {
         let error = copies(most + 5, most).unwrap_err();
         assert!(matches!(error, FilterError::Full { inserted: n } if n == inserted), "{most}: {error}");
     }
+    // Filled segment by segment, with more copies of a key than two buckets hold.
+    let n = 2_200_000_u64;
+    let filter = builder().fingerprint_bits(31).max_duplicates(20).from_keys((0..n).chain([7; 12])).unwrap();
+    let tables: Vec<_> = filter.info().tables.iter().map(|table| table.len).collect();
+    assert!(filter.memory_usage() > 8 << 20 && tables.len() == 2 && tables[1] < 20, "{}", filter.info());
+    assert!((0..n).all(|key| filter.contains(&key)));
+    assert_eq!(filter.count(&7_u64), 13);
     #[cfg(feature = "rayon")]
     for n in [0_u64, 1, 1000, 1_000_000] {
         let filter = builder().false_positive_rate(0.001).par_from_keys(0..n).unwrap();

@@ -89,7 +89,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
 impl<S: BuildHasher> ScalableFilterBuilder<S> {
     /// Builds a filter of these keys. Its first table is made for their number, or more if it was asked for.
     ///
-    /// Faster than inserting them one by one: nobody else sees the filter before it is done.
+    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Takes memory meanwhile as
+    /// [`CuckooFilter::from_keys`](crate::CuckooFilter::from_keys).
     ///
     /// # Errors
     ///
@@ -103,12 +104,7 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         let all = digests.len();
         self.capacity = self.capacity.max(all);
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| {
-            let mut digests = inner.ordered(digests);
-            let filled = inner.fill(digests.iter().copied())?;
-            digests.drain(..filled);
-            Ok(digests)
-        })?;
+        let left = filter.fill_oldest(digests, |inner, digests| inner.fill::<Digest>(digests))?;
         let more = filter.insert_batches(&left, |digest| *digest);
         let inserted = all - left.len() + more;
         if inserted < all {
