@@ -1,5 +1,6 @@
-//! The filter: look-ups, and insertions of what is not there, against displacement, removal of a copy and moves, in buckets of one word, of two
-//! that share words with others, and semi-sorted ones that tear [R2]..[R4], [W5]. Of tables as a whole: `compaction`.
+//! The filter: look-ups, and insertions of what is not there, against displacement, removal of a copy and moves, in
+//! buckets of one word, of two that share words with others, and semi-sorted ones that tear [R2]..[R4], [W5]. Of tables as
+//! a whole: `compaction`.
 #![cfg(loom)]
 
 use std::cell::RefCell;

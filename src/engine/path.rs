@@ -124,8 +124,8 @@ pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget
             }
             *to = child;
         }
-        // Listed only now: with a hole, it would have been in vain. Buckets that are reached by the last displacement were worth a
-        // look, but lead no further.
+        // Listed only now: with a hole, it would have been in vain. Buckets that are reached by the last displacement were
+        // worth a look, but lead no further.
         if usize::from(node.depth) + 2 < N {
             for (lane, child) in (0..table.slots()).zip(children) {
                 if child != node.bucket && tail < QUEUE {

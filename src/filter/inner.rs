@@ -17,8 +17,8 @@ use crate::hash::Digest;
 /// Digests that are looked up at once.
 pub(crate) const BATCH: usize = 32;
 
-/// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole, and would be filled
-/// up to a tenth more slowly.
+/// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole, and would be
+/// filled up to a tenth more slowly.
 const PARTED_BYTES: usize = 8 << 20;
 
 /// The digests of up to `BATCH` items.
@@ -188,7 +188,8 @@ impl<S: ToPlace + From<Digest>> Task for FillSegment<'_, S> {
     }
 }
 
-/// Gives the places of all to `put`, in order; with those that it has no room for. Their buckets are asked for `BATCH` at a time.
+/// Gives the places of all to `put`, in order; with those that it has no room for. Buckets are asked for `BATCH` keys at a
+/// time.
 #[inline(always)]
 fn put_all<C: Codec, S: ToPlace + From<Digest>>(
     table: &Table,

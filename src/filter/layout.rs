@@ -1,9 +1,9 @@
 //! Which layout a filter has, and the one place where it is chosen at run time: [`Layout::run`].
 //!
 //! A [`Task`] is written once, over any [`Codec`]; `run` compiles it for every class of layouts and jumps to the right
-//! one. Eight layouts that are asked for most or fit a word have classes of their own, in which the compiler knows all widths. The four of
-//! them that are not semi-sorted are inlined; the others are called, so that a look-up saves no registers for code that it
-//! does not run.
+//! one. Eight layouts that are asked for most, or fit a word, have classes of their own, in which the compiler knows all
+//! widths. The four of them that are not semi-sorted are inlined; the others are called, so that a look-up saves no
+//! registers for code that it does not run.
 
 use super::codec::Codec;
 use super::lanes::{Dynamic, Halves, Lanes, Static};
