@@ -53,7 +53,8 @@
 //! a cache or a growing filter is made of (some 2 KB); the reclaimer's record of a thread that pins for the first
 //! time; a cache's lists of keys in the order in which they leave, of keys that have left, and of loads that are
 //! under way; 0.2 KB for each further table of a [`ScalableCuckooFilter`]; the digests that `par_from_keys` collects, 8
-//! bytes a key, and those for which a filter of keys has no room; and what is returned whole: filters as bytes, clones, an iterator's entries, those of one segment at a time.
+//! bytes a key, and those for which a filter of keys has no room; and what is returned whole: filters as bytes, clones, an
+//! iterator's entries, those of one segment at a time.
 //!
 //! # Design
 //!
