@@ -111,6 +111,8 @@ struct Readme;
 pub mod model {
     #[cfg(loom)]
     pub use crate::cache::LoadOnce;
+    #[cfg(loom)]
+    pub use crate::entries::model::HomeCells;
     pub use crate::reclaim::model::{Reclaimer, Watched};
     #[cfg(loom)]
     pub use crate::sync::stall;

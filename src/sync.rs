@@ -30,6 +30,12 @@ pub(crate) use scheduler::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
+/// A pointer in memory that is laid out to the byte: shuttle's are objects.
+#[cfg(not(loom))]
+pub(crate) type SmallAtomicPtr<T> = core::sync::atomic::AtomicPtr<T>;
+#[cfg(loom)]
+pub(crate) type SmallAtomicPtr<T> = AtomicPtr<T>;
+
 /// Whether loom or shuttle runs the threads. Tables are small then: what there is many of would be gone through in vain.
 pub(crate) const SCHEDULED: bool = cfg!(any(loom, shuttle));
 

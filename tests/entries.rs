@@ -53,7 +53,12 @@ aligned! { To16: 16; To32: 32; To64: 64; To128: 128; To4096: 4096; }
 
 /// Fills, empties and fills a map again; entries never overlap.
 fn entries_are_whole_and_apart<T: Block>() {
-    let map: HashMap<u64, T> = HashMap::new();
+    entries_of_a_map_are_whole_and_apart::<T>(HashMap::new());
+    // Some at home, some beyond what there are cells for.
+    entries_of_a_map_are_whole_and_apart::<T>(HashMap::builder().capacity(300).home_cells(true).build());
+}
+
+fn entries_of_a_map_are_whole_and_apart<T: Block>(map: HashMap<u64, T>) {
     for round in 0..3 {
         for key in 0..700 {
             map.pin().insert(key, T::of(key + round));
@@ -304,15 +309,22 @@ fn the_first_owned_pin_protects_what_it_sees() {
     }
 }
 
-/// Chunks are given back while threads take memory from them.
+/// Chunks are given back while threads take memory from them; home cells as soon as none is in use, which is once.
 #[test]
 fn shrinking_takes_no_memory_that_others_use() {
+    shrink_while_others_take(60, counting());
+    for _ in 0..30 {
+        let builder = HashMap::builder().hasher(seeded(1)).capacity(1000).segment_slots(64);
+        shrink_while_others_take(3, builder.home_cells(true).build());
+    }
+}
+
+fn shrink_while_others_take(rounds: usize, map: Counting) {
     let ledger = Ledger::new();
-    let map = counting();
     let seed = seed();
     on_threads(3, |thread| {
         let mut rng = Rng::new(seed + thread as u64);
-        for _ in 0..60 {
+        for _ in 0..rounds {
             let base = thread as u64 * 10_000;
             let keys = 1 + rng.below(600);
             (base..base + keys).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_none()));

@@ -294,7 +294,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let digest = self.digest(key);
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let found = self.table.directory.find_and_mark(digest, eq, Policy::touch);
+        let found = self.table.directory.find_and_mark(
+            digest,
+            || self.table.slab.prefetch_home(digest),
+            eq,
+            Policy::touch,
+        );
         let found = match &self.time {
             None => found,
             Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
@@ -326,7 +331,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Option<&'g Entry<K, V>> {
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let entry = self.table.directory.find(self.digest(key), eq)?;
+        let digest = self.digest(key);
+        let entry = self.table.directory.find(digest, || self.table.slab.prefetch_home(digest), eq)?;
         if self.time.is_some() && self.has_expired(entry, self.now()) {
             return None;
         }

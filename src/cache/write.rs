@@ -231,8 +231,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         key: K,
         value: V,
     ) -> Result<OwnedEntry<K, V>, (K, V)> {
+        let digest = at.digest;
         let magazine = &mut at.writing.locked.state().keep.reserve.free;
-        let new = OwnedEntry::new(&self.table.slab, magazine, key, value)?;
+        let new = OwnedEntry::new(&self.table.slab, magazine, digest, key, value)?;
         if self.has_meta() {
             let meta = Meta {
                 weight: draft.weight,

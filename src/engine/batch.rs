@@ -134,7 +134,7 @@ impl<P: Payload> Directory<P> {
                 // A tag that lied, or something moved, or there is overflow.
                 None => {
                     self.count_if_changed(digests[i], key);
-                    report(i, self.find(digests[i], move |item| eq(i, item)));
+                    report(i, self.find(digests[i], || (), move |item| eq(i, item)));
                 }
             }
         }

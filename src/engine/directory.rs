@@ -171,10 +171,16 @@ impl<P: Payload> Directory<P> {
 
     /// Finds the item that `eq` accepts. Takes no lock, writes nothing, waits for nobody.
     ///
-    /// `eq` is `Copy` so that the common path keeps what it captures in registers: the other one gets a copy.
+    /// `eq` is `Copy` so that the common path keeps what it captures in registers: the other one gets a copy. `shown` is
+    /// called on the common path as soon as a tag shows that the item may be there: to start loading what `eq` will read.
     #[inline(always)]
-    pub(crate) fn find(&self, digest: Digest, eq: impl Fn(P::Item) -> bool + Copy) -> Option<P::Item> {
-        self.find_and(digest, eq, |_, _, _| ())
+    pub(crate) fn find(
+        &self,
+        digest: Digest,
+        shown: impl Fn(),
+        eq: impl Fn(P::Item) -> bool + Copy,
+    ) -> Option<P::Item> {
+        self.find_and(digest, shown, eq, |_, _, _| ())
     }
 
     /// Finds the item that `eq` accepts, as [`Directory::find`], and changes its mark to what `change` makes of it. Stores
@@ -184,10 +190,11 @@ impl<P: Payload> Directory<P> {
     pub(crate) fn find_and_mark(
         &self,
         digest: Digest,
+        shown: impl Fn(),
         eq: impl Fn(P::Item) -> bool + Copy,
         change: impl FnOnce(u8) -> u8,
     ) -> Option<P::Item> {
-        self.find_and(digest, eq, |segment, place, lane| {
+        self.find_and(digest, shown, eq, |segment, place, lane| {
             let (bucket, lane) = place.slot(lane);
             segment.buckets().change_mark(bucket, lane, change);
         })
@@ -198,6 +205,7 @@ impl<P: Payload> Directory<P> {
     fn find_and(
         &self,
         digest: Digest,
+        shown: impl Fn(),
         eq: impl Fn(P::Item) -> bool + Copy,
         found: impl FnOnce(&Segment<P>, Place, u32),
     ) -> Option<P::Item> {
@@ -206,7 +214,7 @@ impl<P: Payload> Directory<P> {
         let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        match segment.pass(place, stripe, version, eq) {
+        match segment.pass(place, stripe, version, shown, eq) {
             Probe::Hit((item, lane)) => {
                 found(segment, place, lane);
                 Some(item)
@@ -278,12 +286,12 @@ impl<P: Payload> Directory<P> {
         let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
         step();
-        let mut seen = segment.pass(place, stripe, version, eq).map(|(item, _)| item);
+        let mut seen = segment.pass(place, stripe, version, || (), eq).map(|(item, _)| item);
         if matches!(seen, Probe::Miss) && version.is_odd() {
             // One item is being moved, and the writer may never get to finish. Whoever has seen its source empty
             // sees its target filled: so look once more.
             step();
-            seen = segment.pass(place, stripe, version, eq).map(|(item, _)| item);
+            seen = segment.pass(place, stripe, version, || (), eq).map(|(item, _)| item);
         }
         if matches!(seen, Probe::Miss) && !segment.has_no_overflow() {
             seen = segment.pass_overflow(place, eq);
@@ -559,11 +567,15 @@ mod tests {
         /// Looks the second item up; `meanwhile(n)` happens in the n-th comparison.
         fn find(&self, meanwhile: impl Fn(u32)) -> Option<NonNull<u64>> {
             let comparisons = Cell::new(0);
-            self.table.find(self.digest, |item| {
-                comparisons.set(comparisons.get() + 1);
-                meanwhile(comparisons.get());
-                item == self.moved()
-            })
+            self.table.find(
+                self.digest,
+                || (),
+                |item| {
+                    comparisons.set(comparisons.get() + 1);
+                    meanwhile(comparisons.get());
+                    item == self.moved()
+                },
+            )
         }
     }
 
@@ -630,7 +642,7 @@ mod tests {
             };
             assert_eq!(scene.find(meanwhile), Some(scene.moved()), "{moves} moves");
         }
-        let other = scene.table.find(scene.digest, |_| false);
+        let other = scene.table.find(scene.digest, || (), |_| false);
         assert_eq!(other, None, "what is not there is not waited for");
     }
 

@@ -311,7 +311,7 @@ mod tests {
     }
 
     fn segments_of(slots: usize) -> Options {
-        Options { capacity: 0, fixed: false, segment_slots: Some(slots), huge_pages: None }
+        Options { capacity: 0, fixed: false, segment_slots: Some(slots), huge_pages: None, home_cells: None }
     }
 
     fn rehash((key, _): (u64, u64)) -> Digest {
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!((table.root().len, table.segments().count()), (32, 6));
         assert!(table.slots() > 600 && table.len() == 600);
         for key in keys {
-            assert_eq!(table.find(Digest::new(key), |item| item.0 == key), Some((key, !key)));
+            assert_eq!(table.find(Digest::new(key), || (), |item| item.0 == key), Some((key, !key)));
         }
         // Segments that have fewer entries' worth of prefixes to spare than the directory split as ever.
         (0..60)
@@ -425,7 +425,7 @@ mod tests {
             assert!(grown.is_err() && table.len() == 4);
             assert_eq!(*before.get_or_insert(meter.bytes()), meter.bytes(), "the same segment each time");
         }
-        assert!((0..4).all(|key| table.find(Digest::new(key), |item| item.0 == key).is_some()));
+        assert!((0..4).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key).is_some()));
         drop(table);
         assert_eq!(meter.bytes(), 0);
     }
@@ -445,7 +445,7 @@ mod tests {
         let table = table(Options::default());
         (0..100).for_each(|key| insert_as(&table, key, |_| Digest::new(3)).unwrap());
         assert_eq!((table.slots(), table.len(), table.stats().overflow), (32, 100, 92));
-        assert!((0..100).all(|key| table.find(Digest::new(3), |item| item.0 == key).is_some()));
+        assert!((0..100).all(|key| table.find(Digest::new(3), || (), |item| item.0 == key).is_some()));
     }
 
     /// Colliding keys come first; the half that has none of them has no overflow afterwards.
@@ -462,7 +462,9 @@ mod tests {
         let overflowed: Vec<bool> = table.segments().map(|segment| !segment.has_no_overflow()).collect();
         let half = (Digest::new(3).prefix() >> 31) as usize;
         assert_eq!((overflowed.len(), overflowed[half], overflowed[1 - half]), (2, true, false));
-        assert!((0..keys).all(|key| table.find(digest(key), |item| item.0 == key) == Some((key, !key))));
+        assert!(
+            (0..keys).all(|key| table.find(digest(key), || (), |item| item.0 == key) == Some((key, !key)))
+        );
         assert_eq!((table.len() as u64, table.stats().overflow), (keys, 4));
     }
 
@@ -514,7 +516,9 @@ mod tests {
                 slots >= needed && slots <= before.max(2 * needed),
                 "{slots} slots of {needed}, {before} before"
             );
-            assert!((0..present).all(|key| table.find(Digest::new(key), |item| item.0 == key).is_some()));
+            assert!(
+                (0..present).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key).is_some())
+            );
         }
         let table = table(Options::default());
         assert!(!table.reserve(MAX_CAPACITY + 1, &rehash) && !table.reserve(usize::MAX, &rehash));
@@ -545,10 +549,8 @@ mod tests {
             assert_eq!(u64::from(buckets), Shape::buckets_for(len).next_power_of_two(), "for {len}");
             cursor = next;
         }
-        assert!(
-            (0..2000).all(|key| {
-                table.find(Digest::new(key), |item| item.0 == key).is_some() == (key % 5 == 0)
-            })
-        );
+        assert!((0..2000).all(|key| {
+            table.find(Digest::new(key), || (), |item| item.0 == key).is_some() == (key % 5 == 0)
+        }));
     }
 }

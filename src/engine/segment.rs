@@ -294,12 +294,15 @@ impl<P: Payload> Segment<P> {
     ///
     /// `version` is what [R2] read from `stripe`; it is checked here only for items that can tear, before `eq` sees
     /// them.
+    ///
+    /// `shown` is called once if a tag shows that the item may be here, before the slot is read.
     #[inline(always)]
     pub(crate) fn pass(
         &self,
         place: Place,
         stripe: &AtomicU64,
         version: Version,
+        shown: impl Fn(),
         eq: impl Fn(P::Item) -> bool,
     ) -> Probe<(P::Item, u32)> {
         let buckets = self.buckets();
@@ -308,6 +311,9 @@ impl<P: Payload> Segment<P> {
         // misses, which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
         buckets.prefetch_slot(place.first, 0);
         let mut matches = buckets.matches(place);
+        if !matches.is_empty() {
+            shown();
+        }
         // Whoever does not return must skip the match.
         while let Some(lane) = matches.peek_lane() {
             step();

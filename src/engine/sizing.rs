@@ -76,6 +76,8 @@ pub(crate) struct Options {
     pub(crate) segment_slots: Option<usize>,
     /// `None`: if the table is large.
     pub(crate) huge_pages: Option<bool>,
+    /// `None`: if there are to be many entries.
+    pub(crate) home_cells: Option<bool>,
 }
 
 /// The shape of a directory.
@@ -95,6 +97,8 @@ pub struct Shape {
     pub(crate) budget: usize,
     /// Ask for huge pages.
     pub(crate) huge_pages: bool,
+    /// Whether entries behind pointers have home cells; `None`: if there are to be many.
+    pub(crate) home_cells: Option<bool>,
 }
 
 impl Shape {
@@ -129,6 +133,7 @@ impl Shape {
             fixed_capacity: options.fixed.then_some(capacity),
             budget: if options.fixed { FIXED_BUDGET } else { GROWING_BUDGET },
             huge_pages: options.huge_pages.unwrap_or(slots >= HUGE_SLOTS),
+            home_cells: options.home_cells,
         })
     }
 
@@ -150,6 +155,7 @@ impl Shape {
             fixed_capacity: None,
             budget: FIXED_BUDGET,
             huge_pages: slots * u64::from(segments) >= HUGE_SLOTS,
+            home_cells: Some(false),
         })
     }
 
@@ -164,6 +170,7 @@ impl Shape {
             fixed: false,
             segment_slots: Some(self.split_buckets as usize * SLOTS as usize),
             huge_pages: Some(self.huge_pages),
+            home_cells: self.home_cells,
         })
     }
 

@@ -97,7 +97,13 @@ mod tests {
     use super::*;
 
     fn table<P: Payload>() -> Directory<P> {
-        let options = Options { capacity: 0, fixed: false, segment_slots: Some(64), huge_pages: None };
+        let options = Options {
+            capacity: 0,
+            fixed: false,
+            segment_slots: Some(64),
+            huge_pages: None,
+            home_cells: None,
+        };
         Directory::new(Shape::new(options).expect("a shape"), 0).expect("memory")
     }
 
@@ -169,7 +175,7 @@ mod tests {
         split_one(&table, 0, digest);
         second.iter().for_each(|item| insert(&table, *item, digest));
         split_one(&table, u32::MAX, digest);
-        assert!(items.iter().all(|item| table.find(digest(*item), |found| found == *item).is_some()));
+        assert!(items.iter().all(|item| table.find(digest(*item), || (), |found| found == *item).is_some()));
     }
 
     #[test]
@@ -196,6 +202,8 @@ mod tests {
         let old = table.segments().find(|segment| core::ptr::eq(*segment, lower)).expect("still current");
         drop(Locked::lock(old));
         drop(writing);
-        assert!((0..40).all(|key| table.find(Digest::new(key), |item| item.0 == key) == Some((key, key))));
+        assert!(
+            (0..40).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key) == Some((key, key)))
+        );
     }
 }

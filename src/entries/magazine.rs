@@ -48,6 +48,12 @@ impl Magazine {
         Some(piece)
     }
 
+    /// Keeps those that `keep` says; the order is lost.
+    pub(super) fn retain(&mut self, keep: impl Fn(NonNull<Free>) -> bool) {
+        let all = core::mem::take(self);
+        all.pieces().iter().copied().filter(|&piece| keep(piece)).for_each(|piece| self.push(piece));
+    }
+
     /// All of them.
     #[inline]
     pub(super) fn pieces(&self) -> &[NonNull<Free>] {

@@ -7,7 +7,10 @@
 //! | `slab` | the entries' memory |
 //! | `magazine` | pieces of it that are free, some or many |
 
+mod homes;
 mod magazine;
+#[cfg(loom)]
+pub(crate) mod model;
 mod old;
 mod slab;
 mod table;

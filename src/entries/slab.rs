@@ -16,13 +16,15 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use super::homes::{Begin, Homes, begin_of};
 use super::magazine::{Chain, Free, Magazine, Returned};
-use crate::engine::Meter;
+use crate::engine::{Meter, Shape};
+use crate::hash::Digest;
 use crate::seats;
-use crate::sync::{AtomicU64, Mutex};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Pieces of one page; a page is where a piece's slab is found.
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 /// Pages in every chunk but the first, which is one page.
 const CHUNK: usize = 4;
 /// Pages in a chunk with some huge pages in it. It does not begin with one: allocators lose up to as much again to align
@@ -87,6 +89,7 @@ pub(crate) struct Slab<T> {
     chunks: Mutex<Chunks>,
     meter: Meter,
     huge_pages: bool,
+    homes: Homes,
     /// Bytes behind each entry, for what a front end keeps there.
     tail: usize,
     pieces: PhantomData<fn() -> T>,
@@ -109,13 +112,19 @@ impl<T> Slab<T> {
         if align > TAIL_ALIGN { align } else { TAIL_ALIGN }
     };
 
-    /// An empty slab for entries with tails of so many bytes: a few words.
-    pub(crate) fn new(huge_pages: bool, tail: usize) -> Arc<Self> {
+    /// An empty slab for entries with tails of so many bytes, a few words; `entries` are to come.
+    pub(crate) fn new(shape: &Shape, entries: usize, tail: usize) -> Arc<Self> {
+        let meter = Meter::new();
+        let homes = match Self::BOXED {
+            true => Homes::none(),
+            false => Homes::new(entries, Self::piece_with(tail), shape.home_cells, shape.huge_pages, &meter),
+        };
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Returned::default()))),
             chunks: Mutex::new(Chunks::default()),
-            meter: Meter::new(),
-            huge_pages,
+            meter,
+            huge_pages: shape.huge_pages,
+            homes,
             tail,
             pieces: PhantomData,
         })
@@ -133,7 +142,12 @@ impl<T> Slab<T> {
 
     /// Bytes of a piece: it holds an entry and its tail, or a link.
     fn piece(&self) -> usize {
-        let entry = if self.tail > 0 { Self::TAIL_AT + self.tail } else { size_of::<T>() };
+        Self::piece_with(self.tail)
+    }
+
+    /// Bytes of a piece with a tail of so many.
+    fn piece_with(tail: usize) -> usize {
+        let entry = if tail > 0 { Self::TAIL_AT + tail } else { size_of::<T>() };
         entry.max(size_of::<Free>()).next_multiple_of(Self::ALIGN)
     }
 
@@ -156,11 +170,23 @@ impl<T> Slab<T> {
         unsafe { entry.byte_add(Self::TAIL_AT).cast() }
     }
 
-    /// Memory for an entry, uninitialized; `None` if there is none [M1].
+    /// Starts loading the line in which the entry of a key with this digest lies, if it is at home [M5].
+    #[inline(always)]
+    pub(crate) fn prefetch_home(&self, digest: Digest) {
+        if !Self::BOXED {
+            self.homes.prefetch(digest);
+        }
+    }
+
+    /// Memory for an entry, uninitialized; `None` if there is none [M1]. Under the lock of the digest's segment, whose
+    /// magazine it is.
     #[inline]
-    pub(crate) fn allocate(&self, magazine: &mut Magazine) -> Option<NonNull<T>> {
+    pub(crate) fn allocate(&self, magazine: &mut Magazine, digest: Digest) -> Option<NonNull<T>> {
         if Self::BOXED {
             return self.allocate_box();
+        }
+        if let Some(cell) = self.homes.take(digest, NonNull::from(self).cast()) {
+            return Some(cell.cast());
         }
         if let Some(piece) = magazine.pop() {
             return Some(piece.cast());
@@ -185,19 +211,34 @@ impl<T> Slab<T> {
         }
         // SAFETY: the caller's.
         let slab = unsafe { Self::of(entry).as_ref() };
-        slab.returned[shard()].lock().push(entry.cast());
+        if slab.homes.has(entry.cast()) {
+            // SAFETY: the caller's.
+            unsafe { slab.homes.give(entry.cast()) };
+        } else {
+            slab.returned[shard()].lock().push(entry.cast());
+        }
     }
 
-    /// Gives pieces back, all of one slab, without a look at them but the first one's page.
+    /// Gives pieces back, all of one slab, without a look at them but the first one's page, and at the marks of cells.
     ///
     /// # Safety
     ///
     /// As for `free`, of each of them; entries have no boxes.
-    pub(crate) unsafe fn free_all(pieces: Box<Magazine>) {
+    pub(crate) unsafe fn free_all(mut pieces: Box<Magazine>) {
         let Some(first) = pieces.pieces().first() else { return };
         // SAFETY: the caller's.
         let slab = unsafe { Self::of(first.cast()).as_ref() };
-        slab.returned[shard()].lock().push_all(pieces);
+        pieces.retain(|piece| {
+            let is_cell = slab.homes.has(piece.cast());
+            if is_cell {
+                // SAFETY: the caller's.
+                unsafe { slab.homes.give(piece.cast()) };
+            }
+            !is_cell
+        });
+        if !pieces.pieces().is_empty() {
+            slab.returned[shard()].lock().push_all(pieces);
+        }
     }
 
     /// The slab of an entry.
@@ -211,7 +252,8 @@ impl<T> Slab<T> {
             if Self::BOXED {
                 (*entry.as_ptr().cast::<Boxed<T>>()).slab.cast()
             } else {
-                entry.as_ptr().map_addr(|addr| addr & !(PAGE - 1)).cast::<NonNull<Self>>().read()
+                // Not null: see `begin_page`, and `homes`.
+                NonNull::new_unchecked(begin_of(entry.cast()).load(Ordering::Relaxed).cast())
             }
         }
     }
@@ -297,13 +339,28 @@ impl<T> Slab<T> {
         // SAFETY: within the chunk.
         let page = unsafe { chunk.base.add(start) };
         // SAFETY: the page is ours alone, and aligned for an address.
-        unsafe { page.cast::<NonNull<Self>>().write(NonNull::from(self)) };
+        unsafe { page.cast::<Begin>().write(Begin::new(core::ptr::from_ref(self).cast_mut().cast())) };
         // SAFETY: within the page: FIRST is a few words.
         let next = unsafe { page.add(Self::FIRST) };
         chunks.uncut = Uncut { next, pieces: (len - Self::FIRST) / self.piece() };
         // The largest entry and its tail are a fraction of a page.
         debug_assert!(chunks.uncut.pieces > 0);
         Some(())
+    }
+
+    /// Takes all home cells for good if none is in use.
+    pub(crate) fn close_homes(&self) -> bool {
+        self.homes.close()
+    }
+
+    /// Gives the home cells' memory back.
+    ///
+    /// # Safety
+    ///
+    /// They are closed, and each segment's lock has been had since.
+    pub(crate) unsafe fn free_homes(&self) {
+        // SAFETY: the caller's; closed: nobody has a cell.
+        unsafe { self.homes.free(&self.meter) };
     }
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
@@ -397,6 +454,8 @@ impl<T> Drop for Sorting<'_, T> {
 
 impl<T> Drop for Slab<T> {
     fn drop(&mut self) {
+        // SAFETY: as below.
+        unsafe { self.homes.free(&self.meter) };
         for chunk in core::mem::take(&mut self.chunks.lock().all) {
             // SAFETY: the map that used them is gone, and its entries with it.
             unsafe { self.meter.free(chunk.base, chunk.layout) };

@@ -13,6 +13,7 @@ use super::magazine::{Chain, Magazine};
 use super::old::{OldEntries, Reserve, Reserves};
 use super::slab::Slab;
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
+use crate::hash::Digest;
 use crate::reclaim::{Collector, Guard, Retire, discard};
 use crate::sync::Watch;
 
@@ -79,15 +80,17 @@ impl<K, V> Retire for Entry<K, V> {
 pub(crate) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
 
 impl<K, V> OwnedEntry<K, V> {
-    /// An entry in a piece from the magazine of a locked segment. Hands key and value back if there is no memory.
+    /// An entry at home, or in a piece from the magazine of a locked segment: the digest's. Hands key and value back if
+    /// there is no memory.
     #[inline]
     pub(crate) fn new(
         slab: &EntrySlab<K, V>,
         magazine: &mut Magazine,
+        digest: Digest,
         key: K,
         value: V,
     ) -> Result<Self, (K, V)> {
-        let Some(piece) = slab.allocate(magazine) else { return Err((key, value)) };
+        let Some(piece) = slab.allocate(magazine, digest) else { return Err((key, value)) };
         // SAFETY: memory for an entry, ours.
         unsafe { piece.write(Entry { key, value, watch: Watch::default() }) };
         Ok(OwnedEntry(piece))
@@ -168,7 +171,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         let directory = Directory::new(shape, requested)?;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS);
-        let slab = Slab::new(shape.huge_pages, tail);
+        let slab = Slab::new(&shape, requested, tail);
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }
 
@@ -219,6 +222,15 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
             cursor = next;
         }
         self.slab.release(reserves);
+        if self.slab.close_homes() {
+            let mut cursor = 0;
+            while let Some((writing, next)) = self.directory.visit(cursor) {
+                drop(writing);
+                cursor = next;
+            }
+            // SAFETY: each segment's lock has been had since: who takes a cell has it.
+            unsafe { self.slab.free_homes() };
+        }
     }
 }
 

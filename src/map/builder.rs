@@ -119,6 +119,16 @@ impl<T, S> Builder<T, S> {
         self
     }
 
+    /// Whether the entries of a [`HashMap`](crate::HashMap) that is made for many have *home cells*: memory where the hash of a
+    /// key says, a cell and a quarter for each entry of the capacity, so that a look-up waits for slot and entry at once. In
+    /// tables beyond the caches hits take a fifth to a third less time so, and replacing is no slower; in tables
+    /// that the caches hold, replacing takes longer. By default if the cells are 4 MiB at least, as of 210 thousand entries
+    /// of two words. Entries beyond the capacity lie where there is memory, as all do without home cells.
+    pub fn home_cells(mut self, yes: bool) -> Self {
+        self.options.home_cells = Some(yes);
+        self
+    }
+
     /// Builds the map: the [`HashMap`](crate::HashMap) or [`InlineMap`](crate::InlineMap) whose `builder` began this.
     ///
     /// # Panics

@@ -54,7 +54,8 @@ use crate::hash::Digest;
 ///
 /// # Memory
 ///
-/// Nine bytes a slot, and key and value for each entry; a map that has grown, also by `collect` and `reserve`, is between 44%
+/// Nine bytes a slot, and key and value for each entry, for each that it is made for a quarter more if those are
+/// [home cells](crate::Builder::home_cells); a map that has grown, also by `collect` and `reserve`, is between 44%
 /// and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a `clone`, about 90%. The map cuts
 /// entries from chunks of memory of its own; chunks that have become free, and tables that were grown out of, are kept for
 /// further entries and growth until [`Pinned::shrink_to_fit`].

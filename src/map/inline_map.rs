@@ -261,7 +261,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// The key, as it is in the map, and its value.
     #[inline]
     pub fn get_key_value(&self, key: &K) -> Option<(K, V)> {
-        self.slots.find(self.digest(key), |(other, _)| other == *key)
+        self.slots.find(self.digest(key), || (), |(other, _)| other == *key)
     }
 
     /// Whether the key is present.

@@ -204,12 +204,17 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline(always)]
     fn find<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&Entry<K, V>> {
         let digest = self.map.digest(key);
-        let found = self.map.table.directory.find(digest, |entry| {
-            // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the view would
-            // have to lie in memory.
-            // SAFETY: as in `entry_behind`.
-            key.equivalent(unsafe { &Entry::deref(entry).key })
-        });
+        let table = &self.map.table;
+        let found = table.directory.find(
+            digest,
+            || table.slab.prefetch_home(digest),
+            |entry| {
+                // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the
+                // view would have to lie in memory.
+                // SAFETY: as in `entry_behind`.
+                key.equivalent(unsafe { &Entry::deref(entry).key })
+            },
+        );
         found.map(|entry| self.entry_behind(entry))
     }
 

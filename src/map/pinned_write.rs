@@ -49,7 +49,9 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
     #[inline]
     fn make(&self, spot: &mut Spot<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
-        OwnedEntry::new(&self.map.table.slab, &mut spot.writing.locked.state().keep.free, key, value)
+        let digest = spot.digest;
+        let magazine = &mut spot.writing.locked.state().keep.free;
+        OwnedEntry::new(&self.map.table.slab, magazine, digest, key, value)
     }
 
     #[track_caller]
@@ -101,6 +103,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline]
     fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_, K, V> {
         let eq = |entry| key.equivalent(&self.entry_behind(entry).key);
+        self.map.table.slab.prefetch_home(digest);
         self.directory().lock_and_find(digest, eq)
     }
 
@@ -534,7 +537,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
     /// a `clone` takes less memory. And gives back memory that is not in use: of tables that were grown out of, when no older
     /// pin lives (and with many pins at a time not before some more entries have been removed), and of entries, in chunks of 16
-    /// KiB, in large maps of 4 MiB, all but the last. A map of fixed capacity keeps its slots.
+    /// KiB, in large maps of 4 MiB, all but the last; [home cells](crate::Builder::home_cells) all at once, when none is in
+    /// use, and for good. A map of fixed capacity keeps its slots.
     /// [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give back: what this pin keeps alive stays.
     ///
     /// # Panics

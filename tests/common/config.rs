@@ -17,13 +17,15 @@ pub(crate) struct Config {
     pub(crate) room: Room,
     pub(crate) segment_slots: Option<usize>,
     pub(crate) huge_pages: bool,
+    /// For as many entries as there is room for at first: of none, none.
+    pub(crate) home_cells: bool,
 }
 
 impl Config {
     pub(crate) const GROWING: Config = Config::new(Room::Growing);
 
     const fn new(room: Room) -> Self {
-        Config { room, segment_slots: None, huge_pages: false }
+        Config { room, segment_slots: None, huge_pages: false, home_cells: true }
     }
 
     pub(crate) fn room_for(entries: usize) -> Self {
@@ -40,6 +42,10 @@ impl Config {
 
     pub(crate) fn huge_pages(self) -> Self {
         Config { huge_pages: true, ..self }
+    }
+
+    pub(crate) fn without_home_cells(self) -> Self {
+        Config { home_cells: false, ..self }
     }
 
     /// What the map can be sure to hold, if it does not grow.
@@ -69,8 +75,8 @@ pub(crate) fn fixed_configs(entries: usize) -> [Config; 4] {
 /// Builds a map as the configuration says, if there is memory for it.
 macro_rules! try_build {
     ($map:ident, $config:expr, $hasher:expr) => {{
-        let Config { room, segment_slots, huge_pages } = $config;
-        let builder = $map::<K, V>::builder().hasher($hasher).huge_pages(huge_pages);
+        let Config { room, segment_slots, huge_pages, home_cells } = $config;
+        let builder = $map::<K, V>::builder().hasher($hasher).huge_pages(huge_pages).home_cells(home_cells);
         let builder = match room {
             Room::Growing => builder,
             Room::From(entries) => builder.capacity(entries),

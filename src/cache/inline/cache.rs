@@ -258,14 +258,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// ```
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
-        let found = self.directory.find_and_mark(self.digest(key), |(other, _)| other == *key, Policy::touch);
+        let found =
+            self.directory.find_and_mark(self.digest(key), || (), |(other, _)| other == *key, Policy::touch);
         counters::looked_up(&self.counters.here(), found.is_some());
         found.map(|(_, value)| value)
     }
 
     /// The value of a key, without a trace: neither the policy nor the counts are told.
     pub fn peek(&self, key: &K) -> Option<V> {
-        self.directory.find(self.digest(key), |(other, _)| other == *key).map(|(_, value)| value)
+        self.directory.find(self.digest(key), || (), |(other, _)| other == *key).map(|(_, value)| value)
     }
 
     /// Whether there is an entry for a key; without a trace, as [`InlineCache::peek`].

@@ -1,0 +1,537 @@
+//! Home cells: memory for entries where their keys say that they are.
+//!
+//! A look-up waits for the tags, then for the slot that they show, then for the entry behind it. So a map that is made
+//! for many entries has cells for them side by side, and the digest of a key says which are its *home*: those of one cache
+//! line. A new entry is put there if one of them is free, else where most are free in the same page, and else wherever the
+//! slab has a piece. Who finds a key's tag starts loading its home at once, while it waits for the slot [M5]. That is a
+//! hint: an entry is reached through its slot, wherever it lies, and displacing that does not move it.
+//!
+//! There are more cells than entries: a replaced entry keeps its own until no reader is left, and meanwhile its successor
+//! wants another one of the same line. They are at most one region a slab, which goes as a whole, when all are free [M4].
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use super::slab::PAGE;
+use crate::engine::{Block, Meter, prefetch};
+use crate::hash::Digest;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, SmallAtomicPtr, init_zeroed, step};
+
+/// Cells for each entry that the map is made for. With 1.03 three quarters of new entries of two words are at home, and when
+/// each has been replaced a few times in random order a sixth; with 1.25 it is 87 and 63%, with 1.4 it would be 90 and 78.
+const CELLS_PER_ENTRY: f64 = 1.25;
+/// Unless the map is told to have them, fewer bytes of cells are none: entries that the second-level cache holds are not
+/// waited for long, and a cell costs an atomic operation to take and another to give back.
+const FEWEST_BYTES: usize = 4 << 20;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// The bit of a word of marks that says that its page begins with the slab's address; the cell it stands for is not used.
+const BEGUN: u64 = 1;
+
+/// What pages begin with: the address of their slab. It stays what it once was.
+pub(super) type Begin = SmallAtomicPtr<()>;
+
+/// The begin of the page that a piece is in.
+///
+/// # Safety
+///
+/// It is in one, that begins so.
+pub(super) unsafe fn begin_of<'a>(piece: NonNull<u8>) -> &'a Begin {
+    // SAFETY: the caller's: pages are aligned to what they are long.
+    unsafe { &*piece.as_ptr().map_addr(|addr| addr & !(PAGE - 1)).cast() }
+}
+
+/// One region of cells, or none.
+#[derive(Debug)]
+pub(super) struct Homes {
+    base: NonNull<u8>,
+    /// One bit a cell, set while that is taken; some words a page.
+    marks: NonNull<AtomicU64>,
+    /// None: there are no homes.
+    pages: u32,
+    /// In each page, the first among them, which is not used.
+    cells: u32,
+    /// Bytes of a cell.
+    piece: u32,
+    /// Cells that begin in one cache line: a power of two.
+    side_by_side: u32,
+    /// So many ones.
+    group: u64,
+    /// Nobody takes a cell any more: none was in use.
+    closed: AtomicBool,
+    memory: Mutex<Option<Memory>>,
+}
+
+// SAFETY: the cells and their marks go with the homes; marks are atomic, and a cell belongs to whoever took it.
+unsafe impl Send for Homes {}
+// SAFETY: as above.
+unsafe impl Sync for Homes {}
+
+/// What the allocator gave.
+#[derive(Debug)]
+struct Memory {
+    base: NonNull<u8>,
+    layout: Layout,
+    marks: Block,
+}
+
+impl Homes {
+    /// None.
+    pub(super) fn none() -> Self {
+        Homes {
+            base: NonNull::dangling(),
+            marks: NonNull::dangling(),
+            pages: 0,
+            cells: 0,
+            piece: 0,
+            side_by_side: 1,
+            group: 1,
+            closed: AtomicBool::new(true),
+            memory: Mutex::new(None),
+        }
+    }
+
+    /// Homes for so many entries of `piece` bytes, a multiple of what they are aligned to; if `wanted` does not say whether,
+    /// for many. None if there is no memory.
+    pub(super) fn new(
+        entries: usize,
+        piece: usize,
+        wanted: Option<bool>,
+        huge_pages: bool,
+        meter: &Meter,
+    ) -> Self {
+        debug_assert!(piece >= size_of::<usize>() && PAGE / piece > 1);
+        let bytes = entries as f64 * CELLS_PER_ENTRY * piece as f64;
+        if !wanted.unwrap_or(bytes >= FEWEST_BYTES as f64) {
+            return Self::none();
+        }
+        Self::allocate(bytes, piece, huge_pages, meter).unwrap_or_else(Self::none)
+    }
+
+    fn allocate(bytes: f64, piece: usize, huge_pages: bool, meter: &Meter) -> Option<Self> {
+        let cells = PAGE / piece;
+        // 8, 4, 2 or 1, as pieces are whole words.
+        let side_by_side = (LINE / piece).max(1) as u32;
+        let usable = cells - cells.div_ceil(64);
+        let pages = (bytes / (usable * piece) as f64).ceil();
+        let layout = Layout::from_size_align((pages as usize).checked_mul(PAGE)?, PAGE).ok()?;
+        let pages = u32::try_from(pages as usize).ok().filter(|&pages| pages > 0)?;
+        let words = pages as usize * cells.div_ceil(64);
+        let marks = Block::allocate(Layout::array::<AtomicU64>(words).ok()?, meter)?;
+        let base = match huge_pages {
+            true => meter.allocate_huge(layout),
+            false => meter.allocate_uninit(layout),
+        };
+        let Some(base) = base else {
+            // SAFETY: just allocated, and nobody knows it.
+            unsafe { marks.free(meter) };
+            return None;
+        };
+        let first_mark = marks.base().cast::<AtomicU64>();
+        // SAFETY: zeroed memory for so many, ours.
+        unsafe { init_zeroed(first_mark.as_ptr(), words) };
+        #[cfg(loom)]
+        for page in 0..pages as usize {
+            // SAFETY: our own memory.
+            unsafe { base.add(page * PAGE).cast::<Begin>().write(Begin::new(core::ptr::null_mut())) };
+        }
+        Some(Homes {
+            base,
+            marks: first_mark,
+            pages,
+            cells: cells as u32,
+            piece: piece as u32,
+            side_by_side,
+            group: (1 << side_by_side) - 1,
+            closed: AtomicBool::new(false),
+            memory: Mutex::new(Some(Memory { base, layout, marks })),
+        })
+    }
+
+    /// Words of marks of a page.
+    fn words(&self) -> u32 {
+        self.cells.div_ceil(64)
+    }
+
+    /// The page and the cell that a digest selects: the page by its top bits, as the segment, so that neighbours lie side by
+    /// side in either.
+    #[inline(always)]
+    fn home(&self, digest: Digest) -> (u32, u32) {
+        let wide = u128::from(digest.bits()) * u128::from(self.pages);
+        let cell = (u128::from(wide as u64) * u128::from(self.cells)) >> 64;
+        ((wide >> 64) as u32, cell as u32)
+    }
+
+    /// Starts loading the line in which a key's entry is at home [M5].
+    #[inline(always)]
+    pub(super) fn prefetch(&self, digest: Digest) {
+        if self.pages > 0 {
+            let (page, cell) = self.home(digest);
+            let at = page as usize * PAGE + (cell * self.piece) as usize;
+            prefetch(self.base.as_ptr().wrapping_add(at));
+        }
+    }
+
+    /// A free cell in the page of a digest's home, at home if one is free there; `None` if there is none. Of a slab with
+    /// this address; under the lock of the digest's segment.
+    pub(super) fn take(&self, digest: Digest, slab: NonNull<()>) -> Option<NonNull<u8>> {
+        // Relaxed: who frees the region has had the lock of every segment since it was closed [M4].
+        if self.closed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (page, cell) = self.home(digest);
+        let home = self.group << ((cell % 64) & !(self.side_by_side - 1));
+        self.take_of(page, cell / 64, slab, |free| free & home).or_else(|| self.take_abroad(page, slab))
+    }
+
+    /// A free cell of a page, of a line with as many free ones as any: those are missed least by those who are at home there.
+    #[cold]
+    fn take_abroad(&self, page: u32, slab: NonNull<()>) -> Option<NonNull<u8>> {
+        let in_line = |room| move |free| self.line_with(room, free);
+        (1..=self.side_by_side)
+            .rev()
+            .find_map(|room| (0..self.words()).find_map(|word| self.take_of(page, word, slab, in_line(room))))
+    }
+
+    /// The cells of the first line in which so many are free, of those that one word of marks stands for; none if there is
+    /// no such line.
+    fn line_with(&self, room: u32, free: u64) -> u64 {
+        // How many are free in each line, side by side: the first steps of counting a word's bits.
+        let mut counts = free;
+        if self.side_by_side >= 2 {
+            counts -= counts >> 1 & 0x5555_5555_5555_5555;
+        }
+        if self.side_by_side >= 4 {
+            counts = (counts & 0x3333_3333_3333_3333) + (counts >> 2 & 0x3333_3333_3333_3333);
+        }
+        if self.side_by_side >= 8 {
+            counts = (counts + (counts >> 4)) & 0x0F0F_0F0F_0F0F_0F0F;
+        }
+        // One in each line. Where there are `room`, the sum has the bit of `side_by_side`; it is less than twice that.
+        let ones = !0 / self.group;
+        let sums = counts + u64::from(self.side_by_side - room) * ones;
+        let roomy = sums & (u64::from(self.side_by_side) * ones);
+        if roomy == 0 {
+            return 0;
+        }
+        let first = roomy.trailing_zeros() & !(self.side_by_side - 1);
+        free & self.group << first
+    }
+
+    /// The first cell of those that `choose` leaves of the free ones that one word of marks stands for.
+    #[inline]
+    fn take_of(
+        &self,
+        page: u32,
+        word: u32,
+        slab: NonNull<()>,
+        choose: impl Fn(u64) -> u64,
+    ) -> Option<NonNull<u8>> {
+        let mark = self.mark(page, word);
+        loop {
+            // Relaxed: what counts is what the exchange finds.
+            let taken = mark.load(Ordering::Relaxed);
+            let chosen = choose(!taken & self.usable(word));
+            if chosen == 0 {
+                return None;
+            }
+            let bit = chosen.trailing_zeros();
+            // SAFETY: within the region.
+            let begin = unsafe { self.base.add(page as usize * PAGE) };
+            if taken & BEGUN == 0 {
+                // Relaxed: whoever looks for the slab has an entry of this page, and who took its cell has stored this, or has
+                // been told below that it was stored.
+                // SAFETY: the page's first cell, aligned for a pointer, is not given to anybody.
+                unsafe { begin_of(begin) }.store(slab.as_ptr(), Ordering::Relaxed);
+            }
+            step();
+            // Acquire: pairs with the Release in `give`: who had the cell is done with it. Release, and Acquire: whoever finds
+            // the page begun sees its begin.
+            let before = mark.fetch_or(1 << bit | BEGUN, Ordering::AcqRel);
+            if before >> bit & 1 == 0 {
+                // SAFETY: within the page: a cell.
+                return Some(unsafe { begin.add(((word * 64 + bit) * self.piece) as usize) });
+            }
+        }
+    }
+
+    /// Whether a piece of the slab is a cell of ours: which is not free, if so.
+    #[inline]
+    pub(super) fn has(&self, piece: NonNull<u8>) -> bool {
+        // Relaxed: a piece of another chunk lies there only if our memory was freed before that was allocated, and whoever has
+        // the piece comes after both.
+        let offset = piece.addr().get().wrapping_sub(self.base.addr().get());
+        offset < self.pages as usize * PAGE && !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Gives a cell back.
+    ///
+    /// # Safety
+    ///
+    /// It came from `take`, and whoever calls had it.
+    #[inline]
+    pub(super) unsafe fn give(&self, cell: NonNull<u8>) {
+        let offset = cell.addr().get() - self.base.addr().get();
+        let (page, cell) = ((offset / PAGE) as u32, (offset % PAGE) as u32 / self.piece);
+        // Release: pairs with the Acquire in `take_in`, and with `close`'s.
+        let before = self.mark(page, cell / 64).fetch_and(!(1 << (cell % 64)), Ordering::Release);
+        debug_assert!(before >> (cell % 64) & 1 == 1, "a free cell was given back");
+    }
+
+    /// Takes all cells for good if none is in use: then nobody has one, and nobody will.
+    pub(super) fn close(&self) -> bool {
+        if self.closed.load(Ordering::Relaxed) {
+            return false;
+        }
+        let words = || (0..self.pages).flat_map(|page| (0..self.words()).map(move |word| (page, word)));
+        let in_use = |(page, word)| self.mark(page, word).load(Ordering::Relaxed) & self.usable(word) != 0;
+        if words().any(in_use) {
+            return false;
+        }
+        for (done, (page, word)) in words().enumerate() {
+            let all = self.usable(word) | BEGUN;
+            let mark = self.mark(page, word);
+            // Acquire: pairs with the Release in `give`.
+            let take = |from| mark.compare_exchange(from, all, Ordering::Acquire, Ordering::Relaxed).is_ok();
+            if !take(0) && !take(BEGUN) {
+                for (page, word) in words().take(done) {
+                    // Release: as in `give`. BEGUN goes as well: the next to take a cell says again whose the page is.
+                    self.mark(page, word).store(0, Ordering::Release);
+                }
+                return false;
+            }
+        }
+        self.closed.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Gives the memory back.
+    ///
+    /// # Safety
+    ///
+    /// Nobody has a cell; and the homes are closed, and every segment's lock has been had since, or nobody uses the slab.
+    pub(super) unsafe fn free(&self, meter: &Meter) {
+        if let Some(Memory { base, layout, marks }) = self.memory.lock().take() {
+            // SAFETY: the caller's: nobody uses it.
+            unsafe {
+                meter.free(base, layout);
+                marks.free(meter);
+            }
+        }
+    }
+
+    /// The marks of up to 64 cells.
+    #[inline(always)]
+    fn mark(&self, page: u32, word: u32) -> &AtomicU64 {
+        debug_assert!(page < self.pages && word < self.words());
+        // SAFETY: so many have been made, and they live as long as somebody may take or give a cell.
+        unsafe { self.marks.add(page as usize * self.words() as usize + word as usize).as_ref() }
+    }
+
+    /// The cells of a word that there are.
+    #[inline(always)]
+    fn usable(&self, word: u32) -> u64 {
+        let cells = self.cells - word * 64;
+        let there = if cells >= 64 { !0 } else { (1 << cells) - 1 };
+        there & !BEGUN
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Sizes of entries: whole words, and the largest that has no box.
+    const PIECES: [usize; 11] = [8, 16, 24, 32, 40, 48, 64, 72, 136, 256, 512];
+    const SLAB: NonNull<()> = NonNull::dangling();
+
+    /// The digest of a key, as a good hasher's.
+    fn digest(key: u64) -> Digest {
+        let mixed = (key ^ key >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        Digest::new((mixed ^ mixed >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    /// Frees the region, whose cells nobody uses, before the meter says whether all is back.
+    struct Region {
+        homes: Homes,
+        meter: Meter,
+    }
+
+    impl Region {
+        fn new(entries: usize, piece: usize) -> Self {
+            let meter = Meter::new();
+            Region { homes: Homes::new(entries, piece, Some(true), false, &meter), meter }
+        }
+
+        /// Cells that the first `n` keys get.
+        fn take(&self, n: u64) -> Vec<NonNull<u8>> {
+            (0..n).filter_map(|key| self.homes.take(digest(key), SLAB)).collect()
+        }
+
+        fn give(&self, cells: &[NonNull<u8>]) {
+            // SAFETY: taken by the caller.
+            cells.iter().for_each(|&cell| unsafe { self.homes.give(cell) });
+        }
+    }
+
+    impl Drop for Region {
+        fn drop(&mut self) {
+            // SAFETY: nobody has a cell in use.
+            unsafe { self.homes.free(&self.meter) };
+            assert_eq!(self.meter.bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn every_cell_is_given_once_and_lies_in_a_page_of_the_slab() {
+        for piece in PIECES {
+            let region = Region::new(5000, piece);
+            let cells = region.take(50_000);
+            assert!(cells.len() as f64 >= 5000.0 * CELLS_PER_ENTRY, "{} cells of {piece} bytes", cells.len());
+            assert!(region.meter.bytes() < cells.len() * piece * 6 / 5 + cells.len() / 4 + 2 * PAGE);
+            let mut starts: Vec<usize> = cells.iter().map(|cell| cell.addr().get()).collect();
+            starts.sort_unstable();
+            assert!(
+                starts.windows(2).all(|pair| pair[1] - pair[0] >= piece),
+                "cells of {piece} bytes overlap"
+            );
+            for &cell in &cells {
+                let at = cell.addr().get() % PAGE;
+                assert!(at >= size_of::<Begin>() && at + piece <= PAGE && at % piece == 0);
+                // SAFETY: of a page.
+                assert_eq!(unsafe { begin_of(cell) }.load(Ordering::Relaxed), SLAB.as_ptr());
+                assert!(region.homes.has(cell));
+                // SAFETY: ours, so long.
+                unsafe { cell.write_bytes(0xA5, piece) };
+            }
+            assert!(region.take(100).is_empty(), "more cells than there are");
+            region.give(&cells);
+            let again: HashSet<_> = region.take(50_000).into_iter().collect();
+            assert_eq!(again, cells.iter().copied().collect());
+            region.give(&cells);
+        }
+    }
+
+    /// Where `prefetch` looks, in lines.
+    fn home_line(homes: &Homes, digest: Digest) -> usize {
+        let (page, cell) = homes.home(digest);
+        (homes.base.addr().get() + page as usize * PAGE + (cell * homes.piece) as usize) / LINE
+    }
+
+    #[test]
+    fn nearly_all_are_at_home_while_there_is_room_and_most_when_each_has_been_replaced() {
+        // Of 200 thousand keys, each replaced three times in random order, a simulation counts as many.
+        for (piece, first, later) in [(8, 0.91, 0.8), (16, 0.84, 0.55), (32, 0.74, 0.25), (64, 0.57, 0.1)] {
+            let region = Region::new(20_000, piece);
+            let at_home = |cells: &[Option<NonNull<u8>>]| {
+                let is_home = |&(key, cell): &(u64, &Option<NonNull<u8>>)| {
+                    cell.is_some_and(|cell| cell.addr().get() / LINE == home_line(&region.homes, digest(key)))
+                };
+                (0..).zip(cells).filter(is_home).count() as f64 / cells.len() as f64
+            };
+            let take = |key| region.homes.take(digest(key), SLAB);
+            let mut cells: Vec<_> = (0..20_000).map(take).collect();
+            assert!(at_home(&cells) > first, "{} of {piece} bytes", at_home(&cells));
+            for n in 0..60_000 {
+                let key = digest(n).bits() % 20_000;
+                // As entries are replaced: the old one goes last.
+                let old = core::mem::replace(&mut cells[key as usize], take(key));
+                old.iter().for_each(|&old| region.give(&[old]));
+            }
+            assert!(at_home(&cells) > later, "{} of {piece} bytes, replaced", at_home(&cells));
+            cells.into_iter().flatten().for_each(|cell| region.give(&[cell]));
+        }
+    }
+
+    #[test]
+    fn a_line_with_so_many_free_cells_is_found_and_no_other() {
+        let mut bits = 0x9E37_79B9_7F4A_7C15_u64;
+        for (piece, side_by_side) in [(8, 8), (16, 4), (24, 2), (32, 2), (40, 1), (512, 1)] {
+            let region = Region::new(1, piece);
+            assert_eq!(region.homes.side_by_side, side_by_side);
+            for round in 0..1000 {
+                bits = bits.rotate_left(23).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ bits >> 31;
+                let free = [bits, bits & bits.rotate_left(7), bits | bits.rotate_left(9), 0, !0][round % 5];
+                for room in 1..=side_by_side {
+                    let line_at = |first| free & ((1_u64 << side_by_side) - 1) << first;
+                    let mut lines = (0..64).step_by(side_by_side as usize).map(line_at);
+                    let expected = lines.find(|line: &u64| line.count_ones() >= room).unwrap_or(0);
+                    assert_eq!(region.homes.line_with(room, free), expected, "{room} of {free:064b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_region_closes_when_no_cell_is_in_use_and_stays_closed() {
+        let region = Region::new(1000, 24);
+        let cells = region.take(700);
+        assert!(!region.homes.close());
+        region.give(&cells[1..]);
+        assert!(!region.homes.close(), "one is in use");
+        let one = region.homes.take(Digest::new(0), SLAB).expect("not closed");
+        region.give(&cells[..1]);
+        assert!(!region.homes.close(), "one is in use still");
+        region.give(&[one]);
+        assert!(region.homes.close(), "none is in use");
+        assert!(!region.homes.close() && region.take(1000).is_empty() && !region.homes.has(one));
+    }
+
+    #[test]
+    fn few_entries_have_none_unless_they_are_wanted() {
+        let meter = Meter::new();
+        let new = |entries, wanted| Homes::new(entries, 16, wanted, false, &meter);
+        for (entries, wanted) in
+            [(0, Some(true)), (1 << 20, Some(false)), (200_000, None), (usize::MAX, None)]
+        {
+            let none = new(entries, wanted);
+            none.prefetch(Digest::new(7));
+            assert!(
+                none.take(Digest::new(7), SLAB).is_none() && !none.has(NonNull::dangling()) && !none.close()
+            );
+            assert_eq!(meter.bytes(), 0);
+        }
+        for (entries, wanted) in [(1, Some(true)), (220_000, None)] {
+            let some = new(entries, wanted);
+            some.prefetch(Digest::new(7));
+            assert!(some.take(Digest::new(7), SLAB).is_some() && meter.bytes() > 0);
+            // SAFETY: nobody uses the cell.
+            unsafe { some.free(&meter) };
+            assert_eq!(meter.bytes(), 0);
+        }
+    }
+
+    /// Threads that take and give cells of two pages, and one that closes them as soon as none is in use.
+    #[test]
+    fn a_cell_is_one_thread_s_at_a_time() {
+        (0..if cfg!(miri) { 3 } else { 300 }).for_each(|_| take_and_give_on_threads());
+    }
+
+    fn take_and_give_on_threads() {
+        let region = Region::new(300, 16);
+        let rounds = 50;
+        std::thread::scope(|scope| {
+            for thread in 1..4_u64 {
+                let region = &region;
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let key = thread * rounds + round;
+                        let mine: Vec<_> = (key..key + round % 90)
+                            .filter_map(|key| region.homes.take(Digest::new(key), SLAB))
+                            .map(NonNull::cast::<u64>)
+                            .collect();
+                        // SAFETY: ours.
+                        mine.iter().for_each(|cell| unsafe { cell.write(key) });
+                        // SAFETY: ours.
+                        assert!(mine.iter().all(|cell| unsafe { cell.read() } == key), "another's cell");
+                        mine.iter().for_each(|&cell| region.give(&[cell.cast()]));
+                    }
+                });
+            }
+            scope.spawn(|| while !region.homes.close() {});
+        });
+        assert!(region.take(100).is_empty());
+    }
+}
