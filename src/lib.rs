@@ -112,6 +112,8 @@ pub mod model {
     #[cfg(loom)]
     pub use crate::cache::LoadOnce;
     #[cfg(loom)]
+    pub use crate::engine::model::CopiedAhead;
+    #[cfg(loom)]
     pub use crate::entries::model::HomeCells;
     pub use crate::reclaim::model::{Reclaimer, Watched};
     #[cfg(loom)]

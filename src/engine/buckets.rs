@@ -404,9 +404,9 @@ impl<P: Payload> Buckets<P> {
     #[inline]
     pub(super) fn clear_these(&self, bucket: u32, tags: u32) {
         if P::NULLABLE {
-            for lane in taken_lanes(tags) {
+            for lane in 0..SLOTS {
                 // SAFETY: as in `item`.
-                unsafe { P::clear(self.slot(bucket, lane)) };
+                unsafe { P::clear_if(tag_at(tags, lane) != 0, self.slot(bucket, lane)) };
             }
             step();
         }

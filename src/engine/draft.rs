@@ -30,17 +30,18 @@ impl<'a, P: Payload> Draft<'a, P> {
         // then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3], [G5].
         let mut locked = Locked::lock(unsafe { self.segment.as_ref() });
         locked.clear();
+        locked.grow_early(false);
         let state = locked.state();
+        debug_assert!(state.ahead.is_none(), "what is put into the pool gives up its copy");
         (state.index, state.level) = (index, level);
-        state.grows_early = false;
         // Of its earlier life.
         state.tally = Default::default();
         locked
     }
 
-    /// It has been published.
-    pub(super) fn done(self) {
-        core::mem::forget(self);
+    /// It has been published, or is kept elsewhere.
+    pub(super) fn done(self) -> NonNull<Segment<P>> {
+        core::mem::ManuallyDrop::new(self).segment
     }
 }
 

@@ -28,7 +28,7 @@ struct Plan {
     buckets: u32,
     /// 1: in place of the old one; 2: half its prefixes each.
     count: u32,
-    /// See `State`.
+    /// See `Locked::grow_early`.
     grows_early: bool,
 }
 
@@ -43,7 +43,7 @@ impl<P: Payload> Directory<P> {
         rehash: impl Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
         let Spot { mut writing, digest, place, .. } = spot;
-        if writing.locked.put(place, item, 0, self.shape.budget) {
+        if !writing.locked.is_filling_up() && writing.locked.put(place, item, 0, self.shape.budget) {
             return Ok(());
         }
         self.insert_growing(&mut writing, digest, item, &rehash)
@@ -59,13 +59,23 @@ impl<P: Payload> Directory<P> {
         item: P::Item,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
+        let put = |writing: &mut Writing<'a, P>| {
+            let place = Place::new(digest, writing.locked.segment().buckets().len());
+            writing.locked.put(place, item, 0, self.shape.budget)
+        };
+        if writing.locked.is_filling_up() {
+            // First: if the user's `Hash` panics, nothing has been inserted.
+            self.copy_ahead(&mut writing.locked, rehash);
+            if put(writing) {
+                return Ok(());
+            }
+        }
         while self.should_grow(&writing.locked) {
             // Nobody has said how many are to come. Beyond 7/8 paths get long, and displacing costs more than growing.
             if self.grow(writing, digest.prefix(), true, rehash).is_err() {
                 break;
             }
-            let place = Place::new(digest, writing.locked.segment().buckets().len());
-            if writing.locked.put(place, item, 0, self.shape.budget) {
+            if put(writing) {
                 return Ok(());
             }
         }
@@ -116,10 +126,7 @@ impl<P: Payload> Directory<P> {
         let segment = writing.locked.segment();
         let buckets = segment.buckets().len();
         let double = Plan { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1, grows_early };
-        // What has marks is a cache's: those do not grow so far.
-        let splits = !P::MARKED
-            && double.buckets > self.shape.split_buckets
-            && self.may_split(writing.locked.state_ref().level);
+        let splits = self.splits(&writing.locked);
         let started = Instant::now();
         if splits && segment.has_no_overflow() {
             self.split(writing, prefix, grows_early, rehash)?;
@@ -133,6 +140,13 @@ impl<P: Payload> Directory<P> {
         let count = if splits { &self.counts.splits } else { &self.counts.doublings };
         count.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the segment splits when it grows, rather than double. What has marks is a cache's: those do not grow so far.
+    pub(super) fn splits(&self, locked: &Locked<'_, P>) -> bool {
+        !P::MARKED
+            && u64::from(locked.segment().buckets().len()) * 2 > u64::from(self.shape.split_buckets)
+            && self.may_split(locked.state_ref().level)
     }
 
     /// Whether a segment of `level` may split: not if the directory would have more than eight entries a segment,
@@ -161,9 +175,11 @@ impl<P: Payload> Directory<P> {
         let mut new: SmallVec<[Locked<'a, P>; 2]> = drafts.iter().zip(first..).map(lock).collect();
         let entries = self.shape.segments << level;
         self.copy(old, &mut new, |digest| scale(digest.prefix(), entries).wrapping_sub(first), rehash)?;
-        new.iter_mut().for_each(|locked| locked.state().grows_early = plan.grows_early);
+        new.iter_mut().for_each(|locked| locked.grow_early(plan.grows_early));
         self.publish(&new, new.len() - 1)?;
-        drafts.into_iter().for_each(Draft::done);
+        for draft in drafts {
+            draft.done();
+        }
 
         let tally = core::mem::take(&mut old.state().tally);
         new[0].state().tally.add(&tally);
@@ -172,10 +188,15 @@ impl<P: Payload> Directory<P> {
         let retries = old.segment().write().read_retries.swap(0, Ordering::Relaxed);
         new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
         let mine = new.swap_remove((scale(prefix, entries) - first) as usize);
+        let ahead = old.state().ahead.take();
         let old = NonNull::from(old.segment());
         // The old lock is released here, the other half's with `new`.
         writing.locked = mine;
-        self.pool.lock().put(old);
+        let mut pool = self.pool.lock();
+        pool.put(old);
+        if let Some(ahead) = ahead {
+            pool.put(ahead.segment);
+        }
         Ok(())
     }
 

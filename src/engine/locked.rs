@@ -15,6 +15,10 @@ use super::stripes::{self, Moving};
 use crate::hash::{Place, alternate};
 use crate::sync::{AtomicU64, MutexGuard, step};
 
+/// The share of a segment's slots, before 7/8 of them are taken, from which on items are copied ahead of its split: one in so
+/// many. While it is filled, so many slots must be looked at with each insertion.
+pub(super) const AHEAD: usize = 256;
+
 /// A segment and its lock.
 pub(crate) struct Locked<'a, P: Payload> {
     segment: &'a Segment<P>,
@@ -254,6 +258,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     #[inline]
     pub(crate) fn replace(&mut self, found: Found<P>, item: P::Item) {
         let Found { buckets, bucket, lane, .. } = found;
+        self.note_change(found);
         if P::REPLACED_WORDS > 1 {
             self.segment.replace_in_steps(buckets, bucket, lane, self.residents().stripe_of(found), item);
         } else {
@@ -271,6 +276,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Empties a slot, as [`Residents::remove`], also one in the overflow.
     #[inline]
     pub(crate) fn remove(&mut self, found: Found<P>) {
+        self.note_change(found);
         self.residents().empty(found);
         if found.in_overflow {
             self.state.overflow_len -= 1;
@@ -279,12 +285,13 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. False:
     /// there is no path, and nothing has changed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
         let Some((bucket, lane, hops)) = self.room_for(place, budget) else { return false };
         self.state.tally.path_lengths[hops] += 1;
         // First: who sees it sees it counted.
         self.add_len(1);
+        self.note_change_of(bucket);
         self.segment.buckets().fill(bucket, lane, place.tag, item, mark);
         true
     }
@@ -323,7 +330,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<(u32, u32, usize)> {
         let buckets = self.segment.buckets();
         let in_buckets = self.len() - self.state.overflow_len;
-        if self.state.grows_early && in_buckets * 8 >= self.slots() * 7 {
+        if in_buckets >= self.state.filling_from.saturating_add(self.last_ones()) {
             return None;
         }
         let path: Option<path::Path> = path::search(&buckets, roots, budget);
@@ -353,6 +360,8 @@ impl<'a, P: Payload> Locked<'a, P> {
             unreachable!("a path leads over occupied slots");
         };
         let mark = buckets.mark(from.bucket, from.lane);
+        // Into the bucket that it leaves comes the next one, or the newcomer.
+        self.note_change_of(to.bucket);
         let _moving = Moving::start(self.segment.stripe(place));
         buckets.fill(to.bucket, to.lane, tag, item, mark);
         step();
@@ -386,8 +395,46 @@ impl<'a, P: Payload> Locked<'a, P> {
         }
     }
 
+    /// What has been copied of a slot's bucket ahead of a split is stale, if that is not in the overflow [G7].
+    #[inline]
+    fn note_change(&mut self, found: Found<P>) {
+        if !found.in_overflow {
+            self.note_change_of(found.bucket);
+        }
+    }
+
+    /// What has been copied of this bucket ahead of a split is stale [G7].
+    #[inline]
+    fn note_change_of(&mut self, bucket: u32) {
+        if P::MARKED {
+            // Never split.
+            return;
+        }
+        if let Some(ahead) = &mut self.state.ahead {
+            ahead.stale.note(bucket);
+        }
+    }
+
+    /// Whether so few insertions are left before it grows that what will leave it should be copied [G7].
+    #[inline]
+    pub(super) fn is_filling_up(&self) -> bool {
+        !P::MARKED && self.len() >= self.state.filling_from
+    }
+
+    /// Whether it is to grow when it is 7/8 full, and not only when no path is found.
+    pub(super) fn grow_early(&mut self, early: bool) {
+        let full = (self.slots() * 7).div_ceil(8);
+        self.state.filling_from = if early { full - self.last_ones() } else { usize::MAX };
+    }
+
+    /// How many insertions it is filling up with.
+    fn last_ones(&self) -> usize {
+        self.slots() / AHEAD + 1
+    }
+
     /// Empties every slot, as if each item had been removed.
     pub(crate) fn clear(&mut self) {
+        (0..self.segment.buckets().len()).for_each(|bucket| self.note_change_of(bucket));
         self.arrays().for_each(|buckets| buckets.clear_all());
         self.bump_stripes();
         self.state.overflow_len = 0;
@@ -408,7 +455,7 @@ impl<'a, P: Payload> Locked<'a, P> {
 }
 
 /// The pair of an item with `tag` in `bucket`.
-fn pair(bucket: u32, tag: u8, buckets: u32) -> Place {
+pub(super) fn pair(bucket: u32, tag: u8, buckets: u32) -> Place {
     Place { first: bucket, second: alternate(bucket, tag, buckets), tag }
 }
 
@@ -515,7 +562,7 @@ mod tests {
         for round in 0..40 {
             let in_overflow = round % 2 * 12;
             let alone = Alone::of(8);
-            alone.lock().state().grows_early = true;
+            alone.lock().grow_early(true);
             for key in 1000..1000 + in_overflow {
                 assert!(alone.lock().put_in_overflow(alone.place(key), (key, key), 0, &alone.meter));
             }

@@ -1,12 +1,13 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
 //! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
-//! [R1]..[R4], writing [W1]..[W6], growing and shrinking [G1]..[G6], noticing re-entry [E1]..[E2]; those of the maps
+//! [R1]..[R4], writing [W1]..[W6], growing and shrinking [G1]..[G7], noticing re-entry [E1]..[E2]; those of the maps
 //! above, memory for entries [M1]..[M4] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |
 //! | --- | --- |
 //! | `batch` | many look-ups at once, overlapped |
+//! | `model` | what has been copied ahead of a split, by itself |
 //! | `growth` | when a segment grows; replace it by larger ones, or by a smaller one |
 //! | `split` | give half of a segment's items to a new one |
 //! | `publish` | make the directory lead to new segments |
@@ -19,6 +20,7 @@
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
 //! | `supply` | memory for segments, side by side |
 //! | `segment` | one table; how to read it |
+//! | `stale` | buckets that have changed since they were copied |
 //! | `stats` | counts |
 //! | `path` | breadth-first search for a path; reads only |
 //! | `overflow` | what fits neither bucket |
@@ -35,6 +37,8 @@ mod draft;
 mod growth;
 mod locked;
 mod memory;
+#[cfg(loom)]
+pub(crate) mod model;
 mod overflow;
 mod path;
 mod payload;
@@ -45,6 +49,7 @@ mod root;
 mod segment;
 mod sizing;
 mod split;
+mod stale;
 mod stats;
 mod stripes;
 mod supply;

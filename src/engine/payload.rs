@@ -59,6 +59,14 @@ pub(crate) unsafe trait Payload: Sized {
     /// `slot` points to `WORDS` words.
     unsafe fn clear(slot: *const Self::Word);
 
+    /// Makes the slot null as `clear` does if `condition` is true, and leaves it as it is if not. By the holder of the lock.
+    /// Takes no branch.
+    ///
+    /// # Safety
+    ///
+    /// `slot` points to `WORDS` words.
+    unsafe fn clear_if(condition: bool, slot: *const Self::Word);
+
     /// Copies what a slot holds if `condition` is true; if not, the copy is null if `NULLABLE`, and anything otherwise. By
     /// the holder of both locks. Takes no branch for short slots.
     ///
@@ -111,6 +119,13 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
     unsafe fn clear(slot: *const AtomicPtr<E>) {
         // SAFETY: the caller's.
         unsafe { (*slot).store(core::ptr::null_mut(), Ordering::Release) };
+    }
+
+    #[inline(always)]
+    unsafe fn clear_if(condition: bool, slot: *const AtomicPtr<E>) {
+        // The pointer that stays is stored once more.
+        // SAFETY: the caller's.
+        unsafe { Self::copy_if(!condition, slot, slot) };
     }
 
     #[inline(always)]
@@ -182,6 +197,9 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
 
     #[inline(always)]
     unsafe fn clear(_: *const AtomicU64) {}
+
+    #[inline(always)]
+    unsafe fn clear_if(_: bool, _: *const AtomicU64) {}
 
     #[inline(always)]
     unsafe fn copy_if(condition: bool, from: *const AtomicU64, to: *const AtomicU64) {

@@ -23,6 +23,7 @@ use super::buckets::{Buckets, SLOTS};
 use super::memory::{Block, Meter};
 use super::overflow::Overflow;
 use super::payload::Payload;
+use super::stale::Stale;
 use super::stats::Tally;
 use super::stripes::{self, Version};
 use crate::hash::Place;
@@ -43,10 +44,20 @@ pub(crate) struct State<P: Payload> {
     pub(crate) index: u32,
     /// See `index`.
     pub(crate) level: u32,
-    /// Whether it is to grow when it is 7/8 full, and not only when no path is found.
-    pub(crate) grows_early: bool,
+    /// From so many items on it is filling up, and will soon grow [G7]: never, if it grows only when no path is found.
+    pub(crate) filling_from: usize,
     /// How many items are in the overflow.
     pub(crate) overflow_len: usize,
+    /// Of a segment that will split soon [G7].
+    pub(crate) ahead: Option<Box<Ahead<P>>>,
+}
+
+/// What a segment has copied ahead of its split [G7].
+pub(crate) struct Ahead<P: Payload> {
+    /// What is to be the upper half: neither current nor in the pool.
+    pub(super) segment: NonNull<Segment<P>>,
+    /// The buckets that it does not have as they are.
+    pub(super) stale: Stale,
 }
 
 /// One table. Constructed in place; see the diagram above.
@@ -206,8 +217,9 @@ impl<P: Payload> Segment<P> {
                 state: Mutex::new(State {
                     index: 0,
                     level: 0,
-                    grows_early: false,
+                    filling_from: usize::MAX,
                     overflow_len: 0,
+                    ahead: None,
                     tally: Tally::default(),
                     keep: P::Keep::default(),
                 }),
@@ -224,7 +236,7 @@ impl<P: Payload> Segment<P> {
     /// How far before the first stripe `Write` is.
     const BEFORE_STRIPES: usize = size_of::<Write<P>>() + size_of::<Self>();
 
-    /// Frees the segment and its overflow, but not what its items point to.
+    /// Frees the segment, its overflow and what it has copied ahead, but not what its items point to.
     ///
     /// # Safety
     ///
@@ -233,6 +245,11 @@ impl<P: Payload> Segment<P> {
         // SAFETY: the caller's; moved out before the memory it is in is given back.
         unsafe {
             let write = core::ptr::from_ref(this.as_ref().write()).read();
+            let ahead = write.state.lock().ahead.take();
+            if let Some(ahead) = ahead {
+                // It has none of its own.
+                Self::free(ahead.segment, meter);
+            }
             write.overflow.free(meter);
             write.memory.slots.free(meter);
             write.memory.tags.free(meter);

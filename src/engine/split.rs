@@ -4,18 +4,26 @@
 //! item that goes in the old segment until the directory leads to the new one, and there from then on; who has asked the
 //! directory before, and looks when it has gone, asks again [R4].
 
-use super::buckets::taken_lanes;
+use core::ptr::NonNull;
+
+use super::buckets::{SLOTS, tag_at, taken_lanes};
 use super::directory::{Directory, Writing};
 use super::draft::NoRoom;
-use super::locked::Locked;
+use super::locked::{AHEAD, Locked, pair};
+use super::memory::try_box;
 use super::payload::Payload;
+use super::segment::Ahead;
+use super::stale::Stale;
 use super::stripes;
 use crate::hash::{Digest, scale};
 use crate::sync::step;
 
+/// Buckets that are copied ahead with each insertion: all, by when the segment splits.
+const AT_A_TIME: usize = AHEAD / SLOTS as usize;
+
 impl<P: Payload> Directory<P> {
     /// Splits a segment that never had overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
-    /// `rehash` panics, nothing has changed.
+    /// `rehash` panics, nothing has changed but what has been copied ahead.
     pub(super) fn split<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
@@ -23,53 +31,126 @@ impl<P: Payload> Directory<P> {
         grows_early: bool,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
-        debug_assert!(!P::MARKED, "marks are not copied");
         let old = &mut writing.locked;
-        let (lower, level) = (old.state_ref().index * 2, old.state_ref().level + 1);
-        let entries = self.shape.segments << level;
-        let draft = self.draft(old.segment().buckets().len(), true)?;
-        let mut new = draft.lock(lower + 1, level);
-        new.state().grows_early = grows_early;
-        // 1 in the upper half. `lower` is even, but the compiler does not know that, and makes no branch of the bit. A `Hash`
-        // that contradicts itself may send an item astray, but not us.
-        old.copy_to(&mut new, |item| scale(rehash(item).prefix(), entries).wrapping_sub(lower) & 1);
+        self.begin(old)?;
+        let mut new = self.copy_leaving(old, usize::MAX, rehash);
+        new.grow_early(grows_early);
+        // A late reader may have looked into the segment while it was empty [I8].
+        new.bump_stripes();
         self.publish(core::slice::from_ref(&new), 1)?;
-        draft.done();
         step();
         old.remove_copied(&new);
+        let (upper, level) = (new.state_ref().index, new.state_ref().level);
+        old.grow_early(grows_early);
         let state = old.state();
-        (state.index, state.level, state.grows_early) = (lower, level, grows_early);
-        if scale(prefix, entries) > lower {
+        state.ahead = None;
+        (state.index, state.level) = (upper - 1, level);
+        if scale(prefix, self.shape.segments << level) >= upper {
             *old = new;
         }
         Ok(())
     }
+
+    /// Copies some of what will leave a segment that will split soon [G7]. If it will not, or there is no memory, nothing
+    /// happens.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn copy_ahead(&self, locked: &mut Locked<'_, P>, rehash: &dyn Fn(P::Item) -> Digest) {
+        let begun = locked.state_ref().ahead.is_some();
+        let may = locked.segment().has_no_overflow() && (begun || self.splits(locked));
+        if may && self.begin(locked).is_ok() {
+            drop(self.copy_leaving(locked, AT_A_TIME, rehash));
+        }
+    }
+
+    /// Gives the segment, if it has none, another of as many buckets that is to be its upper half.
+    fn begin(&self, old: &mut Locked<'_, P>) -> Result<(), NoRoom> {
+        debug_assert!(!P::MARKED, "marks are not copied");
+        if old.state_ref().ahead.is_some() {
+            return Ok(());
+        }
+        let (upper, level) = (old.state_ref().index * 2 + 1, old.state_ref().level + 1);
+        let buckets = old.segment().buckets().len();
+        let stale = Stale::all(buckets).ok_or(NoRoom)?;
+        let mut ahead = try_box(Ahead { segment: NonNull::dangling(), stale }).map_err(|_| NoRoom)?;
+        let draft = self.draft(buckets, true)?;
+        drop(draft.lock(upper, level));
+        ahead.segment = draft.done();
+        old.state().ahead = Some(ahead);
+        Ok(())
+    }
+
+    /// Copies what will leave the segment from as many as `most` of the buckets that are stale, and locks the copy.
+    fn copy_leaving<'a>(
+        &self,
+        old: &mut Locked<'a, P>,
+        most: usize,
+        rehash: &dyn Fn(P::Item) -> Digest,
+    ) -> Locked<'a, P> {
+        let (lower, level) = (old.state_ref().index * 2, old.state_ref().level + 1);
+        let entries = self.shape.segments << level;
+        // 1 in the upper half. `lower` is even, but the compiler does not know that, and makes no branch of the bit. A `Hash`
+        // that contradicts itself may send an item astray, but not us.
+        old.copy_leaving(most, |item| scale(rehash(item).prefix(), entries).wrapping_sub(lower) & 1)
+    }
 }
 
-impl<P: Payload> Locked<'_, P> {
-    /// Copies the items of which `leaves` says 1, and not 0, to the same slots of an empty segment with as many buckets.
-    fn copy_to(&self, new: &mut Locked<'_, P>, leaves: impl Fn(P::Item) -> u32) {
-        let (from, to) = (self.segment().buckets(), new.segment().buckets());
+impl<P: Payload> Ahead<P> {
+    /// Locks the copy.
+    pub(super) fn lock<'a>(&self) -> Locked<'a, P> {
+        // SAFETY: neither current nor in the pool, nor retired, so nobody frees it until it is published or put away; from then
+        // on what is said in `Draft::lock` holds.
+        Locked::lock(unsafe { self.segment.as_ref() })
+    }
+}
+
+impl<'a, P: Payload> Locked<'a, P> {
+    /// Copies the items of which `leaves` says 1, and not 0, to the same slots of what is ahead: from as many as `most` of
+    /// those buckets that are stale. Returns a lock on the copy. If `leaves` panics, its bucket stays stale.
+    fn copy_leaving(&mut self, most: usize, leaves: impl Fn(P::Item) -> u32) -> Locked<'a, P> {
+        let from = self.segment().buckets();
+        let ahead = self.state().ahead.as_mut().expect("the caller has begun");
+        let mut copy = ahead.lock();
+        let to = copy.segment().buckets();
         assert_eq!(from.len(), to.len());
-        let mut count = 0;
         // Once for all that is filled here [W3].
         stripes::publish_departures();
-        for bucket in 0..from.len() {
+        ahead.stale.refresh(most, |bucket| {
             from.fetch_ahead(bucket);
             let tags = from.tags(bucket);
-            let mut leaving = 0;
+            let (mut leaving, mut count) = (0, 0);
             for lane in taken_lanes(tags) {
                 let item = from.item(bucket, lane).expect("a slot is filled while the lock is held");
                 // Computed, not asked: every other branch would be predicted wrongly.
                 let leaves = leaves(item);
-                leaving |= (leaves << 8).wrapping_sub(leaves) << (8 * lane);
+                leaving |= leaves << (8 * lane);
                 count += leaves as usize;
             }
-            to.copy_from(&from, bucket, tags & leaving);
+            if to.tags(bucket) != 0 {
+                copy.empty_bucket(bucket);
+            }
+            to.copy_from(&from, bucket, tags & (leaving * 0xFF));
+            copy.add_len(count);
+        });
+        copy
+    }
+
+    /// Empties a bucket, as if each item had been removed, and others are about to come.
+    #[cold]
+    fn empty_bucket(&mut self, bucket: u32) {
+        let buckets = self.segment().buckets();
+        let tags = buckets.tags(bucket);
+        buckets.clear_these(bucket, tags);
+        let mut count = 0;
+        for lane in taken_lanes(tags) {
+            count += 1;
+            if !P::NULLABLE {
+                let place = pair(bucket, tag_at(tags, lane), buckets.len());
+                stripes::note_departure(self.segment().stripe(place));
+            }
         }
-        new.set_len(count);
-        // A late reader may have looked into the segment while it was empty [I8].
-        new.bump_stripes();
+        self.set_len(self.len() - count);
+        stripes::publish_departures();
     }
 
     /// Empties the slots whose items `new` has: by [`Locked::copy_to`], and locked ever since.
@@ -89,12 +170,14 @@ impl<P: Payload> Locked<'_, P> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use core::ptr::NonNull;
+    use core::ptr::{self, NonNull};
 
-    use super::super::buckets::{SLOTS, tag_at};
+    use super::super::path::QUEUE;
     use super::super::payload::{Inline, Pointer};
+    use super::super::segment::State;
     use super::super::sizing::{Options, Shape};
     use super::*;
+    use crate::hash::Place;
 
     fn table<P: Payload>() -> Directory<P> {
         let options = Options {
@@ -138,7 +221,8 @@ mod tests {
         let kept = slots(&writing.locked);
         let is = |locked: &Locked<'_, P>, index| {
             let state = locked.state_ref();
-            assert_eq!((state.index, state.level, state.grows_early), (index, level, true));
+            assert_eq!((state.index, state.level), (index, level));
+            assert!(state.filling_from < usize::MAX, "grows early");
             assert_eq!(locked.len(), slots(locked).iter().filter(|(tag, _)| *tag != 0).count());
             assert!(locked.len() > 5, "{} of {}", locked.len(), before.len());
         };
@@ -176,6 +260,165 @@ mod tests {
         second.iter().for_each(|item| insert(&table, *item, digest));
         split_one(&table, u32::MAX, digest);
         assert!(items.iter().all(|item| table.find(digest(*item), || (), |found| found == *item).is_some()));
+    }
+
+    /// Copies some buckets ahead and changes some items, by turns, and then splits: what was copied before it changed is not
+    /// what the halves have.
+    fn split_after_changes<P: Payload<Item: PartialEq + core::fmt::Debug>>(
+        items: &[P::Item],
+        others: &[P::Item],
+        digest: &impl Fn(P::Item) -> Digest,
+    ) {
+        for seed in 0..30_u64 {
+            let table = table::<P>();
+            let (present, absent) = items.split_at(items.len() * 3 / 4);
+            present.iter().for_each(|item| insert(&table, *item, digest));
+            let mut writing = table.lock(0);
+            let locked = &mut writing.locked;
+            assert!(table.begin(locked).is_ok());
+            let mut absent = absent.iter();
+            for turn in 0..60_u64 {
+                let number = Digest::new(seed << 32 | turn).prefix() as usize;
+                drop(table.copy_leaving(locked, number % 5, &|item| digest(item)));
+                let chosen = number / 5 % present.len();
+                let place = |item| Place::new(digest(item), locked.segment().buckets().len());
+                let found = locked
+                    .find(place(present[chosen]), |item| [items[chosen], others[chosen]].contains(&item));
+                match (number / 500 % 3, found) {
+                    (0, Some(found)) => locked.remove(found),
+                    (1, Some(found)) => locked.replace(found, others[chosen]),
+                    (2, _) => {
+                        let Some(new) = absent.next() else { continue };
+                        assert!(locked.put(place(*new), *new, 0, QUEUE));
+                    }
+                    _ => {}
+                }
+            }
+            drop(writing);
+            split_one(&table, 0, digest);
+        }
+    }
+
+    #[test]
+    fn what_changes_after_it_has_been_copied_ahead_is_copied_again() {
+        let keys: Vec<u64> = (0..60).collect();
+        let words = |add: u64| keys.iter().map(|key| (*key, key + add)).collect::<Vec<_>>();
+        let digest = |(key, _): (u64, u64)| Digest::new(key);
+        split_after_changes::<Inline<u64, u64>>(&words(0), &words(1), &digest);
+        let large = |add: u64| keys.iter().map(|key| (*key, [key + add; 3])).collect::<Vec<_>>();
+        split_after_changes::<Inline<u64, [u64; 3]>>(&large(0), &large(1), &|(key, _)| Digest::new(key));
+        let (pointers, same) = (keys.clone(), keys.clone());
+        let [pointers, others] =
+            [&pointers, &same].map(|keys| keys.iter().map(NonNull::from).collect::<Vec<_>>());
+        // SAFETY: into arrays that outlive the table's use and are not written to.
+        let digest = |item: NonNull<u64>| Digest::new(unsafe { item.read() });
+        split_after_changes::<Pointer<u64, ()>>(&pointers, &others, &digest);
+    }
+
+    /// Fills a table of one segment until that has begun to copy ahead.
+    fn copied_ahead() -> (Directory<Inline<u64, u64>>, u64) {
+        let table = table::<Inline<u64, u64>>();
+        let has_begun = |_: &u64| table.lock(0).locked.state_ref().ahead.is_some();
+        let keys =
+            (0..).inspect(|key| insert(&table, (*key, *key), &|(key, _)| Digest::new(key))).find(has_begun);
+        assert_eq!(table.segments().count(), 1);
+        (table, keys.expect("it ends") + 1)
+    }
+
+    #[test]
+    fn a_segment_copies_ahead_before_it_is_seven_eighths_full() {
+        let (table, keys) = copied_ahead();
+        assert!((50..=56).contains(&keys), "{keys} of 64");
+        let digest = |(key, _): (u64, u64)| Digest::new(key);
+        (keys..70).for_each(|key| insert(&table, (key, key), &digest));
+        assert_eq!((table.segments().count(), table.len()), (2, 70));
+        assert!(table.segments().all(|segment| Locked::lock(segment).state_ref().ahead.is_none()));
+        assert!(
+            (0..70).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key) == Some((key, key)))
+        );
+    }
+
+    #[test]
+    fn what_has_been_copied_ahead_is_not_there_after_the_segment_was_emptied() {
+        let (table, keys) = copied_ahead();
+        let digest = |(key, _): (u64, u64)| Digest::new(key);
+        let mut removed = Vec::new();
+        table.take(0, &mut removed);
+        assert_eq!(removed.len() as u64, keys);
+        assert!(table.split(&mut table.lock(0), 0, true, &digest).is_ok());
+        assert_eq!((table.segments().count(), table.len()), (2, 0));
+        let is_empty = |segment| slots(&Locked::lock(segment)).iter().all(|slot| slot.0 == 0);
+        assert!(table.segments().all(is_empty));
+    }
+
+    #[test]
+    fn what_has_been_copied_ahead_in_vain_is_given_back() {
+        let digest = |(key, _): (u64, u64)| Digest::new(key);
+        // Freed with the table.
+        let (table, _) = copied_ahead();
+        let meter = table.meter();
+        drop(table);
+        assert_eq!(meter.bytes(), 0);
+        // Into the pool, when the segment is replaced: by a smaller one, or by two, as it has had overflow.
+        let (table, keys) = copied_ahead();
+        let ahead = |state: &State<_>| ptr::from_ref(state.ahead.as_ref().expect("begun").lock().segment());
+        let copy = ahead(table.lock(0).locked.state_ref());
+        let mut removed = Vec::new();
+        assert!(table.take(0, &mut removed).is_none_or(|next| next == 1 << 32));
+        assert_eq!(removed.len() as u64, keys);
+        table.shrink(&digest);
+        assert_eq!(table.slots(), 4);
+        let mut pool = table.pool.lock();
+        let both = [(); 2].map(|()| pool.take(16).expect("of 64 slots"));
+        assert!(both.iter().any(|segment| ptr::eq(segment.as_ptr(), copy)));
+        both.into_iter().for_each(|segment| pool.put(segment));
+        drop(pool);
+        let (table, keys) = copied_ahead();
+        let mut writing = table.lock(0);
+        let place = Place::new(Digest::new(keys), 16);
+        assert!(writing.locked.put_in_overflow(place, (keys, keys), 0, &table.meter));
+        drop(writing);
+        (keys + 1..70).for_each(|key| insert(&table, (key, key), &digest));
+        assert_eq!((table.segments().count(), table.len()), (2, 70));
+        assert!(
+            (0..70).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key) == Some((key, key)))
+        );
+        let meter = table.meter();
+        drop(table);
+        assert_eq!(meter.bytes(), 0);
+    }
+
+    #[test]
+    fn a_hash_that_panics_while_items_are_copied_ahead_leaves_all_as_it_was() {
+        let (table, keys) = copied_ahead();
+        let digest = |(key, _): (u64, u64)| Digest::new(key);
+        let calls = core::cell::Cell::new(0);
+        for fuse in 1..100 {
+            // All that has been copied is stale again.
+            let mut writing = table.lock(0);
+            let ahead = writing.locked.state().ahead.as_mut().expect("it has begun");
+            (0..16).for_each(|bucket| ahead.stale.note(bucket));
+            drop(writing);
+            let inserted = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+                calls.set(0);
+                let spot = table.lock_and_find(Digest::new(keys), |item| item.0 == keys);
+                table.insert(spot, (keys, keys), |item| {
+                    calls.set(calls.get() + 1);
+                    assert!(calls.get() < fuse, "a hash that panics");
+                    digest(item)
+                })
+            }));
+            if inserted.is_ok() {
+                break;
+            }
+            assert_eq!(table.len() as u64, keys);
+        }
+        assert_eq!(calls.get(), keys as usize, "each item was hashed once, in the end");
+        (keys + 1..70).for_each(|key| insert(&table, (key, key), &digest));
+        assert_eq!((table.segments().count(), table.len()), (2, 70));
+        assert!(
+            (0..70).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key) == Some((key, key)))
+        );
     }
 
     #[test]
