@@ -88,8 +88,8 @@ fn configs() -> Vec<(&'static str, Config)> {
     let mut configs = vec![
         ("with room", Config::room_for(entries)),
         ("fixed", Config::fixed(entries)),
-        ("without home cells", Config::room_for(entries).without_home_cells()),
-        ("huge pages", Config::room_for(entries).huge_pages()),
+        ("home cells", Config::room_for(entries).home_cells()),
+        ("fixed, huge pages, home cells", Config::fixed(entries).huge_pages().home_cells()),
         ("huge pages, grown", Config::room_for(entries / 4).huge_pages()),
         ("fixed, one segment", Config::fixed(entries).segments_of(1 << 20)),
     ];

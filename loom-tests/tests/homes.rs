@@ -1,4 +1,4 @@
-//! Home cells [M5]: a cell is one thread's at a time, its page tells whose it is, and a region closes when none is in use.
+//! Home cells [M5]: a cell is one thread's at a time, its page tells whose it is, and a region is released when none is in use.
 #![cfg(loom)]
 
 use std::ptr::NonNull;
@@ -15,11 +15,11 @@ struct Page {
 }
 
 impl Page {
-    /// All but one are in use; that one is free, or the caller's.
+    /// All of the first page but one are in use; that one is free, or the caller's.
     #[expect(clippy::arc_with_non_send_sync, reason = "loom runs its threads on one thread of the system")]
     fn new(is_free: bool) -> (Arc<Self>, NonNull<u8>) {
         let homes = HomeCells::new();
-        let cells: Vec<_> = (0..HomeCells::CELLS).map(|_| homes.take(1).expect("so many")).collect();
+        let cells: Vec<_> = (0..HomeCells::CELLS).map(|_| homes.take(0, 0).expect("so many")).collect();
         if is_free {
             // SAFETY: just taken.
             unsafe { homes.give(cells[0]) };
@@ -34,6 +34,15 @@ impl Page {
     }
 }
 
+/// Takes a cell and gives it back.
+fn come_and_go(homes: &HomeCells, segment: usize, meanwhile: impl FnOnce()) {
+    if let Some(cell) = homes.take(segment, 0) {
+        meanwhile();
+        // SAFETY: just taken.
+        unsafe { homes.give(cell) };
+    }
+}
+
 #[test]
 fn what_was_in_a_cell_is_done_with_when_the_next_has_it() {
     loom::model(|| {
@@ -41,7 +50,7 @@ fn what_was_in_a_cell_is_done_with_when_the_next_has_it() {
         let next = {
             let page = Arc::clone(&page);
             thread::spawn(move || {
-                if page.homes.take(1).is_some() {
+                if page.homes.take(1, 0).is_some() {
                     page.write();
                 }
             })
@@ -59,9 +68,9 @@ fn a_cell_is_taken_once() {
         let (page, _) = Page::new(true);
         let other = {
             let page = Arc::clone(&page);
-            thread::spawn(move || page.homes.take(1).inspect(|_| page.write()).is_some())
+            thread::spawn(move || page.homes.take(1, 0).inspect(|_| page.write()).is_some())
         };
-        let mine = page.homes.take(1).inspect(|_| page.write()).is_some();
+        let mine = page.homes.take(0, 0).inspect(|_| page.write()).is_some();
         assert!(mine != other.join().unwrap());
     });
 }
@@ -72,15 +81,16 @@ fn a_page_tells_whose_it_is_to_all_who_have_a_cell() {
         let homes = Arc::new(HomeCells::new());
         let other = {
             let homes = Arc::clone(&homes);
-            thread::spawn(move || assert!(homes.take(1).is_some()))
+            thread::spawn(move || assert!(homes.take(1, 0).is_some()))
         };
-        assert!(homes.take(1).is_some());
+        assert!(homes.take(0, 0).is_some());
         other.join().unwrap();
     });
 }
 
+/// The segment's lock orders nothing here but the end: what was in the cell is written after it was released.
 #[test]
-fn a_region_that_closes_is_done_with() {
+fn a_region_that_is_released_is_done_with() {
     loom::model(|| {
         #[expect(
             clippy::arc_with_non_send_sync,
@@ -89,34 +99,65 @@ fn a_region_that_closes_is_done_with() {
         let page = Arc::new(Page { homes: HomeCells::new(), content: UnsafeCell::new(0) });
         let other = {
             let page = Arc::clone(&page);
-            thread::spawn(move || {
-                if let Some(cell) = page.homes.take(1) {
-                    page.write();
-                    // SAFETY: just taken.
-                    unsafe { page.homes.give(cell) };
-                }
-            })
+            thread::spawn(move || come_and_go(&page.homes, 0, || page.write()))
         };
-        if page.homes.close() {
+        if page.homes.release() {
             page.write();
-            assert!(page.homes.take(1).is_none());
+            assert!(page.homes.take(1, 0).is_none());
         }
         other.join().unwrap();
     });
 }
 
-/// Who closes finds a cell in use after it has closed some of the others: none of them is lost.
 #[test]
-fn a_region_that_does_not_close_is_as_it_was() {
+fn of_two_who_release_a_region_one_does() {
     loom::model(|| {
         let homes = Arc::new(HomeCells::new());
         let other = {
             let homes = Arc::clone(&homes);
-            thread::spawn(move || homes.take(1).is_some())
+            thread::spawn(move || homes.release())
         };
-        let closed = homes.close();
+        assert!(homes.release() != other.join().unwrap());
+    });
+}
+
+/// Who releases finds a cell of the second page in use after all of the first one were taken: none of them is lost.
+#[test]
+fn a_region_that_is_not_released_is_as_it_was() {
+    loom::model(|| {
+        let homes = Arc::new(HomeCells::new());
+        let other = {
+            let homes = Arc::clone(&homes);
+            thread::spawn(move || homes.take(0, 1).is_some())
+        };
+        let released = homes.release();
         let taken = other.join().unwrap();
-        let left = (0..).take_while(|_| homes.take(1).is_some()).count();
-        assert_eq!(left, if closed { 0 } else { HomeCells::CELLS - usize::from(taken) });
+        let left = [0, 1].map(|page| (0..).take_while(|_| homes.take(0, page).is_some()).count());
+        let cells = HomeCells::CELLS;
+        assert_eq!(left, if released { [0, 0] } else { [cells, cells - usize::from(taken)] });
+    });
+}
+
+/// The same, while a third takes a cell of the first page, which another had begun: it tells whose it is.
+#[test]
+fn a_page_of_a_region_that_is_not_released_tells_whose_it_is() {
+    let mut model = loom::model::Builder::new();
+    // As many as it takes.
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let homes = Arc::new(HomeCells::new());
+        let others = [0, 1].map(|segment| {
+            let homes = Arc::clone(&homes);
+            thread::spawn(move || {
+                if segment == 0 {
+                    come_and_go(&homes, 0, || ());
+                    homes.take(0, 1);
+                } else {
+                    homes.take(1, 0);
+                }
+            })
+        });
+        homes.release();
+        others.into_iter().for_each(|other| other.join().unwrap());
     });
 }

@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 use super::slab::PAGE;
 use crate::engine::{Block, Meter, prefetch};
 use crate::hash::Digest;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, SmallAtomicPtr, init_zeroed, step};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, SmallAtomicPtr, Watch, init_zeroed, step};
 
 /// Cells for each entry that the map is made for. With 1.03 three quarters of new entries of two words are at home, and when
 /// each has been replaced a few times in random order a sixth; with 1.25 it is 87 and 63%, with 1.4 it would be 90 and 78.
@@ -23,9 +23,13 @@ const CELLS_PER_ENTRY: f64 = 1.25;
 /// Unless the map is told to have them, fewer bytes of cells are none: entries that the second-level cache holds are not
 /// waited for long, and a cell costs an atomic operation to take and another to give back.
 const FEWEST_BYTES: usize = 4 << 20;
+/// Nor are cells of which fewer fit a line: larger ones cost a fifth to a third more memory of the whole map, not a tenth, and
+/// of entries that are replaced now and then few stay at home.
+const FEWEST_SIDE_BY_SIDE: usize = 4;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// The bit of a word of marks that says that its page begins with the slab's address; the cell it stands for is not used.
+/// The bit of a word of marks that says that its page begins with the slab's address; the cell it stands for, the first of
+/// 64, is not used.
 const BEGUN: u64 = 1;
 
 /// What pages begin with: the address of their slab. It stays what it once was.
@@ -49,7 +53,7 @@ pub(super) struct Homes {
     marks: NonNull<AtomicU64>,
     /// None: there are no homes.
     pages: u32,
-    /// In each page, the first among them, which is not used.
+    /// In each page, those among them that are not used.
     cells: u32,
     /// Bytes of a cell.
     piece: u32,
@@ -57,9 +61,11 @@ pub(super) struct Homes {
     side_by_side: u32,
     /// So many ones.
     group: u64,
-    /// Nobody takes a cell any more: none was in use.
+    /// Nobody takes a cell any more: none was in use, or there never were any.
     closed: AtomicBool,
+    /// Until it is freed. Who closes holds the lock.
     memory: Mutex<Option<Memory>>,
+    marks_watch: Watch,
 }
 
 // SAFETY: the cells and their marks go with the homes; marks are atomic, and a cell belongs to whoever took it.
@@ -88,6 +94,7 @@ impl Homes {
             group: 1,
             closed: AtomicBool::new(true),
             memory: Mutex::new(None),
+            marks_watch: Watch::default(),
         }
     }
 
@@ -102,7 +109,7 @@ impl Homes {
     ) -> Self {
         debug_assert!(piece >= size_of::<usize>() && PAGE / piece > 1);
         let bytes = entries as f64 * CELLS_PER_ENTRY * piece as f64;
-        if !wanted.unwrap_or(bytes >= FEWEST_BYTES as f64) {
+        if !wanted.unwrap_or(bytes >= FEWEST_BYTES as f64 && LINE / piece >= FEWEST_SIDE_BY_SIDE) {
             return Self::none();
         }
         Self::allocate(bytes, piece, huge_pages, meter).unwrap_or_else(Self::none)
@@ -112,6 +119,7 @@ impl Homes {
         let cells = PAGE / piece;
         // 8, 4, 2 or 1, as pieces are whole words.
         let side_by_side = (LINE / piece).max(1) as u32;
+        debug_assert!(side_by_side.is_power_of_two());
         let usable = cells - cells.div_ceil(64);
         let pages = (bytes / (usable * piece) as f64).ceil();
         let layout = Layout::from_size_align((pages as usize).checked_mul(PAGE)?, PAGE).ok()?;
@@ -145,6 +153,7 @@ impl Homes {
             group: (1 << side_by_side) - 1,
             closed: AtomicBool::new(false),
             memory: Mutex::new(Some(Memory { base, layout, marks })),
+            marks_watch: Watch::default(),
         })
     }
 
@@ -165,7 +174,8 @@ impl Homes {
     /// Starts loading the line in which a key's entry is at home [M5].
     #[inline(always)]
     pub(super) fn prefetch(&self, digest: Digest) {
-        if self.pages > 0 {
+        // Relaxed: a hint.
+        if !self.closed.load(Ordering::Relaxed) {
             let (page, cell) = self.home(digest);
             let at = page as usize * PAGE + (cell * self.piece) as usize;
             prefetch(self.base.as_ptr().wrapping_add(at));
@@ -187,15 +197,16 @@ impl Homes {
     /// A free cell of a page, of a line with as many free ones as any: those are missed least by those who are at home there.
     #[cold]
     fn take_abroad(&self, page: u32, slab: NonNull<()>) -> Option<NonNull<u8>> {
-        let in_line = |room| move |free| self.line_with(room, free);
-        (1..=self.side_by_side)
-            .rev()
-            .find_map(|room| (0..self.words()).find_map(|word| self.take_of(page, word, slab, in_line(room))))
+        // Relaxed: what counts is what `take_of` finds.
+        let free = |word| !self.mark(page, word).load(Ordering::Relaxed) & self.usable(word);
+        let rooms = (0..self.words()).map(|word| (self.roomiest_line(free(word)).0, word));
+        let (_, word) = rooms.filter(|&(room, _)| room > 0).max()?;
+        self.take_of(page, word, slab, |free| self.roomiest_line(free).1)
     }
 
-    /// The cells of the first line in which so many are free, of those that one word of marks stands for; none if there is
-    /// no such line.
-    fn line_with(&self, room: u32, free: u64) -> u64 {
+    /// How many cells are free in the line with the most free ones, of those that one word of marks stands for; and which
+    /// they are, in the first such line.
+    fn roomiest_line(&self, free: u64) -> (u32, u64) {
         // How many are free in each line, side by side: the first steps of counting a word's bits.
         let mut counts = free;
         if self.side_by_side >= 2 {
@@ -209,13 +220,13 @@ impl Homes {
         }
         // One in each line. Where there are `room`, the sum has the bit of `side_by_side`; it is less than twice that.
         let ones = !0 / self.group;
-        let sums = counts + u64::from(self.side_by_side - room) * ones;
-        let roomy = sums & (u64::from(self.side_by_side) * ones);
-        if roomy == 0 {
-            return 0;
-        }
-        let first = roomy.trailing_zeros() & !(self.side_by_side - 1);
-        free & self.group << first
+        let with_room = |room| {
+            let sums = counts + u64::from(self.side_by_side - room) * ones;
+            let roomy = sums & (u64::from(self.side_by_side) * ones);
+            (roomy != 0).then(|| roomy.trailing_zeros() & !(self.side_by_side - 1))
+        };
+        let found = (1..=self.side_by_side).rev().find_map(|room| Some((room, with_room(room)?)));
+        found.map_or((0, 0), |(room, first)| (room, free & self.group << first))
     }
 
     /// The first cell of those that `choose` leaves of the free ones that one word of marks stands for.
@@ -255,7 +266,7 @@ impl Homes {
         }
     }
 
-    /// Whether a piece of the slab is a cell of ours: which is not free, if so.
+    /// Whether a piece of the slab, which is in use, is a cell of ours.
     #[inline]
     pub(super) fn has(&self, piece: NonNull<u8>) -> bool {
         // Relaxed: a piece of another chunk lies there only if our memory was freed before that was allocated, and whoever has
@@ -273,21 +284,40 @@ impl Homes {
     pub(super) unsafe fn give(&self, cell: NonNull<u8>) {
         let offset = cell.addr().get() - self.base.addr().get();
         let (page, cell) = ((offset / PAGE) as u32, (offset % PAGE) as u32 / self.piece);
-        // Release: pairs with the Acquire in `take_in`, and with `close`'s.
+        // Release: pairs with the Acquire in `take_of`, and with `close`'s.
         let before = self.mark(page, cell / 64).fetch_and(!(1 << (cell % 64)), Ordering::Release);
         debug_assert!(before >> (cell % 64) & 1 == 1, "a free cell was given back");
     }
 
+    /// Gives the memory back if no cell is in use: takes all for good, has `wait` wait for whoever has not seen that, and frees
+    /// it [M4].
+    ///
+    /// # Safety
+    ///
+    /// Who takes cells holds a lock meanwhile, and `wait` has each of these locks.
+    pub(super) unsafe fn release(&self, meter: &Meter, wait: impl FnOnce()) {
+        if self.close() {
+            wait();
+            // SAFETY: closed; who takes a cell holds a lock that `wait` has had, and has seen that it is closed: Relaxed.
+            unsafe { self.free(meter) };
+        }
+    }
+
     /// Takes all cells for good if none is in use: then nobody has one, and nobody will.
-    pub(super) fn close(&self) -> bool {
+    fn close(&self) -> bool {
+        // Held to the end: of all who close at a time the others wait, and touch no marks after they have been freed.
+        let _memory = self.memory.lock();
+        // Relaxed: stored under this lock.
         if self.closed.load(Ordering::Relaxed) {
             return false;
         }
         let words = || (0..self.pages).flat_map(|page| (0..self.words()).map(move |word| (page, word)));
+        // Relaxed: what counts is what the exchanges find.
         let in_use = |(page, word)| self.mark(page, word).load(Ordering::Relaxed) & self.usable(word) != 0;
         if words().any(in_use) {
             return false;
         }
+        step();
         for (done, (page, word)) in words().enumerate() {
             let all = self.usable(word) | BEGUN;
             let mark = self.mark(page, word);
@@ -295,12 +325,16 @@ impl Homes {
             let take = |from| mark.compare_exchange(from, all, Ordering::Acquire, Ordering::Relaxed).is_ok();
             if !take(0) && !take(BEGUN) {
                 for (page, word) in words().take(done) {
-                    // Release: as in `give`. BEGUN goes as well: the next to take a cell says again whose the page is.
+                    step();
+                    // Release: as in `give`; and who saw the page begun, before, and finds it free again, sees its begin. BEGUN
+                    // goes as well: the next to take a cell says again whose the page is.
                     self.mark(page, word).store(0, Ordering::Release);
                 }
                 return false;
             }
+            step();
         }
+        // Relaxed: see `take`.
         self.closed.store(true, Ordering::Relaxed);
         true
     }
@@ -309,9 +343,11 @@ impl Homes {
     ///
     /// # Safety
     ///
-    /// Nobody has a cell; and the homes are closed, and every segment's lock has been had since, or nobody uses the slab.
+    /// Nobody has a cell, and nobody is about to take one.
     pub(super) unsafe fn free(&self, meter: &Meter) {
         if let Some(Memory { base, layout, marks }) = self.memory.lock().take() {
+            #[cfg(any(loom, shuttle))]
+            self.marks_watch.free();
             // SAFETY: the caller's: nobody uses it.
             unsafe {
                 meter.free(base, layout);
@@ -324,7 +360,9 @@ impl Homes {
     #[inline(always)]
     fn mark(&self, page: u32, word: u32) -> &AtomicU64 {
         debug_assert!(page < self.pages && word < self.words());
-        // SAFETY: so many have been made, and they live as long as somebody may take or give a cell.
+        self.marks_watch.read();
+        // SAFETY: so many have been made, and they live as long as somebody may take or give a cell; who closes holds the lock
+        // of the memory, and has seen under it that they are not closed.
         unsafe { self.marks.add(page as usize * self.words() as usize + word as usize).as_ref() }
     }
 
@@ -446,20 +484,22 @@ mod tests {
     }
 
     #[test]
-    fn a_line_with_so_many_free_cells_is_found_and_no_other() {
+    fn a_line_with_the_most_free_cells_is_found() {
         let mut bits = 0x9E37_79B9_7F4A_7C15_u64;
         for (piece, side_by_side) in [(8, 8), (16, 4), (24, 2), (32, 2), (40, 1), (512, 1)] {
             let region = Region::new(1, piece);
             assert_eq!(region.homes.side_by_side, side_by_side);
             for round in 0..1000 {
                 bits = bits.rotate_left(23).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ bits >> 31;
-                let free = [bits, bits & bits.rotate_left(7), bits | bits.rotate_left(9), 0, !0][round % 5];
-                for room in 1..=side_by_side {
-                    let line_at = |first| free & ((1_u64 << side_by_side) - 1) << first;
-                    let mut lines = (0..64).step_by(side_by_side as usize).map(line_at);
-                    let expected = lines.find(|line: &u64| line.count_ones() >= room).unwrap_or(0);
-                    assert_eq!(region.homes.line_with(room, free), expected, "{room} of {free:064b}");
-                }
+                let few = bits & bits.rotate_left(7) & bits.rotate_left(11);
+                let free = [bits, few, bits | bits.rotate_left(9), 0, !0][round % 5];
+                let lines = (0..64)
+                    .step_by(side_by_side as usize)
+                    .map(|first| free & ((1_u64 << side_by_side) - 1) << first);
+                // The first of those with as many.
+                let expected = lines.rev().max_by_key(|line| line.count_ones()).expect("there are some");
+                let found = region.homes.roomiest_line(free);
+                assert_eq!(found, (expected.count_ones(), expected), "{free:064b}");
             }
         }
     }
@@ -483,9 +523,11 @@ mod tests {
     fn few_entries_have_none_unless_they_are_wanted() {
         let meter = Meter::new();
         let new = |entries, wanted| Homes::new(entries, 16, wanted, false, &meter);
+        let large = Homes::new(1 << 20, 24, None, false, &meter);
         for (entries, wanted) in
             [(0, Some(true)), (1 << 20, Some(false)), (200_000, None), (usize::MAX, None)]
         {
+            assert!(large.take(Digest::new(7), SLAB).is_none(), "two in a line");
             let none = new(entries, wanted);
             none.prefetch(Digest::new(7));
             assert!(

@@ -5,7 +5,9 @@
 //! | `table` | a table's memory: directory, entries, collector |
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `slab` | the entries' memory |
+//! | `homes` | cells of it that the digests of keys select |
 //! | `magazine` | pieces of it that are free, some or many |
+//! | `model` | `homes` as models see them |
 
 mod homes;
 mod magazine;

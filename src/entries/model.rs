@@ -5,17 +5,19 @@ use core::ptr::NonNull;
 use super::homes::{Homes, begin_of};
 use crate::engine::Meter;
 use crate::hash::Digest;
-use crate::sync::Ordering;
+use crate::sync::{Mutex, Ordering};
 
-/// A page of seven cells.
+/// Two pages of seven cells.
 #[derive(Debug)]
 pub struct HomeCells {
     homes: Homes,
     meter: Meter,
+    /// What the segments' locks are to a map.
+    segments: [Mutex<()>; 2],
 }
 
 impl HomeCells {
-    /// How many there are.
+    /// How many there are in a page.
     pub const CELLS: usize = 7;
     const PIECE: usize = 512;
     const SLAB: NonNull<()> = NonNull::dangling();
@@ -24,12 +26,19 @@ impl HomeCells {
     #[expect(clippy::new_without_default, reason = "the homes have none either")]
     pub fn new() -> Self {
         let meter = Meter::new();
-        HomeCells { homes: Homes::new(1, Self::PIECE, Some(true), false, &meter), meter }
+        let homes = Homes::new(Self::CELLS + 1, Self::PIECE, Some(true), false, &meter);
+        HomeCells { homes, meter, segments: Default::default() }
     }
 
-    /// Takes a cell; fails the model if its page does not tell whose it is.
-    pub fn take(&self, hash: u64) -> Option<NonNull<u8>> {
-        let cell = self.homes.take(Digest::new(hash), Self::SLAB)?;
+    /// Takes a cell of one of the pages under the lock of one of the segments; fails the model if its page does not tell whose
+    /// it is.
+    pub fn take(&self, segment: usize, page: u32) -> Option<NonNull<u8>> {
+        // Prefixes select pages as they do segments.
+        let digest =
+            (0..).map(Digest::new).find(|digest| digest.prefix() >> 31 == page).expect("there are more");
+        let lock = self.segments[segment].lock();
+        let cell = self.homes.take(digest, Self::SLAB)?;
+        drop(lock);
         // SAFETY: of a page.
         assert_eq!(unsafe { begin_of(cell) }.load(Ordering::Relaxed), Self::SLAB.as_ptr());
         Some(cell)
@@ -45,9 +54,17 @@ impl HomeCells {
         unsafe { self.homes.give(cell) };
     }
 
-    /// Takes all for good if none is in use.
-    pub fn close(&self) -> bool {
-        self.homes.close()
+    /// Gives the memory back if no cell is in use: whether it did so.
+    pub fn release(&self) -> bool {
+        let mut released = false;
+        // SAFETY: who takes a cell has one of these locks.
+        unsafe {
+            self.homes.release(&self.meter, || {
+                self.segments.iter().for_each(|segment| drop(segment.lock()));
+                released = true;
+            });
+        }
+        released
     }
 }
 

@@ -130,7 +130,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Bytes of all chunks and of what tells which pieces are free, or of `len` boxes.
+    /// Bytes of all chunks and home cells and of what tells which pieces are free, or of `len` boxes.
     pub(crate) fn memory_usage(&self, len: usize) -> usize {
         if Self::BOXED {
             size_of::<Self>() + len * self.boxed().size()
@@ -348,19 +348,14 @@ impl<T> Slab<T> {
         Some(())
     }
 
-    /// Takes all home cells for good if none is in use.
-    pub(crate) fn close_homes(&self) -> bool {
-        self.homes.close()
-    }
-
-    /// Gives the home cells' memory back.
+    /// Gives the home cells' memory back if none is in use [M4].
     ///
     /// # Safety
     ///
-    /// They are closed, and each segment's lock has been had since.
-    pub(crate) unsafe fn free_homes(&self) {
-        // SAFETY: the caller's; closed: nobody has a cell.
-        unsafe { self.homes.free(&self.meter) };
+    /// Who allocates holds a lock meanwhile, and `wait` has each of these locks.
+    pub(crate) unsafe fn release_homes(&self, wait: impl FnOnce()) {
+        // SAFETY: the caller's.
+        unsafe { self.homes.release(&self.meter, wait) };
     }
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.

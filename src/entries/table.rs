@@ -171,7 +171,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         let directory = Directory::new(shape, requested)?;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS);
-        let slab = Slab::new(&shape, requested, tail);
+        let slab = Slab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }
 
@@ -222,15 +222,16 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
             cursor = next;
         }
         self.slab.release(reserves);
-        if self.slab.close_homes() {
+        let each_lock = || {
             let mut cursor = 0;
             while let Some((writing, next)) = self.directory.visit(cursor) {
                 drop(writing);
                 cursor = next;
             }
-            // SAFETY: each segment's lock has been had since: who takes a cell has it.
-            unsafe { self.slab.free_homes() };
-        }
+        };
+        // SAFETY: who allocates an entry has the lock of a current segment, and those that follow that one are locked until
+        // they are current.
+        unsafe { self.slab.release_homes(each_lock) };
     }
 }
 

@@ -54,11 +54,12 @@ use crate::hash::Digest;
 ///
 /// # Memory
 ///
-/// Nine bytes a slot, and key and value for each entry, for each that it is made for a quarter more if those are
-/// [home cells](crate::Builder::home_cells); a map that has grown, also by `collect` and `reserve`, is between 44%
-/// and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a `clone`, about 90%. The map cuts
-/// entries from chunks of memory of its own; chunks that have become free, and tables that were grown out of, are kept for
-/// further entries and growth until [`Pinned::shrink_to_fit`].
+/// Nine bytes a slot, and key and value for each entry. With [home cells](crate::Builder::home_cells): key and value and
+/// a quarter more for each entry that the map is made for, from the start. A map that has grown, also by `collect` and
+/// `reserve`, is between 44% and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a
+/// `clone`, about 90%. The map cuts entries from chunks of memory of its own; chunks that have become free, and tables
+/// that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`]. Home cells go all
+/// together: one entry that has one keeps them.
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
 /// by the batch: 32 removals of one thread, and three to some twenty batches after that, the more the faster it removes and

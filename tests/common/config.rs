@@ -17,15 +17,15 @@ pub(crate) struct Config {
     pub(crate) room: Room,
     pub(crate) segment_slots: Option<usize>,
     pub(crate) huge_pages: bool,
-    /// For as many entries as there is room for at first: of none, none.
-    pub(crate) home_cells: bool,
+    /// For as many entries as there is room for at first: of none, none. `None`: as the map thinks best.
+    pub(crate) home_cells: Option<bool>,
 }
 
 impl Config {
     pub(crate) const GROWING: Config = Config::new(Room::Growing);
 
     const fn new(room: Room) -> Self {
-        Config { room, segment_slots: None, huge_pages: false, home_cells: true }
+        Config { room, segment_slots: None, huge_pages: false, home_cells: None }
     }
 
     pub(crate) fn room_for(entries: usize) -> Self {
@@ -44,8 +44,8 @@ impl Config {
         Config { huge_pages: true, ..self }
     }
 
-    pub(crate) fn without_home_cells(self) -> Self {
-        Config { home_cells: false, ..self }
+    pub(crate) fn home_cells(self) -> Self {
+        Config { home_cells: Some(true), ..self }
     }
 
     /// What the map can be sure to hold, if it does not grow.
@@ -57,9 +57,10 @@ impl Config {
     }
 }
 
-/// Segments as usual, of two buckets, of sixteen, and one that never splits.
+/// Segments as usual, of two buckets, of sixteen, and one that never splits. Half of them have home cells.
 fn with_segments(config: Config) -> [Config; 4] {
-    [config, config.segments_of(8), config.segments_of(64), config.segments_of(1 << 20)]
+    let large = config.segments_of(1 << 20);
+    [config.home_cells(), config.segments_of(8).home_cells(), config.segments_of(64), large]
 }
 
 /// Maps that grow from one bucket on.
@@ -76,7 +77,11 @@ pub(crate) fn fixed_configs(entries: usize) -> [Config; 4] {
 macro_rules! try_build {
     ($map:ident, $config:expr, $hasher:expr) => {{
         let Config { room, segment_slots, huge_pages, home_cells } = $config;
-        let builder = $map::<K, V>::builder().hasher($hasher).huge_pages(huge_pages).home_cells(home_cells);
+        let builder = $map::<K, V>::builder().hasher($hasher).huge_pages(huge_pages);
+        let builder = match home_cells {
+            Some(yes) => builder.home_cells(yes),
+            None => builder,
+        };
         let builder = match room {
             Room::Growing => builder,
             Room::From(entries) => builder.capacity(entries),
