@@ -12,16 +12,16 @@ type Dump = CacheDump<u64, u64>;
 
 /// An empty cache of some kind. How many entries have left it is counted.
 fn build(kind: u8, clock: &ManualClock) -> (Cache<u64, u64>, Arc<AtomicUsize>) {
-    let policy = [Policy::Adaptive, Policy::Clock][usize::from(kind % 2)];
+    let policy = [Policy::Adaptive, Policy::Clock, Policy::Local][usize::from(kind % 3)];
     let builder = Cache::builder().policy(policy);
-    let builder = match kind / 2 % 4 {
+    let builder = match kind / 3 % 4 {
         0 => builder.max_entries(10),
         1 => builder.max_entries(300),
         2 => builder.max_weight(1000).weigher(|_, value| *value),
         // Nearly all there can be, in several segments.
         _ => builder.max_weight(u64::MAX / 2).estimated_entries(5000).weigher(|_, value| *value),
     };
-    let builder = match kind / 8 % 3 {
+    let builder = match kind / 12 % 3 {
         0 => builder,
         1 => builder.clock(clock.clone()).time_to_live(Duration::from_secs(60)),
         _ => builder.clock(clock.clone()).time_to_idle(Duration::MAX).expiry(|_, _| Some(Duration::MAX)),

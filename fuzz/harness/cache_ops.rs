@@ -33,7 +33,7 @@ pub(crate) fn cache_ops(data: &[u8]) {
     let mut input = Input::new(data);
     let mut choose = |from: usize| usize::from(input.byte()) % from;
     let capacity = [0, 1, 2, 3, 7, 20, 100, 4000][choose(8)];
-    let policy = [Policy::Adaptive, Policy::Clock][choose(2)];
+    let policy = [Policy::Adaptive, Policy::Clock, Policy::Local][choose(3)];
     let (bound, lives) = (BOUNDS[choose(4)], LIVES[choose(4)]);
     run::run(Kind { capacity, bound, policy, lives }, STEPS, input);
 }

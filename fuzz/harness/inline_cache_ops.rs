@@ -44,7 +44,7 @@ pub(crate) fn inline_cache_ops(data: &[u8]) {
 fn run(mut input: Input<'_>, hasher: impl BuildHasher + Clone) {
     let mut choose = |from: usize| usize::from(input.byte()) % from;
     let capacity = [1, 2, 3, 5, 7, 20, 100, 3000][choose(8)];
-    let policy = [Policy::Adaptive, Policy::Clock][choose(2)];
+    let policy = [Policy::Adaptive, Policy::Clock, Policy::Local][choose(3)];
     let pair = Pair::new(policy, capacity, hasher);
     for value in 0..STEPS {
         if input.is_empty() {

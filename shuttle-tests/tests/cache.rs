@@ -133,6 +133,11 @@ fn bound_holds_and_no_entry_is_lost_by_a_clock() {
 }
 
 #[test]
+fn bound_holds_and_no_entry_is_lost_among_neighbours() {
+    nothing_exceeds_the_bound_or_is_lost(Policy::Local, 2, false);
+}
+
+#[test]
 fn bound_holds_and_no_entry_is_lost_while_the_capacity_changes() {
     nothing_exceeds_the_bound_or_is_lost(Policy::default(), 2, true);
 }

@@ -94,3 +94,8 @@ fn values_are_whole_and_the_bound_holds_by_default() {
 fn values_are_whole_and_the_bound_holds_by_a_clock() {
     values_are_whole_and_the_bound_holds(Policy::Clock);
 }
+
+#[test]
+fn values_are_whole_and_the_bound_holds_among_neighbours() {
+    values_are_whole_and_the_bound_holds(Policy::Local);
+}

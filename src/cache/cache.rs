@@ -38,7 +38,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * About 24 bytes an entry beside key and value; 24 more with a weigher or times.
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
-/// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`].
+/// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads
+/// through 1.3 times as fast and takes 10 bytes less an entry, for some points of the hit ratio.
 ///
 /// Pick something else for a map that may not lose entries ([`HashMap`](crate::HashMap)).
 ///

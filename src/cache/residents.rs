@@ -2,6 +2,7 @@
 
 use super::policy::{Locator, Residents};
 use crate::engine::{self, Found, Payload};
+use crate::hash::Place;
 
 /// What a cache knows of its entries beside where they are.
 pub(super) trait Tenants<P: Payload> {
@@ -44,6 +45,26 @@ impl<P: Payload, T: Tenants<P>> Residents for Entries<'_, P, T> {
     #[inline]
     fn evict(&mut self, slot: Found<P>) {
         self.tenants.evict(&mut self.residents, slot);
+    }
+
+    #[inline]
+    fn buckets(&self) -> u32 {
+        self.residents.buckets()
+    }
+
+    #[inline]
+    fn tags_and_marks(&self, bucket: u32) -> (u32, u32) {
+        self.residents.tags_and_marks(bucket)
+    }
+
+    #[inline]
+    fn in_lane(&self, place: Place, lane: u32) -> Found<P> {
+        self.residents.in_lane(place, lane)
+    }
+
+    #[inline]
+    fn set_marks(&mut self, bucket: u32, marks: u32) {
+        self.residents.set_marks(bucket, marks);
     }
 
     fn slots(&self) -> usize {

@@ -269,9 +269,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; with
-    /// [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked for before: what
-    /// is new has to prove itself. Where what is new matters most take [`Policy::Clock`](crate::Policy::Clock).
+    /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
+    /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is new matters
+    /// most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Errors
     ///

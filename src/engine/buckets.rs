@@ -143,6 +143,10 @@ pub(crate) fn taken_lanes(word: u32) -> impl Iterator<Item = u32> {
     })
 }
 
+/// The half of a mark's byte that moves with the item. The other half belongs to the bucket and stays, for whoever evicts to
+/// note something there.
+pub(crate) const MARK: u8 = 0x0F;
+
 /// How many buckets ahead of their hashing entries are fetched.
 const AHEAD: u32 = 4;
 
@@ -244,7 +248,7 @@ impl<P: Payload> Buckets<P> {
         unsafe { &*self.tags.add(bucket as usize * Self::TAG_WORDS) }
     }
 
-    /// The four marks of a bucket.
+    /// The four marks of a bucket, and its own halves of their bytes.
     #[inline(always)]
     pub(crate) fn marks(&self, bucket: u32) -> &AtomicU32 {
         assert!(P::MARKED);
@@ -259,11 +263,13 @@ impl<P: Payload> Buckets<P> {
         let word = self.marks(bucket);
         // Relaxed, both: a mark is advice to whoever evicts. Readers change what they find by comparing and exchanging, so
         // that none brings back the mark of an item that has left.
-        let marks = word.load(Ordering::Relaxed) & !(0xFF << (8 * lane));
+        debug_assert!(mark & !MARK == 0);
+        let marks = word.load(Ordering::Relaxed) & !(u32::from(MARK) << (8 * lane));
         word.store(marks | u32::from(mark) << (8 * lane), Ordering::Relaxed);
     }
 
-    /// Changes the mark of a slot to what `change` makes of it. Anybody: see `set_mark`.
+    /// Changes the mark of a slot to what `change` makes of its byte, of which it leaves the bucket's half alone. Anybody: see
+    /// `set_mark`.
     #[inline(always)]
     pub(crate) fn change_mark(&self, bucket: u32, lane: u32, change: impl FnOnce(u8) -> u8) {
         let word = self.marks(bucket);
@@ -282,7 +288,7 @@ impl<P: Payload> Buckets<P> {
     #[inline]
     pub(crate) fn mark(&self, bucket: u32, lane: u32) -> u8 {
         // Relaxed: advice.
-        if P::MARKED { tag_at(self.marks(bucket).load(Ordering::Relaxed), lane) } else { 0 }
+        if P::MARKED { tag_at(self.marks(bucket).load(Ordering::Relaxed), lane) & MARK } else { 0 }
     }
 
     /// Where a slot's words are.

@@ -13,7 +13,7 @@ use super::payload::Payload;
 use super::segment::{Segment, State};
 use super::stripes::{self, Moving};
 use crate::hash::{Place, alternate};
-use crate::sync::{AtomicU64, MutexGuard, step};
+use crate::sync::{AtomicU64, MutexGuard, Ordering, step};
 
 /// The share of a segment's slots, before 7/8 of them are taken, from which on items are copied ahead of its split: one in so
 /// many. While it is filled, so many slots must be looked at with each insertion.
@@ -114,6 +114,27 @@ impl<P: Payload> Residents<'_, P> {
     pub(crate) fn at(&self, index: usize) -> Option<Found<P>> {
         let (bucket, lane) = ((index / SLOTS as usize) as u32, (index % SLOTS as usize) as u32);
         (tag_at(self.buckets.tags(bucket), lane) != 0).then(|| self.slot(bucket, lane))
+    }
+
+    /// The four tags of a bucket, and its four bytes of marks.
+    #[inline]
+    pub(crate) fn tags_and_marks(&self, bucket: u32) -> (u32, u32) {
+        // Relaxed: marks are advice [B4].
+        (self.buckets.tags(bucket), self.buckets.marks(bucket).load(Ordering::Relaxed))
+    }
+
+    /// Sets a bucket's four bytes of marks. A hit that comes between may be lost [B4].
+    #[inline]
+    pub(crate) fn set_marks(&self, bucket: u32, marks: u32) {
+        // Relaxed: as in `Buckets::set_mark`.
+        self.buckets.marks(bucket).store(marks, Ordering::Relaxed);
+    }
+
+    /// The slot in a lane of a place's eight, which is taken.
+    #[inline]
+    pub(crate) fn in_lane(&self, place: Place, lane: u32) -> Found<P> {
+        let (bucket, lane) = place.slot(lane);
+        self.slot(bucket, lane)
     }
 
     /// The mark of a slot.

@@ -70,7 +70,7 @@ const HALF_CONSTANT: Through =
 
 #[test]
 fn a_cache_with_keys_of_one_pair_keeps_its_bound_and_the_keys_of_others() {
-    for policy in [Policy::Adaptive, Policy::Clock] {
+    for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
         for many in MANY.map(|many| many as u64) {
             let cache = Cache::builder().max_entries(2000).policy(policy).hasher(HALF_CONSTANT).build();
             let others = INNOCENT..INNOCENT + 1000;
@@ -95,8 +95,9 @@ fn a_cache_with_keys_of_one_pair_keeps_its_bound_and_the_keys_of_others() {
 
 #[test]
 fn keys_of_one_pair_make_no_larger_table_of_a_full_cache() {
-    for (policy, many) in
-        [Policy::Adaptive, Policy::Clock].into_iter().flat_map(|policy| MANY.map(|n| (policy, n)))
+    for (policy, many) in [Policy::Adaptive, Policy::Clock, Policy::Local]
+        .into_iter()
+        .flat_map(|policy| MANY.map(|n| (policy, n)))
     {
         let cache = Cache::builder().max_entries(2000).policy(policy).hasher(HALF_CONSTANT).build();
         let others = INNOCENT..INNOCENT + 4000;

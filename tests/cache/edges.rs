@@ -288,8 +288,8 @@ fn nothing_leaves_before_a_cache_is_full_and_then_one_for_one() {
             let builder = Cache::builder().max_entries(capacity as usize).policy(policy).hasher(seeded(seed));
             let (builder, told) = listening(builder);
             let cache = builder.build();
-            // The other policy may give up more for one that it takes for better.
-            let inserts = if policy == Policy::Clock { 4 * capacity } else { capacity };
+            // It may give up more for one that it takes for better.
+            let inserts = if policy == Policy::Adaptive { capacity } else { 4 * capacity };
             for key in 0..inserts {
                 cache.insert(key, key).unwrap();
                 let (held, told) = (cache.len() as u64, told.lock().unwrap().len() as u64);

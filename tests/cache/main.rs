@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use koel::{Cache, CacheBuilder, Cause, Policy};
 
 /// All policies.
-pub(crate) const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::Clock];
+pub(crate) const POLICIES: [Policy; 3] = [Policy::Adaptive, Policy::Clock, Policy::Local];
 
 pub(crate) use run::SEVERAL_SEGMENTS;
 

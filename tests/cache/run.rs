@@ -137,9 +137,9 @@ impl<C: Choices> Run<'_, C> {
         self.oracle.insert(key, item);
         let evicted = self.oracle.stats.evictions > evictions;
         let asked = before - replaced + self.oracle.weight_of(item);
-        // Each segment evicts by itself; one alone only for the bound, and no more than it must. The other policy may give
-        // up items for one that it takes for better.
-        if self.cache_has_one_segment() && self.kind.policy == Policy::Clock {
+        // Each segment evicts by itself; one alone only for the bound, and no more than it must. Only the adaptive policy may
+        // give up items for one that it takes for better.
+        if self.cache_has_one_segment() && self.kind.policy != Policy::Adaptive {
             assert!(!evicted || asked > self.oracle.capacity, "evicted, and all would fit");
             let last = self.oracle.last_evicted;
             // What has expired goes as well, and may be the last.

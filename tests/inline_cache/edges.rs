@@ -60,7 +60,7 @@ fn options_say_what_is_wrong_with_them() {
 
 #[test]
 fn an_entry_takes_less_than_18_bytes_beside_key_and_value() {
-    for (policy, most) in [(Policy::Adaptive, 18.0), (Policy::Clock, 8.0)] {
+    for (policy, most) in [(Policy::Adaptive, 18.0), (Policy::Clock, 8.0), (Policy::Local, 8.0)] {
         let cache: InlineCache<u64, u64> = InlineCache::builder().max_entries(100_000).policy(policy).build();
         (0..400_000).for_each(|key| {
             cache.insert(key, key);

@@ -16,4 +16,4 @@ mod threads;
 use koel::Policy;
 
 /// All policies.
-pub(crate) const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::Clock];
+pub(crate) const POLICIES: [Policy; 3] = [Policy::Adaptive, Policy::Clock, Policy::Local];

@@ -217,7 +217,7 @@ fn evicts_inline<const N: usize>(max_entries: usize)
 where
     [u64; N]: Pod,
 {
-    for policy in [Policy::Adaptive, Policy::Clock] {
+    for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
         all_histories_are_linearizable("an inline cache", 4000, |_| EvictingInline::<N> {
             cache: InlineCache::builder().max_entries(max_entries).policy(policy).build(),
             next_filler: AtomicU64::new(0),
@@ -238,7 +238,7 @@ fn inline_cache_of_wide_values_is_linearizable_under_eviction() {
 }
 
 fn evicts<V: Number>(builder: impl Fn() -> CacheBuilder<u64, V>) {
-    for policy in [Policy::Adaptive, Policy::Clock] {
+    for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
         all_histories_are_linearizable("a cache", 4000, |_| Evicting {
             cache: builder().policy(policy).build(),
             next_filler: AtomicU64::new(0),

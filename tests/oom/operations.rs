@@ -228,7 +228,7 @@ fn boxes(plan: &mut Plan) {
 }
 
 fn cache_build(plan: &mut Plan) {
-    for policy in [Policy::Adaptive, Policy::Clock] {
+    for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
         let new =
             || Cache::<u64, u64>::builder().max_entries(5000).policy(policy).hasher(seeded(1)).try_build();
         match plan.run(new) {
@@ -269,7 +269,7 @@ fn cache_load(plan: &mut Plan) {
 }
 
 fn inline_cache_build(plan: &mut Plan) {
-    for policy in [Policy::Adaptive, Policy::Clock] {
+    for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
         let builder = || InlineCache::<u64, u64>::builder().max_entries(5000).policy(policy);
         let new = || builder().hasher(seeded(1)).try_build();
         match plan.run(new) {

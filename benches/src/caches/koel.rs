@@ -1,53 +1,70 @@
-//! koel::Cache, with its default policy and with MemC3's, and koel::InlineCache.
+//! koel::Cache and koel::InlineCache, with each of their policies.
+
+use core::fmt::Debug;
+use core::marker::PhantomData;
 
 use ::koel::{Cache as Inner, InlineCache, Policy, Why};
 
 use super::Cache;
 use crate::contestants::{Hasher, hasher};
 
-type Numbers = Inner<u64, u64, Hasher>;
+/// A policy, and what tables call a cache that has it.
+pub trait Named: Debug + Send + Sync + 'static {
+    /// Who goes.
+    const POLICY: Policy;
+    /// A cache of entries.
+    const ENTRIES: &'static str;
+    /// A cache of small plain data.
+    const INLINE: &'static str;
+}
 
-/// koel::Cache with its default policy.
+/// The default.
 #[derive(Debug)]
-pub struct Koel(Numbers);
+pub struct Adaptive;
 
-/// koel::Cache with [`Policy::Clock`].
+impl Named for Adaptive {
+    const POLICY: Policy = Policy::Adaptive;
+    const ENTRIES: &'static str = "koel";
+    const INLINE: &'static str = "koel-inline";
+}
+
+/// MemC3's.
 #[derive(Debug)]
-pub struct KoelClock(Numbers);
+pub struct Clock;
 
-fn of_entries(entries: usize, policy: Policy) -> Numbers {
-    Inner::builder().max_entries(entries).policy(policy).hasher(hasher()).build()
+impl Named for Clock {
+    const POLICY: Policy = Policy::Clock;
+    const ENTRIES: &'static str = "koel-clock";
+    const INLINE: &'static str = "koel-inline-clock";
 }
 
-fn of_bytes(bytes: u64, entries: usize, policy: Policy) -> Numbers {
-    Inner::builder()
-        .max_weight(bytes)
-        .weigher(|_, value: &u64| u64::from(*value as u32))
-        .estimated_entries(entries)
-        .policy(policy)
-        .hasher(hasher())
-        .build()
+/// The cheapest.
+#[derive(Debug)]
+pub struct Local;
+
+impl Named for Local {
+    const POLICY: Policy = Policy::Local;
+    const ENTRIES: &'static str = "koel-local";
+    const INLINE: &'static str = "koel-inline-local";
 }
 
-#[inline]
-fn insert(cache: &Numbers, key: u64, value: u64) {
-    if let Err(refused) = cache.insert(key, value) {
-        // What is larger than the whole cache is not cached.
-        assert!(matches!(refused.why, Why::TooHeavy { .. }), "{refused}");
-    }
-}
+/// koel::Cache.
+#[derive(Debug)]
+pub struct Koel<P>(Inner<u64, u64, Hasher>, PhantomData<P>);
 
-impl Cache for Koel {
-    const NAME: &'static str = "koel";
+impl<P: Named> Cache for Koel<P> {
+    const NAME: &'static str = P::ENTRIES;
     const STRICT: bool = true;
     type Weighted = Self;
 
     fn of_entries(entries: usize) -> Self {
-        Koel(of_entries(entries, Policy::default()))
+        Koel(Inner::builder().max_entries(entries).policy(P::POLICY).hasher(hasher()).build(), PhantomData)
     }
 
     fn of_bytes(bytes: u64, entries: usize) -> Option<Self> {
-        Some(Koel(of_bytes(bytes, entries, Policy::default())))
+        let builder = Inner::builder().max_weight(bytes).weigher(|_, value: &u64| u64::from(*value as u32));
+        let cache = builder.estimated_entries(entries).policy(P::POLICY).hasher(hasher()).build();
+        Some(Koel(cache, PhantomData))
     }
 
     #[inline]
@@ -57,7 +74,10 @@ impl Cache for Koel {
 
     #[inline]
     fn insert(&self, key: u64, value: u64) {
-        insert(&self.0, key, value);
+        if let Err(refused) = self.0.insert(key, value) {
+            // What is larger than the whole cache is not cached.
+            assert!(matches!(refused.why, Why::TooHeavy { .. }), "{refused}");
+        }
     }
 
     fn held(&self) -> u64 {
@@ -69,49 +89,18 @@ impl Cache for Koel {
     }
 }
 
-impl Cache for KoelClock {
-    const NAME: &'static str = "koel-clock";
-    const STRICT: bool = true;
-    type Weighted = Self;
-
-    fn of_entries(entries: usize) -> Self {
-        KoelClock(of_entries(entries, Policy::Clock))
-    }
-
-    fn of_bytes(bytes: u64, entries: usize) -> Option<Self> {
-        Some(KoelClock(of_bytes(bytes, entries, Policy::Clock)))
-    }
-
-    #[inline]
-    fn get(&self, key: u64) -> Option<u64> {
-        self.0.get(&key)
-    }
-
-    #[inline]
-    fn insert(&self, key: u64, value: u64) {
-        insert(&self.0, key, value);
-    }
-
-    fn held(&self) -> u64 {
-        self.0.weight()
-    }
-
-    fn own_memory_usage(&self) -> Option<usize> {
-        Some(self.0.memory_usage())
-    }
-}
-
-/// koel::InlineCache with its default policy.
+/// koel::InlineCache.
 #[derive(Debug)]
-pub struct KoelInline(InlineCache<u64, u64, Hasher>);
+pub struct KoelInline<P>(InlineCache<u64, u64, Hasher>, PhantomData<P>);
 
-impl Cache for KoelInline {
-    const NAME: &'static str = "koel-inline";
+impl<P: Named> Cache for KoelInline<P> {
+    const NAME: &'static str = P::INLINE;
     const STRICT: bool = true;
     type Weighted = Self;
 
     fn of_entries(entries: usize) -> Self {
-        KoelInline(InlineCache::builder().max_entries(entries).hasher(hasher()).build())
+        let builder = InlineCache::builder().max_entries(entries).policy(P::POLICY);
+        KoelInline(builder.hasher(hasher()).build(), PhantomData)
     }
 
     fn of_bytes(_: u64, _: usize) -> Option<Self> {

@@ -11,7 +11,7 @@ mod scc_hash_cache;
 
 use clap::ValueEnum;
 
-pub use self::koel::{Koel, KoelClock, KoelInline};
+pub use self::koel::{Adaptive, Clock, Koel, KoelInline, Local};
 pub use self::mini_moka::MiniMoka;
 pub use self::moka::Moka;
 pub use self::quick_cache::{BySize, QuickCache};
@@ -61,9 +61,15 @@ pub enum Id {
     /// koel::Cache with Policy::Clock
     #[value(alias = "clock")]
     KoelClock,
+    /// koel::Cache with Policy::Local
+    #[value(alias = "local")]
+    KoelLocal,
     /// koel::InlineCache with its default policy
     #[value(alias = "inline")]
     KoelInline,
+    /// koel::InlineCache with Policy::Local
+    #[value(alias = "inline-local")]
+    KoelInlineLocal,
     /// quick_cache::sync::Cache
     #[value(alias = "quick")]
     QuickCache,
@@ -80,9 +86,11 @@ impl Id {
     /// What the tables call it.
     pub fn name(self) -> &'static str {
         match self {
-            Id::Koel => Koel::NAME,
-            Id::KoelClock => KoelClock::NAME,
-            Id::KoelInline => KoelInline::NAME,
+            Id::Koel => Koel::<Adaptive>::NAME,
+            Id::KoelClock => Koel::<Clock>::NAME,
+            Id::KoelLocal => Koel::<Local>::NAME,
+            Id::KoelInline => KoelInline::<Adaptive>::NAME,
+            Id::KoelInlineLocal => KoelInline::<Local>::NAME,
             Id::QuickCache => <QuickCache>::NAME,
             Id::Moka => Moka::NAME,
             Id::MiniMoka => MiniMoka::NAME,
@@ -92,6 +100,6 @@ impl Id {
 
     /// Whether it is koel.
     pub fn is_koel(self) -> bool {
-        matches!(self, Id::Koel | Id::KoelClock | Id::KoelInline)
+        matches!(self, Id::Koel | Id::KoelClock | Id::KoelLocal | Id::KoelInline | Id::KoelInlineLocal)
     }
 }

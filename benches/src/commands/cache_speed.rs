@@ -36,6 +36,9 @@ const READ_THROUGH_AIMS: [(Id, usize, f64, bool); 3] =
 /// koel's caches that are compared with others.
 const OWN: [Id; 2] = [Id::Koel, Id::KoelInline];
 
+/// Those of them that read through, where the policy is most of what an insertion costs.
+const READERS: [Id; 4] = [Id::Koel, Id::KoelLocal, Id::KoelInline, Id::KoelInlineLocal];
+
 type Entrants = Vec<(Id, Box<dyn CacheEntrant>)>;
 
 /// Measures what is asked for, and adds it to `report`.
@@ -129,7 +132,7 @@ impl Bench<'_> {
         cell.rows = compared(rows.collect());
         self.console.say(&cache_speed_table(&cell));
         for &(rival, _, aim, must_hit_more) in READ_THROUGH_AIMS.iter().filter(|aim| aim.1 == threads) {
-            let aims = OWN.map(|own| read_through_aim(&cell, own, rival, aim, must_hit_more));
+            let aims = READERS.map(|own| read_through_aim(&cell, own, rival, aim, must_hit_more));
             report.caches.aims.extend(aims.into_iter().flatten());
         }
         report.caches.throughput.push(cell);

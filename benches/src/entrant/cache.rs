@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use super::cache_runner::CacheRunner;
-use crate::caches::{Id, Koel, KoelClock, KoelInline, MiniMoka, Moka, QuickCache, SccHashCache};
+use crate::caches::{Adaptive, Clock, Id, Koel, KoelInline, Local, MiniMoka, Moka, QuickCache, SccHashCache};
 use crate::error::CheckError;
 use crate::heap::Footprint;
 use crate::plan::CachePlan;
@@ -75,9 +75,11 @@ pub trait CacheEntrant {
 /// The cache of `id`.
 pub fn cache_entrant(id: Id) -> Box<dyn CacheEntrant> {
     match id {
-        Id::Koel => Box::new(CacheRunner::<Koel>::new()),
-        Id::KoelClock => Box::new(CacheRunner::<KoelClock>::new()),
-        Id::KoelInline => Box::new(CacheRunner::<KoelInline>::new()),
+        Id::Koel => Box::new(CacheRunner::<Koel<Adaptive>>::new()),
+        Id::KoelClock => Box::new(CacheRunner::<Koel<Clock>>::new()),
+        Id::KoelLocal => Box::new(CacheRunner::<Koel<Local>>::new()),
+        Id::KoelInline => Box::new(CacheRunner::<KoelInline<Adaptive>>::new()),
+        Id::KoelInlineLocal => Box::new(CacheRunner::<KoelInline<Local>>::new()),
         Id::QuickCache => Box::new(CacheRunner::<QuickCache>::new()),
         Id::Moka => Box::new(CacheRunner::<Moka>::new()),
         Id::MiniMoka => Box::new(CacheRunner::<MiniMoka>::new()),

@@ -1,5 +1,7 @@
 //! Caches on the page.
 
+use clap::ValueEnum;
+
 use super::cache::{
     CacheAim, CacheMemoryRow, CacheReport, CacheSpeedCell, CacheSpeedRow, HitRatioCell, HitRatioMeans,
 };
@@ -71,9 +73,8 @@ fn curves(group: &[&HitRatioCell]) -> String {
     let ticks: Vec<String> = group.iter().map(|cell| cell.capacity_in_words()).collect();
     let (mut koel, mut rivals, mut exact) =
         (KOEL_COLORS.iter().cycle(), RIVAL_COLORS.iter().cycle(), EXACT_COLORS.iter().cycle());
-    let koel_names = [Id::Koel, Id::KoelClock, Id::KoelInline].map(Id::name);
     let line = |label: &'static str| -> Line<'static> {
-        let is_koel = koel_names.contains(&label);
+        let is_koel = Id::value_variants().iter().any(|id| id.is_koel() && id.name() == label);
         let is_exact = group.iter().any(|cell| cell.exact.iter().any(|exact| exact.0 == label));
         let colors = if is_koel {
             koel.next()

@@ -66,9 +66,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// Inserts a value, and returns the one that the key had; the key that is there stays. To replace an entry is to use it: it
-    /// is kept as one that was hit. If the cache is full, another entry leaves, or a few; with
-    /// [`Policy::Adaptive`](crate::Policy::Adaptive) it may be this one that leaves next, unless it is asked for before: what
-    /// is new has to prove itself. Where what is new matters most take [`Policy::Clock`](crate::Policy::Clock).
+    /// is kept as one that was hit. If the cache is full, another entry leaves, or a few; it may
+    /// be this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is new
+    /// matters most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Panics
     ///
@@ -115,8 +115,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         let At { writing, digest, .. } = at;
         let newcomer = Newcomer { locator: Locator::new(*digest), weight: 1 };
         let residents = writing.locked.residents();
-        let evictor = &writing.locked.state_ref().keep.evictor;
-        evictor.prefetch(newcomer, |locator| residents.prefetch(locator.place(residents.buckets())));
+        let resident = |locator: Locator| residents.prefetch(locator.place(residents.buckets()));
+        writing.locked.state_ref().keep.evictor.prefetch(newcomer, resident);
         let rehash = |(key, _): (K, V)| self.digest(&key);
         if room::is_short(&writing.locked) {
             // It calls the user's `Hash`, so before anything is changed. If it fails, others go.

@@ -1,5 +1,6 @@
 //! [`Clock`]: MemC3's policy, a hand that sweeps the slots.
 
+use super::hand::Hand;
 use super::{Heat, Newcomer, Residents, has_room, mark};
 
 /// One bit of the mark says that there was a hit since the hand came by. The hand clears it, and takes the first item
@@ -8,13 +9,12 @@ use super::{Heat, Newcomer, Residents, has_room, mark};
 pub(super) struct Clock {
     capacity: u64,
     weight: u64,
-    /// The slot that is looked at next.
-    hand: usize,
+    hand: Hand,
 }
 
 impl Clock {
     pub(super) fn new(capacity: u64) -> Self {
-        Clock { capacity, weight: 0, hand: 0 }
+        Clock { capacity, weight: 0, hand: Hand::default() }
     }
 
     pub(super) fn capacity(&self) -> u64 {
@@ -40,10 +40,8 @@ impl Clock {
 
     /// All items, as the hand will meet them.
     pub(super) fn order<R: Residents>(&self, residents: &R) -> Vec<(R::Slot, Heat)> {
-        let slots = residents.slots();
-        let hand = self.hand.min(slots);
-        let met = (hand..slots).chain(0..hand).filter_map(|index| residents.at(index));
-        met.map(|slot| (slot, Heat::of_clock(residents.mark(slot)))).collect()
+        let with_heat = |slot| (slot, Heat::of_clock(residents.mark(slot)));
+        self.hand.round(residents).map(with_heat).collect()
     }
 
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
@@ -65,11 +63,9 @@ impl Clock {
         self.make_room(0, residents);
     }
 
-    /// Looks at one slot. The table may have shrunk or grown under the hand.
+    /// Looks at one slot.
     fn step<R: Residents>(&mut self, residents: &mut R) {
-        let index = if self.hand < residents.slots() { self.hand } else { 0 };
-        self.hand = index + 1;
-        let Some(slot) = residents.at(index) else { return };
+        let Some(slot) = self.hand.step(residents) else { return };
         if mark::hit(residents.mark(slot)) == 0 {
             residents.set_mark(slot, mark::CLOCK);
         } else {

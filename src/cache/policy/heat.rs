@@ -4,7 +4,7 @@
 use super::mark::{self, MAIN};
 
 /// [L1] Hits, and for what was hit as often whether it is in main: the larger, the longer it stays. The same for all
-/// policies, so that one can go on from another's: a clock's items are as those of main, hit once or not.
+/// policies, so that one can go on from another's: items of the others are as those of main, a clock's hit once or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cache) struct Heat {
     hits: u8,
@@ -30,10 +30,19 @@ impl Heat {
         if self.hits == 0 { mark::CLOCK } else { mark::CLOCK | mark::hit(mark::CLOCK) }
     }
 
+    pub(super) fn of_local(mark: u8) -> Self {
+        Heat::new(mark::hits(mark) as u8, true)
+    }
+
+    /// The mark that it has in [`Local`](super::local::Local): its hits.
+    pub(super) fn local_mark(self) -> u8 {
+        (0..self.hits).fold(0, |mark, _| mark | mark::hit(mark))
+    }
+
     /// The mark that it has in [`Adaptive`](super::adaptive::Adaptive).
     pub(super) fn adaptive_mark(self) -> u8 {
         let queue = if self.in_main { MAIN } else { 0 };
-        (0..self.hits).fold(queue, |mark, _| mark | mark::hit(mark))
+        queue | self.local_mark()
     }
 
     #[cfg(test)]

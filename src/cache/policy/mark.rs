@@ -5,12 +5,14 @@
 //!   2: in main, else in the window
 //! ```
 //!
+//! Four bits move with the item; the upper half of the byte stays with the bucket, see [`Local`](super::local::Local).
+//!
 //! A hit must *or* its bit into the byte and not store the byte: a store could undo a change of queue that a writer made
 //! in between, and an item that is in neither queue is never evicted. The bit may land on another item, if the slot was
 //! taken over in between; then that one looks more popular than it is, once.
 
 /// The bits that hits set.
-const HITS: u8 = 0b0011;
+pub(super) const HITS: u8 = 0b0011;
 /// The queue: set for main, clear for the window.
 pub(super) const MAIN: u8 = 0b0100;
 /// Set while a ring is compacted or put down in order, on items whose entry has been found.

@@ -63,8 +63,8 @@ impl Ring {
 
     #[cold]
     fn grow(&mut self) {
-        // By an eighth: still amortized, and a deque would double, of which half is waste in a cache that is full.
-        self.entries.reserve_exact(self.entries.len() / 8 + 16);
+        // By a sixteenth: still amortized, and a deque would double, of which half is waste in a cache that is full.
+        self.entries.reserve_exact(self.entries.len() / 16 + 16);
     }
 
     /// The entry at `index` from the front.

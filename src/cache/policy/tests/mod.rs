@@ -3,16 +3,20 @@
 mod adaptive;
 mod clock;
 mod dump;
+mod local;
 mod promises;
 
 use std::collections::BTreeMap;
 
 use super::{Evictor, Heat, Locator, Newcomer, Policy, Residents, mark};
-use crate::hash::Digest;
+use crate::hash::{Digest, Place};
 
-/// A table of as many slots as anyone wants, searched from one end to the other.
+/// A table of as many slots as anyone wants, searched from one end to the other. An item may be anywhere: four slots that
+/// follow each other are somebody's bucket by chance only.
 struct Table {
     slots: Vec<Option<Item>>,
+    /// What is noted for buckets, in the upper half of a byte for each slot.
+    notes: Vec<u8>,
     /// How many locators there are: few make many keys look alike.
     locators: u32,
     /// Keys evicted since somebody looked.
@@ -73,6 +77,37 @@ impl Residents for Table {
         self.slots[slot] = None;
     }
 
+    fn buckets(&self) -> u32 {
+        self.slots.len().div_ceil(4).max(1) as u32
+    }
+
+    fn tags_and_marks(&self, bucket: u32) -> (u32, u32) {
+        let lanes = || (0..4).map(|lane| bucket as usize * 4 + lane);
+        let item = |slot| self.slots.get(slot).copied().flatten();
+        let tag = |slot| item(slot).map_or(0, |item: Item| item.locator.place(self.buckets()).tag);
+        let mark = |slot| item(slot).map_or(0, |item| item.mark) | self.notes.get(slot).copied().unwrap_or(0);
+        let word = |of: &dyn Fn(usize) -> u8| {
+            lanes().rev().fold(0, |word: u32, slot| word << 8 | u32::from(of(slot)))
+        };
+        (word(&tag), word(&mark))
+    }
+
+    fn set_marks(&mut self, bucket: u32, marks: u32) {
+        for (lane, mark) in marks.to_le_bytes().into_iter().enumerate() {
+            let slot = bucket as usize * 4 + lane;
+            self.notes.resize(self.notes.len().max(slot + 1), 0);
+            self.notes[slot] = mark & 0xF0;
+            if let Some(Some(item)) = self.slots.get_mut(slot) {
+                item.mark = mark & 0x0F;
+            }
+        }
+    }
+
+    fn in_lane(&self, place: Place, lane: u32) -> usize {
+        let (bucket, lane) = place.slot(lane);
+        bucket as usize * 4 + lane as usize
+    }
+
     fn slots(&self) -> usize {
         self.slots.len()
     }
@@ -90,7 +125,7 @@ struct Cache {
 
 impl Cache {
     fn new(policy: Policy, capacity: u64, locators: u32) -> Self {
-        let table = Table { slots: Vec::new(), locators, evicted: Vec::new() };
+        let table = Table { slots: Vec::new(), notes: Vec::new(), locators, evicted: Vec::new() };
         Cache { evictor: Evictor::new(policy, capacity), table }
     }
 

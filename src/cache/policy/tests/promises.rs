@@ -117,11 +117,16 @@ proptest! {
     fn clock_keeps_the_bound_and_forgets_nobody(ops in ops(), capacity in 0_u64..90, buckets in 1_u32..20) {
         keeps_its_promises(Policy::Clock, buckets, capacity, ops)?;
     }
+
+    #[test]
+    fn local_keeps_the_bound_and_forgets_nobody(ops in ops(), capacity in 0_u64..90, buckets in 1_u32..20) {
+        keeps_its_promises(Policy::Local, buckets, capacity, ops)?;
+    }
 }
 
 #[test]
 fn a_hit_on_a_hot_entry_writes_nothing() {
-    for (policy, hits) in [(Policy::Adaptive, 2), (Policy::Clock, 1)] {
+    for (policy, hits) in [(Policy::Adaptive, 2), (Policy::Clock, 1), (Policy::Local, 2)] {
         let mut cache = Cache::new(policy, 4, 64);
         cache.insert(7, 1);
         for _ in 0..hits {
@@ -167,7 +172,7 @@ fn memory_stays_bounded_when_entries_are_inserted_and_removed_for_ever() {
 
 #[test]
 fn tiny_caches_work() {
-    for policy in [Policy::Adaptive, Policy::Clock] {
+    for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
         for capacity in 1..8 {
             let mut cache = Cache::new(policy, capacity, 1);
             for request in 0..2000_u32 {
