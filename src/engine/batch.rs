@@ -1,149 +1,95 @@
 //! Many look-ups at once: each stage starts loading what the next one needs, for all keys, before any waits for it.
 //!
-//! A single look-up of a large table waits for memory two or three times; here the waits of a batch overlap, and what
-//! limits it is how many lines it fetches. So the second bucket's tags are fetched only for keys whose tag the first
-//! does not show: a quarter of those that are present.
+//! A single look-up of a large table waits for memory two or three times; here the waits of a batch overlap. Stages are few,
+//! as each ends by waiting for its last line: the tags of both buckets, which a single look-up reads, too, are one.
 //!
-//! For each key this is [R1], [R2], [R3] one bucket after the other, and [R4] for even versions, in that order; only
-//! other keys' steps come between. So what is found needs no more validation than in [`Directory::find`], to which
-//! every unclear case falls back. A tag whose slot is null is one: it is set before the slot is filled and cleared
-//! after it was emptied [I7], and the key may be behind it.
+//! For each key this is [R1], [R2], [R3] and [R4] for even versions, in that order; only other keys' steps come between. So
+//! what is found needs no more validation than in [`Directory::find`], to which every unclear case falls back. A tag whose slot
+//! is null is one: it is set before the slot is filled and cleared after it was emptied [I7], and the key may be behind it.
 
 use core::mem::MaybeUninit;
 
-use super::buckets::Matches;
 use super::directory::Directory;
 use super::payload::Payload;
 use super::prefetch::prefetch;
 use super::segment::{Probe, Segment};
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
-use crate::sync::{AtomicU32, step};
+use crate::sync::{AtomicU64, step};
 
-/// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1. One bit
-/// each in [`Keys`].
+/// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1.
 pub(crate) const BATCH: usize = 32;
 
-/// A look-up under way.
+/// A look-up under way, as far as the tags have told.
 struct Pending<'a, P: Payload> {
     segment: &'a Segment<P>,
-    place: Place,
+    stripe: &'a AtomicU64,
     version: Version,
-    /// Where the first matching tag is; not for keys without one.
+    /// Where the first matching tag is; null, if neither bucket shows one.
     slot: *const P::Word,
-}
-
-/// Some of the keys of a batch.
-#[derive(Clone, Copy)]
-struct Keys(u32);
-
-impl Keys {
-    const NONE: Self = Keys(0);
-
-    #[inline(always)]
-    fn add_if(&mut self, i: usize, yes: bool) {
-        self.0 |= u32::from(yes) << i;
-    }
-
-    #[inline(always)]
-    fn has(self, i: usize) -> bool {
-        self.0 >> i & 1 == 1
-    }
-}
-
-impl Iterator for Keys {
-    type Item = usize;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        if self.0 == 0 {
-            return None;
-        }
-        let i = self.0.trailing_zeros();
-        self.0 &= self.0 - 1;
-        Some(i as usize)
-    }
 }
 
 impl<P: Payload> Directory<P> {
     /// Finds up to `BATCH` items: `eq(i, item)` says whether the item is `digests[i]`'s; `report(i, item)` gets each
-    /// result, in order.
+    /// result, in order. `shown(i)` is called if a tag shows that the item may be there: to start loading what `eq` will read.
     #[inline]
     pub(crate) fn find_batch(
         &self,
         digests: &[Digest],
+        shown: impl Fn(usize),
         eq: impl Fn(usize, P::Item) -> bool + Copy,
         mut report: impl FnMut(usize, Option<P::Item>),
     ) {
         assert!(digests.len() <= BATCH);
-        let mut pending = [const { MaybeUninit::<Pending<'_, P>>::uninit() }; BATCH];
-        for (digest, key) in digests.iter().zip(&mut pending) {
-            let segment = self.locate(digest.prefix());
+        let mut located = [const { MaybeUninit::<(&Segment<P>, Place)>::uninit() }; BATCH];
+        let root = self.root();
+        for (digest, located) in digests.iter().zip(&mut located) {
+            let segment = Self::locate_from(root, digest.prefix());
             let place = Place::new(*digest, segment.buckets().len());
             segment.buckets().prefetch_tags(place.first);
-            key.write(Pending { segment, place, version: Version::UNREAD, slot: core::ptr::null() });
+            segment.buckets().prefetch_tags(place.second);
+            located.write((segment, place));
+        }
+        let mut pending = [const { MaybeUninit::<Pending<'_, P>>::uninit() }; BATCH];
+        for (i, (located, key)) in located[..digests.len()].iter().zip(&mut pending).enumerate() {
+            // SAFETY: written above, one for each digest.
+            let (segment, place) = unsafe { located.assume_init_read() };
+            let key = key.write(Pending::new(segment, place));
+            if !key.slot.is_null() {
+                shown(i);
+            }
         }
         // SAFETY: as many as there are digests have just been written.
-        let pending = unsafe {
-            core::slice::from_raw_parts_mut(pending.as_mut_ptr().cast::<Pending<'_, P>>(), digests.len())
+        let pending =
+            unsafe { core::slice::from_raw_parts(pending.as_ptr().cast::<Pending<'_, P>>(), digests.len()) };
+        let mut settle = |i: usize, item: Option<P::Item>| match item.filter(|&item| eq(i, item)) {
+            Some(item) => report(i, Some(item)),
+            None if self.is_absent(digests[i], &pending[i]) => report(i, None),
+            // A tag that lied, or something moved, or there is overflow.
+            None => {
+                self.count_if_changed(digests[i], &pending[i]);
+                report(i, self.find(digests[i], || (), move |item| eq(i, item)));
+            }
         };
-        let (mut in_first, mut not_in_first) = (Keys::NONE, Keys::NONE);
-        for (i, key) in pending.iter_mut().enumerate() {
-            // [R2], before either bucket's tags.
-            key.version = stripes::begin(key.segment.stripe(key.place));
-            step();
-            let second = key.segment.buckets().first_tag().wrapping_add(key.place.second as usize);
-            let found = key.matches(key.place.first, second);
-            in_first.add_if(i, found);
-            not_in_first.add_if(i, !found);
+        if !P::NULLABLE {
+            pending.iter().enumerate().for_each(|(i, key)| settle(i, key.read()));
+            return;
         }
-        let mut items = [const { MaybeUninit::<P::Item>::uninit() }; BATCH];
-        let mut read = Keys::NONE;
-        for i in in_first {
-            if let Probe::Hit(item) = pending[i].read() {
-                items[i].write(item);
-                read.add_if(i, true);
+        let mut items = [None; BATCH];
+        for (key, item) in pending.iter().zip(&mut items) {
+            *item = key.read();
+            if let &mut Some(item) = item {
+                P::prefetch(item);
             }
         }
-        let mut in_second = Keys::NONE;
-        for i in not_in_first {
-            step();
-            let key = &mut pending[i];
-            let found = key.matches(key.place.second, core::ptr::from_ref(key.segment).cast());
-            in_second.add_if(i, found);
-        }
-        for i in in_second {
-            if let Probe::Hit(item) = pending[i].read() {
-                items[i].write(item);
-                read.add_if(i, true);
-            }
-        }
-        for (i, key) in pending.iter().enumerate() {
-            let found = if read.has(i) {
-                // SAFETY: written when it was noted as read.
-                Some(unsafe { items[i].assume_init() }).filter(|&item| eq(i, item))
-            } else {
-                None
-            };
-            let no_tag = !in_first.has(i) && !in_second.has(i);
-            match found {
-                Some(item) => report(i, Some(item)),
-                // [R4]. A tag whose slot is null or another key's settles nothing: only the first of its bucket was
-                // read, and of two buckets perhaps one.
-                None if no_tag && self.is_absent(digests[i], key) => report(i, None),
-                // A tag that lied, or something moved, or there is overflow.
-                None => {
-                    self.count_if_changed(digests[i], key);
-                    report(i, self.find(digests[i], || (), move |item| eq(i, item)));
-                }
-            }
-        }
+        (0..pending.len()).for_each(|i| settle(i, items[i]));
     }
 
-    /// [R4]: whether a key whose tag neither bucket showed is absent. An odd version is left to `find`.
+    /// [R4]: whether a key is absent. Only if neither bucket showed its tag: one whose slot is null or another key's settles
+    /// nothing, as of both buckets only the first match was read. An odd version is left to `find`.
     #[inline(always)]
     fn is_absent(&self, digest: Digest, key: &Pending<'_, P>) -> bool {
-        self.is_settled(digest, key.segment, key.segment.stripe(key.place), key.version)
+        key.slot.is_null() && self.is_settled(digest, key.segment, key.stripe, key.version)
     }
 
     /// Counts a retry if something has changed: not every key falls back for that. Not on the common path.
@@ -157,29 +103,30 @@ impl<P: Payload> Directory<P> {
     }
 }
 
-impl<P: Payload> Pending<'_, P> {
-    /// Whether the bucket shows the tag; its slot is then on its way, and otherwise the line at `instead`.
-    ///
-    /// Without a branch: which bucket a key is in is random, and a wrong guess would wait for the tags.
+impl<'a, P: Payload> Pending<'a, P> {
+    /// [R2], and of [R3] the tags; the slot is then on its way.
     #[inline(always)]
-    fn matches(&mut self, bucket: u32, instead: *const AtomicU32) -> bool {
-        const { assert!(!P::MARKED, "the tags of two buckets are not side by side") };
-        let buckets = self.segment.buckets();
-        let lane = Matches::of_one(buckets.tags(bucket), self.place.tag).peek_lane();
-        self.slot = buckets.slot(bucket, lane.unwrap_or(0));
-        prefetch(if lane.is_some() { self.slot.cast() } else { instead });
-        lane.is_some()
+    fn new(segment: &'a Segment<P>, place: Place) -> Self {
+        let (buckets, stripe) = (segment.buckets(), segment.stripe(place));
+        let version = stripes::begin(stripe);
+        step();
+        let lane = buckets.matches(place).peek_lane();
+        let slot = buckets.computed_slot_of(place, lane.unwrap_or(0));
+        let slot = if lane.is_some() { slot } else { core::ptr::null() };
+        prefetch(slot);
+        Pending { segment, stripe, version, slot }
     }
 
-    /// [R3] of one slot; what the item points to is then on its way. A hit is whole, and not yet compared.
+    /// [R3] of the slot. What is found is whole, and not yet compared.
     #[inline(always)]
-    fn read(&self) -> Probe<P::Item> {
-        let stripe = self.segment.stripe(self.place);
-        // SAFETY: a slot of the segment and its stripe, from `matches`.
-        let read = unsafe { self.segment.read_item(self.slot, stripe, self.version) };
-        if let Probe::Hit(item) = read {
-            P::prefetch(item);
+    fn read(&self) -> Option<P::Item> {
+        if self.slot.is_null() {
+            return None;
         }
-        read
+        // SAFETY: a slot of the segment and its stripe.
+        match unsafe { self.segment.read_item(self.slot, self.stripe, self.version) } {
+            Probe::Hit(item) => Some(item),
+            Probe::Miss | Probe::Changed => None,
+        }
     }
 }

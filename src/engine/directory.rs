@@ -146,7 +146,12 @@ impl<P: Payload> Directory<P> {
     /// [R1]: the segment that covers `prefix`.
     #[inline(always)]
     pub(super) fn locate(&self, prefix: u32) -> &Segment<P> {
-        let root = self.root();
+        Self::locate_from(self.root(), prefix)
+    }
+
+    /// [R1] from a root that was loaded since the look-up began.
+    #[inline(always)]
+    pub(super) fn locate_from(root: &Root<P>, prefix: u32) -> &Segment<P> {
         step();
         let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.

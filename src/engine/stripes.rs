@@ -11,9 +11,6 @@ use crate::sync::{AtomicU64, Ordering, fence, step};
 pub(crate) struct Version(u64);
 
 impl Version {
-    /// No version that a reader could start from: odd, and larger than any.
-    pub(crate) const UNREAD: Self = Version(u64::MAX);
-
     /// A write to one of the stripe's pairs was under way.
     #[inline(always)]
     pub(crate) fn is_odd(self) -> bool {

@@ -323,7 +323,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         for (digest, key) in digests.iter_mut().zip(keys) {
             *digest = self.digest(key);
         }
-        self.slots.find_batch(&digests[..keys.len()], |i, (key, _)| key == keys[i], report);
+        self.slots.find_batch(&digests[..keys.len()], |_| (), |i, (key, _)| key == keys[i], report);
     }
 }
 

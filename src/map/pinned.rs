@@ -337,6 +337,7 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             }
             self.map.table.directory.find_batch(
                 &digests[..keys.len()],
+                |i| self.map.table.slab.prefetch_home(digests[i]),
                 |i, entry| key(&keys[i]).equivalent(&self.entry_behind(entry).key),
                 |i, entry| out[i] = answer(entry.map(|entry| self.entry_behind(entry))),
             );

@@ -217,7 +217,10 @@ mod tests {
     /// Who was not hit, one slot after the other.
     fn plainly_never_hit(neighbours: Neighbours) -> Vec<u32> {
         let (tags, marks) = (neighbours.tags.to_le_bytes(), neighbours.marks.to_le_bytes());
-        (0..8).filter(|&lane| tags[lane] != 0 && mark::hits(marks[lane]) == 0).map(|lane| lane as u32).collect()
+        (0..8)
+            .filter(|&lane| tags[lane] != 0 && mark::hits(marks[lane]) == 0)
+            .map(|lane| lane as u32)
+            .collect()
     }
 
     /// A lane's tag, more often than not none, and its mark, with bits of whom the slot may have had before.
