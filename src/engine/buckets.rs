@@ -318,8 +318,7 @@ impl<P: Payload> Buckets<P> {
         // From slot 0 of the first bucket to where slot 0 would be if the second bucket's lanes began there.
         let distance = (i64::from(place.second) - i64::from(place.first) - 1) as usize;
         let skipped = distance.wrapping_mul(words) & ((lane / SLOTS) as usize).wrapping_neg();
-        self.slots
-            .wrapping_add((place.first as usize * words).wrapping_add(skipped) + lane as usize * P::WORDS)
+        self.slots.wrapping_add(place.first as usize * words + lane as usize * P::WORDS).wrapping_add(skipped)
     }
 
     /// What a slot holds: maybe torn, unless the lock is held.
