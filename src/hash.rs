@@ -1,8 +1,11 @@
 //! From a key's hash to its place: prefix, bucket, tag, alternate bucket. Pure functions.
 //!
-//! One 64-bit hash is cut into independent parts: the high half, the *prefix*, selects the segment; the low half selects the
-//! bucket by its top bits, and its lowest byte is the tag. Buckets are selected by multiplication (Lemire, "Fast random
-//! integer generation in an interval", 2019), so that any number of buckets will do.
+//! One 64-bit hash, mixed well, is cut into independent parts: the high half, the *prefix*, selects the segment; the low half
+//! selects the bucket by its top bits, and its lowest byte is the tag. Buckets are selected by multiplication (Lemire, "Fast
+//! random integer generation in an interval", 2019), so that any number of buckets will do.
+
+use core::any::TypeId;
+use core::hash::{BuildHasher, Hash};
 
 /// Where a key belongs, in every table: see [`Place`] for one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +14,13 @@ pub(crate) struct Digest(u64);
 impl Digest {
     /// Any digest, to fill an array with.
     pub(crate) const ZERO: Self = Digest(0);
+
+    /// The digest of a key.
+    #[inline]
+    pub(crate) fn of<S: BuildHasher, Q: ?Sized + Hash>(key: &Q, hasher: &S) -> Self {
+        let hash = hasher.hash_one(key);
+        if is_final::<S>() { Digest(hash) } else { Digest::new(hash) }
+    }
 
     /// Finalizes a hasher's output with a folded multiply (as in wyhash and foldhash), so that hashers that
     /// leave bits unmixed, even the identity on integers, fill the table evenly.
@@ -52,6 +62,15 @@ impl Digest {
     pub(crate) fn bucket(self, buckets: u32) -> u32 {
         scale(self.0 as u32, buckets)
     }
+}
+
+/// Whether this is a hash function that is known to spread keys over all 64 bits: to finalize its hashes again would take a
+/// twentieth of a look-up.
+#[inline(always)]
+fn is_final<S>() -> bool {
+    // The compiler knows the answer. (`TypeId::of` is not for types that may borrow; these do not.)
+    let hasher = typeid::of::<S>();
+    hasher == TypeId::of::<ahash::RandomState>() || hasher == TypeId::of::<std::hash::RandomState>()
 }
 
 /// `fraction / 2^32 * n`: maps a uniform 32-bit number to `0..n`.
@@ -164,6 +183,43 @@ mod tests {
         assert_eq!(seen[0], 0);
         assert!((1600..2400).contains(&seen[1]), "{seen:?}");
         assert!(seen[2..].iter().all(|&n| (800..1200).contains(&n)), "{seen:?}");
+    }
+
+    #[test]
+    fn the_compiler_knows_whose_hashes_are_final() {
+        type Fixed = core::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+        assert!(is_final::<ahash::RandomState>() && is_final::<std::hash::RandomState>());
+        assert!(!is_final::<Fixed>() && !is_final::<&ahash::RandomState>() && !is_final::<u64>());
+    }
+
+    /// Each part of the digests, as far as 256 values can tell, of keys that have little to tell them apart.
+    fn spread_evenly<S: BuildHasher>(hasher: &S) {
+        let keys: [fn(u64) -> u64; 4] =
+            [|i| i, |i| i << 40, |i| i * 4096, |i| (i & 0xFF) << 56 | (i >> 8) << 3];
+        let parts: [fn(Digest) -> u32; 3] =
+            [|digest| digest.prefix() >> 24, |digest| digest.bucket(256), |digest| digest.tag().into()];
+        for (pattern, key) in keys.iter().enumerate() {
+            let mut seen = [[0_u32; 256]; 3];
+            for i in 0..256_000 {
+                let digest = Digest::of(&key(i), hasher);
+                parts.iter().zip(&mut seen).for_each(|(part, seen)| seen[part(digest) as usize] += 1);
+            }
+            // No tag is 0, and as many more are 1.
+            seen[2][0] = seen[2][1] / 2;
+            seen[2][1] -= seen[2][0];
+            for (part, seen) in seen.iter().enumerate() {
+                assert!(seen.iter().all(|&n| (800..1200).contains(&n)), "keys {pattern}, part {part}: {seen:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn final_hashes_are_spread_evenly() {
+        for seed in 0..20 {
+            spread_evenly(&ahash::RandomState::with_seeds(seed, seed, seed, seed));
+            spread_evenly(&ahash::RandomState::with_seeds(seed, 1 << seed, !seed, 77));
+        }
+        spread_evenly(&std::hash::RandomState::new());
     }
 
     #[test]

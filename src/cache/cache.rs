@@ -272,7 +272,7 @@ impl<K, V, S> Cache<K, V, S> {
 impl<K, V, S: BuildHasher> Cache<K, V, S> {
     #[inline]
     pub(super) fn digest<Q: ?Sized + Hash>(&self, key: &Q) -> Digest {
-        Digest::new(self.hasher.hash_one(key))
+        Digest::of(key, &self.hasher)
     }
 
     pub(super) fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest

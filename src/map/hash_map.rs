@@ -325,7 +325,7 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
     /// Where a key belongs.
     #[inline]
     pub(super) fn digest<Q: ?Sized + Hash>(&self, key: &Q) -> Digest {
-        Digest::new(self.hasher.hash_one(key))
+        Digest::of(key, &self.hasher)
     }
 }
 

@@ -249,7 +249,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[inline(always)]
     pub(super) fn digest(&self, key: &K) -> Digest {
-        Digest::new(self.hasher.hash_one(key))
+        Digest::of(key, &self.hasher)
     }
 
     /// The value of a key. Two tag words and one slot are read; nothing is written.

@@ -38,7 +38,7 @@ fn parted<K: Hash + Send, V: Send>(
     let mut pieces: Vec<Vec<Vec<(Digest, K, V)>>> = pairs
         .into_par_iter()
         .fold(empty, |mut lists, (key, value)| {
-            let digest = Digest::new(hasher.hash_one(&key));
+            let digest = Digest::of(&key, hasher);
             lists[(digest.prefix() >> (32 - PART_BITS)) as usize].push((digest, key, value));
             lists
         })

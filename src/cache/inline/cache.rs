@@ -243,7 +243,7 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[inline(always)]
     pub(super) fn digest(&self, key: &K) -> Digest {
-        Digest::new(self.hasher.hash_one(key))
+        Digest::of(key, &self.hasher)
     }
 
     /// The value of a key. Takes no lock, waits for nobody, and writes nothing that another thread reads if the entry was hit
