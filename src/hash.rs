@@ -208,7 +208,10 @@ mod tests {
             seen[2][0] = seen[2][1] / 2;
             seen[2][1] -= seen[2][0];
             for (part, seen) in seen.iter().enumerate() {
-                assert!(seen.iter().all(|&n| (800..1200).contains(&n)), "keys {pattern}, part {part}: {seen:?}");
+                assert!(
+                    seen.iter().all(|&n| (800..1200).contains(&n)),
+                    "keys {pattern}, part {part}: {seen:?}"
+                );
             }
         }
     }
