@@ -26,10 +26,16 @@ impl Digest {
     /// leave bits unmixed, even the identity on integers, fill the table evenly.
     #[inline]
     pub(crate) fn new(hash: u64) -> Self {
-        // Part of the format of filters that are kept as bytes: `version_1_is_what_it_was` tests it.
+        // Part of the format of filters that are kept as bytes: `version_2_is_what_it_was` tests it.
         // The constant is pi's fraction made odd: any odd, irregular 64-bit number will do.
         let wide = u128::from(hash) * 0x243F_6A88_85A3_08D3_u128;
         Digest((wide as u64) ^ ((wide >> 64) as u64))
+    }
+
+    /// One with these bits.
+    #[cfg(test)]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Digest(bits)
     }
 
     /// What finds an item again in its segment, of whatever size: the half that selects its bucket, and its tag.

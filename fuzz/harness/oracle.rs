@@ -27,12 +27,12 @@ impl Oracle {
     fn place(&self, hash: u64) -> Place {
         let product = u128::from(hash) * 0x243F_6A88_85A3_08D3;
         let digest = product as u64 ^ (product >> 64) as u64;
-        let product = u128::from(digest.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(self.buckets);
+        let product = u128::from(digest.swap_bytes()) * u128::from(self.buckets);
         let (first, rest) = ((product >> 64) as u64, product as u64);
         let fingerprint = (rest >> (64 - self.bits)).max(1);
-        let mixed = (fingerprint as u32).wrapping_mul(0x9E37_79B1);
-        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
-        let sum = (u64::from(mixed) * self.buckets) >> 32 | 1;
+        let mixed = fingerprint.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed >> 32) ^ (mixed & 0xFFFF_FFFF);
+        let sum = (mixed * self.buckets) >> 32 | 1;
         let second = (sum + self.buckets - first) % self.buckets;
         let segment = ((u128::from(digest) * u128::from(self.segments)) >> 64) as u64;
         (segment, first.min(second), first.max(second), fingerprint)

@@ -1,4 +1,4 @@
-//! The bytes of a filter, version 1. All numbers are little-endian.
+//! The bytes of a filter, version 2. All numbers are little-endian.
 //!
 //! | offset | bytes | what |
 //! | --- | --- | --- |
@@ -59,7 +59,8 @@ const MAGIC: [u8; 8] = *b"koelcf\r\n";
 const CHAIN_MAGIC: [u8; 8] = *b"koelsf\r\n";
 /// Most tables of a growing filter: fingerprints have 32 bits at the most.
 const MAX_TABLES: u32 = 32;
-const VERSION: u32 = 1;
+/// Version 1, in which buckets were computed otherwise, was in no release.
+const VERSION: u32 = 2;
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 64;
 /// Bytes of a segment beside its words.

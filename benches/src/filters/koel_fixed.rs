@@ -129,12 +129,12 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let wide = u128::from(BuildShared.hash_one(key)) * 0x243F_6A88_85A3_08D3;
         let digest = wide as u64 ^ (wide >> 64) as u64;
         let segment = ((u128::from(digest) * u128::from(self.segments)) >> 64) as u32;
-        let product = u128::from(digest.wrapping_mul(0x9E37_79B9_7F4A_7C15)) * u128::from(self.buckets);
+        let product = u128::from(digest.swap_bytes()) * u128::from(self.buckets);
         let one = (product >> 64) as u32;
         let upper = (product as u64 >> (64 - BITS)) as u32;
         let fingerprint = upper + u32::from(upper == 0);
-        let mixed = fingerprint.wrapping_mul(0x9E37_79B1);
-        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA6B);
+        let mixed = u64::from(fingerprint).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed >> 32) as u32 ^ mixed as u32;
         let sum = (scale(mixed, self.buckets) | 1) as i32;
         let other = sum.wrapping_sub(one as i32);
         let other = other.wrapping_add(other >> 31 & self.buckets as i32) as u32;
