@@ -80,7 +80,7 @@ fn a_trace_with_sizes_is_replayed_by_entries_and_by_bytes() {
     for cell in cells {
         let by_bytes = cell["by_bytes"] == true;
         let rows = cell["rows"].as_array().unwrap();
-        assert_eq!(rows.len(), if by_bytes { 5 } else { 7 });
+        assert_eq!(rows.len(), if by_bytes { 6 } else { 9 });
         let koel = &rows[0];
         assert_eq!((koel["cache"].as_str(), &koel["holds_too_much"]), (Some("koel"), &Value::Bool(false)));
         // Every second request is for the key before.
