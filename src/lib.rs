@@ -72,6 +72,7 @@ mod hash;
 mod map;
 mod outcome;
 mod reclaim;
+mod record;
 mod reentry;
 mod seats;
 mod swapped;

@@ -1,13 +1,13 @@
-//! [`PerThread`]: a value for each thread, which others may look at. What the reclaimer knows of each thread, and what
-//! a thread counts.
+//! [`PerThread`]: a value for each thread, which others may look at; and each thread's [`Records`]. What a thread counts, and
+//! what the reclaimer knows of it.
 //!
-//! Each thread has a *seat*, a number that no other living thread has; seats are few and small, as they are given back when a
-//! thread ends. The values of one container lie in blocks of 1, 2, 4, ... of them, so that a seat's value never moves.
+//! Each thread has a *seat*, with a number that no other living thread has; seats are few and their numbers small, as they are
+//! given back when a thread ends. The values of one container lie in blocks of 1, 2, 4, ... of them, so that a seat's value
+//! never moves.
 //!
-//! A seat is not given back while its thread is [bound](Seat::bind) to a value: a guard may be dropped by a
-//! destructor of another thread-local variable, after this one's. Whoever comes last gives it back. It says itself
-//! how often it is bound, as on some systems a thread that is ending loses its variables one after the other, and
-//! gets new ones if it asks again.
+//! A seat is not given back while a guard of its thread lives: one may be dropped by a destructor of another thread-local
+//! variable, after this one's. Whoever comes last gives it back. Seats themselves say whether their threads have ended, as on
+//! some systems a thread that is ending loses its variables one after the other, and gets new ones if it asks again.
 
 use core::cell::Cell;
 use std::cmp::Reverse;
@@ -15,7 +15,10 @@ use std::collections::BinaryHeap;
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, SCHEDULED, global, per_thread, with_mine};
+use crate::record::{ENDED, Record, Records};
+use crate::sync::{
+    AtomicBool, AtomicPtr, AtomicU64, Mutex, Ordering, SCHEDULED, global, per_thread, with_mine,
+};
 
 /// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for
 /// threads without a seat.
@@ -28,24 +31,32 @@ const NO_BLOCK: usize = BLOCKS - 1;
 
 /// A place for a thread: made once, and given from one to the next.
 #[derive(Debug)]
-pub(crate) struct Seat {
+#[repr(C)]
+struct Seat {
+    records: Records,
     number: usize,
-    /// How many values its thread is bound to, and one more until that thread's end: at 0 it is given back.
-    bound: Cell<usize>,
+    /// Its thread has come to its end, but has guards still. Relaxed: the thread's own, or under the lock of `SEATS`.
+    ended: AtomicBool,
+    /// The seat that was made before, or null.
+    next: AtomicPtr<CachePadded<Seat>>,
 }
-
-// SAFETY: `bound` is the thread's that has the seat; seats change hands under the lock of `SEATS`.
-unsafe impl Sync for Seat {}
 
 /// Which seat this thread has, and where its values are.
 struct Mine {
     block: Cell<usize>,
     index: Cell<usize>,
     seat: Cell<Option<&'static Seat>>,
+    /// The seat's first record, if guards may take it on the shortest way: see [`first_record`].
+    record: Cell<Option<&'static Record>>,
 }
 
 per_thread! {
-    static MINE: Mine = Mine { block: Cell::new(NO_BLOCK), index: Cell::new(0), seat: Cell::new(None) };
+    static MINE: Mine = Mine {
+        block: Cell::new(NO_BLOCK),
+        index: Cell::new(0),
+        seat: Cell::new(None),
+        record: Cell::new(None),
+    };
 }
 
 per_thread! {
@@ -62,6 +73,11 @@ global! {
     static SEATS: Mutex<Seats> = Mutex::new(Seats { all: Vec::new(), returned: BinaryHeap::new() });
 }
 
+global! {
+    /// The seat that was made last; each leads to the one before. Stored with `SEATS` locked.
+    static LAST: AtomicPtr<CachePadded<Seat>> = AtomicPtr::new(core::ptr::null_mut());
+}
+
 /// Dropped at the end of a thread that has taken a seat.
 struct End {
     seat: Cell<Option<&'static Seat>>,
@@ -71,35 +87,34 @@ impl Drop for End {
     fn drop(&mut self) {
         // loom's threads have lost their other variables by now.
         if let (Some(seat), false) = (self.seat.get(), cfg!(loom)) {
-            seat.unbind();
+            seat.end();
+            seat.give_back_if_idle();
         }
     }
 }
 
 impl Seat {
-    /// It is not given back before as many calls of [`Seat::unbind`].
-    #[inline(always)]
-    pub(crate) fn bind(&self) {
-        self.bound.set(self.bound.get() + 1);
+    /// Its thread has come to its end: guards that leave from now on see whether they are the last.
+    fn end(&'static self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.records.iter().for_each(|record| record.call(ENDED));
     }
 
-    /// Undoes one [`Seat::bind`].
-    #[inline(always)]
-    pub(crate) fn unbind(&self) {
-        let bound = self.bound.get() - 1;
-        self.bound.set(bound);
-        if bound == 0 {
-            self.give_back();
+    /// Gives it back if its thread has ended and no guard lives. By that thread.
+    fn give_back_if_idle(&'static self) {
+        if !self.ended.load(Ordering::Relaxed) || !self.records.iter().all(Record::is_idle) {
+            return;
         }
-    }
-
-    #[cold]
-    fn give_back(&self) {
+        self.records.iter().for_each(|record| {
+            record.uncall(ENDED);
+        });
+        self.ended.store(false, Ordering::Relaxed);
         // This thread may have lost its variables since, and have another seat now.
         let _ = MINE.try_with(|mine| {
             if mine.seat.get().is_some_and(|seat| core::ptr::eq(seat, self)) {
                 mine.block.set(NO_BLOCK);
                 mine.seat.set(None);
+                mine.record.set(None);
             }
         });
         SEATS.lock().returned.push(Reverse(self.number));
@@ -111,6 +126,18 @@ fn goes_on() -> bool {
     END.try_with(|_| ()).is_ok()
 }
 
+/// A new seat, which all can find by `LAST`.
+fn make_seat(number: usize) -> &'static Seat {
+    // Relaxed: stored with `SEATS` locked, as it is now.
+    let next = AtomicPtr::new(LAST.load(Ordering::Relaxed));
+    let seat = Seat { records: Records::default(), number, ended: AtomicBool::new(false), next };
+    // Alone in its cache lines: each pin writes to it, and its neighbours may be other threads'.
+    let seat: &'static CachePadded<Seat> = Box::leak(Box::new(CachePadded::new(seat)));
+    // Release: pairs with the load in `records`.
+    LAST.store(core::ptr::from_ref(seat).cast_mut(), Ordering::Release);
+    seat
+}
+
 /// Takes a seat for this thread.
 #[cold]
 fn take_seat(mine: &Mine) -> &'static Seat {
@@ -119,9 +146,7 @@ fn take_seat(mine: &Mine) -> &'static Seat {
         match seats.returned.pop() {
             Some(Reverse(number)) => seats.all[number],
             None => {
-                let seat = Seat { number: seats.all.len(), bound: Cell::new(0) };
-                // Alone in its cache lines: each pin writes to it, and its neighbours may be other threads'.
-                let seat: &Seat = Box::leak(Box::new(CachePadded::new(seat)));
+                let seat = make_seat(seats.all.len());
                 seats.all.push(seat);
                 seat
             }
@@ -132,7 +157,7 @@ fn take_seat(mine: &Mine) -> &'static Seat {
     mine.block.set(block);
     mine.index.set(seat.number + 1 - (1 << block));
     mine.seat.set(Some(seat));
-    // A thread that is ending gives it back when it is not bound any more: `END` is gone, or has the seat that was lost.
+    // A thread that is ending gives it back with its last guard: `END` is gone, or has the seat that was lost.
     let until_the_end = END.try_with(|end| {
         let is_first = end.seat.get().is_none();
         if is_first {
@@ -140,8 +165,54 @@ fn take_seat(mine: &Mine) -> &'static Seat {
         }
         is_first
     });
-    seat.bound.set(usize::from(until_the_end.unwrap_or(false)));
+    if !until_the_end.unwrap_or(false) {
+        seat.end();
+    }
     seat
+}
+
+/// This thread's first record, if it has one that a guard may take without more ado.
+#[inline(always)]
+pub(crate) fn first_record() -> Option<&'static Record> {
+    with_mine(&MINE, |mine| mine.record.get())
+}
+
+/// All of this thread's records: whoever takes one enters a guard, or the seat may not be given back.
+pub(crate) fn my_records() -> &'static Records {
+    with_mine(&MINE, |mine| &mine.seat.get().unwrap_or_else(|| take_seat(mine)).records)
+}
+
+/// The same, if it has any.
+pub(crate) fn my_records_if_any() -> Option<&'static Records> {
+    with_mine(&MINE, |mine| mine.seat.get().map(|seat| &seat.records))
+}
+
+/// From now on [`first_record`] has something to give to this thread.
+pub(crate) fn offer_first_record() {
+    with_mine(&MINE, |mine| mine.record.set(mine.seat.get().map(|seat| seat.records.first())));
+}
+
+/// The records of all threads.
+pub(crate) fn records() -> impl Iterator<Item = &'static Record> {
+    seats().flat_map(|seat| seat.records.iter())
+}
+
+fn seats() -> impl Iterator<Item = &'static Seat> {
+    // Acquire: pairs with the store in `make_seat`. What is behind it was there before.
+    // SAFETY: null, or leaked there.
+    let last = unsafe { LAST.load(Ordering::Acquire).as_ref() };
+    // SAFETY: as above.
+    let next = |seat: &&'static CachePadded<Seat>| unsafe { seat.next.load(Ordering::Relaxed).as_ref() };
+    core::iter::successors(last, next).map(|seat| &**seat)
+}
+
+/// A guard has left whose thread has [`ENDED`]: if it is the last, its seat is given back. By that thread.
+#[cold]
+pub(crate) fn left_late(record: &Record) {
+    let has_it = |seat: &&'static Seat| seat.records.iter().any(|other| core::ptr::eq(other, record));
+    if let Some(seat) = seats().find(has_it) {
+        seat.give_back_if_idle();
+    }
 }
 
 /// A number of this thread: small, and no other living thread's; or 0, of one that is ending and has no seat.
@@ -182,21 +253,11 @@ impl<T: Default> PerThread<T> {
         PerThread { blocks: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())) }
     }
 
-    /// This thread's value, and its seat: whoever keeps the value binds that.
-    #[inline(always)]
-    pub(crate) fn get(&self) -> (&T, &'static Seat) {
-        with_mine(&MINE, |mine| {
-            let value = self.find(mine).unwrap_or_else(|| self.make(mine));
-            // SAFETY: the value is in a block, and so the thread has a seat: `take_seat` sets both, `give_back` unsets both.
-            (value, unsafe { mine.seat.get().unwrap_unchecked() })
-        })
-    }
-
-    /// The same; and for a thread that is ending and has no seat, the first one's: it takes none that it might not give
+    /// This thread's value; for a thread that is ending and has no seat, the first one's: it takes none that it might not give
     /// back. Both may count there at once, and one count be lost.
     #[inline(always)]
-    pub(crate) fn get_for_counts(&self) -> &T {
-        with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make_for_counts(mine)))
+    pub(crate) fn get(&self) -> &T {
+        with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make(mine)))
     }
 
     #[inline(always)]
@@ -213,14 +274,12 @@ impl<T: Default> PerThread<T> {
     #[cold]
     fn make(&self, mine: &Mine) -> &T {
         if mine.seat.get().is_none() {
+            if !goes_on() {
+                return self.make_block(0, 0);
+            }
             take_seat(mine);
         }
         self.make_block(mine.block.get(), mine.index.get())
-    }
-
-    #[cold]
-    fn make_for_counts(&self, mine: &Mine) -> &T {
-        if mine.seat.get().is_none() && !goes_on() { self.make_block(0, 0) } else { self.make(mine) }
     }
 
     /// Makes a block, unless it is there, and finds a value in it.
@@ -279,8 +338,24 @@ mod tests {
     use super::*;
     use crate::sync::AtomicUsize;
 
+    /// Enters something like a guard.
+    fn enter() -> &'static Record {
+        let record = my_records().iter().find(|record| record.is_idle()).expect("there are four");
+        // Of no collector: some that other tests have would wait for it.
+        record.collector.store(0, Ordering::Release);
+        record.epoch.store(1, Ordering::Release);
+        record
+    }
+
+    fn leave(record: &Record) {
+        record.epoch.store(0, Ordering::Relaxed);
+        if record.calls.load(Ordering::Relaxed) & ENDED != 0 {
+            left_late(record);
+        }
+    }
+
     #[test]
-    fn each_living_thread_has_a_value_of_its_own() {
+    fn each_living_thread_has_a_value_and_records_of_its_own() {
         const THREADS: usize = 20;
         let values = PerThread::<AtomicUsize>::new();
         let (together, done) = (Barrier::new(THREADS), Barrier::new(THREADS));
@@ -288,10 +363,14 @@ mod tests {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     together.wait();
-                    assert_eq!(values.get().0.fetch_add(1, Ordering::Relaxed), 0);
-                    assert!(core::ptr::eq(values.get().0, values.get().0));
+                    assert_eq!(values.get().fetch_add(1, Ordering::Relaxed), 0);
+                    assert!(core::ptr::eq(values.get(), values.get()));
+                    assert!(my_records().iter().all(Record::is_idle));
+                    let record = enter();
+                    assert_eq!(records().filter(|other| core::ptr::eq(*other, record)).count(), 1);
                     // Nobody leaves a seat to another before all have one.
                     done.wait();
+                    leave(record);
                 });
             }
         });
@@ -306,42 +385,69 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_is_bound_is_nobody_elses() {
-        let bound = std::thread::spawn(|| {
-            PerThread::<AtomicUsize>::new().get().1.bind();
+    fn a_seat_with_a_guard_is_nobody_elses() {
+        let kept = std::thread::spawn(|| {
+            enter();
             number()
         });
-        let bound = bound.join().unwrap();
+        let kept = kept.join().unwrap();
         for _ in 0..50 {
-            assert_ne!(std::thread::spawn(number).join().unwrap(), bound);
+            assert_ne!(std::thread::spawn(number).join().unwrap(), kept);
         }
+    }
+
+    #[test]
+    fn there_are_as_many_records_as_a_thread_has_guards() {
+        let kept = std::thread::spawn(|| {
+            let kept: Vec<_> = (0..10)
+                .map(|_| match my_records().iter().find(|record| record.is_idle()) {
+                    Some(_) => enter(),
+                    None => {
+                        my_records().add();
+                        enter()
+                    }
+                })
+                .collect();
+            let all = my_records().iter().count();
+            assert!((10..20).contains(&all), "{all}");
+            assert!(kept.iter().all(|record| records().any(|other| core::ptr::eq(other, *record))));
+            kept.into_iter().for_each(leave);
+            assert!(my_records().iter().all(Record::is_idle));
+            assert_eq!(my_records().iter().count(), all);
+        });
+        kept.join().unwrap();
     }
 
     /// A variable whose destructor runs after that of the seat: it asks for one again.
     #[test]
-    fn a_thread_that_ends_has_its_value_to_the_last() {
-        static VALUES: std::sync::LazyLock<PerThread<AtomicUsize>> = std::sync::LazyLock::new(PerThread::new);
-        struct Late;
+    fn a_thread_that_ends_has_its_records_to_the_last() {
+        struct Late(Cell<Option<&'static Record>>);
         impl Drop for Late {
             fn drop(&mut self) {
-                let (value, seat) = VALUES.get();
-                value.fetch_add(1, Ordering::Relaxed);
-                seat.unbind();
+                let before = self.0.take();
+                if let Some(record) = before {
+                    assert!(!record.is_idle() && my_records().iter().any(|mine| core::ptr::eq(mine, record)));
+                }
+                let late = enter();
+                assert!(before.is_none_or(|before| !core::ptr::eq(before, late)));
+                before.into_iter().for_each(leave);
+                leave(late);
             }
         }
-        std::thread_local!(static LATE: Late = const { Late });
+        std::thread_local!(static LATE: Late = const { Late(Cell::new(None)) });
         for first in [true, false] {
             let thread = std::thread::spawn(move || {
-                let touch = || LATE.with(|_| ());
                 if first {
-                    touch();
+                    LATE.with(|_| ());
                 }
-                VALUES.get().1.bind();
-                touch();
+                let record = enter();
+                LATE.with(|late| late.0.set(Some(record)));
+                number()
             });
-            thread.join().unwrap();
+            let seat = thread.join().unwrap();
+            let again = (0..50).any(|_| std::thread::spawn(number).join().unwrap() == seat);
+            assert!(again, "{seat} was not given back");
         }
-        assert_eq!(VALUES.iter().map(|value| value.load(Ordering::Relaxed)).sum::<usize>(), 2);
     }
 
     /// Destructors that come after that of the seat cost none for good.
@@ -352,11 +458,9 @@ mod tests {
         impl Drop for Late {
             fn drop(&mut self) {
                 number();
-                VALUES.get_for_counts();
+                VALUES.get();
                 if self.0.get() {
-                    let (_, seat) = VALUES.get();
-                    seat.bind();
-                    seat.unbind();
+                    leave(enter());
                 }
                 number();
             }

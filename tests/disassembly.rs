@@ -1,4 +1,4 @@
-//! The common path of `get` has no locked instruction: the compiler's own listing is searched.
+//! The common path of `get`, and of a pin, has no locked instruction: the compiler's own listing is searched.
 //!
 //! x86_64 only, where a locked instruction shows by its prefix or as an `xchg` with memory.
 
@@ -62,11 +62,15 @@ fn listing() -> String {
 #[test]
 fn get_has_no_locked_instruction() {
     let listing = listing();
-    for function in ["koel_hash_map_get", "koel_inline_map_get"] {
+    for function in ["koel_hash_map_get", "koel_inline_map_get", "koel_hash_map_pin_and_get"] {
+        if function.contains("pin") && !cfg!(target_os = "linux") {
+            // A fence, where the system has no `membarrier`.
+            continue;
+        }
         let lines = body(&listing, function);
         assert_eq!(locked(&lines), Vec::<&str>::new(), "{function} has locked instructions");
     }
-    // The search does find them where they are.
-    let lines = body(&listing, "koel_hash_map_pin_and_get");
-    assert!(!locked(&lines).is_empty(), "leaving a pin is a locked instruction");
+    // The search does find them where they are: whoever fills the maps locks.
+    let lines: Vec<&str> = listing.lines().collect();
+    assert!(!locked(&lines).is_empty(), "none in the whole listing");
 }

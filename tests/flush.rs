@@ -171,6 +171,9 @@ fn no_value_is_dropped_under_the_lock_of_another_map() {
         assert_eq!(ledger.alive(), n, "dropped under the lock");
         koel::Operation::<_, ()>::Insert(2)
     });
+    // Not by the next of another map.
+    (0..20).for_each(|_| drop(other.pin()));
+    assert_eq!(ledger.alive(), n);
     drop(map.pin());
     assert_eq!(ledger.alive(), n - 1, "the flush was forgotten");
 }

@@ -10,6 +10,8 @@ use loom::thread;
 /// A cell that leads to one of two objects, the first of which is going to be retired.
 struct Cell {
     reclaimer: Reclaimer,
+    /// One that has nothing to do with it.
+    other: Reclaimer,
     link: AtomicPtr<Watched>,
     objects: [Watched; 2],
 }
@@ -19,6 +21,7 @@ impl Cell {
     fn new() -> Arc<Self> {
         let cell = Arc::new(Cell {
             reclaimer: Reclaimer::new(),
+            other: Reclaimer::new(),
             link: AtomicPtr::new(std::ptr::null_mut()),
             objects: Default::default(),
         });
@@ -109,11 +112,64 @@ fn a_record_that_is_used_again_hides_no_guard() {
     });
 }
 
-/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what
-/// the reader has read reaches it by the record and the epoch alone.
+/// A record goes from one collector's guard to another's, and back: it hides neither.
 #[test]
-fn what_others_advance_over_is_not_freed_early() {
-    scene(1, || {
+fn a_record_of_two_collectors_hides_no_guard() {
+    loom::model(|| {
+        let cell = Cell::new();
+        let reader = cell.spawn(|cell| {
+            drop(cell.other.enter());
+            let guard = cell.reclaimer.enter();
+            cell.read();
+            drop(guard);
+            let _other = cell.other.enter();
+        });
+        cell.replace();
+        reader.join().unwrap();
+    });
+}
+
+/// Guards of two collectors at a time, which end in either order.
+#[test]
+fn guards_of_two_collectors_are_both_seen() {
+    for other_ends_first in [false, true] {
+        loom::model(move || {
+            let cell = Cell::new();
+            let reader = cell.spawn(move |cell| {
+                let (other, guard) = (cell.other.enter(), cell.reclaimer.enter());
+                cell.read();
+                if other_ends_first {
+                    drop(other);
+                    cell.read();
+                }
+                drop(guard);
+            });
+            cell.replace();
+            reader.join().unwrap();
+        });
+    }
+}
+
+/// A record that is another collector's by the time it is looked at again is not waited for in vain.
+#[test]
+fn what_was_flushed_is_freed_when_the_record_is_another_collectors() {
+    loom::model(|| {
+        let cell = Cell::new();
+        let reader = cell.spawn(|cell| {
+            drop(cell.reclaimer.enter());
+            drop(cell.other.enter());
+        });
+        cell.replace();
+        reader.join().unwrap();
+        assert!(cell.objects[0].is_freed(), "nobody has freed it");
+    });
+}
+
+/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what
+/// the reader has read reaches it by the record and the epoch alone. Then the reader's record has another guard, of the same
+/// collector or of another.
+fn advances_by_others(then: fn(&Cell)) {
+    scene(1, move || {
         let cell = Cell::new();
         // Takes its seat: later, that would show what came before to whoever takes the next.
         drop(cell.reclaimer.enter());
@@ -137,10 +193,20 @@ fn what_others_advance_over_is_not_freed_early() {
         // Until the advancer is in the middle.
         thread::yield_now();
         drop(guard);
-        let _guard = cell.reclaimer.enter();
+        then(&cell);
         advancer.join().unwrap();
         freer.join().unwrap();
     });
+}
+
+#[test]
+fn what_others_advance_over_is_not_freed_early() {
+    advances_by_others(|cell| std::mem::forget(cell.reclaimer.enter()));
+}
+
+#[test]
+fn what_others_advance_over_is_not_freed_early_for_another_collectors_guard() {
+    advances_by_others(|cell| std::mem::forget(cell.other.enter()));
 }
 
 /// Each advance by somebody who may have missed the guard in the one before.

@@ -9,7 +9,7 @@ use equivalent::Equivalent;
 
 use super::bound::Bound;
 use super::builder::CacheBuilder;
-use super::counters::{self, CacheStats};
+use super::counters::{self, CacheStats, Counters};
 use super::flight::Flights;
 use super::iter::CacheIter;
 use super::policy::{Evictor, Policy};
@@ -70,6 +70,7 @@ pub struct Cache<K, V, S = RandomState> {
     pub(super) time: Option<Time<K, V>>,
     pub(super) listener: Option<Listener<K, V>>,
     pub(super) flights: Flights<K, V>,
+    pub(super) counters: Counters,
 }
 
 /// What a builder has found out.
@@ -125,7 +126,8 @@ impl<K, V, S> Cache<K, V, S> {
             (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
             cursor = next;
         }
-        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, flights: Flights::new() })
+        let (flights, counters) = (Flights::new(), Counters::new());
+        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, flights, counters })
     }
 
     /// Whether entries have a [`Meta`].
@@ -247,7 +249,7 @@ impl<K, V, S> Cache<K, V, S> {
             len: self.len(),
             weight: self.weight(),
             capacity: self.capacity(),
-            ..counters::collected(&self.table.collector)
+            ..self.counters.sums()
         }
     }
 
@@ -290,7 +292,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(super) fn hit<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
-        guard: &'g impl Guard,
+        _: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
         let digest = self.digest(key);
         // SAFETY: found after the guard was entered.
@@ -305,7 +307,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             None => found,
             Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
         };
-        counters::looked_up(guard, found.is_some());
+        counters::looked_up(&self.counters.here(), found.is_some());
         // SAFETY: found after the guard was entered.
         found.map(|entry| unsafe { Entry::deref(entry) })
     }

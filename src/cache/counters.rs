@@ -6,7 +6,6 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::Cause;
-use crate::reclaim::{COUNTS, Collector, Guard};
 use crate::seats::{PerThread, add};
 use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 
@@ -82,24 +81,11 @@ pub(super) enum Count {
     LoadNs,
 }
 
-const _: () = assert!(Count::LoadNs as usize + 1 == COUNTS);
+const COUNTS: usize = Count::LoadNs as usize + 1;
 
-/// Where the calling thread counts: its records of the table's collector, or of [`Counters`].
+/// Where the calling thread counts.
 pub(super) trait Counting {
     fn count(&self, which: Count, n: u64);
-}
-
-impl<G: Guard> Counting for G {
-    #[inline(always)]
-    fn count(&self, which: Count, n: u64) {
-        Guard::count(self, which as usize, n);
-    }
-}
-
-impl Counting for &Collector {
-    fn count(&self, which: Count, n: u64) {
-        Collector::count(self, which as usize, n);
-    }
 }
 
 /// Wherever the calling thread is when it counts.
@@ -122,7 +108,7 @@ impl Counting for Here<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Here<'c>(Option<&'c [AtomicU64; COUNTS]>);
 
-/// Counts of a cache that has no collector.
+/// What a cache counts.
 #[derive(Debug)]
 pub(super) struct Counters(PerThread<CachePadded<[AtomicU64; COUNTS]>>);
 
@@ -134,15 +120,27 @@ impl Counters {
     /// Those of the calling thread.
     #[inline(always)]
     pub(super) fn here(&self) -> Here<'_> {
-        Here((!SCHEDULED).then(|| &**self.0.get_for_counts()))
+        Here((!SCHEDULED).then(|| &**self.0.get()))
     }
 
     /// The sums over all threads.
     pub(super) fn sums(&self) -> CacheStats {
-        sums(|count| {
+        let sum = |count: Count| {
             let counts = self.0.iter().map(|counts| counts[count as usize].load(Ordering::Relaxed));
             counts.fold(0, u64::wrapping_add)
-        })
+        };
+        CacheStats {
+            hits: sum(Count::Hits),
+            misses: sum(Count::Misses),
+            loads: sum(Count::Loads),
+            failed_loads: sum(Count::FailedLoads),
+            load_time: Duration::from_nanos(sum(Count::LoadNs)),
+            insertions: sum(Count::Insertions),
+            evictions: sum(Count::Evictions),
+            expirations: sum(Count::Expirations),
+            evicted_weight: sum(Count::EvictedWeight),
+            ..CacheStats::default()
+        }
     }
 }
 
@@ -184,25 +182,4 @@ pub(super) fn departed(counts: &impl Counting, cause: Cause, weight: u64) {
 pub(super) fn loaded(counts: &impl Counting, done: bool, took: Duration) {
     counts.count(if done { Count::Loads } else { Count::FailedLoads }, 1);
     counts.count(Count::LoadNs, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
-}
-
-/// What is counted in a collector.
-pub(super) fn collected(collector: &Collector) -> CacheStats {
-    sums(|count| collector.counted(count as usize))
-}
-
-/// The sums over all threads, which `sum` finds.
-fn sums(sum: impl Fn(Count) -> u64) -> CacheStats {
-    CacheStats {
-        hits: sum(Count::Hits),
-        misses: sum(Count::Misses),
-        loads: sum(Count::Loads),
-        failed_loads: sum(Count::FailedLoads),
-        load_time: Duration::from_nanos(sum(Count::LoadNs)),
-        insertions: sum(Count::Insertions),
-        evictions: sum(Count::Evictions),
-        expirations: sum(Count::Expirations),
-        evicted_weight: sum(Count::EvictedWeight),
-        ..CacheStats::default()
-    }
 }

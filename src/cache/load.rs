@@ -119,7 +119,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         // It may wait for a leader who waits for the lock.
         self.table.directory.assert_not_writing();
         let timed = || {
-            let timer = Timer::start(&self.table.collector);
+            let timer = Timer::start(&self.counters);
             timer.end(load())
         };
         self.flights.load(self, self.digest(&key), &key, until, timed)
@@ -168,7 +168,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         // It may wait for a leader who waits for the lock.
         self.table.directory.assert_not_writing();
         let timed = async {
-            let timer = Timer::start(&self.table.collector);
+            let timer = Timer::start(&self.counters);
             timer.end(load.await)
         };
         self.flights.load_async(self, self.digest(&key), &key, timed).await

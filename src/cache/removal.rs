@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use smallvec::SmallVec;
 
+use super::counters::Here;
 use crate::entries::{Entry, OldEntries, Reserve};
 use crate::reclaim::{Guard, discard};
 
@@ -51,7 +52,9 @@ type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
 pub(super) struct Departures<'c, K, V, G: Guard> {
-    pub(super) guard: &'c G,
+    guard: &'c G,
+    /// Where the thread counts them.
+    pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
     gone: SmallVec<[Departure<K, V>; 2]>,
     /// Of caches whose entries wait for company [C4].
@@ -60,8 +63,8 @@ pub(super) struct Departures<'c, K, V, G: Guard> {
 
 impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
     /// Nothing has left. The guard is of the cache.
-    pub(super) fn new(guard: &'c G, listener: Option<&'c Listener<K, V>>) -> Self {
-        Departures { guard, listener, gone: SmallVec::new(), many: Vec::new() }
+    pub(super) fn new(guard: &'c G, counts: Here<'c>, listener: Option<&'c Listener<K, V>>) -> Self {
+        Departures { guard, counts, listener, gone: SmallVec::new(), many: Vec::new() }
     }
 
     /// An entry has just been taken out of a segment, whose reserve this is.

@@ -44,7 +44,7 @@ pub(super) struct Draft {
 
 impl<K, V, S> Cache<K, V, S> {
     pub(super) fn departures<'c>(&'c self, guard: &'c LocalGuard<'c>) -> Leaving<'c, K, V> {
-        Departures::new(guard, self.listener.as_ref())
+        Departures::new(guard, self.counters.here(), self.listener.as_ref())
     }
 
     /// Takes an entry out of its slot, which the policy did not ask for.
@@ -77,7 +77,7 @@ impl<K, V, S> Cache<K, V, S> {
         reserve: &mut Reserve<K, V>,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) {
-        counters::departed(out.guard, cause, self.weight_of(entry));
+        counters::departed(&out.counts, cause, self.weight_of(entry));
         // SAFETY: the caller's.
         unsafe { out.add(reserve, entry, cause) };
     }
@@ -338,7 +338,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         self.settle(&mut writing.locked, out);
         drop(writing);
-        counters::inserted(out.guard);
+        counters::inserted(&out.counts);
         Ok(entry)
     }
 
@@ -368,7 +368,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         locked.residents().set_mark(found, Policy::touch(mark));
         new.publish();
         let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
-        counters::departed(out.guard, cause, before);
+        counters::departed(&out.counts, cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);
         // SAFETY: just replaced, under the lock.

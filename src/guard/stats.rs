@@ -78,7 +78,7 @@ impl Counters {
     /// This thread's counts.
     #[inline]
     pub(super) fn mine(&self) -> &Counts {
-        self.0.get_for_counts()
+        self.0.get()
     }
 
     pub(super) fn sum(&self, event: Event) -> u64 {

@@ -20,7 +20,8 @@ mod kernel {
     /// Whether the kernel does the heavy half. Asks it, once.
     pub(super) fn helps() -> bool {
         static HELPS: OnceLock<bool> = OnceLock::new();
-        *HELPS.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() && barrier())
+        let registers = || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
+        *HELPS.get_or_init(|| !super::is_left_alone() && registers() && barrier())
     }
 
     pub(super) fn barrier() -> bool {
@@ -39,6 +40,12 @@ mod kernel {
     }
 }
 
+/// Whether a test wants to do without the kernel's help, for the whole process.
+#[cfg(all(target_os = "linux", not(any(miri, loom, shuttle))))]
+fn is_left_alone() -> bool {
+    cfg!(test) && std::env::var_os("KOEL_WITHOUT_MEMBARRIER").is_some()
+}
+
 /// Both halves, as this system has them. All of one process are the same.
 #[cfg(not(loom))]
 #[derive(Clone, Copy, Debug)]
@@ -47,26 +54,37 @@ pub(super) struct Barrier {
     helped: bool,
 }
 
-/// Says that this is not the usual way, which is laid out without a jump.
-#[cfg(not(loom))]
-#[cold]
-fn unlikely() {}
-
 #[cfg(not(loom))]
 impl Barrier {
+    /// No kernel of such systems helps.
+    const FENCES: bool = !cfg!(all(target_os = "linux", not(any(miri, shuttle))));
+
     pub(super) fn new() -> Self {
         Barrier { helped: kernel::helps() }
     }
 
-    /// The readers' half.
+    /// The readers' half; where [`Barrier::is_to_be_completed`], with [`Barrier::complete_light`] after it.
     #[inline(always)]
-    pub(super) fn light(self) {
-        if !self.helped {
-            unlikely();
+    pub(super) fn light() {
+        if Self::FENCES {
             // SeqCst: pairs with the fence in `heavy`.
             fence(Ordering::SeqCst);
         }
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Whether this is a kernel that does not help, though others do.
+    pub(super) fn is_to_be_completed(self) -> bool {
+        !Self::FENCES && !self.helped
+    }
+
+    /// What is missing of the readers' half, if anything.
+    pub(super) fn complete_light(self) {
+        if self.is_to_be_completed() {
+            // SeqCst: pairs with the fence in `heavy`.
+            fence(Ordering::SeqCst);
+            compiler_fence(Ordering::SeqCst);
+        }
     }
 
     /// The other half. False: the kernel has refused, and there was no barrier.
@@ -105,11 +123,17 @@ mod model {
             Barrier
         }
 
-        pub(in super::super) fn light(self) {
+        pub(in super::super) fn light() {
             // Release, Acquire: pair with the other half's, the other way round.
             LIGHT.fetch_add(1, Ordering::Release);
             HEAVY.fetch_add(1, Ordering::Acquire);
         }
+
+        pub(in super::super) fn is_to_be_completed(self) -> bool {
+            false
+        }
+
+        pub(in super::super) fn complete_light(self) {}
 
         pub(in super::super) fn heavy(self) -> bool {
             // As in production, and before the kernel is asked.

@@ -2,7 +2,7 @@
 //!
 //! What was unlinked at epoch `n` is freed at epoch `n + 3`. The epoch advances when every guard that lives was entered in it,
 //! so that guards, too, are of this epoch or the one before. To enter and to leave costs a thread a few plain stores to a
-//! record of its own: no locked instruction and, where the kernel helps, no fence. `docs/design.md` argues [C1]..[C5].
+//! [`Record`] of its own: no locked instruction and, where the kernel helps, no fence. `docs/design.md` argues [C1]..[C5].
 
 use core::cell::Cell;
 use core::fmt;
@@ -16,13 +16,11 @@ use smallvec::SmallVec;
 use super::barrier::Barrier;
 use super::pace::{Pace, REST};
 use super::sealed::Sealed;
-use super::{COUNTS, Guard, Retire, discard};
-use crate::reentry;
-use crate::seats::{self, PerThread, Seat};
+use super::{Guard, Retire, discard, postponed};
+use crate::record::{AWAITED, ENDED, INCOMPLETE, POSTPONED, Record};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{
-    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Mutex, SCHEDULED, per_thread, step, with_mine,
-};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Mutex, SCHEDULED, global, per_thread, step, with_mine};
+use crate::{reentry, seats};
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
 const AGE: u64 = 3;
@@ -40,11 +38,11 @@ const FREED_AT_ONCE: usize = 4;
 /// What retired memory belongs to: one for each map.
 #[derive(Debug)]
 pub(crate) struct Collector {
+    /// Which one it is: numbers are not used again, as addresses are.
+    number: u64,
     epoch: CachePadded<AtomicU64>,
     barrier: Barrier,
     pace: CachePadded<Pace>,
-    /// A record for each thread.
-    threads: PerThread<CachePadded<Record>>,
     /// The first record of guards that are not bound to a thread; each leads to the next.
     owned: AtomicPtr<OwnedRecord>,
     bags: [CachePadded<Mutex<Bags>>; BAGS],
@@ -52,39 +50,9 @@ pub(crate) struct Collector {
     size: usize,
 }
 
-/// What a thread, or an owned guard, says of itself.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub(super) struct Record {
-    /// When its guard was entered, the first of those that live; 0: it has none.
-    epoch: AtomicU64,
-    /// Guards of this thread that live, beside one. The thread's own.
-    nested: AtomicUsize,
-    /// Somebody waits for it to leave, and whoever leaves collects [C5].
-    awaited: AtomicBool,
-    /// What the collector's owner counts of this thread: the first ones on the line that each guard writes anyway.
-    counts: [AtomicU64; COUNTS],
-}
-
-#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
-const _: () = assert!(core::mem::offset_of!(Record, counts) == 24 && size_of::<Record>() <= 128);
-
-/// Of several guards of one thread: which of them goes first does not matter. Relaxed: no other thread has a look.
-impl Record {
-    #[inline(always)]
-    fn is_nested(&self) -> bool {
-        self.nested.load(Relaxed) != 0
-    }
-
-    fn nest(&self) {
-        // Guards that are forgotten count for ever.
-        let nested = self.nested.load(Relaxed).checked_add(1).expect("too many pins of one thread");
-        self.nested.store(nested, Relaxed);
-    }
-
-    fn unnest(&self) {
-        self.nested.store(self.nested.load(Relaxed) - 1, Relaxed);
-    }
+global! {
+    /// Collectors that were made, and one. 0 is nobody's.
+    static NEXT: AtomicU64 = AtomicU64::new(1);
 }
 
 /// A record that is lent to one owned guard after the other.
@@ -146,10 +114,10 @@ impl Collector {
     /// The same, that rests so many times as long as a barrier took.
     pub(super) fn resting(soon: bool, rest: u64) -> Self {
         Collector {
+            number: NEXT.fetch_add(1, Relaxed),
             epoch: CachePadded::new(AtomicU64::new(1)),
             barrier: Barrier::new(),
             pace: CachePadded::new(Pace::new(rest)),
-            threads: PerThread::new(),
             owned: AtomicPtr::new(core::ptr::null_mut()),
             bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
             size: if soon { FEW } else { MANY },
@@ -159,28 +127,37 @@ impl Collector {
     /// A guard bound to this thread [C1].
     #[inline]
     pub(crate) fn enter(&self) -> LocalGuard<'_> {
-        let (record, seat) = self.threads.get();
-        // Relaxed: the thread's own stores.
-        if record.epoch.load(Relaxed) == 0 {
-            seat.bind();
-            self.announce(record);
-        } else {
-            record.nest();
+        match seats::first_record() {
+            Some(record) if record.is_idle() => {
+                self.announce(record);
+                LocalGuard { collector: self, record, here: PhantomData }
+            }
+            _ => self.enter_beside(),
         }
-        LocalGuard { collector: self, record, seat, here: PhantomData }
     }
 
-    /// Adds to one of this thread's counts.
-    #[inline]
-    pub(crate) fn count(&self, which: usize, n: u64) {
-        seats::add(&self.threads.get_for_counts().counts[which], n);
-    }
-
-    /// The sum of a count over all threads. Wraps.
-    #[cfg(not(loom))]
-    pub(crate) fn counted(&self, which: usize) -> u64 {
-        // Relaxed: information.
-        self.threads.iter().map(|record| record.counts[which].load(Relaxed)).fold(0, u64::wrapping_add)
+    /// A guard of a thread that has others, or has had none yet, or where the light barrier is to be completed.
+    #[cold]
+    #[inline(never)]
+    fn enter_beside(&self) -> LocalGuard<'_> {
+        let records = seats::my_records();
+        // Relaxed: the thread's own stores.
+        let is_ours = |record: &&Record| !record.is_idle() && record.collector.load(Relaxed) == self.number;
+        let record = if let Some(record) = records.iter().find(is_ours) {
+            record.nest();
+            record
+        } else {
+            let record = records.iter().find(|record| record.is_idle()).unwrap_or_else(|| records.add());
+            if self.barrier.is_to_be_completed() {
+                record.call(INCOMPLETE);
+            } else {
+                seats::offer_first_record();
+            }
+            self.announce(record);
+            self.barrier.complete_light();
+            record
+        };
+        LocalGuard { collector: self, record, here: PhantomData }
     }
 
     /// A guard that may move between threads [C1].
@@ -192,6 +169,7 @@ impl Collector {
         });
         let owned = lent.unwrap_or_else(|| self.add_owned_record());
         self.announce(&owned.record);
+        self.barrier.complete_light();
         OwnedGuard { collector: self, owned }
     }
 
@@ -209,6 +187,9 @@ impl Collector {
     #[cold]
     fn add_owned_record(&self) -> &OwnedRecord {
         let new = OwnedRecord { is_lent: AtomicBool::new(true), ..OwnedRecord::default() };
+        if self.barrier.is_to_be_completed() {
+            new.record.call(INCOMPLETE);
+        }
         let new: &OwnedRecord = Box::leak(Box::new(new));
         let mut first = self.owned.load(Relaxed);
         loop {
@@ -222,41 +203,60 @@ impl Collector {
         }
     }
 
-    /// Whoever advances the epoch sees this record, or we see what was unlinked before.
+    /// Whoever advances the epoch sees this record, or we see what was unlinked before; where the light barrier is to be
+    /// completed, when it has been.
     #[inline(always)]
     fn announce(&self, record: &Record) {
+        // Release: pairs with the load in `older_guard`: who sees that it is another collector's has seen the guard before
+        // leave.
+        record.collector.store(self.number, Release);
         // Acquire: pairs with the exchange in `advance`: what its barrier saw unlinked, we do not find. The light barrier below
         // is no substitute: one heavy barrier reaches us sooner than whoever unlinks.
         let epoch = self.epoch.load(Acquire);
         step();
-        // Release: pairs with the load in `advance`: who sees it has seen the reads under the guard before, too.
+        // Release: pairs with the load in `older_guard`: who sees it has seen the reads under the guard before, too, and sees
+        // whose it is.
         record.epoch.store(epoch, Release);
         // Pairs with the heavy one in `advance`.
-        self.barrier.light();
+        Barrier::light();
     }
 
     /// The guard of a record has gone.
     #[inline(always)]
     fn leave(&self, record: &Record) {
-        // Release: pairs with the load in `advance`: what we have read is freed after we have read it.
+        // Release: pairs with the load in `older_guard`: what we have read is freed after we have read it.
         record.epoch.store(0, Release);
         step();
         // Pairs with the heavy one in `await_leaving`.
-        self.barrier.light();
-        if record.awaited.load(Relaxed) {
-            self.was_awaited(record);
+        Barrier::light();
+        if record.calls.load(Relaxed) != 0 {
+            self.leave_on_call(record);
         }
     }
 
+    /// The guard of a record has gone, and that is not all.
     #[cold]
-    fn was_awaited(&self, record: &Record) {
-        // It stays awaited, if nothing can be done now: until this thread's next guard leaves. So it does in a
-        // closure under the lock of some map: who only reads there does not expect that others' destructors run.
-        if !is_deep() && !reentry::is_writing_any() {
-            record.awaited.store(false, Relaxed);
-            if !self.collect_all() {
-                record.awaited.store(true, Relaxed);
+    fn leave_on_call(&self, record: &Record) {
+        self.barrier.complete_light();
+        // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
+        if is_deep() || reentry::is_writing_any() {
+            let is_awaited = record.calls.load(Relaxed) & AWAITED != 0;
+            if is_awaited && postponed::postpone(self.number) {
+                record.uncall(AWAITED);
             }
+            if record.calls.load(Relaxed) & ENDED != 0 {
+                seats::left_late(record);
+            }
+            return;
+        }
+        let calls = record.uncall(AWAITED);
+        if calls & ENDED != 0 {
+            // First: what is freed may enter guards.
+            seats::left_late(record);
+        }
+        let was_postponed = calls & POSTPONED != 0 && postponed::is_to_follow(self.number);
+        if (calls & AWAITED != 0 || was_postponed) && !self.collect_all() {
+            record.call(AWAITED);
         }
     }
 
@@ -277,12 +277,17 @@ impl Collector {
         Ok(())
     }
 
-    /// Fails with a record whose guard was not entered in `epoch`.
+    /// Fails with a record of a guard of ours that was not entered in `epoch`.
     fn older_guard(&self, epoch: u64) -> Result<(), Option<&Record>> {
-        let threads = self.threads.iter().map(|record| &**record);
-        let mut records = threads.chain(self.owned_records().map(|owned| &*owned.record));
-        // Acquire: pairs with the stores of `announce` and `leave`.
-        match records.find(|record| ![0, epoch].contains(&record.epoch.load(Acquire))) {
+        let threads = seats::records().map(|record| -> &Record { record });
+        let owned = self.owned_records().map(|owned| -> &Record { &owned.record });
+        let is_older = |record: &&Record| {
+            // Acquire: pairs with the stores of `announce` and `leave`.
+            ![0, epoch].contains(&record.epoch.load(Acquire))
+                // Acquire: pairs with the store of `announce`. If it is another's by now, ours has left.
+                && record.collector.load(Acquire) == self.number
+        };
+        match threads.chain(owned).find(is_older) {
             Some(record) => Err(Some(record)),
             None => Ok(()),
         }
@@ -321,7 +326,9 @@ impl Collector {
             match self.advance() {
                 // Maybe nobody retires any more once it has left.
                 Err(Some(record))
-                    if is_crowded && !record.awaited.load(Relaxed) && !self.await_leaving(record) =>
+                    if is_crowded
+                        && record.calls.load(Relaxed) & AWAITED == 0
+                        && !self.await_leaving(record) =>
                 {
                     self.collect_all();
                 }
@@ -411,14 +418,16 @@ impl Collector {
         self.bags.iter().any(|bags| !bags.lock().sealed.is_empty())
     }
 
-    /// Whether the guard of this record lives on, and will collect when it leaves.
+    /// Whether our guard of this record lives on, and will collect when it leaves.
     fn await_leaving(&self, record: &Record) -> bool {
         let epoch = record.epoch.load(Relaxed);
-        record.awaited.store(true, Relaxed);
+        record.call(AWAITED);
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
         // If the kernel refuses it may or may not: to try again might be to wait for this thread itself.
         let passed = || self.pace.pass(|| self.barrier.heavy());
-        epoch != 0 && (!passed() || record.epoch.load(Relaxed) == epoch)
+        // Acquire: pairs with the store in `announce`: of another collector's guard, it is seen whose it is.
+        let is_same = || record.epoch.load(Acquire) == epoch && record.collector.load(Relaxed) == self.number;
+        epoch != 0 && (!passed() || is_same())
     }
 }
 
@@ -467,8 +476,6 @@ impl Drop for Collector {
 pub struct LocalGuard<'c> {
     collector: &'c Collector,
     record: &'c Record,
-    /// The thread's, as it was entered: it may lose its variables, and get others, when it ends.
-    seat: &'static Seat,
     here: PhantomData<*mut ()>,
 }
 
@@ -494,12 +501,6 @@ impl Guard for LocalGuard<'_> {
         // SAFETY: the caller's.
         unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
     }
-
-    #[inline(always)]
-    fn count(&self, which: usize, n: u64) {
-        // On the line that the guard itself writes.
-        seats::add(&self.record.counts[which], n);
-    }
 }
 
 impl Guard for OwnedGuard<'_> {
@@ -508,21 +509,15 @@ impl Guard for OwnedGuard<'_> {
         // SAFETY: the caller's.
         unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
     }
-
-    #[inline]
-    fn count(&self, which: usize, n: u64) {
-        self.collector.count(which, n);
-    }
 }
 
 impl Drop for LocalGuard<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if self.record.is_nested() {
             self.record.unnest();
         } else {
             self.collector.leave(self.record);
-            self.seat.unbind();
         }
     }
 }

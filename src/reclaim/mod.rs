@@ -1,14 +1,16 @@
 //! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
 //!
-//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load; beside them, counts of each
-//! thread. [`epochs`] does it. Under `cfg(loom)` the tables have [`stand_in`] in its place, which catches a use after
-//! free; [`epochs`] has models of its own. Under `cfg(shuttle)` they have [`epochs`].
+//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`epochs`] does it. Under `cfg(loom)`
+//! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own. Under
+//! `cfg(shuttle)` they have [`epochs`].
 
 mod barrier;
 mod epochs;
 #[cfg(any(loom, shuttle))]
 pub(crate) mod model;
 mod pace;
+#[cfg_attr(loom, allow(dead_code, reason = "loom's threads are never kept from collecting"))]
+mod postponed;
 #[cfg(loom)]
 mod stand_in;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -18,9 +20,6 @@ use core::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::sync::Ordering;
-
-/// Counts that a collector's owner may have of each thread.
-pub(crate) const COUNTS: usize = 9;
 
 /// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
 /// may just have stored.
@@ -64,10 +63,6 @@ pub trait Guard: sealed::Sealed {
     /// Guards entered from now on cannot reach `this`; [`Retire::free`]'s contract holds once the others are gone.
     #[doc(hidden)]
     unsafe fn retire<T: Retire>(&self, this: *mut T);
-
-    /// Adds to one of the counts that the calling thread has in the collector: no locked instruction.
-    #[doc(hidden)]
-    fn count(&self, which: usize, n: u64);
 }
 
 mod sealed {

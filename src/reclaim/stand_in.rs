@@ -42,13 +42,6 @@ impl Collector {
         OwnedGuard(self)
     }
 
-    /// Counts would be explored in vain.
-    pub(crate) fn count(&self, _which: usize, _n: u64) {}
-
-    pub(crate) fn counted(&self, _which: usize) -> u64 {
-        0
-    }
-
     /// There are no batches.
     pub(crate) fn flush(&self) {}
 }
@@ -79,8 +72,6 @@ impl Guard for LocalGuard<'_> {
         // SAFETY: the caller's.
         unsafe { self.0.retire(this) };
     }
-
-    fn count(&self, _which: usize, _n: u64) {}
 }
 
 impl Guard for OwnedGuard<'_> {
@@ -96,8 +87,6 @@ impl Guard for OwnedGuard<'_> {
         let retired = Retired { this: this.cast(), condemn: condemn::<T>, free: free::<T> };
         self.0.0.lock().retired.push(retired);
     }
-
-    fn count(&self, _which: usize, _n: u64) {}
 }
 
 impl Drop for OwnedGuard<'_> {

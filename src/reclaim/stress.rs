@@ -282,3 +282,21 @@ fn what_waits_for_a_barrier_is_bounded() {
         assert!(waiting <= most_waiting(counts) + BAGS * MOST * MANY, "{waiting} waited: {counts:?}");
     });
 }
+
+/// As where the kernel does not help, and every guard is one that goes the long way.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn all_of_this_holds_without_the_kernels_help() {
+    const ALONE: &str = "KOEL_WITHOUT_MEMBARRIER";
+    if std::env::var_os(ALONE).is_some() {
+        return;
+    }
+    let tests = std::env::current_exe().expect("a test's own file");
+    let output = std::process::Command::new(tests)
+        .args(["reclaim::", "seats::", "swapped::"])
+        .env(ALONE, "1")
+        .output()
+        .expect("tests run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && !said.contains("running 0 tests"), "{said}");
+}

@@ -84,8 +84,9 @@ fn a_cache_with_keys_of_one_pair_keeps_its_bound_and_the_keys_of_others() {
                 assert!(cache.len() <= 2000);
             }
             let grown = cache.memory_usage() - before;
-            // What has been evicted and waits to be freed; all of the keys would be 240 KB.
-            assert!(grown <= 40_000, "{policy:?}, {many} keys: {grown} bytes");
+            // What has been evicted and waits to be freed: some 2,600 entries, if barriers take long. All of the keys would be
+            // 240 KB.
+            assert!(grown <= 60_000, "{policy:?}, {many} keys: {grown} bytes");
             let left = others.filter(|key| cache.get(key) == Some(*key)).count();
             // As many as the pair has slots.
             assert!(left >= 1000 - 8, "{policy:?}: {many} keys of one pair drove out {} others", 1000 - left);

@@ -1,0 +1,108 @@
+//! Calls to collect that a thread could not follow when its guard left [C5]: in a closure under the lock of some map, where
+//! others' destructors must not run, or deep in destructors already. They are followed when the next guard of the same
+//! collector leaves on this thread.
+
+use core::cell::Cell;
+
+use crate::record::POSTPONED;
+use crate::seats;
+use crate::sync::{per_thread, with_mine};
+
+/// Collectors that are remembered; of more, the last ones.
+const MOST: usize = 4;
+/// So many guards of other collectors leave before all is forgotten: each of them asks for nothing.
+const PATIENCE: u32 = 100;
+
+struct Mine {
+    /// Numbers of collectors; 0 is nobody's.
+    collectors: [Cell<u64>; MOST],
+    /// Where the next is noted.
+    next: Cell<usize>,
+    patience: Cell<u32>,
+}
+
+per_thread! {
+    static MINE: Mine = Mine {
+        collectors: [const { Cell::new(0) }; MOST],
+        next: Cell::new(0),
+        patience: Cell::new(0),
+    };
+}
+
+/// Whoever leaves next on this thread asks [`is_to_follow`]. False: the thread has no records that could tell.
+pub(super) fn postpone(collector: u64) -> bool {
+    let Some(records) = seats::my_records_if_any() else { return false };
+    with_mine(&MINE, |mine| {
+        let is_noted = mine.collectors.iter().any(|noted| noted.get() == collector);
+        if !is_noted {
+            mine.collectors[mine.next.get() % MOST].set(collector);
+            mine.next.set(mine.next.get().wrapping_add(1));
+        }
+        mine.patience.set(PATIENCE);
+    });
+    records.iter().for_each(|record| record.call(POSTPONED));
+    true
+}
+
+/// Whether a call of this collector was postponed, a guard of which has left. It is to be followed then.
+#[cold]
+pub(super) fn is_to_follow(collector: u64) -> bool {
+    with_mine(&MINE, |mine| {
+        let noted = mine.collectors.iter().find(|noted| noted.get() == collector);
+        if let Some(noted) = noted {
+            noted.set(0);
+        }
+        mine.patience.set(mine.patience.get().saturating_sub(1));
+        if mine.patience.get() == 0 {
+            mine.collectors.iter().for_each(|noted| noted.set(0));
+        }
+        if mine.collectors.iter().all(|noted| noted.get() == 0) {
+            for record in seats::my_records_if_any().into_iter().flat_map(|records| records.iter()) {
+                record.uncall(POSTPONED);
+            }
+        }
+        noted.is_some()
+    })
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+    use crate::sync::Ordering;
+
+    fn are_called() -> bool {
+        let is_called = |record: &Record| record.calls.load(Ordering::Relaxed) & POSTPONED != 0;
+        let called = seats::my_records().iter().filter(|record| is_called(record)).count();
+        assert!([0, seats::my_records().iter().count()].contains(&called));
+        called > 0
+    }
+
+    fn on_a_new_thread(test: fn()) {
+        std::thread::spawn(test).join().unwrap();
+    }
+
+    #[test]
+    fn calls_are_followed_by_their_own_collectors_once() {
+        on_a_new_thread(|| {
+            assert!(!postpone(7), "this thread has no records yet");
+            assert!(!are_called());
+            assert!(postpone(7) && postpone(8) && postpone(7) && are_called());
+            assert!(!is_to_follow(9) && is_to_follow(7) && !is_to_follow(7) && are_called());
+            assert!(is_to_follow(8) && !are_called());
+        });
+    }
+
+    #[test]
+    fn what_nobody_follows_is_forgotten_and_of_many_the_first() {
+        on_a_new_thread(|| {
+            seats::my_records();
+            for collector in 1..=5 {
+                assert!(postpone(collector));
+            }
+            assert!(!is_to_follow(1) && is_to_follow(2) && is_to_follow(5));
+            assert_eq!((0..PATIENCE).filter(|_| are_called() && is_to_follow(6)).count(), 0);
+            assert!(!are_called() && !is_to_follow(3));
+        });
+    }
+}
