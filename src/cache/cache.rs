@@ -299,7 +299,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let found = self.table.directory.find_and_mark(
             digest,
-            || self.table.slab.prefetch_home(digest),
+            || (),
             eq,
             Policy::touch,
         );
@@ -335,7 +335,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let digest = self.digest(key);
-        let entry = self.table.directory.find(digest, || self.table.slab.prefetch_home(digest), eq)?;
+        let entry = self.table.directory.find(digest, || (), eq)?;
         if self.time.is_some() && self.has_expired(entry, self.now()) {
             return None;
         }
