@@ -297,12 +297,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let digest = self.digest(key);
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let found = self.table.directory.find_and_mark(
-            digest,
-            || (),
-            eq,
-            Policy::touch,
-        );
+        let found = self.table.directory.find_and_mark(digest, || (), eq, Policy::touch);
         let found = match &self.time {
             None => found,
             Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
