@@ -146,6 +146,20 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
     }
 }
 
+/// Loads two buckets of 32 bits, one of which is odd, the other even, in this order. Side by side they are one register,
+/// with the lanes of both.
+#[inline(always)]
+pub(crate) fn load_halves(words: impl Words, first: u32, second: u32) -> u64 {
+    // The even one is the lower half of its word, the odd one the upper half of its own.
+    debug_assert!((first ^ second) & 1 == 1);
+    let one = words.word((first >> 1) as usize);
+    step();
+    let other = words.word((second >> 1) as usize);
+    // Not by a shift: by a variable number it is three micro-operations on Intel's processors.
+    let half = 0xFFFF_FFFF_u64 ^ u64::from(first & 1).wrapping_neg();
+    other ^ (one ^ other) & half
+}
+
 impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
     type Bits = N;
     const TEARS: bool = false;
@@ -187,15 +201,7 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
             let (first, second) = load_pair(self, words, first, second);
             return self.either_has(first, second, fingerprint);
         }
-        // Two buckets to a word: the even one is the lower half of its word, the odd one the upper half of its own. Side by
-        // side they are one register, with the lanes of both.
-        debug_assert!((first ^ second) & 1 == 1);
-        let one = words.word((first >> 1) as usize);
-        step();
-        let other = words.word((second >> 1) as usize);
-        // Not by a shift: by a variable number it is three micro-operations on Intel's processors.
-        let half = 0xFFFF_FFFF_u64 ^ u64::from(first & 1).wrapping_neg();
-        let both = other ^ (one ^ other) & half;
+        let both = load_halves(words, first, second);
         let ones = self.widths.ones().wide() as u64 * 0x1_0000_0001;
         let tops = ones << (self.widths.lane_bits() - 1);
         let differ = both ^ ones.wrapping_mul(u64::from(fingerprint));

@@ -210,6 +210,12 @@ pub(crate) mod tests {
                     assert_eq!(codec.either_has(bits, none, fingerprint), copies > 0);
                     assert_eq!(codec.either_has(none, bits, fingerprint), copies > 0);
                     assert_eq!(codec.count(bits, 0) as usize, codec.slots() as usize - mine.len());
+                    let pair = [bucket & !1, bucket | 1];
+                    let held = pair
+                        .iter()
+                        .any(|b| oracle.get(*b as usize).is_some_and(|b| b.contains(&fingerprint)));
+                    assert_eq!(codec.pair_has(words, pair[0], pair[1], fingerprint), held);
+                    assert_eq!(codec.pair_has(words, pair[1], pair[0], fingerprint), held);
                     assert_eq!(codec.free_lane(bits).is_some(), mine.len() < codec.slots() as usize);
                     assert!(codec.is_valid(bits));
                 }

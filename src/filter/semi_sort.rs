@@ -85,6 +85,25 @@ pub(crate) fn decode(code: u32) -> u16 {
     NIBBLES[(code & ((1 << CODE_BITS) - 1)) as usize]
 }
 
+/// The nibbles of each code in lanes of five bits, above the code's own.
+static SPREAD: [u32; 1 << CODE_BITS] = {
+    let mut table = [0; 1 << CODE_BITS];
+    let mut code = 0;
+    while code < table.len() {
+        let nibbles = NIBBLES[code] as u32;
+        let (a, b, c, d) = (nibbles & 15, nibbles >> 4 & 15, nibbles >> 8 & 15, nibbles >> 12);
+        table[code] = (a | b << 5 | c << 10 | d << 15) << CODE_BITS;
+        code += 1;
+    }
+    table
+};
+
+/// The nibbles of a code in lanes of five bits, the first from bit 12 on; of a number that is none, zeros.
+#[inline(always)]
+pub(crate) fn spread_nibbles(code: u32) -> u32 {
+    SPREAD[(code & ((1 << CODE_BITS) - 1)) as usize]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +144,14 @@ mod tests {
         }
         assert!(seen.into_iter().all(|seen| seen));
         assert_eq!((decode(CODES), decode(4095)), (0, 0));
+    }
+
+    #[test]
+    fn spread_nibbles_are_the_nibbles() {
+        for code in 0..1 << CODE_BITS {
+            let spread =
+                (0..4).map(|i| (u32::from(decode(code)) >> (4 * i) & 15) << (CODE_BITS + 5 * i)).sum();
+            assert_eq!(spread_nibbles(code), spread);
+        }
     }
 }

@@ -2,14 +2,17 @@
 
 use core::marker::PhantomData;
 
-use super::codec::Codec;
-use super::lanes::Widths;
+use super::codec::{Codec, load_pair};
+use super::lanes::{Widths, load_halves};
 use super::num::Num;
-use super::semi_sort::{CODE_BITS, CODES, decode, encode, equal_nibbles, less_nibbles};
+use super::semi_sort::{CODE_BITS, CODES, decode, encode, equal_nibbles, less_nibbles, spread_nibbles};
 use super::words::{Shared, Words};
 
 /// Slots in a bucket.
 const SLOTS: u32 = 4;
+
+/// High bits from which on few lanes have those of a fingerprint by chance: an eighth of the pairs of buckets has one.
+const TELLING_HIGH_BITS: u32 = 6;
 
 /// Most bits of a lane: of a fingerprint above its low nibble.
 const MOST_HIGH_BITS: usize = 28;
@@ -170,13 +173,43 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
     #[inline(always)]
     fn either_has(self, first: N, second: N, fingerprint: u32) -> bool {
         let (high, low) = (fingerprint >> LOW_BITS, fingerprint & 15);
-        let (a, b) = (self.equal_highs(first, high), self.equal_highs(second, high));
-        // Most absent fingerprints that are not narrow go no further: no lane has their high bits.
+        if self.high_bits() < TELLING_HIGH_BITS {
+            let [c, d] = self.equal_lows([first, second], low);
+            return (self.equal_highs(first, high) & c | self.equal_highs(second, high) & d) != N::ZERO;
+        }
+        // Of two buckets, the lanes with the high bits, of which only the lowest is exact.
+        let (ones, pattern) = (self.highs.ones(), self.highs.ones().times(high));
+        let (a, b) = (first >> CODE_BITS ^ pattern, second >> CODE_BITS ^ pattern);
+        let tops = ones << (self.high_bits() - 1);
+        let (a, b) = (a.minus(ones) & !a & tops, b.minus(ones) & !b & tops);
+        // Most absent fingerprints go no further: no lane has their high bits.
         if (a | b) == N::ZERO {
             return false;
         }
-        let [c, d] = self.equal_lows([first, second], low);
-        (a & c | b & d) != N::ZERO
+        // And most that are there need one nibble: the first lane with their high bits is theirs. Which bucket that is in is
+        // chosen without a branch, which would be taken at random.
+        let take_second = N::ZERO.minus(N::of(u32::from(a == N::ZERO)));
+        let blend = |one: N, other: N| one ^ (one ^ other) & take_second;
+        let lane = blend(a, b).zeros_below() / self.high_bits();
+        u32::from(decode(blend(first, second).low())) >> (4 * lane) & 15 == low
+            || (self.matches(first, fingerprint) | self.matches(second, fingerprint)) != N::ZERO
+    }
+
+    #[inline(always)]
+    fn pair_has(self, words: impl Words, first: u32, second: u32, fingerprint: u32) -> bool {
+        if W::KNOWN != Some(5) {
+            let (first, second) = load_pair(self, words, first, second);
+            return self.either_has(first, second, fingerprint);
+        }
+        // Two buckets to a word, whose lanes have a nibble's five bits, too: side by side, in one register.
+        let both = load_halves(words, first, second);
+        let lows = |bits: u64| u64::from(spread_nibbles(bits as u32));
+        let nibbles = lows(both) | lows(both >> 32) << 32;
+        let ones = (self.highs.ones().wide() as u64 * 0x1_0000_0001) << CODE_BITS;
+        let spread = |part: u32| ones.wrapping_mul(u64::from(part));
+        let differ = both ^ spread(fingerprint >> LOW_BITS) | nibbles ^ spread(fingerprint & 15);
+        // Some lane is 0 if and only if some lane's highest bit comes out as 1. The codes below the lanes borrow from nothing.
+        differ.wrapping_sub(ones) & !differ & ones << (self.high_bits() - 1) != 0
     }
 
     #[inline]
