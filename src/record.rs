@@ -1,5 +1,4 @@
-//! [`Record`]: what a guard says of itself, to whoever reclaims memory. Of guards of one thread, [`Records`], which lie in its
-//! [seat](crate::seats).
+//! [`Record`]: what a guard says of itself to whoever reclaims memory. [`Records`]: those of one thread, in its seat.
 
 use crossbeam_utils::CachePadded;
 
@@ -32,7 +31,7 @@ pub(crate) const INCOMPLETE: u32 = 4;
 /// The thread could not collect when some guard left that was awaited.
 pub(crate) const POSTPONED: u32 = 8;
 
-/// Relaxed, all: no other thread has a look, or minds.
+/// Relaxed, all: the thread's own stores; `calls`, which others set, too, is ordered by the barriers [C5].
 impl Record {
     /// Whether there is no guard. Asked by the thread itself.
     #[inline(always)]
@@ -97,7 +96,7 @@ impl Records {
         core::iter::successors(Some(self), next).flat_map(|records| &records.here)
     }
 
-    /// One more. The thread's own; they are never freed: there are no more than it has had guards at a time.
+    /// Adds a record, which is never freed: a thread has no more than it once had guards at a time. By the thread itself.
     pub(crate) fn add(&'static self) -> &'static Record {
         let mut last = self;
         // SAFETY: as in `iter`. Acquire: the thread's own stores, or those of whoever had the seat before.
@@ -105,6 +104,9 @@ impl Records {
             last = more;
         }
         let more: &'static Records = Box::leak(Box::<CachePadded<Records>>::default());
+        // What all of the thread's guards have to do, these have.
+        let calls = self.first().calls.load(Ordering::Relaxed) & (ENDED | POSTPONED);
+        more.here.iter().for_each(|record| record.call(calls));
         // Release: pairs with the load in `iter`.
         last.more.store(core::ptr::from_ref(more).cast_mut(), Ordering::Release);
         more.first()

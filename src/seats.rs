@@ -1,9 +1,10 @@
-//! [`PerThread`]: a value for each thread, which others may look at; and each thread's [`Records`]. What a thread counts, and
-//! what the reclaimer knows of it.
+//! *Seats*: a number for each thread, which no other living thread has, a place for its values in [`PerThread`], and its
+//! [`Records`], in which the reclaimer sees it.
 //!
-//! Each thread has a *seat*, with a number that no other living thread has; seats are few and their numbers small, as they are
-//! given back when a thread ends. The values of one container lie in blocks of 1, 2, 4, ... of them, so that a seat's value
-//! never moves.
+//! Seats are few and their numbers small, as they are given back when a thread ends. The values of one container lie in blocks
+//! of 1, 2, 4, ... of them, so that a seat's value never moves.
+//!
+//! [`PerThread`]: crate::per_thread::PerThread
 //!
 //! A seat is not given back while a guard of its thread lives: one may be dropped by a destructor of another thread-local
 //! variable, after this one's. Whoever comes last gives it back. Seats themselves say whether their threads have ended, as on
@@ -16,13 +17,11 @@ use std::collections::BinaryHeap;
 use crossbeam_utils::CachePadded;
 
 use crate::record::{ENDED, Record, Records};
-use crate::sync::{
-    AtomicBool, AtomicPtr, AtomicU64, Mutex, Ordering, SCHEDULED, global, per_thread, with_mine,
-};
+use crate::sync::{AtomicBool, AtomicPtr, Mutex, Ordering, global, per_thread, with_mine};
 
 /// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for
 /// threads without a seat.
-const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
+pub(crate) const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
     (true, _) => 4,
     (_, true) => 5,
     _ => 33,
@@ -177,7 +176,8 @@ pub(crate) fn first_record() -> Option<&'static Record> {
     with_mine(&MINE, |mine| mine.record.get())
 }
 
-/// All of this thread's records: whoever takes one enters a guard, or the seat may not be given back.
+/// All of this thread's records. Whoever takes one must enter a guard: of a thread that is ending, the last guard to leave
+/// gives the seat back.
 pub(crate) fn my_records() -> &'static Records {
     with_mine(&MINE, |mine| &mine.seat.get().unwrap_or_else(|| take_seat(mine)).records)
 }
@@ -225,110 +225,25 @@ pub(crate) fn number() -> usize {
     })
 }
 
-/// Adds to a count that only this thread writes: no locked instruction.
-#[inline]
-pub(crate) fn add(count: &AtomicU64, n: u64) {
-    // They would be explored in vain.
-    if SCHEDULED {
-        return;
-    }
-    // Relaxed, both: information.
-    count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+/// Where this thread's values are: in which block, at which index. In the block that is never there, if it has no seat.
+#[inline(always)]
+pub(crate) fn place() -> (usize, usize) {
+    with_mine(&MINE, |mine| (mine.block.get(), mine.index.get()))
 }
 
-/// A value for each thread that asks for one.
-#[derive(Debug)]
-pub(crate) struct PerThread<T> {
-    /// Null, or so many values: 1, 2, 4, ...
-    blocks: [AtomicPtr<T>; BLOCKS],
-}
-
-// SAFETY: it owns the values.
-unsafe impl<T: Send> Send for PerThread<T> {}
-// SAFETY: any thread may look at all values.
-unsafe impl<T: Send + Sync> Sync for PerThread<T> {}
-
-impl<T: Default> PerThread<T> {
-    pub(crate) fn new() -> Self {
-        PerThread { blocks: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())) }
-    }
-
-    /// This thread's value; for a thread that is ending and has no seat, the first one's: it takes none that it might not give
-    /// back. Both may count there at once, and one count be lost.
-    #[inline(always)]
-    pub(crate) fn get(&self) -> &T {
-        with_mine(&MINE, |mine| self.find(mine).unwrap_or_else(|| self.make(mine)))
-    }
-
-    #[inline(always)]
-    fn find(&self, mine: &Mine) -> Option<&T> {
-        // SAFETY: `NO_BLOCK`, or what `take_seat` asserts to be less.
-        let block = unsafe { self.blocks.get_unchecked(mine.block.get()) };
-        // Acquire: pairs with the exchange in `make_block`.
-        let values = block.load(Ordering::Acquire);
-        // SAFETY: a block has a value for each of its seats, and lives as long as we do.
-        (!values.is_null()).then(|| unsafe { &*values.add(mine.index.get()) })
-    }
-
-    /// Makes the block of this thread's value.
-    #[cold]
-    fn make(&self, mine: &Mine) -> &T {
+/// The same, of a thread that takes a seat for it; of one that is ending and has none, the first one's: it takes none that it
+/// might not give back.
+#[cold]
+pub(crate) fn take_place() -> (usize, usize) {
+    with_mine(&MINE, |mine| {
         if mine.seat.get().is_none() {
             if !goes_on() {
-                return self.make_block(0, 0);
+                return (0, 0);
             }
             take_seat(mine);
         }
-        self.make_block(mine.block.get(), mine.index.get())
-    }
-
-    /// Makes a block, unless it is there, and finds a value in it.
-    fn make_block(&self, number: usize, index: usize) -> &T {
-        let block = &self.blocks[number];
-        let values: Box<[T]> = (0..1_usize << number).map(|_| T::default()).collect();
-        let new = Box::into_raw(values);
-        // Release: pairs with the loads of whoever looks at the values; Acquire: with the exchange of who was faster.
-        let at = match block.compare_exchange(
-            core::ptr::null_mut(),
-            new.cast(),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => new.cast::<T>(),
-            Err(other) => {
-                // SAFETY: made above, and nobody knows of it.
-                drop(unsafe { Box::from_raw(new) });
-                other
-            }
-        };
-        // SAFETY: as in `find`.
-        unsafe { &*at.add(index) }
-    }
-
-    /// The values of all threads that have asked for one, and of some that have not.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.blocks.iter().enumerate().flat_map(|(block, values)| {
-            // Acquire: as in `find`.
-            let values = values.load(Ordering::Acquire);
-            let len = if values.is_null() { 0 } else { 1_usize << block };
-            // SAFETY: as in `find`.
-            (0..len).map(move |index| unsafe { &*values.add(index) })
-        })
-    }
-}
-
-impl<T> Drop for PerThread<T> {
-    fn drop(&mut self) {
-        for (block, values) in self.blocks.iter().enumerate() {
-            // Relaxed: `&mut self`.
-            let values = values.load(Ordering::Relaxed);
-            if !values.is_null() {
-                let values = core::ptr::slice_from_raw_parts_mut(values, 1_usize << block);
-                // SAFETY: from a box of so many, and nobody uses them any more.
-                drop(unsafe { Box::from_raw(values) });
-            }
-        }
-    }
+        (mine.block.get(), mine.index.get())
+    })
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -336,11 +251,13 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
+    use crate::per_thread::PerThread;
     use crate::sync::AtomicUsize;
 
     /// Enters something like a guard.
     fn enter() -> &'static Record {
-        let record = my_records().iter().find(|record| record.is_idle()).expect("there are four");
+        let idle = my_records().iter().find(|record| record.is_idle());
+        let record = idle.unwrap_or_else(|| my_records().add());
         // Of no collector: some that other tests have would wait for it.
         record.collector.store(0, Ordering::Release);
         record.epoch.store(1, Ordering::Release);
@@ -355,16 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn each_living_thread_has_a_value_and_records_of_its_own() {
+    fn each_living_thread_has_records_of_its_own() {
         const THREADS: usize = 20;
-        let values = PerThread::<AtomicUsize>::new();
         let (together, done) = (Barrier::new(THREADS), Barrier::new(THREADS));
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     together.wait();
-                    assert_eq!(values.get().fetch_add(1, Ordering::Relaxed), 0);
-                    assert!(core::ptr::eq(values.get(), values.get()));
                     assert!(my_records().iter().all(Record::is_idle));
                     let record = enter();
                     assert_eq!(records().filter(|other| core::ptr::eq(*other, record)).count(), 1);
@@ -374,8 +288,6 @@ mod tests {
                 });
             }
         });
-        let sum: usize = values.iter().map(|value| value.load(Ordering::Relaxed)).sum();
-        assert_eq!(sum, THREADS);
     }
 
     #[test]
@@ -399,15 +311,7 @@ mod tests {
     #[test]
     fn there_are_as_many_records_as_a_thread_has_guards() {
         let kept = std::thread::spawn(|| {
-            let kept: Vec<_> = (0..10)
-                .map(|_| match my_records().iter().find(|record| record.is_idle()) {
-                    Some(_) => enter(),
-                    None => {
-                        my_records().add();
-                        enter()
-                    }
-                })
-                .collect();
+            let kept: Vec<_> = (0..10).map(|_| enter()).collect();
             let all = my_records().iter().count();
             assert!((10..20).contains(&all), "{all}");
             assert!(kept.iter().all(|record| records().any(|other| core::ptr::eq(other, *record))));
@@ -454,26 +358,26 @@ mod tests {
     #[test]
     fn threads_that_end_late_lose_no_seats() {
         static VALUES: std::sync::LazyLock<PerThread<AtomicUsize>> = std::sync::LazyLock::new(PerThread::new);
-        struct Late(Cell<bool>);
+        /// So many guards it has, the last of which leaves last.
+        struct Late(Cell<usize>);
         impl Drop for Late {
             fn drop(&mut self) {
                 number();
                 VALUES.get();
-                if self.0.get() {
-                    leave(enter());
-                }
+                let guards: Vec<_> = (0..self.0.get()).map(|_| enter()).collect();
+                guards.into_iter().for_each(leave);
                 number();
             }
         }
-        std::thread_local!(static LATE: Late = const { Late(Cell::new(false)) });
+        std::thread_local!(static LATE: Late = const { Late(Cell::new(0)) });
         let ends_late = |n: usize| {
             std::thread::spawn(move || {
                 // Before the seat: dropped after it.
-                LATE.with(|late| late.0.set(n % 2 == 0));
+                LATE.with(|late| late.0.set([0, 1, 5][n % 3]));
                 number()
             })
         };
-        let highest = (0..200).map(|n| ends_late(n).join().unwrap()).max();
+        let highest = (0..600).map(|n| ends_late(n).join().unwrap()).max();
         assert!(highest < Some(100), "{highest:?}");
     }
 }

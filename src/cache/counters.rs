@@ -6,7 +6,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::Cause;
-use crate::seats::{PerThread, add};
+use crate::per_thread::{PerThread, add};
 use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 
 /// What a cache has done since it was made: from [`Cache::stats`](crate::Cache::stats) and

@@ -2,7 +2,7 @@
 //!
 //! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
 //! [R1]..[R4], writing [W1]..[W6], growing and shrinking [G1]..[G7], noticing re-entry [E1]..[E2]; those of the maps
-//! above, memory for entries [M1]..[M4] and collecting [C1]..[C5]; and why they hold.
+//! above, memory for entries [M1]..[M5] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |
 //! | --- | --- |

@@ -153,7 +153,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         stripes::publish_departures();
     }
 
-    /// Empties the slots whose items `new` has: by [`Locked::copy_to`], and locked ever since.
+    /// Empties the slots whose items `new` has: by [`Locked::copy_leaving`], and locked ever since.
     fn remove_copied(&mut self, new: &Locked<'_, P>) {
         let (from, to) = (self.segment().buckets(), new.segment().buckets());
         for bucket in 0..from.len() {

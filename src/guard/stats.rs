@@ -4,7 +4,7 @@ use core::fmt;
 
 use crossbeam_utils::CachePadded;
 
-use crate::seats::{PerThread, add};
+use crate::per_thread::{PerThread, add};
 use crate::sync::{AtomicU64, Ordering};
 
 /// One of the things that are counted.

@@ -293,7 +293,7 @@ fn all_of_this_holds_without_the_kernels_help() {
     }
     let tests = std::env::current_exe().expect("a test's own file");
     let output = std::process::Command::new(tests)
-        .args(["reclaim::stress", "reclaim::postponed", "seats::", "swapped::"])
+        .args(["reclaim::stress", "reclaim::postponed", "seats::", "per_thread::", "swapped::"])
         .env(ALONE, "1")
         .output()
         .expect("tests run");

@@ -42,7 +42,7 @@ pub(crate) enum Fails {
 
 /// It never does.
 const NEVER: Ends = Ends::In(&[]);
-/// The reclaimer's record of a thread that pins a map for the first time.
+/// The seat of a thread that pins any map for the first time.
 const PINNING: Ends = Ends::In(&["koel::seats::"]);
 /// The same, and the counted boxes that a map is made of.
 const MAKING: Ends = Ends::Small(20_000);
