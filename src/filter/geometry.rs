@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A digest is a fraction, and so are its bytes in the reverse order: what selects the segment comes last there, where it has
-//! no weight. Of a fraction by a number of buckets, the integer is a bucket and the
-//! rest is a fraction again, from which the fingerprint is taken: whatever the number of buckets, fingerprints are as
-//! evenly spread within one bucket as they are among all. Cut out of the digest side by side, 16 bits for the bucket and
+//! no weight. Of a fraction by a number of buckets, the integer is a bucket and the rest is a fraction again, from which the
+//! fingerprint is taken: whatever the number of buckets, fingerprints are as evenly spread within one bucket as they are
+//! among all. Cut out of the digest side by side, 16 bits for the bucket and
 //! 32 for the fingerprint, they are independent only if there are 2^16 buckets: 6% more false positives with two thirds
 //! as many (measured).
 //!
@@ -105,7 +105,7 @@ fn split(digest: Digest, buckets: u32) -> (u32, u32) {
     ((product >> 64) as u32, (product >> 32) as u32)
 }
 
-/// The upper bits of 32: as many as `values` is a power of two.
+/// The upper bits of a 32-bit fraction; `values` is 2 to the number of them.
 #[inline(always)]
 fn upper_part(fraction: u32, values: u64) -> u32 {
     ((u64::from(fraction) * values) >> 32) as u32
@@ -175,7 +175,7 @@ impl Geometry {
         Place { segment: self.segment(digest), first, second: self.mirrored(first, fingerprint), fingerprint }
     }
 
-    /// The place of a digest; as many upper bits of its fingerprint select the alternate as `upper_values` is a power of two.
+    /// The place of a digest; `upper_values` is 2 to the number of its fingerprint's upper bits that select the alternate.
     #[inline(always)]
     fn place_by(&self, digest: Digest, upper_values: u64) -> Place {
         let (first, fraction) = split(digest, self.buckets);

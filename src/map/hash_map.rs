@@ -143,7 +143,8 @@ impl<K, V, S> HashMap<K, V, S> {
     ///
     /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of
     /// those that share all 64 bits eight find a slot, and the others go to a list that is searched one by one. How the
-    /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do.
+    /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do, unless it
+    /// knows that they need it not: those of `ahash` and of the standard library's `RandomState`.
     #[must_use]
     pub fn with_hasher(hasher: S) -> Self {
         Self::with_capacity_and_hasher(0, hasher)

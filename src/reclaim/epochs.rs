@@ -423,7 +423,8 @@ impl Collector {
         let epoch = record.epoch.load(Relaxed);
         record.call(AWAITED);
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
-        // If the kernel refuses it may or may not: to try again might be to wait for this thread itself.
+        // If the kernel refuses, it may have been seen or not. It counts as living on: to try again might be to wait for this
+        // thread itself.
         let passed = || self.pace.pass(|| self.barrier.heavy());
         // Acquire: pairs with the store in `announce`: of another collector's guard, it is seen whose it is.
         let is_same = || record.epoch.load(Acquire) == epoch && record.collector.load(Relaxed) == self.number;
@@ -472,7 +473,8 @@ impl Drop for Collector {
     }
 }
 
-/// A guard bound to its thread: neither `Send` nor `Sync`. Entering again on the same thread costs next to nothing.
+/// A guard bound to its thread: neither `Send` nor `Sync`. To enter again on the same thread searches the thread's records,
+/// and stores nothing that others read.
 pub struct LocalGuard<'c> {
     collector: &'c Collector,
     record: &'c Record,

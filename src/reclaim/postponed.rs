@@ -10,7 +10,7 @@ use crate::sync::{per_thread, with_mine};
 
 /// Collectors that are remembered; of more, the last ones.
 const MOST: usize = 4;
-/// So many guards of other collectors leave before all is forgotten: each of them asks for nothing.
+/// After so many guards of other collectors have left all is forgotten: each of them went the long way in vain.
 const PATIENCE: u32 = 100;
 
 struct Mine {

@@ -40,11 +40,12 @@ pub enum Policy {
     /// Close to LRU, and as helpless against a scan. Takes no memory at all: for entries of a few bytes, or where
     /// recency is known to be all that counts.
     Clock,
-    /// Who goes is chosen among the eight slots where the newcomer may be, as in a set-associative cache: the entry that
-    /// was not hit lately.
+    /// Who goes is chosen among the eight slots where the newcomer may be, as in a set-associative cache: one that was not
+    /// hit; if all were, a hand finds another.
     ///
     /// The fastest where many look-ups miss: an insertion decides by the lines that it has searched anyway, where the
-    /// last few that were evicted are remembered, too. Takes no memory at all. Hit ratios are between those of the other two.
+    /// last few that were evicted are remembered, too. Takes no memory at all. Hit ratios are, on average, between those of the
+    /// other two.
     Local,
 }
 
