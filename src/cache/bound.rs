@@ -2,8 +2,8 @@
 //!
 //! Each segment has a quota, which only the holder of its lock changes or uses; the quotas and what is spare sum to the
 //! capacity at most, and no segment uses more than its quota. So the whole never holds more than the capacity, with no
-//! count that all writers share [B1]. A segment borrows when one item needs more than its quota, and gives back what it has
-//! above its share as items leave.
+//! count that all writers share [B1]. A segment takes quota from others when one item needs more than it has, or when it has
+//! few items, and gives back what it has above its share as items leave.
 //!
 //! [B2] Quota moves only with `lending` locked, and never into a segment before it has left another: the lock order is
 //! `lending`, then one segment. Who holds a segment's lock may only try `lending`.
@@ -16,12 +16,22 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, fence, spin_loop};
 #[derive(Debug)]
 pub(super) struct Bound {
     capacity: AtomicU64,
-    /// What no segment has as its quota.
-    lending: Mutex<u64>,
+    lending: Mutex<Lending>,
     /// Counts the moments before a quota rises.
     raises: AtomicU64,
     /// What each segment uses, by its index.
     used: Box<[CachePadded<AtomicU64>]>,
+}
+
+/// What whoever moves quota has locked.
+#[derive(Debug)]
+pub(super) struct Lending {
+    /// What no segment has as its quota.
+    pub(super) spare: u64,
+    /// The quota of each segment, by its index.
+    pub(super) quotas: Box<[u64]>,
+    /// How often lots were drawn.
+    draws: u64,
 }
 
 impl Bound {
@@ -29,7 +39,11 @@ impl Bound {
     pub(super) fn new(capacity: u64, segments: u32) -> Self {
         Bound {
             capacity: AtomicU64::new(capacity),
-            lending: Mutex::new(0),
+            lending: Mutex::new(Lending {
+                spare: 0,
+                quotas: (0..segments).map(|segment| share_of(capacity, segments, segment)).collect(),
+                draws: 0,
+            }),
             raises: AtomicU64::new(0),
             used: (0..segments).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
         }
@@ -62,14 +76,37 @@ impl Bound {
         self.share(segment).saturating_sub(self.used[segment as usize].load(Ordering::Relaxed))
     }
 
-    /// What no segment has. Locks the moving of quota.
-    pub(super) fn lend(&self) -> MutexGuard<'_, u64> {
+    /// Locks the moving of quota.
+    pub(super) fn lend(&self) -> MutexGuard<'_, Lending> {
         self.lending.lock()
     }
 
     /// [`Bound::lend`], unless somebody else does; for who holds a segment's lock.
-    pub(super) fn try_lend(&self) -> Option<MutexGuard<'_, u64>> {
+    pub(super) fn try_lend(&self) -> Option<MutexGuard<'_, Lending>> {
         self.lending.try_lock()
+    }
+
+    /// How much of its quota a segment does not use: information, as its lock is not held.
+    pub(super) fn idle(&self, lending: &Lending, segment: u32) -> u64 {
+        // Relaxed: a number, that may be old.
+        let used = self.used[segment as usize].load(Ordering::Relaxed);
+        lending.quotas[segment as usize].saturating_sub(used)
+    }
+
+    /// Draws lots: a segment, as likely as what it uses is a part of what all use. None, if nothing is used.
+    pub(super) fn draw(&self, lending: &mut Lending) -> Option<u32> {
+        // Relaxed: numbers, that may be old.
+        let used = |segment: u32| self.used[segment as usize].load(Ordering::Relaxed);
+        let all = (0..self.segments()).map(used).fold(0, u64::saturating_add);
+        // Multiples of the golden ratio: far apart, and always the same.
+        lending.draws = lending.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut left = (u128::from(lending.draws) * u128::from(all)) >> 64;
+        (0..self.segments()).find(|&segment| {
+            let used = u128::from(used(segment));
+            let is_it = left < used;
+            left = left.saturating_sub(used);
+            is_it
+        })
     }
 
     /// Call with `lending` locked, after quota has left one segment and before another has it.

@@ -89,7 +89,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             }
             if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
                 drop(at);
-                if !self.borrow(digest, draft.weight, draft.now, &mut out) {
+                if !self.gather(digest, draft.weight, draft.now, &mut out) {
                     let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
                     return Err(Refused { key, value, why });
                 }

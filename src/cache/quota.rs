@@ -1,75 +1,154 @@
-//! How much each segment may hold: borrowed for what is heavier than a segment's share, given back, and changed with
-//! [`Cache::set_capacity`]. Quota is handed round with `lending` locked: see `bound`.
+//! How much each segment may hold: taken from others for what is heavier than a segment's share, and where there are few
+//! items; given back; and changed with [`Cache::set_capacity`]. Quota is handed round with `lending` locked: see `bound`.
 
+use super::bound::Lending;
 use super::cache::CacheSlots;
 use super::removal::Departures;
 use super::time::Nanos;
 use super::write::Leaving;
 use super::{Cache, bound};
-use crate::engine::Locked;
+use crate::engine::{Locked, Writing};
 use crate::hash::Digest;
 use crate::reclaim::LocalGuard;
+
+/// Segments of fewer items take what others do not use, before they evict: of so many what is asked for differs by a sixteenth
+/// from segment to segment. Models have the smallest caches, and would explore in vain what is explored where items are heavier
+/// than a share.
+const FEW: usize = if cfg!(loom) { 0 } else { 256 };
+/// Segments of fewer items take, besides, what others use: who is next to go among so few need not be so among all.
+const FEWEST: usize = FEW / 16;
+/// One of so many insertions asks the others, if it is not into a segment of the fewest: that takes time. It takes for all.
+const SELDOM: u64 = 8;
+/// Lots that are drawn, at the most, for each segment that there is.
+const DRAWS: u32 = 8;
 
 impl<K, V, S> Cache<K, V, S> {
     /// Sets how much a segment may hold, and evicts what does not fit any more.
     fn set_quota(
         &self,
+        lending: &mut Lending,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         quota: u64,
         now: Nanos,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) {
+        lending.quotas[locked.state_ref().index as usize] = quota;
         self.decide(locked, now, out, |evictor, entries| evictor.set_capacity(quota, entries));
     }
 
-    /// Takes quota for one item from segments that have it, evicting there. False: even all of it is not enough.
+    /// Locks a segment by its index.
+    fn segment(&self, index: u32) -> Writing<'_, CacheSlots<K, V>> {
+        let begin = (u64::from(index) << 32).div_ceil(u64::from(self.bound.segments()));
+        let Some((writing, _)) = self.table.directory.visit(begin) else {
+            unreachable!("no segment {index}")
+        };
+        debug_assert_eq!(writing.locked.state_ref().index, index);
+        writing
+    }
+
+    /// Whether a segment that has to evict for an item should ask others first, as it has few.
+    #[inline]
+    pub(super) fn should_ask(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, weight: u64) -> bool {
+        let len = locked.len();
+        if len >= FEW || self.bound.segments() == 1 {
+            return false;
+        }
+        let share = &mut locked.state().keep;
+        if share.evictor.weight().saturating_add(weight) <= share.evictor.capacity() {
+            return false;
+        }
+        share.insertions = share.insertions.wrapping_add(1);
+        len < FEWEST || u64::from(share.insertions) % SELDOM == 0
+    }
+
+    /// Takes quota for one more item from other segments: what they do not use; then, what is missing, of those that lots
+    /// choose, evicting there. False: even all of it is not enough.
     ///
-    /// Quota is never in two segments: it leaves one under its lock before it is added to another under that one's.
+    /// Lots may fall on the segment itself: it has to evict then, as far as it can. Quota is never in two segments: it leaves
+    /// one under its lock before it is added to another under that one's.
     #[cold]
-    pub(super) fn borrow(
+    pub(super) fn gather(
         &self,
         digest: Digest,
         weight: u64,
         now: Nanos,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) -> bool {
-        let mut spare = self.bound.lend();
+        let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
             return false;
         }
         let directory = &self.table.directory;
-        let (mine, missing) = {
+        let segments = self.bound.segments();
+        let (mine, are_fewest, missing, needed) = {
             let writing = directory.lock(digest.prefix());
+            let are_fewest = writing.locked.len() < FEWEST;
             let state = writing.locked.state_ref();
-            (state.index, weight.saturating_sub(state.keep.evictor.capacity()))
+            let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
+            (
+                state.index,
+                are_fewest,
+                used.saturating_add(weight).saturating_sub(quota),
+                weight.saturating_sub(quota),
+            )
         };
-        // From each the same, as long as they have it; then what they have.
-        let others = u64::from(self.bound.segments() - 1).max(1);
-        for part in [missing.div_ceil(others), u64::MAX] {
-            let mut cursor = 0;
-            while *spare < missing {
-                let Some((mut writing, next)) = directory.visit(cursor) else { break };
-                cursor = next;
-                let state = writing.locked.state();
-                if state.index == mine {
-                    continue;
-                }
-                let quota = state.keep.evictor.capacity();
-                let taken = part.min(missing - *spare).min(quota);
-                self.set_quota(&mut writing.locked, quota - taken, now, out);
-                *spare += taken;
+        let (unused, wanted) =
+            if are_fewest { (missing, missing) } else { (missing.saturating_mul(SELDOM), needed) };
+        for index in (0..segments).filter(|&index| index != mine) {
+            if lending.spare < unused && self.bound.idle(lending, index) > 0 {
+                let unused = unused - lending.spare;
+                self.take(lending, index, |quota, used| unused.min(quota - used), now, out);
             }
         }
-        let taken = missing.min(*spare);
+        for _ in 0..DRAWS * segments {
+            if lending.spare >= wanted {
+                break;
+            }
+            match self.bound.draw(lending) {
+                Some(index) if index != mine => {
+                    // Not all at once: who is next to go there may be the last that should.
+                    let wanted = wanted - lending.spare;
+                    self.take(lending, index, |quota, _| wanted.min((quota / 4).max(1)), now, out);
+                }
+                Some(_) if lending.spare < needed => {}
+                _ => break,
+            }
+        }
+        for index in (0..segments).filter(|&index| index != mine) {
+            if lending.spare < needed {
+                let needed = needed - lending.spare;
+                self.take(lending, index, |quota, _| needed.min(quota), now, out);
+            }
+        }
+        let taken = unused.min(lending.spare);
         self.bound.before_raise();
         let mut writing = directory.lock(digest.prefix());
-        let quota = writing.locked.state().keep.evictor.capacity();
-        self.set_quota(&mut writing.locked, quota + taken, now, out);
-        *spare -= taken;
+        let quota = writing.locked.state_ref().keep.evictor.capacity();
+        self.set_quota(lending, &mut writing.locked, quota + taken, now, out);
+        lending.spare -= taken;
         true
     }
 
-    /// Gives back what a segment has borrowed and does not use; or takes what it lacks and is spare.
+    /// Takes a part of what a segment may hold, of which it uses some.
+    fn take(
+        &self,
+        lending: &mut Lending,
+        index: u32,
+        part: impl FnOnce(u64, u64) -> u64,
+        now: Nanos,
+        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+    ) {
+        let mut writing = self.segment(index);
+        let evictor = &writing.locked.state_ref().keep.evictor;
+        let (quota, used) = (evictor.capacity(), evictor.weight());
+        let part = part(quota, used);
+        if part > 0 {
+            self.set_quota(lending, &mut writing.locked, quota - part, now, out);
+            lending.spare += part;
+        }
+    }
+
+    /// Gives back what a segment has beyond its share and does not use; or takes what it lacks and is spare.
     #[inline]
     pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
         let state = locked.state();
@@ -80,20 +159,24 @@ impl<K, V, S> Cache<K, V, S> {
 
     #[cold]
     fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
+        let is_crowded = locked.len() >= FEW;
         let state = locked.state();
         let fair = state.keep.fair;
         let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
-        let Some(mut spare) = self.bound.try_lend() else { return };
+        let Some(mut lending) = self.bound.try_lend() else { return };
         if quota > fair {
-            let surplus = quota - fair.max(used);
-            self.set_quota(locked, quota - surplus, 0, out);
-            *spare += surplus;
-        } else {
-            let taken = (*spare).min(fair.saturating_sub(quota));
+            let unused = quota - fair.max(used);
+            // Whoever has few keeps a little for the next: others that have few can ask for it.
+            if unused > 0 && (is_crowded || unused > fair / 16) {
+                self.set_quota(&mut lending, locked, quota - unused, 0, out);
+                lending.spare += unused;
+            }
+        } else if is_crowded || used == quota {
+            let taken = lending.spare.min(fair.saturating_sub(quota));
             if taken > 0 {
                 self.bound.before_raise();
-                self.set_quota(locked, quota + taken, 0, out);
-                *spare -= taken;
+                self.set_quota(&mut lending, locked, quota + taken, 0, out);
+                lending.spare -= taken;
             }
         }
     }
@@ -121,7 +204,7 @@ impl<K, V, S> Cache<K, V, S> {
         let guard = self.enter();
         let mut out = self.departures(&guard);
         let now = self.now();
-        let mut spare = self.bound.lend();
+        let lending = &mut *self.bound.lend();
         let before = self.bound.capacity();
         let segments = self.bound.segments();
         if capacity == before {
@@ -131,10 +214,10 @@ impl<K, V, S> Cache<K, V, S> {
             self.bound.set_capacity(capacity);
             self.bound.before_raise();
         } else {
-            *spare = 0;
+            lending.spare = 0;
         }
         let share = |index| bound::share_of(capacity, segments, index);
-        self.for_quotas(now, &mut out, |index, fair, quota| {
+        self.for_quotas(lending, now, &mut out, |index, fair, quota| {
             // What was borrowed stays so, if there is more; what is lent comes back after it, if there is less.
             let quota =
                 if capacity > before { quota + (share(index) - *fair) } else { quota.min(share(index)) };
@@ -145,19 +228,75 @@ impl<K, V, S> Cache<K, V, S> {
             self.bound.set_capacity(capacity);
             // Who had lent, now that who had borrowed has given back.
             self.bound.before_raise();
-            self.for_quotas(now, &mut out, |_, fair, _| *fair);
+            self.for_quotas(lending, now, &mut out, |_, fair, _| *fair);
         }
     }
 
     /// Changes the quota of each segment: to what `new` makes of its index, its fair quota, and the one it has. With `lending`
     /// locked.
-    fn for_quotas(&self, now: Nanos, out: &mut Leaving<'_, K, V>, new: impl Fn(u32, &mut u64, u64) -> u64) {
+    fn for_quotas(
+        &self,
+        lending: &mut Lending,
+        now: Nanos,
+        out: &mut Leaving<'_, K, V>,
+        new: impl Fn(u32, &mut u64, u64) -> u64,
+    ) {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
             let state = writing.locked.state();
             let quota = new(state.index, &mut state.keep.fair, state.keep.evictor.capacity());
-            self.set_quota(&mut writing.locked, quota, now, out);
+            self.set_quota(lending, &mut writing.locked, quota, now, out);
             cursor = next;
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use crate::{Cache, Policy};
+
+    /// The quota of each segment and what is spare, after a look at whether they are what they should be.
+    fn quotas(cache: &Cache<u64, u64>) -> (Vec<u64>, u64) {
+        let lending = cache.bound.lend();
+        for (index, quota) in (0..).zip(&lending.quotas) {
+            let writing = cache.segment(index);
+            assert_eq!(writing.locked.state_ref().keep.evictor.capacity(), *quota);
+        }
+        assert_eq!(lending.quotas.iter().sum::<u64>() + lending.spare, cache.capacity());
+        (lending.quotas.to_vec(), lending.spare)
+    }
+
+    #[test]
+    fn quota_goes_to_who_needs_it_and_back_when_all_have_many() {
+        for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
+            let builder = Cache::builder().max_weight(40_000).estimated_entries(4096).policy(policy);
+            let cache = builder.weigher(|_, value| *value).build();
+            let fair = 40_000 / u64::from(cache.bound.segments());
+            for key in 0..200 {
+                cache.insert(key, 3000 + key * 100).unwrap();
+                quotas(&cache);
+            }
+            let (before, _) = quotas(&cache);
+            assert!(before.iter().any(|quota| quota.abs_diff(fair) > fair / 2), "{before:?}");
+            for key in 1000..100_000 {
+                cache.insert(key, 1).unwrap();
+            }
+            let (after, _) = quotas(&cache);
+            assert!(after.iter().all(|quota| quota.abs_diff(fair) <= fair / 64), "{after:?}");
+        }
+    }
+
+    #[test]
+    fn quotas_sum_to_the_capacity_when_that_changes() {
+        let cache: Cache<u64, u64> = Cache::new(10_000);
+        for (round, capacity) in [100, 5000, 0, 20_000, 7].into_iter().enumerate() {
+            for key in 0..3000 {
+                let _ = cache.insert(key * 10 + round as u64, 1);
+            }
+            cache.set_capacity(capacity);
+            quotas(&cache);
+            let _ = cache.insert(1_000_000, 1);
+            quotas(&cache);
         }
     }
 }

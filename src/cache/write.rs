@@ -254,18 +254,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         draft: &Draft,
         out: &mut Leaving<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
+        let mut has_asked = false;
         loop {
             let mut at = self.at(digest, key);
             if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
                 self.settle(&mut at.writing.locked, out);
             }
-            if at.writing.locked.state_ref().keep.evictor.capacity() >= draft.weight {
+            let locked = &mut at.writing.locked;
+            let asks = !has_asked && at.found.is_none() && self.should_ask(locked, draft.weight);
+            if !asks && locked.state_ref().keep.evictor.capacity() >= draft.weight {
                 return Some(at);
             }
             drop(at);
-            if !self.borrow(digest, draft.weight, draft.now, out) {
+            if !self.gather(digest, draft.weight, draft.now, out) {
                 return None;
             }
+            has_asked = true;
         }
     }
 

@@ -10,6 +10,7 @@ mod common;
 mod bound;
 mod dump;
 mod edges;
+mod few;
 mod laws;
 mod loads;
 #[cfg(feature = "metrics")]

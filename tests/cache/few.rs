@@ -1,0 +1,59 @@
+//! Few entries in several segments: they have the whole cache, not a share of it each.
+
+use koel::{Cache, CacheBuilder};
+
+use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
+
+/// How often a loader is called for these keys, all of which fit, in so many rounds.
+fn loads(cache: &Cache<u64, u64>, keys: u64, rounds: u64, weight: u64) -> u64 {
+    for _ in 0..rounds {
+        for key in 0..keys {
+            assert_eq!(cache.get_or_insert_with(key, || weight), weight);
+        }
+    }
+    cache.stats().loads
+}
+
+fn in_all_policies(builder: impl Fn() -> CacheBuilder<u64, u64>, check: impl Fn(Cache<u64, u64>)) {
+    for policy in POLICIES {
+        // Hash functions are different each time.
+        (0..5).for_each(|_| check(builder().policy(policy).build()));
+    }
+}
+
+#[test]
+fn heavy_entries_that_fit_stay() {
+    let builder = || weighing_values(1 << 20);
+    in_all_policies(builder, |cache| assert_eq!(loads(&cache, 5, 50, 200_000), 5));
+    in_all_policies(builder, |cache| assert_eq!(loads(&cache, 20, 50, 50_000), 20));
+    // Segments have more of them here, and ask seldom.
+    in_all_policies(builder, |cache| {
+        let loads = loads(&cache, 500, 20, 2000);
+        assert!(loads <= 750, "{loads} loads of 500 keys, in 20 rounds");
+    });
+}
+
+#[test]
+fn entries_that_are_as_heavy_as_all_stay_one_by_one() {
+    in_all_policies(
+        || weighing_values(1000),
+        |cache| {
+            for key in 0..50 {
+                cache.insert(key, 1000).unwrap();
+                assert_eq!((cache.peek(&key), cache.weight()), (Some(1000), 1000));
+            }
+        },
+    );
+}
+
+#[test]
+fn a_cache_made_much_smaller_holds_what_fits() {
+    in_all_policies(
+        || Cache::builder().max_entries(SEVERAL_SEGMENTS * 10),
+        |cache| {
+            cache.set_capacity(100);
+            let loads = loads(&cache, 80, 50, 1);
+            assert!(loads <= 200, "{loads} loads of 80 keys, in 50 rounds");
+        },
+    );
+}
