@@ -249,6 +249,7 @@ pub(crate) fn take_place() -> (usize, usize) {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::sync::Barrier;
+    use std::time::Duration;
 
     use super::*;
     use crate::per_thread::PerThread;
@@ -298,14 +299,12 @@ mod tests {
 
     #[test]
     fn a_seat_with_a_guard_is_nobody_elses() {
-        let kept = std::thread::spawn(|| {
-            enter();
-            number()
-        });
-        let kept = kept.join().unwrap();
+        let (kept, record) = std::thread::spawn(|| (number(), enter())).join().unwrap();
         for _ in 0..50 {
             assert_ne!(std::thread::spawn(number).join().unwrap(), kept);
         }
+        // Or it would be nobody's for good. The thread that had it has gone.
+        leave(record);
     }
 
     #[test]
@@ -349,8 +348,13 @@ mod tests {
                 number()
             });
             let seat = thread.join().unwrap();
-            let again = (0..50).any(|_| std::thread::spawn(number).join().unwrap() == seat);
-            assert!(again, "{seat} was not given back");
+            // It has been given back, or is another's by now: in other tests threads end late, too.
+            let has_ended = || SEATS.lock().all[seat].ended.load(Ordering::Relaxed);
+            let given_back = (0..1000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                !has_ended()
+            });
+            assert!(given_back, "{seat} was not given back");
         }
     }
 

@@ -41,6 +41,10 @@ fn two_threads_agree_on_everything_small() {
     assert_eq!((map.len(), inline.len(), filter.len()), (left, left, left));
     assert_eq!((map.pin().iter().count(), inline.iter().count()), (left, left));
     assert!(cache.len() <= KEYS as usize / 2 && inline_cache.len() <= KEYS as usize / 2);
+    let owned = map.pin_owned();
+    std::thread::scope(|scope| scope.spawn(|| assert!(owned.contains_key(&1) && owned.remove(&1).is_some())));
+    owned.insert(1, String::new());
+    drop(owned);
     map.shrink_to_fit();
     inline.shrink_to_fit();
     assert!((0..2 * KEYS).all(|key| map.pin().contains_key(&key) == (key % 3 != 0)));

@@ -129,6 +129,33 @@ fn a_record_of_two_collectors_hides_no_guard() {
     });
 }
 
+/// A guard in a thread's second record, and, when the first is idle again, another one of the same collector in that.
+#[test]
+fn two_records_of_one_collector_hide_no_guard() {
+    for first_ends_first in [false, true] {
+        loom::model(move || {
+            let cell = Cell::new();
+            let reader = cell.spawn(move |cell| {
+                let (other, second) = (cell.other.enter(), cell.reclaimer.enter());
+                drop(other);
+                let first = cell.reclaimer.enter();
+                cell.read();
+                let last = if first_ends_first {
+                    drop(first);
+                    second
+                } else {
+                    drop(second);
+                    first
+                };
+                cell.read();
+                drop(last);
+            });
+            cell.replace();
+            reader.join().unwrap();
+        });
+    }
+}
+
 /// Guards of two collectors at a time, which end in either order.
 #[test]
 fn guards_of_two_collectors_are_both_seen() {

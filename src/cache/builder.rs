@@ -106,9 +106,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// How many entries a cache by weight will have, more or less: it is made for so many, and divided for so many. Without
-    /// this it is made small and grows as it fills; and it has a segment for each 64 Ki of weight, though not more than four for
-    /// each core. Say it where entries are heavier than a few thousandths of the cache: of few entries in many segments those
-    /// leave that should not, and hits may be a quarter less. A cache by entries is made for all of them, and does not
+    /// this it is made small and grows as it fills; and it has a segment for each 64 Ki of weight, though not more than four
+    /// for each core. Say it where entries are heavier than a few thousandths of the cache: of few entries in many segments
+    /// those leave that should not, and hits may be a quarter less. A cache by entries is made for all of them, and does not
     /// ask.
     pub fn estimated_entries(mut self, entries: usize) -> Self {
         self.estimated_entries = Some(entries);

@@ -66,4 +66,4 @@ pub(crate) use prefetch::prefetch;
 pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};
 pub use stats::Stats;
-pub(crate) use stripes::{Moving, Version, begin, publish_departures, settled, unchanged};
+pub(crate) use stripes::{Moving, Version, begin_first, publish_departures, settled, unchanged};

@@ -4,6 +4,7 @@
 //! of the segment's lock writes a stripe [I5]; it is odd exactly while an item of one of its pairs is being
 //! written in more than one step [I4]. 64 bits never wrap under a descheduled reader.
 
+use crate::reclaim::PROTECTED;
 use crate::sync::{AtomicU64, Ordering, fence, step};
 
 /// A version as a reader saw it.
@@ -25,6 +26,13 @@ pub(crate) fn begin(stripe: &AtomicU64) -> Version {
     // moves before it. `Moving::start`: an odd one shows the departures and the undo copy before it. `note_departure`:
     // it shows the tag cleared.
     Version(stripe.load(Ordering::Acquire))
+}
+
+/// [R2], where nothing that is [`PROTECTED`] is read before it.
+#[inline(always)]
+pub(crate) fn begin_first(stripe: &AtomicU64) -> Version {
+    // Acquire: as in `begin`. More: pairs with whatever this thread has stored last, see below the table of atomics.
+    Version(stripe.load(PROTECTED))
 }
 
 /// [R4]: whether the version is still the one that was read before.

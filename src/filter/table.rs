@@ -23,7 +23,7 @@ use crossbeam_utils::CachePadded;
 use super::codec::{Codec, load_pair};
 use super::geometry::{Geometry, Place, ToPlace};
 use super::words::{SPARE_WORDS, Shared, Words};
-use crate::engine::{Block, Meter, Version, begin, prefetch, settled, unchanged};
+use crate::engine::{Block, Meter, Version, begin_first, prefetch, settled, unchanged};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
 
 /// Version counters of a table, shared out among its segments: few enough to stay in the first-level cache.
@@ -338,7 +338,7 @@ impl<'a> Segment<'a> {
     fn watch<C: Codec>(&self, place: Place) -> Watch<'a> {
         let watch = |number| {
             let stripe = self.stripe(number);
-            (stripe, begin(stripe))
+            (stripe, begin_first(stripe))
         };
         if C::TEARS {
             return Watch { first: watch(place.first), second: Some(watch(place.second)) };

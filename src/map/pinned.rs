@@ -177,6 +177,9 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// ended, this one included, by whichever thread ends the last of them. [`HashMap::flush`] makes a pin of its own
     /// and ends it.
     ///
+    /// If the last of them ends in a closure that runs under the lock of some map, or in a destructor deep in others, that
+    /// thread does it at the end of its next pin of this map; if it has none soon, the next flush does, or later removals.
+    ///
     /// It costs some microseconds, and some 50 ns for each segment if entries need no drop. If pins that live now have not
     /// ended, those that begin before they have may be waited for, too.
     ///

@@ -190,13 +190,16 @@ impl Collector {
         if self.barrier.is_to_be_completed() {
             new.record.call(INCOMPLETE);
         }
-        let new: &OwnedRecord = Box::leak(Box::new(new));
+        // The pointer of the box, which is to be one again: a reference would lead to less.
+        let raw = Box::into_raw(Box::new(new));
+        // SAFETY: freed with the collector.
+        let new = unsafe { &*raw };
         let mut first = self.owned.load(Relaxed);
         loop {
             // Published by the exchange.
             new.next.store(first, Relaxed);
             // Release: pairs with the loads in `owned_records`.
-            match self.owned.compare_exchange(first, core::ptr::from_ref(new).cast_mut(), Release, Relaxed) {
+            match self.owned.compare_exchange(first, raw, Release, Relaxed) {
                 Ok(_) => return new,
                 Err(other) => first = other,
             }

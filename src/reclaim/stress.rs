@@ -84,6 +84,8 @@ struct PutDown<'w> {
 
 struct World<'w> {
     collector: &'w Collector,
+    /// Some that have nothing to retire, but guards: more than a thread has records without more memory.
+    others: [Collector; 5],
     counts: &'w Counts,
     objects: &'w [Object<'w>],
     next: AtomicUsize,
@@ -97,7 +99,9 @@ impl<'w> World<'w> {
     fn new(collector: &'w Collector, counts: &'w Counts, objects: &'w [Object<'w>], flushes: u64) -> Self {
         let cells = core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut()));
         let put_down = Mutex::new(Vec::new());
-        let world = World { collector, counts, objects, next: AtomicUsize::new(0), cells, put_down, flushes };
+        let others = core::array::from_fn(|_| Collector::new(true));
+        let next = AtomicUsize::new(0);
+        let world = World { collector, others, counts, objects, next, cells, put_down, flushes };
         for cell in &world.cells {
             cell.store(world.make(), Ordering::Relaxed);
         }
@@ -169,6 +173,8 @@ impl<'w> World<'w> {
         if self.flushes != 0 && (random >> 24) % self.flushes == 0 {
             self.collector.flush();
         }
+        let others = [0, 0, 1, self.others.len()][(random >> 32) as usize % 4];
+        let mut others: Vec<_> = self.others[..others].iter().map(Collector::enter).collect();
         match random % 16 {
             0 => self.put_down(cell),
             1 | 2 => self.take_up(),
@@ -181,6 +187,9 @@ impl<'w> World<'w> {
             5..9 => {
                 let (first, second) = (self.collector.enter(), self.collector.enter());
                 let object = self.find(cell);
+                if random & 32 == 0 {
+                    others.clear();
+                }
                 // One inside of the other, or not.
                 let last = if random & 16 == 0 {
                     drop(second);
