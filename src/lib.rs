@@ -81,8 +81,9 @@ mod swapped;
 mod sync;
 
 pub use cache::{
-    Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, Cause, Clock, InlineCache,
-    InlineCacheBuilder, InlineCacheIter, LoadError, ManualClock, Policy, Refused, ViewIter, Why,
+    Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, CacheViewOwned, Cause,
+    Clock, InlineCache, InlineCacheBuilder, InlineCacheIter, LoadError, ManualClock, Policy, Refused,
+    ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

@@ -42,7 +42,9 @@ fn two_threads_agree_on_everything_small() {
     assert_eq!((map.pin().iter().count(), inline.iter().count()), (left, left));
     assert!(cache.len() <= KEYS as usize / 2 && inline_cache.len() <= KEYS as usize / 2);
     let owned = map.pin_owned();
-    std::thread::scope(|scope| scope.spawn(|| assert!(owned.contains_key(&1) && owned.remove(&1).is_some())));
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(owned.contains_key(&1) && owned.remove(&1).is_some()));
+    });
     owned.insert(1, String::new());
     drop(owned);
     map.shrink_to_fit();

@@ -318,7 +318,8 @@ impl fmt::Display for CacheError {
 impl Error for CacheError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            CacheError::Capacity(error) => Some(error),
+            // What is told already is no source.
+            CacheError::Capacity(error) => error.source(),
             _ => None,
         }
     }

@@ -16,7 +16,7 @@ use super::policy::{Evictor, Policy};
 use super::removal::Listener;
 use super::share::Share;
 use super::time::{Meta, Nanos, Time};
-use super::view::CacheView;
+use super::view::{CacheView, CacheViewOwned};
 use crate::engine::{CapacityError, Shape};
 use crate::entries::{Entry, Slots, Table};
 use crate::hash::Digest;
@@ -36,6 +36,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value; 24 more with a weigher or times.
+/// * What has left is dropped a little later, when no look-up can be at it any more and some dozens wait: with further writes,
+///   or by [`Cache::flush`].
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads
@@ -177,6 +179,42 @@ impl<K, V, S> Cache<K, V, S> {
     /// ```
     pub fn pin(&self) -> CacheView<'_, K, V, S> {
         CacheView::new(self, self.enter())
+    }
+
+    /// A view that may be sent and shared, and held across an `.await`; to make one costs more than [`Cache::pin`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
+    /// cache.insert(1, "one".to_string()).unwrap();
+    /// let view = cache.pin_owned();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| assert_eq!(view.get_ref(&1).unwrap(), "one"));
+    /// });
+    /// ```
+    pub fn pin_owned(&self) -> CacheViewOwned<'_, K, V, S> {
+        CacheView::new(self, self.table.collector.enter_owned())
+    }
+
+    /// Drops what has left the cache, evicted, expired, replaced or removed, when every look-up and view that lives now has
+    /// ended, by whichever thread ends the last of them. Locks one segment at a time; some microseconds.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let cache = koel::Cache::new(10);
+    /// let value = Arc::new("shared");
+    /// cache.insert(1, Arc::clone(&value)).unwrap();
+    /// cache.remove(&1);
+    /// cache.flush();
+    /// assert_eq!(Arc::strong_count(&value), 1);
+    /// ```
+    pub fn flush(&self) {
+        self.table.directory.assert_not_writing();
+        self.table.flush(&self.enter());
     }
 
     #[inline]

@@ -82,6 +82,15 @@ impl<K: Clone, V: Clone, S> Iterator for CacheIter<'_, K, V, S> {
     }
 }
 
+impl<'c, K: Clone, V: Clone, S> IntoIterator for &'c Cache<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = CacheIter<'c, K, V, S>;
+
+    fn into_iter(self) -> CacheIter<'c, K, V, S> {
+        self.iter()
+    }
+}
+
 impl<K, V, S> fmt::Debug for ViewIter<'_, K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ViewIter").finish_non_exhaustive()

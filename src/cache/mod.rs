@@ -58,4 +58,4 @@ pub use policy::Policy;
 pub use refused::{Refused, Why};
 pub use removal::Cause;
 pub use time::{Clock, ManualClock};
-pub use view::CacheView;
+pub use view::{CacheView, CacheViewOwned};

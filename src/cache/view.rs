@@ -8,7 +8,7 @@ use equivalent::Equivalent;
 
 use super::Cache;
 use super::iter::ViewIter;
-use crate::reclaim::{Guard, LocalGuard};
+use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`Cache`] that keeps what it returns alive: from [`Cache::pin`].
 ///
@@ -23,6 +23,9 @@ pub struct CacheView<'c, K, V, S = RandomState, G = LocalGuard<'c>> {
     cache: &'c Cache<K, V, S>,
     guard: G,
 }
+
+/// A [`CacheView`] that is `Send` and `Sync`, if the cache is: from [`Cache::pin_owned`].
+pub type CacheViewOwned<'c, K, V, S = RandomState> = CacheView<'c, K, V, S, OwnedGuard<'c>>;
 
 impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
     pub(super) fn new(cache: &'c Cache<K, V, S>, guard: G) -> Self {
@@ -65,6 +68,15 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// The value of a key; without a trace, as [`Cache::peek`].
     pub fn peek_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.cache.peek_entry(key, &self.guard).map(|entry| entry.pair().1)
+    }
+}
+
+impl<'v, K, V, S, G: Guard> IntoIterator for &'v CacheView<'_, K, V, S, G> {
+    type Item = (&'v K, &'v V);
+    type IntoIter = ViewIter<'v, K, V, S>;
+
+    fn into_iter(self) -> ViewIter<'v, K, V, S> {
+        self.iter()
     }
 }
 

@@ -7,8 +7,8 @@ use super::sizing::Options;
 
 /// The options of a [`CuckooFilter`], from [`CuckooFilter::builder`].
 ///
-/// A capacity, and either a false-positive rate or a width of fingerprints. What is not said is chosen for the least
-/// memory.
+/// A capacity, and a false-positive rate, a width of fingerprints, or both: then the width must do for the rate. What is not
+/// said is chosen for the least memory.
 ///
 /// ```
 /// use koel::CuckooFilter;
@@ -56,8 +56,8 @@ impl<S> FilterBuilder<S> {
     ///
     /// All fit (one random set of keys in a million may not). From 100,000 on, buckets of four take at most
     /// 1 / 0.94 slots for a key; the number of slots is not rounded to a power of two. The fewer bits a fingerprint
-    /// has and the fewer slots a bucket, the more room is needed: with 8 bits and buckets of one, from some thousands of
-    /// keys on, there is no filter in which they fit for sure.
+    /// has and the fewer slots a bucket, the more room is needed: no filter has more than a million slots and 256
+    /// for each key. So with 8 bits and buckets of one there is none in which more than 3,221 keys fit for sure.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.options.capacity = keys;
         self

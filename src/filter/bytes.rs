@@ -104,7 +104,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
         let (chain, tables, hasher) = self.parts()?;
         match (chain, tables.into_iter().next()) {
             (None, Some(inner)) => Ok(CuckooFilter { inner, hasher }),
-            _ => Err(BytesError::Kind.into()),
+            _ => Err(BytesError::Kind { scalable: true }.into()),
         }
     }
 }

@@ -195,7 +195,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
             reader.by_ref().take(len as u64).read_to_end(&mut chunk)?;
             loader.load(&chunk)?;
             if loader.is_scalable() != growing {
-                return Err(BytesError::Kind.into());
+                return Err(BytesError::Kind { scalable: !growing }.into());
             }
         }
         Ok(loader)

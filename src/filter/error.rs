@@ -3,6 +3,8 @@
 use core::error::Error;
 use core::fmt;
 
+use super::format::VERSION;
+
 /// Why there is no such filter.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -74,7 +76,10 @@ pub enum BytesError {
     Magic,
     /// They are a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter)'s where a [`CuckooFilter`](crate::CuckooFilter)'s
     /// are asked for, or the other way round.
-    Kind,
+    Kind {
+        /// They are a growing filter's.
+        scalable: bool,
+    },
     /// A version that this library does not know.
     Version(u32),
     /// The header's checksum is wrong.
@@ -119,10 +124,13 @@ impl fmt::Display for BytesError {
                 write!(f, "{found} bytes where {expected} are expected")
             }
             BytesError::Magic => f.write_str("not a koel filter"),
-            BytesError::Kind => {
-                f.write_str("a filter that grows instead of a fixed one, or the other way round")
+            BytesError::Kind { scalable: true } => {
+                f.write_str("a `ScalableCuckooFilter`, where a `CuckooFilter` is asked for")
             }
-            BytesError::Version(version) => write!(f, "version {version} of the format; 1 is known"),
+            BytesError::Kind { scalable: false } => {
+                f.write_str("a `CuckooFilter`, where a `ScalableCuckooFilter` is asked for")
+            }
+            BytesError::Version(version) => write!(f, "version {version} of the format; {VERSION} is known"),
             BytesError::Header => f.write_str("a damaged header"),
             BytesError::Layout => f.write_str("a header that describes no filter"),
             BytesError::Hasher => f.write_str("made with another hash function or another seed"),
@@ -189,8 +197,8 @@ impl fmt::Display for FilterError {
 impl Error for FilterError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            FilterError::Io(error) => Some(error),
-            FilterError::Bytes(error) => Some(error),
+            // What is told already is no source.
+            FilterError::Io(error) => error.source(),
             _ => None,
         }
     }

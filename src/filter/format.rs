@@ -60,7 +60,7 @@ const CHAIN_MAGIC: [u8; 8] = *b"koelsf\r\n";
 /// Most tables of a growing filter: fingerprints have 32 bits at the most.
 const MAX_TABLES: u32 = 32;
 /// Version 1, in which buckets were computed otherwise, was in no release.
-const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 64;
 /// Bytes of a segment beside its words.
@@ -93,12 +93,13 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Checks what both headers have in common: length, magic, version, checksum.
-fn parse_frame(bytes: &[u8], magic: [u8; 8], other: [u8; 8]) -> Result<&[u8; HEADER_LEN], BytesError> {
+fn parse_frame(bytes: &[u8], scalable: bool) -> Result<&[u8; HEADER_LEN], BytesError> {
     let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
         return Err(BytesError::Length { expected: HEADER_LEN as u64, found: bytes.len() as u64 });
     };
+    let (magic, other) = if scalable { (CHAIN_MAGIC, MAGIC) } else { (MAGIC, CHAIN_MAGIC) };
     if bytes[..8] == other {
-        return Err(BytesError::Kind);
+        return Err(BytesError::Kind { scalable: !scalable });
     }
     if bytes[..8] != magic {
         return Err(BytesError::Magic);
@@ -141,7 +142,7 @@ impl ChainHeader {
 
     /// Reads one.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BytesError> {
-        let bytes = parse_frame(bytes, CHAIN_MAGIC, MAGIC)?;
+        let bytes = parse_frame(bytes, true)?;
         let max_duplicates = usize::try_from(u64_at(bytes, 16)).unwrap_or(usize::MAX);
         let tables = u32_at(bytes, 12);
         let valid = (1..=MAX_TABLES).contains(&tables)
@@ -175,7 +176,7 @@ impl Header {
 
     /// Reads a header. Everything it says is in its range.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BytesError> {
-        let bytes = parse_frame(bytes, MAGIC, CHAIN_MAGIC)?;
+        let bytes = parse_frame(bytes, false)?;
         let format = Format {
             fingerprint_bits: u32::from(bytes[12]),
             bucket_slots: u32::from(bytes[13]),

@@ -13,6 +13,8 @@ use super::table::Table;
 const DEFAULT_RATE: f64 = 0.01;
 /// How probable it may be that keys share their buckets so that they do not fit.
 const MISFIT: f64 = 1e-6;
+/// Slots for each key that are worth asking for, and for few keys: who would need more of them should take other buckets.
+const MOST_SLOTS: (u64, u64) = (256, 1 << 20);
 
 /// What a builder collects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +98,8 @@ fn fits(capacity: usize, format: Format, geometry: Geometry) -> bool {
 
 /// The fewest buckets in which so many keys fit.
 fn smallest(capacity: usize, format: Format) -> Option<Geometry> {
-    let most = u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS);
+    let slots = (capacity as u64).saturating_mul(MOST_SLOTS.0).saturating_add(MOST_SLOTS.1);
+    let most = (slots / u64::from(format.bucket_slots)).min(u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS));
     if !fits(capacity, format, geometry(format, most)) {
         return None;
     }
@@ -299,6 +302,9 @@ mod tests {
             let FilterError::Capacity { limit, .. } = ask(Options { capacity, ..base }) else { panic!() };
             assert!(Options { capacity: limit, rate: Some(0.5), ..base }.shape().is_ok(), "{limit}");
         }
+        // Fewer false positives by much emptier buckets: no.
+        let error = ask(Options { fingerprint_bits: Some(4), rate: Some(0.001), ..base });
+        assert!(matches!(error, FilterError::RateTooLow { .. }), "{error}");
         let few = Options { fingerprint_bits: Some(8), bucket_slots: Some(1), capacity: 1_000_000, ..base };
         let FilterError::Capacity { limit, .. } = ask(few) else { panic!() };
         assert!(Options { capacity: limit, ..few }.shape().is_ok());

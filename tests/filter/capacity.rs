@@ -45,8 +45,10 @@ fn small_filters_hold_what_they_promise() {
         for (bits, slots) in [(4, 4), (8, 1), (8, 2), (8, 4), (8, 8), (16, 1), (16, 4), (12, 8)] {
             for round in 0..if n < 1000 { 20 } else { 3 } {
                 let builder = CuckooFilter::builder().capacity(n).fingerprint_bits(bits).bucket_slots(slots);
-                let filter = builder.seed(seed() + round).build().unwrap();
-                fill(&filter, n, round);
+                match builder.seed(seed() + round).build() {
+                    Ok(filter) => fill(&filter, n, round),
+                    Err(error) => assert!((bits, slots) == (8, 1) && n > 3221, "{error}"),
+                }
             }
         }
     }

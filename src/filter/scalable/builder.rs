@@ -72,8 +72,9 @@ impl ScalableFilterBuilder<Xxh3> {
 }
 
 impl<S> ScalableFilterBuilder<S> {
-    /// Keys that the first table is made for; each further one is twice as large. 3,500 if it is not given. The filter grows
-    /// to some 65,000 times as much at the most.
+    /// Keys that the first table is made for; each further one is twice as large. 3,500 if it is not given, and no fewer: a
+    /// table has 4,096 slots at least. The filter grows to some 65,000 times as much at the most, less where the rate asks for
+    /// fingerprints of nearly 32 bits.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self

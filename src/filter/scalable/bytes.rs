@@ -91,7 +91,9 @@ impl<S: FilterHasher> ChunkLoader<S> {
     /// [`FilterError::OutOfMemory`].
     pub fn finish_scalable(self) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let (chain, tables, hasher) = self.parts()?;
-        let Some(ChainHeader { max_duplicates, .. }) = chain else { return Err(BytesError::Kind.into()) };
+        let Some(ChainHeader { max_duplicates, .. }) = chain else {
+            return Err(BytesError::Kind { scalable: false }.into());
+        };
         let mut common = None;
         let mut levels = Vec::new();
         for inner in tables {
