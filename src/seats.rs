@@ -252,14 +252,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::per_thread::PerThread;
-    use crate::sync::AtomicUsize;
 
     /// Enters something like a guard.
     fn enter() -> &'static Record {
         let idle = my_records().iter().find(|record| record.is_idle());
         let record = idle.unwrap_or_else(|| my_records().add());
-        // Of no collector: some that other tests have would wait for it.
+        // Of no collector: some that other tests have would wait for it. Release, both: as in `announce`.
         record.collector.store(0, Ordering::Release);
         record.epoch.store(1, Ordering::Release);
         record
@@ -361,13 +359,12 @@ mod tests {
     /// Destructors that come after that of the seat cost none for good.
     #[test]
     fn threads_that_end_late_lose_no_seats() {
-        static VALUES: std::sync::LazyLock<PerThread<AtomicUsize>> = std::sync::LazyLock::new(PerThread::new);
         /// So many guards it has, the last of which leaves last.
         struct Late(Cell<usize>);
         impl Drop for Late {
             fn drop(&mut self) {
                 number();
-                VALUES.get();
+                take_place();
                 let guards: Vec<_> = (0..self.0.get()).map(|_| enter()).collect();
                 guards.into_iter().for_each(leave);
                 number();

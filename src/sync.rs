@@ -235,12 +235,14 @@ impl Watch {
     /// Whether that was so.
     #[cfg(any(loom, shuttle))]
     pub(crate) fn is_freed(&self) -> bool {
+        // SeqCst, in both: outside of what a model explores.
         self.freed.load(core::sync::atomic::Ordering::SeqCst)
     }
 
     /// Someone frees the watched memory.
     #[cfg(any(loom, shuttle))]
     pub(crate) fn free(&self) {
+        // SeqCst: as in `is_freed`.
         assert!(!self.freed.swap(true, core::sync::atomic::Ordering::SeqCst), "freed twice");
         #[cfg(loom)]
         self.cell.with_mut(|_| ());

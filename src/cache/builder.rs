@@ -115,7 +115,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// How to choose what is evicted.
+    /// How to choose what is evicted: [`Policy::Adaptive`], unless it is said.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self

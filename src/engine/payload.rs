@@ -111,12 +111,14 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
 
     #[inline(always)]
     unsafe fn store(slot: *const AtomicPtr<E>, item: NonNull<E>) {
+        // Release: pairs with the load: the entry.
         // SAFETY: the caller's.
         unsafe { (*slot).store(item.as_ptr(), Ordering::Release) };
     }
 
     #[inline(always)]
     unsafe fn clear(slot: *const AtomicPtr<E>) {
+        // Release: pairs with the load: the item's target [I3].
         // SAFETY: the caller's.
         unsafe { (*slot).store(core::ptr::null_mut(), Ordering::Release) };
     }

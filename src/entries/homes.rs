@@ -12,10 +12,10 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use super::slab::PAGE;
+use super::page::{PAGE, begin_of};
 use crate::engine::{Block, Meter, prefetch};
 use crate::hash::Digest;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, SmallAtomicPtr, Watch, init_zeroed, step};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
 
 /// Cells for each entry that the map is made for. With 1.03 three quarters of new entries of two words are at home, and when
 /// each has been replaced a few times in random order a sixth; with 1.25 it is 87 and 63%, with 1.4 it would be 90 and 78.
@@ -31,19 +31,6 @@ const LINE: usize = 64;
 /// The bit of a word of marks that says that its page begins with the slab's address; the cell it stands for, the first of
 /// 64, is not used.
 const BEGUN: u64 = 1;
-
-/// What pages begin with: the address of their slab. It stays what it once was.
-pub(super) type Begin = SmallAtomicPtr<()>;
-
-/// The begin of the page that a piece is in.
-///
-/// # Safety
-///
-/// It is in one, that begins so.
-pub(super) unsafe fn begin_of<'a>(piece: NonNull<u8>) -> &'a Begin {
-    // SAFETY: the caller's: pages are aligned to what they are long.
-    unsafe { &*piece.as_ptr().map_addr(|addr| addr & !(PAGE - 1)).cast() }
-}
 
 /// One region of cells, or none.
 #[derive(Debug)]
@@ -141,7 +128,11 @@ impl Homes {
         #[cfg(loom)]
         for page in 0..pages as usize {
             // SAFETY: our own memory.
-            unsafe { base.add(page * PAGE).cast::<Begin>().write(Begin::new(core::ptr::null_mut())) };
+            unsafe {
+                base.add(page * PAGE)
+                    .cast::<super::page::Begin>()
+                    .write(super::page::Begin::new(core::ptr::null_mut()))
+            };
         }
         Some(Homes {
             base,
@@ -437,7 +428,9 @@ mod tests {
             );
             for &cell in &cells {
                 let at = cell.addr().get() % PAGE;
-                assert!(at >= size_of::<Begin>() && at + piece <= PAGE && at % piece == 0);
+                assert!(
+                    at >= size_of::<super::super::page::Begin>() && at + piece <= PAGE && at % piece == 0
+                );
                 // SAFETY: of a page.
                 assert_eq!(unsafe { begin_of(cell) }.load(Ordering::Relaxed), SLAB.as_ptr());
                 assert!(region.homes.has(cell));

@@ -4,18 +4,23 @@
 //! | --- | --- |
 //! | `table` | a table's memory: directory, entries, collector |
 //! | `old` | entries that were taken out, gathered for the reclaimer |
+//! | `entry` | entries |
 //! | `slab` | the entries' memory |
 //! | `homes` | cells of it that the digests of keys select |
 //! | `magazine` | pieces of it that are free, some or many |
+//! | `page` | what its pages begin with |
 //! | `model` | `homes` as models see them |
 
+mod entry;
 mod homes;
 mod magazine;
 #[cfg(loom)]
 pub(crate) mod model;
 mod old;
+mod page;
 mod slab;
 mod table;
 
+pub(crate) use entry::{Entry, OwnedEntry};
 pub(crate) use old::{OldEntries, Reserve, Reserves, retire_all};
-pub(crate) use table::{Entry, OwnedEntry, Slots, Table};
+pub(crate) use table::{Slots, Table};

@@ -2,7 +2,8 @@
 
 use core::ptr::NonNull;
 
-use super::homes::{Homes, begin_of};
+use super::homes::Homes;
+use super::page::begin_of;
 use crate::engine::Meter;
 use crate::hash::Digest;
 use crate::sync::{Mutex, Ordering};

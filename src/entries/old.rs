@@ -8,8 +8,8 @@ use core::marker::PhantomData;
 use core::mem::{MaybeUninit, needs_drop};
 use core::ptr::NonNull;
 
+use super::entry::{Entry, EntrySlab};
 use super::magazine::Magazine;
-use super::table::{Entry, EntrySlab};
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 

@@ -16,15 +16,14 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::homes::{Begin, Homes, begin_of};
+use super::homes::Homes;
 use super::magazine::{Chain, Free, Magazine, Returned};
+use super::page::{Begin, PAGE, begin_of};
 use crate::engine::{Meter, Shape};
 use crate::hash::Digest;
 use crate::seats;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Pieces of one page; a page is where a piece's slab is found.
-pub(super) const PAGE: usize = 4096;
 /// Pages in every chunk but the first, which is one page.
 const CHUNK: usize = 4;
 /// Pages in a chunk with some huge pages in it. It does not begin with one: allocators lose up to as much again to align

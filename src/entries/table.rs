@@ -1,153 +1,18 @@
 //! A table's memory: its directory of pointers, its entries, its collector.
-//!
-//! Owns the rule for entries: an entry is in the table, or retired, or owned by an [`OwnedEntry`], and so is freed
-//! exactly once.
 
 use core::any::Any;
 use core::marker::PhantomData;
-use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use super::magazine::{Chain, Magazine};
+use super::entry::{Entry, EntrySlab, OwnedEntry};
+use super::magazine::Chain;
 use super::old::{OldEntries, Reserve, Reserves};
-use super::slab::Slab;
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
-use crate::hash::Digest;
 use crate::reclaim::{Collector, Guard, Retire, discard};
-use crate::sync::Watch;
 
 /// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
 pub(crate) type Slots<K, V, R = Reserve<K, V>> = Pointer<Entry<K, V>, R>;
-
-/// Key and value, in a piece of the table's slab.
-#[derive(Debug)]
-pub(crate) struct Entry<K, V> {
-    pub(crate) key: K,
-    pub(crate) value: V,
-    watch: Watch,
-}
-
-impl<K, V> Entry<K, V> {
-    /// The entry behind a pointer out of the table.
-    ///
-    /// # Safety
-    ///
-    /// The pointer was in the table at some moment since a guard was entered that outlives `'g`, or the table is
-    /// exclusively the caller's.
-    #[inline(always)]
-    pub(crate) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
-        // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published.
-        let entry = unsafe { this.as_ref() };
-        entry.watch.read();
-        entry
-    }
-
-    /// The tail of an entry: see [`Slab::tail`].
-    ///
-    /// # Safety
-    ///
-    /// The entry is of a table whose tails are as long as `U`.
-    #[inline(always)]
-    pub(crate) unsafe fn tail<U>(this: NonNull<Self>) -> NonNull<U> {
-        // SAFETY: the caller's.
-        unsafe { EntrySlab::tail(this) }
-    }
-
-    /// Key and value.
-    #[inline(always)]
-    pub(crate) fn pair(&self) -> (&K, &V) {
-        (&self.key, &self.value)
-    }
-}
-
-impl<K, V> Retire for Entry<K, V> {
-    unsafe fn free(this: *mut Self) {
-        // SAFETY: never null: it was in the table.
-        let this = unsafe { NonNull::new_unchecked(this) };
-        // SAFETY: the caller's.
-        drop(unsafe { OwnedEntry::from_raw(this) });
-    }
-
-    #[cfg(loom)]
-    fn condemn(&self) {
-        self.watch.free();
-    }
-}
-
-/// An entry that is not in the table: not yet, or not any more.
-#[derive(Debug)]
-pub(crate) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
-
-impl<K, V> OwnedEntry<K, V> {
-    /// An entry at home, or in a piece from the magazine of a locked segment: the digest's. Hands key and value back if
-    /// there is no memory.
-    #[inline]
-    pub(crate) fn new(
-        slab: &EntrySlab<K, V>,
-        magazine: &mut Magazine,
-        digest: Digest,
-        key: K,
-        value: V,
-    ) -> Result<Self, (K, V)> {
-        let Some(piece) = slab.allocate(magazine, digest) else { return Err((key, value)) };
-        // SAFETY: memory for an entry, ours.
-        unsafe { piece.write(Entry { key, value, watch: Watch::default() }) };
-        Ok(OwnedEntry(piece))
-    }
-
-    /// Takes over an entry.
-    ///
-    /// # Safety
-    ///
-    /// Nobody else will reach or free it, and its slab outlives it.
-    pub(crate) unsafe fn from_raw(entry: NonNull<Entry<K, V>>) -> Self {
-        OwnedEntry(entry)
-    }
-
-    /// What goes into a slot. The table owns it once [`OwnedEntry::publish`] is called.
-    #[inline]
-    pub(crate) fn pointer(&self) -> NonNull<Entry<K, V>> {
-        self.0
-    }
-
-    /// The table owns it now.
-    #[inline]
-    pub(crate) fn publish(self) {
-        core::mem::forget(self);
-    }
-
-    /// Key and value back.
-    pub(crate) fn into_pair(self) -> (K, V) {
-        // SAFETY: ours: moved out, and then only the memory is given back.
-        let entry = unsafe { self.0.read() };
-        drop(Piece(self.0));
-        core::mem::forget(self);
-        (entry.key, entry.value)
-    }
-}
-
-impl<K, V> Drop for OwnedEntry<K, V> {
-    fn drop(&mut self) {
-        // Given back even if the user's drop panics.
-        let _piece = Piece(self.0);
-        // SAFETY: ours, and initialized.
-        unsafe { self.0.drop_in_place() };
-    }
-}
-
-/// The memory of an entry whose content has gone.
-struct Piece<K, V>(NonNull<Entry<K, V>>);
-
-impl<K, V> Drop for Piece<K, V> {
-    fn drop(&mut self) {
-        // SAFETY: from the slab of the entry's map, which lives as long as there are entries.
-        unsafe { EntrySlab::free(self.0) };
-    }
-}
-
-/// Where a map's entries are.
-pub(crate) type EntrySlab<K, V> = Slab<Entry<K, V>>;
 
 /// A directory and the entries it points to.
 pub(crate) struct Table<K, V, R: Reserves<K, V> = Reserve<K, V>> {
@@ -171,7 +36,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         let directory = Directory::new(shape, requested)?;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS);
-        let slab = Slab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
+        let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }
 
