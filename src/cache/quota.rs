@@ -14,7 +14,7 @@ use crate::reclaim::LocalGuard;
 /// Segments of fewer items take what others do not use, before they evict: of so many what is asked for differs by a sixteenth
 /// from segment to segment. Models have the smallest caches, and would explore in vain what is explored where items are heavier
 /// than a share.
-const FEW: usize = if cfg!(loom) { 0 } else { 256 };
+const FEW: usize = if cfg!(loom) { 16 } else { 256 };
 /// Segments of fewer items take, besides, what others use: who is next to go among so few need not be so among all.
 const FEWEST: usize = FEW / 16;
 /// One of so many insertions asks the others, if it is not into a segment of the fewest: that takes time. It takes for all.
