@@ -257,6 +257,12 @@ impl Homes {
         }
     }
 
+    /// Whether there are, or once were, any.
+    #[inline]
+    pub(super) fn has_cells(&self) -> bool {
+        self.pages > 0
+    }
+
     /// Whether a piece of the slab, which is in use, is a cell of ours.
     #[inline]
     pub(super) fn has(&self, piece: NonNull<u8>) -> bool {

@@ -227,14 +227,16 @@ impl<T> Slab<T> {
         let Some(first) = pieces.pieces().first() else { return };
         // SAFETY: the caller's.
         let slab = unsafe { Self::of(first.cast()).as_ref() };
-        pieces.retain(|piece| {
-            let is_cell = slab.homes.has(piece.cast());
-            if is_cell {
-                // SAFETY: the caller's.
-                unsafe { slab.homes.give(piece.cast()) };
-            }
-            !is_cell
-        });
+        if slab.homes.has_cells() {
+            pieces.retain(|piece| {
+                let is_cell = slab.homes.has(piece.cast());
+                if is_cell {
+                    // SAFETY: the caller's.
+                    unsafe { slab.homes.give(piece.cast()) };
+                }
+                !is_cell
+            });
+        }
         if !pieces.pieces().is_empty() {
             slab.returned[shard()].lock().push_all(pieces);
         }

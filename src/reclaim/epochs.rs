@@ -32,8 +32,10 @@ const FEW: usize = 4;
 /// Sealed bags of one list from which on barriers do not wait for their time, and a guard that keeps them frees them when it
 /// leaves. Fewer are not worth its time.
 pub(super) const MOST: usize = 16;
-/// Bags that are freed when one is sealed, or half of those that wait: no thread is kept from its own business for long.
-const FREED_AT_ONCE: usize = 4;
+/// Objects that are freed when one is retired: no thread is kept from its own business for long.
+const FREED_AT_ONCE: usize = 2;
+/// Bags that are freed when one is sealed, or half of those that wait, if too many do, or none was freed meanwhile.
+const FREED_WHEN_MANY: usize = 4;
 
 /// What retired memory belongs to: one for each map.
 #[derive(Debug)]
@@ -303,7 +305,9 @@ impl Collector {
     /// As [`Guard::retire`].
     unsafe fn retire(&self, retired: Retired) {
         let bags = &self.bags[seats::number() % BAGS];
-        let (pile, oldest) = {
+        // In a closure under some map's lock what is freed is freed all at once, seldom.
+        let is_careful = is_deep() || reentry::is_writing_any();
+        let (old, sealed) = {
             let mut bags = bags.lock();
             if !bags.has_room(self.size) && !self.seal(&mut bags) {
                 // There has been no memory for some time: it is never freed. To wait for the guards that may lead to it might
@@ -313,13 +317,19 @@ impl Collector {
             bags.open.push(retired);
             // For a bag that is sealed when there is no memory.
             let _ = bags.sealed.try_reserve(1);
-            if bags.open.len() < self.size {
-                return;
+            let is_full = bags.open.len() >= self.size;
+            if is_full {
+                self.seal(&mut bags);
             }
-            self.seal(&mut bags);
-            let Some(&(oldest, _)) = bags.sealed.front() else { return };
-            (bags.sealed.len(), oldest)
+            let old = if is_careful { Bag::new() } else { self.take_old(&mut bags) };
+            let oldest = bags.sealed.front().map(|&(oldest, _)| oldest);
+            (old, oldest.filter(|_| is_full).map(|oldest| (bags.sealed.len(), oldest)))
         };
+        // Unlocked: destructors may retire.
+        if !old.is_empty() {
+            free_all(old);
+        }
+        let Some((pile, oldest)) = sealed else { return };
         if is_deep() {
             return;
         }
@@ -338,7 +348,28 @@ impl Collector {
                 _ => {}
             }
         }
-        self.free_old(bags, FREED_AT_ONCE.max(pile / 2));
+        if is_careful || pile >= MOST {
+            self.free_old(bags, FREED_WHEN_MANY.max(pile / 2));
+        }
+    }
+
+    /// Takes some objects that are old enough out of the oldest bag.
+    fn take_old(&self, bags: &mut Bags) -> Bag {
+        let Some((sealed, oldest)) = bags.sealed.front_mut() else { return Bag::new() };
+        // Acquire: as in `free_old`.
+        if *sealed + AGE > self.epoch.load(Acquire) {
+            return Bag::new();
+        }
+        let left = oldest.len().saturating_sub(FREED_AT_ONCE);
+        let old = oldest.drain(left..).collect();
+        if left == 0 {
+            bags.sealed.pop_front();
+            if bags.sealed.is_empty() {
+                // A guard that was held for long has gone.
+                bags.sealed.shrink_to(MOST);
+            }
+        }
+        old
     }
 
     /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
