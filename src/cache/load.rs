@@ -6,6 +6,8 @@ use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 use std::time::Instant;
 
+use equivalent::Equivalent;
+
 use super::counters::Counting;
 use super::flight::{Flight, LoadError, Table, or_panic};
 use super::{Cache, counters, write::At};
@@ -107,15 +109,66 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.load_value(key, Instant::now().checked_add(timeout), load)
     }
 
+    /// As [`Cache::get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_insert_with`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<String, usize> = koel::Cache::new(100);
+    /// assert_eq!(cache.get_or_insert_with_ref("seven", || 7), 7);
+    /// assert_eq!(cache.get_or_insert_with_ref("seven", || unreachable!("it is there")), 7);
+    /// ```
+    #[track_caller]
+    pub fn get_or_insert_with_ref<Q>(&self, key: &Q, load: impl FnOnce() -> V) -> V
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        or_panic(self.try_get_or_insert_with_ref(key, || Ok::<V, Infallible>(load())))
+    }
+
+    /// As [`Cache::try_get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
+    pub fn try_get_or_insert_with_ref<Q, E>(
+        &self,
+        key: &Q,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => self.load_missed(key.to_owned(), None, load),
+        }
+    }
+
     fn load_value<E>(
         &self,
         key: K,
         until: Option<Instant>,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        if let Some(value) = self.get(&key) {
-            return Ok(value);
+        match self.get(&key) {
+            Some(value) => Ok(value),
+            None => self.load_missed(key, until, load),
         }
+    }
+
+    fn load_missed<E>(
+        &self,
+        key: K,
+        until: Option<Instant>,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<E>> {
         // It may wait for a leader who waits for the lock.
         self.table.directory.assert_not_writing();
         let timed = || {
@@ -162,9 +215,59 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        if let Some(value) = self.get(&key) {
-            return Ok(value);
+        match self.get(&key) {
+            Some(value) => Ok(value),
+            None => self.load_missed_async(key, load).await,
         }
+    }
+
+    /// As [`Cache::get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_insert_async`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let cache: koel::Cache<String, usize> = koel::Cache::new(100);
+    /// assert_eq!(cache.get_or_insert_async_ref("seven", async { 7 }).await, 7);
+    /// # });
+    /// ```
+    pub async fn get_or_insert_async_ref<Q>(&self, key: &Q, load: impl Future<Output = V>) -> V
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        or_panic(self.try_get_or_insert_async_ref(key, async { Ok::<V, Infallible>(load.await) }).await)
+    }
+
+    /// As [`Cache::try_get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_async`].
+    pub async fn try_get_or_insert_async_ref<Q, E>(
+        &self,
+        key: &Q,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<E>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => self.load_missed_async(key.to_owned(), load).await,
+        }
+    }
+
+    async fn load_missed_async<E>(
+        &self,
+        key: K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<E>> {
         // It may wait for a leader who waits for the lock.
         self.table.directory.assert_not_writing();
         let timed = async {

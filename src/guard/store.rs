@@ -20,7 +20,57 @@ pub type Scanned<E> = Result<Box<[u8]>, E>;
 ///   or not: after a `put` the guard asks `get` then, and believes nothing else; after a `delete` it keeps the fingerprint.
 /// * `scan_keys` gives the keys as they were at the moment of the call, each once, whatever is written meanwhile.
 /// * `generation` changes with each write that changes anything, in the same transaction, and never takes a value again:
-///   see [`Generation`].
+///   see [`Generation`]. Only snapshots ask for it: a store that takes a new lineage each time it is opened, and counts its
+///   writes in memory, has them refused, and is scanned instead.
+///
+/// ```
+/// use core::convert::Infallible;
+/// use std::collections::BTreeMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// use koel::guard::{Generation, Guarded, Scanned, Store, Value};
+///
+/// /// A tree and how often it was written to, behind one lock: each operation is a transaction.
+/// struct Tree {
+///     state: Mutex<(BTreeMap<Box<[u8]>, Value>, u64)>,
+///     lineage: u128,
+/// }
+///
+/// impl Store for Tree {
+///     type Error = Infallible;
+///
+///     fn get(&self, key: &[u8]) -> Result<Option<Value>, Infallible> {
+///         Ok(self.state.lock().unwrap().0.get(key).cloned())
+///     }
+///
+///     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+///         let (tree, writes) = &mut *self.state.lock().unwrap();
+///         *writes += 1;
+///         Ok(tree.insert(key.into(), value.into()).is_some())
+///     }
+///
+///     fn delete(&self, key: &[u8]) -> Result<bool, Infallible> {
+///         let (tree, writes) = &mut *self.state.lock().unwrap();
+///         *writes += 1;
+///         Ok(tree.remove(key).is_some())
+///     }
+///
+///     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Infallible>>, Infallible> {
+///         let keys: Vec<_> = self.state.lock().unwrap().0.keys().cloned().collect();
+///         Ok(keys.into_iter().map(Ok))
+///     }
+///
+///     fn generation(&self) -> Result<Generation, Infallible> {
+///         Ok(Generation { lineage: self.lineage, count: self.state.lock().unwrap().1 })
+///     }
+/// }
+///
+/// let tree = Tree { state: Mutex::default(), lineage: Generation::new_lineage() };
+/// let guarded = Guarded::builder(tree).open().unwrap();
+/// guarded.put(b"ada", b"1815").unwrap();
+/// assert_eq!(guarded.get(b"ada").unwrap().as_deref(), Some(&b"1815"[..]));
+/// assert_eq!(guarded.get(b"bob").unwrap(), None);
+/// ```
 pub trait Store: Send + Sync + 'static {
     /// What can go wrong. The guard hands it on.
     type Error: core::error::Error + Send + Sync + 'static;
