@@ -113,7 +113,7 @@ pub struct Row {
     pub mops: Spread,
     /// Lookups, in all rounds, that missed a key while another thread replaced it.
     pub lost_reads: u64,
-    /// Its median by that of the best peer.
+    /// Its median by that of the best peer; if it holds its pin, by that of the best of all that hold one or need none.
     pub by_best_peer: Option<f64>,
     /// Its median by papaya's; if it holds its pin, by that of papaya holding one.
     pub by_papaya: Option<f64>,
@@ -208,8 +208,10 @@ impl Cell {
             .reduce(f64::max);
         let papaya = median_of(Id::Papaya);
         let papaya_held = median_of(Id::PapayaHeld);
+        let best_held = best_peer.into_iter().chain(papaya_held).reduce(f64::max);
         let compare = |(id, mops): (Id, Spread)| {
-            let papaya = if id.is_held() { papaya_held } else { papaya };
+            let (best_peer, papaya) =
+                if id.is_held() { (best_held, papaya_held) } else { (best_peer, papaya) };
             Row {
                 contestant: id.name(),
                 is_koel: id.is_koel(),
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_peer_is_neither_koel_nor_holding_a_pin() {
+    fn the_best_peer_is_not_koel_and_holds_a_pin_only_beside_who_does() {
         let at = |mops| Spread::of(vec![mops]);
         let rows = Cell::rows(vec![
             (Id::Koel, at(30.0)),
@@ -388,8 +390,8 @@ mod tests {
         ]);
         let ratios: Vec<_> = rows.iter().map(|row| (row.by_best_peer, row.by_papaya)).collect();
         assert_eq!(ratios[0], (Some(1.5), Some(3.0)));
-        assert_eq!(ratios[1], (Some(2.0), Some(0.8)));
-        assert_eq!(ratios[3], (Some(2.5), Some(1.0)));
+        assert_eq!(ratios[1], (Some(0.8), Some(0.8)));
+        assert_eq!(ratios[3], (Some(1.0), Some(1.0)));
         let alone = Cell::rows(vec![(Id::Koel, at(30.0))]);
         assert_eq!((alone[0].by_best_peer, alone[0].by_papaya), (None, None));
     }
