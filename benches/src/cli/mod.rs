@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::cache::{CACHE_SIZES, CURVE_SIZES, CacheArgs, CachePart};
 pub use self::filter::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, PAPER_KEYS};
@@ -47,9 +47,18 @@ impl Cli {
 
     /// Parses a command line, and refuses options of which one would be ignored.
     fn checked<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
-        let cli = Self::try_parse_from(args)?;
-        let conflict = cli.conflict();
-        conflict.map_or(Ok(cli), |why| Err(Self::command().error(ErrorKind::ArgumentConflict, why)))
+        // Negative numbers are values out of range, not options that are unknown.
+        let mut command = Self::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+        let matches = command.try_get_matches_from_mut(args)?;
+        let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        let Some(why) = cli.conflict() else { return Ok(cli) };
+        // With the usage of what was asked for.
+        let name = matches.subcommand_name().unwrap_or_default();
+        let command = match command.find_subcommand_mut(name) {
+            Some(found) => found,
+            None => &mut Self::command(),
+        };
+        Err(command.error(ErrorKind::ArgumentConflict, why))
     }
 
     /// Why two of the options do not go together.
