@@ -108,3 +108,29 @@ impl<S: FilterHasher> ChunkLoader<S> {
         }
     }
 }
+
+/// Copies the filter by its chunks, one after the other: each segment as it is when the copy comes to it. Panics if there is no
+/// memory for it.
+///
+/// ```
+/// let filter = koel::CuckooFilter::new(100, 0.01)?;
+/// filter.insert("ada").unwrap();
+/// let copy = filter.clone();
+/// filter.remove("ada");
+/// assert!(copy.contains("ada"));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+impl<S: FilterHasher> Clone for CuckooFilter<S> {
+    fn clone(&self) -> Self {
+        copied(self.chunks()).finish().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// All chunks of a filter, loaded.
+pub(super) fn copied<S: FilterHasher>(chunks: Chunks<'_, S>) -> ChunkLoader<S> {
+    let mut loader = ChunkLoader::new();
+    for chunk in chunks {
+        loader.load(&chunk).unwrap_or_else(|error| panic!("{error}"));
+    }
+    loader
+}

@@ -27,6 +27,7 @@ fn every_layout_comes_back_from_its_bytes() {
         }
         assert_eq!(copy.to_bytes(), bytes);
         assert_eq!(read.to_bytes(), bytes);
+        assert_eq!(filter.clone().to_bytes(), bytes);
         let mut written = Vec::new();
         filter.write_to(&mut written).unwrap();
         assert_eq!(written, bytes);

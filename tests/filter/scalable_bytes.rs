@@ -17,6 +17,10 @@ fn grown(keys: u64) -> ScalableCuckooFilter {
 fn a_view_answers_as_the_growing_filter_does() {
     let filter = grown(50_000);
     let bytes = filter.to_bytes();
+    let copy = filter.clone();
+    assert_eq!(copy.to_bytes(), bytes);
+    copy.insert(&1_000_000_u64).unwrap();
+    assert_eq!(filter.to_bytes(), bytes);
     let view = <FilterView>::from_bytes(&bytes).unwrap();
     for key in 0..60_000_u64 {
         assert_eq!((view.contains(&key), view.count(&key)), (filter.contains(&key), filter.count(&key)));

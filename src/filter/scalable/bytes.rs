@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
+use super::super::bytes::copied;
 use super::super::chunks::{ChunkLoader, Chunks, Held};
 use super::super::error::{BytesError, FilterError};
 use super::super::format::ChainHeader;
@@ -103,5 +104,13 @@ impl<S: FilterHasher> ChunkLoader<S> {
         }
         let plan = common.ok_or(BytesError::Layout)?;
         Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(levels), max_duplicates, hasher))
+    }
+}
+
+/// Copies the filter by its chunks, one after the other: each segment as it is when the copy comes to it. Panics if there is no
+/// memory for it.
+impl<S: FilterHasher> Clone for ScalableCuckooFilter<S> {
+    fn clone(&self) -> Self {
+        copied(self.chunks()).finish_scalable().unwrap_or_else(|error| panic!("{error}"))
     }
 }
