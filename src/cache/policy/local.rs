@@ -1,7 +1,7 @@
 //! [`Local`]: who goes is chosen among the newcomer's own slots, as in a set-associative cache.
 
-use super::hand::Hand;
-use super::{Heat, Newcomer, Residents, has_room, mark};
+use super::swept::{Rule, Swept};
+use super::{Heat, Newcomer, Residents, mark};
 use crate::hash::Place;
 
 /// Of the eight slots where a newcomer may be, one whose item was not hit is taken.
@@ -12,12 +12,11 @@ use crate::hash::Place;
 /// Each bucket notes the tags of the last two that were taken from it for a newcomer, and what comes back while one of its
 /// buckets knows it begins with a hit. All that an insertion reads and writes for it is, most times, on the lines it has just
 /// searched: there is no queue, and no stranger's slot is touched.
+pub(super) type Local = Swept<Neighbourly>;
+
+/// The rule of [`Local`].
 #[derive(Debug)]
-pub(super) struct Local {
-    capacity: u64,
-    weight: u64,
-    hand: Hand,
-}
+pub(super) enum Neighbourly {}
 
 /// The eight slots of a place: lanes of a byte, those of its first bucket the lower four.
 ///
@@ -120,91 +119,40 @@ fn pick(lanes: u64, turn: u8) -> u32 {
     (lanes.rotate_right(turn).trailing_zeros() + turn) / 8 % 8
 }
 
-impl Local {
-    pub(super) fn new(capacity: u64) -> Self {
-        Local { capacity, weight: 0, hand: Hand::default() }
+impl Rule for Neighbourly {
+    fn spare(mark: u8) -> Option<u8> {
+        (mark::hits(mark) > 0).then(|| mark::less(mark))
     }
 
-    pub(super) fn capacity(&self) -> u64 {
-        self.capacity
+    fn mark(heat: Heat) -> u8 {
+        heat.local_mark()
     }
 
-    pub(super) fn weight(&self) -> u64 {
-        self.weight
+    fn heat(mark: u8) -> Heat {
+        Heat::of_local(mark)
     }
 
     #[inline]
-    pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
+    fn admit<R: Residents>(swept: &mut Local, newcomer: Newcomer, residents: &mut R) -> u8 {
         let place = newcomer.locator.place(residents.buckets());
         let before = Neighbours::of(place, residents);
         let mut now = before;
         let came_back = now.recall(place.tag);
-        let evicts = !has_room(self.capacity, self.weight, newcomer.weight);
+        let evicts = !swept.fits(newcomer.weight);
         let never_hit = now.never_hit();
         if evicts && never_hit != 0 {
             // Of several, by the newcomer's tag: it does not matter which it is, but it should not always be the same.
             let lane = pick(never_hit, place.tag);
             now.remember(lane);
             now.store(before, place, residents);
-            self.evict(residents.in_lane(place, lane), residents);
+            swept.evict(residents.in_lane(place, lane), residents);
         } else {
             if evicts {
                 now.cool();
             }
             now.store(before, place, residents);
         }
-        self.make_room(newcomer.weight, residents);
-        self.weight += newcomer.weight;
         if came_back { mark::hit(0) } else { 0 }
-    }
-
-    /// Where it is among the slots, the table decides.
-    pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, _: &mut R) -> u8 {
-        self.weight += newcomer.weight;
-        heat.local_mark()
-    }
-
-    /// All items, as the hand will meet them.
-    pub(super) fn order<R: Residents>(&self, residents: &R) -> Vec<(R::Slot, Heat)> {
-        let with_heat = |slot| (slot, Heat::of_local(residents.mark(slot)));
-        self.hand.round(residents).map(with_heat).collect()
-    }
-
-    pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
-        while self.weight > 0 && !has_room(self.capacity, self.weight, weight) {
-            self.step(residents);
-        }
-    }
-
-    pub(super) fn reweighed(&mut self, _mark: u8, old: u64, new: u64) {
-        self.weight = self.weight - old + new;
-    }
-
-    pub(super) fn removed(&mut self, _mark: u8, weight: u64) {
-        self.weight -= weight;
-    }
-
-    pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
-        self.capacity = capacity;
-        self.make_room(0, residents);
-    }
-
-    /// Looks at one slot.
-    #[cold]
-    fn step<R: Residents>(&mut self, residents: &mut R) {
-        let Some(slot) = self.hand.step(residents) else { return };
-        let mark = residents.mark(slot);
-        if mark::hits(mark) > 0 {
-            residents.set_mark(slot, mark::less(mark));
-        } else {
-            self.evict(slot, residents);
-        }
-    }
-
-    #[inline]
-    fn evict<R: Residents>(&mut self, slot: R::Slot, residents: &mut R) {
-        self.weight -= residents.weight(slot);
-        residents.evict(slot);
     }
 }
 

@@ -10,11 +10,11 @@
 mod adaptive;
 mod clock;
 mod ghost;
-mod hand;
 mod heat;
 mod local;
 pub(super) mod mark;
 mod ring;
+mod swept;
 #[cfg(test)]
 mod tests;
 
