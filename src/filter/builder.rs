@@ -52,7 +52,8 @@ impl FilterBuilder<Xxh3> {
 }
 
 impl<S> FilterBuilder<S> {
-    /// Room for `keys` different keys, whichever they are: 1 or more. There is no default.
+    /// Room for `keys` different keys, whichever they are: 1 or more. There is no default. More may find room, in small filters
+    /// several times as many; the rate is kept for so many only.
     ///
     /// All fit (one random set of keys in a million may not). From 100,000 on, buckets of four take at most
     /// 1 / 0.94 slots for a key; the number of slots is not rounded to a power of two. The fewer bits a fingerprint

@@ -30,7 +30,7 @@ use crate::hash::Digest;
 ///
 /// Keys and values that are small plain data are faster and smaller in an [`InlineMap`](crate::InlineMap). A map that
 /// one thread uses at a time is better off as a `std::collections::HashMap`. Values that are changed in place under
-/// a lock ask for a `dashmap`; here a change makes a new entry.
+/// a lock ask for a `dashmap`; here a change makes a new entry. A set is a map to `()`.
 ///
 /// # Coming from other maps
 ///
@@ -62,7 +62,7 @@ use crate::hash::Digest;
 /// together: one entry that has one keeps them.
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// by the batch: 32 removals of one thread, and three to some twenty batches after that, the more the faster it removes and
+/// a little at a time: 32 removals of one thread make a batch, and three to some twenty batches later they go, the more the faster it removes and
 /// the longer the machine takes to interrupt its threads; the memory of those that need no drop also waits for some more
 /// removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Where
 /// the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
