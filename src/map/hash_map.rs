@@ -62,10 +62,10 @@ use crate::hash::Digest;
 /// together: one entry that has one keeps them.
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// a little at a time: 32 removals of one thread make a batch, and three to some twenty batches later they go, the more the faster it removes and
-/// the longer the machine takes to interrupt its threads; the memory of those that need no drop also waits for some more
-/// removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile. Where
-/// the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
+/// a little at a time: 32 removals of one thread make a batch, which goes three to some twenty batches later, the more the
+/// faster it removes and the longer the machine takes to interrupt its threads; the memory of those that need no drop also
+/// waits for some more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile.
+/// Where the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///
 /// What was removed last stays undropped until more is removed, [`HashMap::flush`] is called, or the map is dropped. So
 /// removing a `Sender` or a lock's guard does not close or unlock it. Flush after such removals, or keep locks, files and
