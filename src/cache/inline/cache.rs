@@ -46,8 +46,8 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 /// A bounded concurrent cache for small plain data, held in the slots themselves: look-ups return copies.
 ///
 /// A [`Cache`](crate::Cache) without what plain data does not need: no memory to allocate for an entry, nothing to keep alive
-/// for readers, and no pointer to follow. It hits, and reads through, 1.2 to 1.5 times as fast. What cannot be refused here returns no
-/// `Result`.
+/// for readers, and no pointer to follow. It hits, and reads through, 1.2 to 1.5 times as fast. What cannot be refused here
+/// returns no `Result`.
 ///
 /// * The bound, of entries, holds at every moment that a reader can see. It cannot be changed.
 /// * A hit takes no lock and waits for nobody; it sets a bit beside the entry's tag, and on an entry that is hit often writes
