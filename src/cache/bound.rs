@@ -30,8 +30,8 @@ pub(super) struct Lending {
     pub(super) spare: u64,
     /// The quota of each segment, by its index.
     pub(super) quotas: Box<[u64]>,
-    /// How often lots were drawn.
-    draws: u64,
+    /// The last lot, in 2^-64.
+    lot: u64,
 }
 
 impl Bound {
@@ -42,7 +42,7 @@ impl Bound {
             lending: Mutex::new(Lending {
                 spare: 0,
                 quotas: (0..segments).map(|segment| share_of(capacity, segments, segment)).collect(),
-                draws: 0,
+                lot: 0,
             }),
             raises: AtomicU64::new(0),
             used: (0..segments).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
@@ -99,8 +99,8 @@ impl Bound {
         let used = |segment: u32| self.used[segment as usize].load(Ordering::Relaxed);
         let all = (0..self.segments()).map(used).fold(0, u64::saturating_add);
         // Multiples of the golden ratio: far apart, and always the same.
-        lending.draws = lending.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut left = (u128::from(lending.draws) * u128::from(all)) >> 64;
+        lending.lot = lending.lot.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut left = (u128::from(lending.lot) * u128::from(all)) >> 64;
         (0..self.segments()).find(|&segment| {
             let used = u128::from(used(segment));
             let is_it = left < used;

@@ -321,7 +321,7 @@ impl Collector {
             if is_full {
                 self.seal(&mut bags);
             }
-            let old = if is_careful { Bag::new() } else { self.take_old(&mut bags) };
+            let old = if is_careful { Bag::new() } else { self.take_old(&mut bags, FREED_AT_ONCE) };
             let oldest = bags.sealed.front().map(|&(oldest, _)| oldest);
             (old, oldest.filter(|_| is_full).map(|oldest| (bags.sealed.len(), oldest)))
         };
@@ -353,23 +353,23 @@ impl Collector {
         }
     }
 
-    /// Takes some objects that are old enough out of the oldest bag.
-    fn take_old(&self, bags: &mut Bags) -> Bag {
+    /// Takes up to so many objects out of the oldest bag, if that is old enough.
+    fn take_old(&self, bags: &mut Bags, most: usize) -> Bag {
         let Some((sealed, oldest)) = bags.sealed.front_mut() else { return Bag::new() };
-        // Acquire: as in `free_old`.
+        // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
         if *sealed + AGE > self.epoch.load(Acquire) {
             return Bag::new();
         }
-        let left = oldest.len().saturating_sub(FREED_AT_ONCE);
-        let old = oldest.drain(left..).collect();
-        if left == 0 {
-            bags.sealed.pop_front();
-            if bags.sealed.is_empty() {
-                // A guard that was held for long has gone.
-                bags.sealed.shrink_to(MOST);
-            }
+        if oldest.len() > most {
+            // So few that they need no memory.
+            return oldest.drain(oldest.len() - most..).collect();
         }
-        old
+        let old = bags.sealed.pop_front();
+        if bags.sealed.is_empty() {
+            // A guard that was held for long may have gone.
+            bags.sealed.shrink_to(MOST);
+        }
+        old.map_or_else(Bag::new, |(_, old)| old)
     }
 
     /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
@@ -386,23 +386,13 @@ impl Collector {
 
     /// Frees up to so many bags that are old enough.
     fn free_old(&self, bags: &Mutex<Bags>, most: usize) {
-        // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
-        let epoch = self.epoch.load(Acquire);
         for _ in 0..most {
-            let old = {
-                let mut bags = bags.lock();
-                match bags.sealed.front() {
-                    Some(&(sealed, _)) if sealed + AGE <= epoch => bags.sealed.pop_front(),
-                    Some(_) => return,
-                    None => {
-                        // A guard that was held for long has gone.
-                        bags.sealed.shrink_to(MOST);
-                        return;
-                    }
-                }
-            };
+            let old = self.take_old(&mut bags.lock(), usize::MAX);
+            if old.is_empty() {
+                return;
+            }
             // Unlocked: destructors may retire.
-            old.into_iter().for_each(|(_, old)| free_all(old));
+            free_all(old);
         }
     }
 
