@@ -12,6 +12,8 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+#[cfg(any(loom, test))]
+use super::page::Begin;
 use super::page::{PAGE, begin_of};
 use crate::engine::{Block, Meter, prefetch};
 use crate::hash::Digest;
@@ -128,11 +130,7 @@ impl Homes {
         #[cfg(loom)]
         for page in 0..pages as usize {
             // SAFETY: our own memory.
-            unsafe {
-                base.add(page * PAGE)
-                    .cast::<super::page::Begin>()
-                    .write(super::page::Begin::new(core::ptr::null_mut()))
-            };
+            unsafe { base.add(page * PAGE).cast::<Begin>().write(Begin::new(core::ptr::null_mut())) };
         }
         Some(Homes {
             base,
@@ -434,9 +432,7 @@ mod tests {
             );
             for &cell in &cells {
                 let at = cell.addr().get() % PAGE;
-                assert!(
-                    at >= size_of::<super::super::page::Begin>() && at + piece <= PAGE && at % piece == 0
-                );
+                assert!(at >= size_of::<Begin>() && at + piece <= PAGE && at % piece == 0);
                 // SAFETY: of a page.
                 assert_eq!(unsafe { begin_of(cell) }.load(Ordering::Relaxed), SLAB.as_ptr());
                 assert!(region.homes.has(cell));
