@@ -7,10 +7,10 @@ use crate::hash::Place;
 /// What a cache knows of its entries beside where they are.
 pub(super) trait Tenants<P: Payload> {
     /// What the entry in a slot weighs.
-    fn weight(&self, residents: &engine::Residents<'_, P>, slot: Found<P>) -> u64;
+    fn weight(&self, residents: &engine::Residents<'_, P>, slot: Found) -> u64;
 
     /// Takes the entry out of its slot.
-    fn evict(&mut self, residents: &mut engine::Residents<'_, P>, slot: Found<P>);
+    fn evict(&mut self, residents: &mut engine::Residents<'_, P>, slot: Found);
 }
 
 /// Slots, and what the cache knows of them.
@@ -20,30 +20,30 @@ pub(super) struct Entries<'l, P: Payload, T> {
 }
 
 impl<P: Payload, T: Tenants<P>> Residents for Entries<'_, P, T> {
-    type Slot = Found<P>;
+    type Slot = Found;
 
     #[inline]
-    fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<Found<P>> {
+    fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<Found> {
         self.residents.find(locator.place(self.residents.buckets()), |mark| mark & mask == value)
     }
 
     #[inline]
-    fn mark(&self, slot: Found<P>) -> u8 {
+    fn mark(&self, slot: Found) -> u8 {
         self.residents.mark(slot)
     }
 
     #[inline]
-    fn set_mark(&mut self, slot: Found<P>, mark: u8) {
+    fn set_mark(&mut self, slot: Found, mark: u8) {
         self.residents.set_mark(slot, mark);
     }
 
     #[inline]
-    fn weight(&self, slot: Found<P>) -> u64 {
+    fn weight(&self, slot: Found) -> u64 {
         self.tenants.weight(&self.residents, slot)
     }
 
     #[inline]
-    fn evict(&mut self, slot: Found<P>) {
+    fn evict(&mut self, slot: Found) {
         self.tenants.evict(&mut self.residents, slot);
     }
 
@@ -58,7 +58,7 @@ impl<P: Payload, T: Tenants<P>> Residents for Entries<'_, P, T> {
     }
 
     #[inline]
-    fn in_lane(&self, place: Place, lane: u32) -> Found<P> {
+    fn in_lane(&self, place: Place, lane: u32) -> Found {
         self.residents.in_lane(place, lane)
     }
 
@@ -71,7 +71,7 @@ impl<P: Payload, T: Tenants<P>> Residents for Entries<'_, P, T> {
         self.residents.slots()
     }
 
-    fn at(&self, index: usize) -> Option<Found<P>> {
+    fn at(&self, index: usize) -> Option<Found> {
         self.residents.at(index)
     }
 }

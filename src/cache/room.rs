@@ -66,7 +66,7 @@ pub(super) fn double<'c, P: Payload<Keep: Kept>>(
 
 /// Of the entries of a place whose buckets are full, and from which no path leads, one that is hit the least.
 #[cold]
-pub(super) fn hindrance<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found<P> {
+pub(super) fn hindrance<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found {
     let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
     let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
     least.expect("no path, though a bucket is empty")

@@ -23,7 +23,6 @@ use crate::hash::{Digest, Place};
 use crate::reclaim::LocalGuard;
 use crate::sync::AtomicU64;
 
-pub(super) type Slot<K, V> = Found<CacheSlots<K, V>>;
 type Segment<'c, K, V> = Writing<'c, CacheSlots<K, V>>;
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 pub(super) type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
@@ -51,7 +50,7 @@ impl<K, V, S> Cache<K, V, S> {
     pub(super) fn take_out(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
-        found: Slot<K, V>,
+        found: Found,
         cause: Cause,
         out: &mut Departures<'_, K, V, LocalGuard<'_>>,
     ) {
@@ -188,13 +187,13 @@ pub(super) struct Leavers<'e, 'd, 'g, K, V, S> {
 
 impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, '_, K, V, S> {
     #[inline]
-    fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Slot<K, V>) -> u64 {
+    fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
         // Without a look into the slot, where all weigh the same.
         if self.cache.has_meta() { self.cache.weight_of(residents.item(slot)) } else { 1 }
     }
 
     #[inline]
-    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Slot<K, V>) {
+    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Found) {
         let entry = residents.item(slot);
         let cause = if self.cache.has_expired(entry, self.now) { Cause::Expired } else { Cause::Size };
         residents.remove(slot);
@@ -351,7 +350,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     fn replace(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
-        found: Slot<K, V>,
+        found: Found,
         new: OwnedEntry<K, V>,
         draft: &Draft,
         out: &mut Leaving<'_, K, V>,

@@ -15,7 +15,8 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::locked::{Found, Locked};
+use super::found::Found;
+use super::locked::Locked;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::Pool;
@@ -60,7 +61,7 @@ pub(crate) struct Spot<'a, P: Payload> {
     /// The digest's place in that segment.
     pub(super) place: Place,
     /// The key's slot, if it is there.
-    pub(crate) found: Option<Found<P>>,
+    pub(crate) found: Option<Found>,
 }
 
 impl<P: Payload> Spot<'_, P> {

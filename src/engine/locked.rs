@@ -6,7 +6,8 @@
 
 use core::marker::PhantomData;
 
-use super::buckets::{Buckets, SLOTS, free_lane, tag_at};
+use super::buckets::{Buckets, SLOTS, free_lane, tag_at, taken_lanes};
+use super::found::Found;
 use super::memory::Meter;
 use super::path;
 use super::payload::Payload;
@@ -24,28 +25,6 @@ pub(crate) struct Locked<'a, P: Payload> {
     segment: &'a Segment<P>,
     state: MutexGuard<'a, State<P>>,
 }
-
-/// An occupied slot, in a bucket or in the overflow. True as long as the lock is held and nothing is put or removed.
-pub(crate) struct Found<P: Payload> {
-    buckets: Buckets<P>,
-    bucket: u32,
-    lane: u32,
-    in_overflow: bool,
-}
-
-impl<P: Payload> PartialEq for Found<P> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.bucket, self.lane, self.in_overflow) == (other.bucket, other.lane, other.in_overflow)
-    }
-}
-
-impl<P: Payload> Clone for Found<P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P: Payload> Copy for Found<P> {}
 
 /// A locked segment's slots: marks, places, and emptying them. Finds nothing in its overflow. The lock is held as long as this
 /// lives.
@@ -70,12 +49,12 @@ impl<P: Payload> Residents<'_, P> {
 
     /// Finds a slot of one of the place's buckets by tag and mark.
     #[inline]
-    pub(crate) fn find(&self, place: Place, accept: impl Fn(u8) -> bool) -> Option<Found<P>> {
+    pub(crate) fn find(&self, place: Place, accept: impl Fn(u8) -> bool) -> Option<Found> {
         let mut matches = self.buckets.matches(place);
         while let Some(lane) = matches.next_lane() {
             let (bucket, lane) = place.slot(lane);
             if accept(self.buckets.mark(bucket, lane)) {
-                return Some(self.slot(bucket, lane));
+                return Some(Found::in_bucket(bucket, lane));
             }
         }
         None
@@ -92,28 +71,23 @@ impl<P: Payload> Residents<'_, P> {
 
     /// The occupied slots of a bucket.
     #[inline]
-    pub(crate) fn occupied(&self, bucket: u32) -> impl Iterator<Item = Found<P>> + use<P> {
-        let (buckets, tags) = (self.buckets, self.buckets.tags(bucket));
-        (0..SLOTS).filter(move |&lane| tag_at(tags, lane) != 0).map(move |lane| Found {
-            buckets,
-            bucket,
-            lane,
-            in_overflow: false,
-        })
+    pub(crate) fn occupied(&self, bucket: u32) -> impl Iterator<Item = Found> + use<P> {
+        let tags = self.buckets.tags(bucket);
+        taken_lanes(tags).map(move |lane| Found::in_bucket(bucket, lane))
     }
 
     /// The item in a slot, unless that is empty by now. Of slots that say so themselves.
     #[inline]
-    pub(crate) fn item_if_taken(&self, found: Found<P>) -> Option<P::Item> {
+    pub(crate) fn item_if_taken(&self, found: Found) -> Option<P::Item> {
         const { assert!(P::NULLABLE) };
-        self.buckets.item(found.bucket, found.lane)
+        self.buckets.item(found.bucket(), found.lane())
     }
 
     /// The slot that has this number, four for each bucket, if it is taken.
     #[inline]
-    pub(crate) fn at(&self, index: usize) -> Option<Found<P>> {
+    pub(crate) fn at(&self, index: usize) -> Option<Found> {
         let (bucket, lane) = ((index / SLOTS as usize) as u32, (index % SLOTS as usize) as u32);
-        (tag_at(self.buckets.tags(bucket), lane) != 0).then(|| self.slot(bucket, lane))
+        (tag_at(self.buckets.tags(bucket), lane) != 0).then(|| Found::in_bucket(bucket, lane))
     }
 
     /// The four tags of a bucket, and its four bytes of marks.
@@ -132,27 +106,27 @@ impl<P: Payload> Residents<'_, P> {
 
     /// The slot in a lane of a place's eight, which is taken.
     #[inline]
-    pub(crate) fn in_lane(&self, place: Place, lane: u32) -> Found<P> {
+    pub(crate) fn in_lane(&self, place: Place, lane: u32) -> Found {
         let (bucket, lane) = place.slot(lane);
-        self.slot(bucket, lane)
+        Found::in_bucket(bucket, lane)
     }
 
     /// The mark of a slot.
     #[inline]
-    pub(crate) fn mark(&self, found: Found<P>) -> u8 {
-        found.buckets.mark(found.bucket, found.lane)
+    pub(crate) fn mark(&self, found: Found) -> u8 {
+        self.buckets.mark(found.bucket(), found.lane())
     }
 
     /// Sets the mark of a slot.
     #[inline]
-    pub(crate) fn set_mark(&self, found: Found<P>, mark: u8) {
-        found.buckets.set_mark(found.bucket, found.lane, mark);
+    pub(crate) fn set_mark(&self, found: Found, mark: u8) {
+        self.buckets.set_mark(found.bucket(), found.lane(), mark);
     }
 
     /// The item in a slot.
     #[inline]
-    pub(crate) fn item(&self, found: Found<P>) -> P::Item {
-        found.item()
+    pub(crate) fn item(&self, found: Found) -> P::Item {
+        taken(self.buckets.item(found.bucket(), found.lane()))
     }
 
     /// Empties a slot.
@@ -161,15 +135,10 @@ impl<P: Payload> Residents<'_, P> {
     /// the stripe: `note_departure` pairs with `begin` [R2], and `publish_departures` in the slot's next `fill` with
     /// `unchanged` [R4].
     #[inline]
-    pub(crate) fn remove(&mut self, found: Found<P>) {
-        debug_assert!(!found.in_overflow, "who counts those is `Locked`");
-        self.empty(found);
-    }
-
-    #[inline]
-    fn empty(&self, found: Found<P>) {
+    pub(crate) fn remove(&mut self, found: Found) {
+        debug_assert!(!found.is_in_overflow(), "who counts those is `Locked`");
         let stripe = if P::NULLABLE { None } else { Some(self.stripe_of(found)) };
-        found.buckets.clear(found.bucket, found.lane);
+        self.buckets.clear(found.bucket(), found.lane());
         if let Some(stripe) = stripe {
             stripes::note_departure(stripe);
         }
@@ -177,24 +146,16 @@ impl<P: Payload> Residents<'_, P> {
     }
 
     /// The stripe that readers of a slot validate against.
-    fn stripe_of(&self, found: Found<P>) -> &AtomicU64 {
-        if found.in_overflow {
-            return self.segment.overflow().stripe();
-        }
-        let tag = tag_at(found.buckets.tags(found.bucket), found.lane);
-        self.segment.stripe(pair(found.bucket, tag, found.buckets.len()))
-    }
-
-    fn slot(&self, bucket: u32, lane: u32) -> Found<P> {
-        Found { buckets: self.buckets, bucket, lane, in_overflow: false }
+    fn stripe_of(&self, found: Found) -> &AtomicU64 {
+        let tag = tag_at(self.buckets.tags(found.bucket()), found.lane());
+        self.segment.stripe(pair(found.bucket(), tag, self.buckets.len()))
     }
 }
 
-impl<P: Payload> Found<P> {
-    #[inline]
-    fn item(self) -> P::Item {
-        self.buckets.item(self.bucket, self.lane).expect("a found slot is occupied while the lock is held")
-    }
+/// What is in a slot that was found.
+#[inline]
+fn taken<I>(item: Option<I>) -> I {
+    item.expect("a found slot is occupied while the lock is held")
 }
 
 impl<'a, P: Payload> Locked<'a, P> {
@@ -235,24 +196,26 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Its loads are Acquire because readers share the code; under the lock Relaxed would do. One pass is enough, and
     /// no version is asked: nothing moves.
     #[inline]
-    pub(crate) fn find(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found<P>> {
+    pub(crate) fn find(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
         let buckets = self.segment.buckets();
         let mut matches = buckets.matches(place);
         while let Some(lane) = matches.next_lane() {
             let (bucket, lane) = place.slot(lane);
             if buckets.item(bucket, lane).is_some_and(&mut eq) {
-                return Some(Found { buckets, bucket, lane, in_overflow: false });
+                return Some(Found::in_bucket(bucket, lane));
             }
         }
         if self.segment.has_no_overflow() { None } else { self.find_in_overflow(place.tag, eq) }
     }
 
     #[cold]
-    fn find_in_overflow(&self, tag: u8, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found<P>> {
-        let mut matching = self.segment.overflow().matching(tag);
-        let found =
-            matching.find(|(buckets, bucket, lane)| buckets.item(*bucket, *lane).is_some_and(&mut eq));
-        found.map(|(buckets, bucket, lane)| Found { buckets, bucket, lane, in_overflow: true })
+    fn find_in_overflow(&self, tag: u8, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
+        let overflow = self.segment.overflow();
+        let found = overflow.matching(tag).find(|&(number, lane)| {
+            let (buckets, bucket) = overflow.bucket(number);
+            buckets.item(bucket, lane).is_some_and(&mut eq)
+        });
+        found.map(|(number, lane)| Found::in_overflow(number, lane))
     }
 
     /// The items in the buckets with their marks.
@@ -271,17 +234,36 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// The item in a slot.
     #[inline]
-    pub(crate) fn item(&self, found: Found<P>) -> P::Item {
-        found.item()
+    pub(crate) fn item(&self, found: Found) -> P::Item {
+        let (buckets, bucket) = self.array_of(found);
+        taken(buckets.item(bucket, found.lane()))
+    }
+
+    /// The buckets that have a slot, and which of them does.
+    #[inline]
+    fn array_of(&self, found: Found) -> (Buckets<P>, u32) {
+        if !P::MARKED && found.is_in_overflow() {
+            self.segment.overflow().bucket(found.bucket())
+        } else {
+            (self.segment.buckets(), found.bucket())
+        }
     }
 
     /// Replaces an item by another with an equal key, in place [W2].
     #[inline]
-    pub(crate) fn replace(&mut self, found: Found<P>, item: P::Item) {
-        let Found { buckets, bucket, lane, .. } = found;
-        self.note_change(found);
+    pub(crate) fn replace(&mut self, found: Found, item: P::Item) {
+        let ((buckets, bucket), lane) = (self.array_of(found), found.lane());
+        if !found.is_in_overflow() {
+            self.note_change_of(bucket);
+        }
         if P::REPLACED_WORDS > 1 {
-            self.segment.replace_in_steps(buckets, bucket, lane, self.residents().stripe_of(found), item);
+            let residents = self.residents();
+            let stripe = if found.is_in_overflow() {
+                self.segment.overflow().stripe()
+            } else {
+                residents.stripe_of(found)
+            };
+            self.segment.replace_in_steps(buckets, bucket, lane, stripe, item);
         } else {
             // One word changes, by one store: readers see the old item or the new one.
             if !P::NULLABLE {
@@ -296,12 +278,24 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// Empties a slot, as [`Residents::remove`], also one in the overflow.
     #[inline]
-    pub(crate) fn remove(&mut self, found: Found<P>) {
-        self.note_change(found);
-        self.residents().empty(found);
-        if found.in_overflow {
-            self.state.overflow_len -= 1;
+    pub(crate) fn remove(&mut self, found: Found) {
+        if !P::MARKED && found.is_in_overflow() {
+            return self.remove_from_overflow(found);
         }
+        self.note_change_of(found.bucket());
+        self.residents().remove(found);
+    }
+
+    #[cold]
+    fn remove_from_overflow(&mut self, found: Found) {
+        let overflow = self.segment.overflow();
+        let (buckets, bucket) = overflow.bucket(found.bucket());
+        buckets.clear(bucket, found.lane());
+        if !P::NULLABLE {
+            stripes::note_departure(overflow.stripe());
+        }
+        self.state.overflow_len -= 1;
+        self.set_len(self.len() - 1);
     }
 
     /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. False:
@@ -413,14 +407,6 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
         for buckets in self.arrays() {
             (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(item, _)| f(item)));
-        }
-    }
-
-    /// What has been copied of a slot's bucket ahead of a split is stale, if that is not in the overflow [G7].
-    #[inline]
-    fn note_change(&mut self, found: Found<P>) {
-        if !found.in_overflow {
-            self.note_change_of(found.bucket);
         }
     }
 

@@ -18,6 +18,7 @@
 //! | `root` | the directory's array |
 //! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
+//! | `found` | which slot an item is in |
 //! | `supply` | memory for segments, side by side |
 //! | `segment` | one table; how to read it |
 //! | `stale` | buckets that have changed since they were copied |
@@ -34,6 +35,7 @@ mod buckets;
 mod counting;
 mod directory;
 mod draft;
+mod found;
 mod growth;
 mod locked;
 mod memory;
@@ -57,7 +59,8 @@ mod supply;
 pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Spot, Writing};
 pub(crate) use draft::NoRoom;
-pub(crate) use locked::{Found, Locked, Residents};
+pub(crate) use found::Found;
+pub(crate) use locked::{Locked, Residents};
 pub(crate) use memory::{Block, Meter, try_box};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search};
 pub(crate) use payload::{Inline, Keep, Payload, Pointer};

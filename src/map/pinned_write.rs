@@ -17,7 +17,6 @@ use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
 use crate::reclaim::Guard;
 
-type Slot<K, V> = Found<Slots<K, V>>;
 type Spot<'p, K, V> = engine::Spot<'p, Slots<K, V>>;
 
 impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
@@ -73,7 +72,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Empties a slot and gives its entry up.
-    fn take_out(&self, mut spot: Spot<'_, K, V>, found: Slot<K, V>) -> &Entry<K, V> {
+    fn take_out(&self, mut spot: Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
         spot.writing.locked.remove(found);
         // SAFETY: just removed, under the lock.
@@ -82,7 +81,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Puts a new entry in the place of an old one, which is given up and returned.
-    fn swap(&self, mut spot: Spot<'_, K, V>, found: Slot<K, V>, new: OwnedEntry<K, V>) -> &Entry<K, V> {
+    fn swap(&self, mut spot: Spot<'_, K, V>, found: Found, new: OwnedEntry<K, V>) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
         spot.writing.locked.replace(found, new.pointer());
         new.publish();
@@ -289,13 +288,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Replaces an entry; returns the old one and the new one.
     #[track_caller]
-    fn replace(
-        &self,
-        spot: Spot<'_, K, V>,
-        found: Slot<K, V>,
-        key: K,
-        value: V,
-    ) -> (&Entry<K, V>, &Entry<K, V>) {
+    fn replace(&self, spot: Spot<'_, K, V>, found: Found, key: K, value: V) -> (&Entry<K, V>, &Entry<K, V>) {
         let (spot, new) = self.must_make(spot, key, value);
         let pointer = new.pointer();
         (self.swap(spot, found, new), self.entry_behind(pointer))

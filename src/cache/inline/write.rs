@@ -15,7 +15,6 @@ use crate::engine::{self, Found, Locked, Spot};
 use crate::hash::{Digest, Place};
 use crate::outcome::{Compute, Operation};
 
-type Slot<K, V> = Found<InlineSlots<K, V>>;
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
 
 /// Counts who is evicted.
@@ -23,19 +22,19 @@ struct Evictions<'c>(Here<'c>);
 
 impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evictions<'_> {
     #[inline]
-    fn weight(&self, _: &engine::Residents<'_, InlineSlots<K, V>>, _: Slot<K, V>) -> u64 {
+    fn weight(&self, _: &engine::Residents<'_, InlineSlots<K, V>>, _: Found) -> u64 {
         1
     }
 
     #[inline]
-    fn evict(&mut self, residents: &mut engine::Residents<'_, InlineSlots<K, V>>, slot: Slot<K, V>) {
+    fn evict(&mut self, residents: &mut engine::Residents<'_, InlineSlots<K, V>>, slot: Found) {
         residents.remove(slot);
         counters::evicted(&self.0);
     }
 }
 
 /// Takes an entry out of its slot, which the policy did not ask for.
-fn take_out<K: Pod, V: Pod>(locked: &mut Locked<'_, InlineSlots<K, V>>, found: Slot<K, V>) {
+fn take_out<K: Pod, V: Pod>(locked: &mut Locked<'_, InlineSlots<K, V>>, found: Found) {
     let mark = locked.residents().mark(found);
     locked.remove(found);
     locked.state().keep.evictor.removed(mark, 1);
