@@ -10,6 +10,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use super::found::Found;
 use super::payload::Payload;
 use super::prefetch::prefetch;
 use super::stripes;
@@ -298,6 +299,33 @@ impl<P: Payload> Buckets<P> {
         self.slots.wrapping_add((bucket as usize * SLOTS as usize + lane as usize) * P::WORDS)
     }
 
+    /// A slot of ours.
+    #[inline(always)]
+    pub(super) fn found(&self, bucket: u32, lane: u32) -> Found {
+        // SAFETY: within our arrays (`slot` asserts it), which are not null (`init`).
+        unsafe { Found::at(self.slot(bucket, lane)) }
+    }
+
+    /// Which of our slots this would be.
+    #[inline(always)]
+    fn index_of(&self, found: Found) -> usize {
+        found.slot::<P::Word>().addr().wrapping_sub(self.slots.addr()) / (size_of::<P::Word>() * P::WORDS)
+    }
+
+    /// Whether a slot is one of ours.
+    #[inline(always)]
+    pub(super) fn has(&self, found: Found) -> bool {
+        self.index_of(found) < self.len as usize * SLOTS as usize
+    }
+
+    /// Bucket and lane of a slot of ours.
+    #[inline(always)]
+    pub(super) fn position_of(&self, found: Found) -> (u32, u32) {
+        debug_assert!(self.has(found));
+        let index = self.index_of(found);
+        ((index / SLOTS as usize) as u32, index as u32 % SLOTS)
+    }
+
     /// Where the words of a slot of either bucket are, by its lane in [`Buckets::matches`].
     #[inline(always)]
     pub(crate) fn slot_of(&self, place: Place, lane: u32) -> *const P::Word {
@@ -512,6 +540,30 @@ mod tests {
         // Bits go as they come.
         buckets.change_mark(1, 2, |mark| mark ^ 0b11);
         assert_eq!([0, 1, 2, 3].map(|lane| buckets.mark(1, lane)), [4, 0, 9 ^ 0b11, 0]);
+    }
+
+    /// Of two arrays that lie side by side.
+    fn positions_of<P: Payload>() {
+        let (mut tags, mut slots) = ([0_u64; 16], vec![0_u64; 2 * 3 * 4 * P::WORDS]);
+        let slots = [0, 12 * P::WORDS].map(|at| NonNull::from(&mut slots[at]).cast());
+        // SAFETY: zeroed, enough for three buckets, and used by nobody else; nobody asks for tags.
+        let [ours, others] =
+            slots.map(|slots| unsafe { Buckets::<P>::init(NonNull::from(&mut tags).cast(), slots, 3) });
+        for (bucket, lane) in (0..3).flat_map(|bucket| (0..4).map(move |lane| (bucket, lane))) {
+            assert_eq!(ours.position_of(ours.found(bucket, lane)), (bucket, lane));
+            assert_eq!(others.position_of(others.found(bucket, lane)), (bucket, lane));
+            assert!(!ours.has(others.found(bucket, lane)) && !others.has(ours.found(bucket, lane)));
+        }
+    }
+
+    #[test]
+    fn where_a_slot_is_follows_from_its_address() {
+        use super::super::payload::{Inline, Pointer};
+        positions_of::<Pointer<u8, ()>>();
+        positions_of::<Inline<u64, u64>>();
+        positions_of::<Inline<u64, [u64; 4]>>();
+        positions_of::<Inline<u64, [u64; 6]>>();
+        positions_of::<Inline<(), ()>>();
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl<P: Payload> Residents<'_, P> {
         while let Some(lane) = matches.next_lane() {
             let (bucket, lane) = place.slot(lane);
             if accept(self.buckets.mark(bucket, lane)) {
-                return Some(Found::in_bucket(bucket, lane));
+                return Some(self.buckets.found(bucket, lane));
             }
         }
         None
@@ -72,22 +72,23 @@ impl<P: Payload> Residents<'_, P> {
     /// The occupied slots of a bucket.
     #[inline]
     pub(crate) fn occupied(&self, bucket: u32) -> impl Iterator<Item = Found> + use<P> {
-        let tags = self.buckets.tags(bucket);
-        taken_lanes(tags).map(move |lane| Found::in_bucket(bucket, lane))
+        let buckets = self.buckets;
+        taken_lanes(buckets.tags(bucket)).map(move |lane| buckets.found(bucket, lane))
     }
 
     /// The item in a slot, unless that is empty by now. Of slots that say so themselves.
     #[inline]
     pub(crate) fn item_if_taken(&self, found: Found) -> Option<P::Item> {
         const { assert!(P::NULLABLE) };
-        self.buckets.item(found.bucket(), found.lane())
+        // SAFETY: a slot of a live segment.
+        unsafe { P::load(found.slot()) }
     }
 
     /// The slot that has this number, four for each bucket, if it is taken.
     #[inline]
     pub(crate) fn at(&self, index: usize) -> Option<Found> {
         let (bucket, lane) = ((index / SLOTS as usize) as u32, (index % SLOTS as usize) as u32);
-        (tag_at(self.buckets.tags(bucket), lane) != 0).then(|| Found::in_bucket(bucket, lane))
+        (tag_at(self.buckets.tags(bucket), lane) != 0).then(|| self.buckets.found(bucket, lane))
     }
 
     /// The four tags of a bucket, and its four bytes of marks.
@@ -108,25 +109,27 @@ impl<P: Payload> Residents<'_, P> {
     #[inline]
     pub(crate) fn in_lane(&self, place: Place, lane: u32) -> Found {
         let (bucket, lane) = place.slot(lane);
-        Found::in_bucket(bucket, lane)
+        self.buckets.found(bucket, lane)
     }
 
     /// The mark of a slot.
     #[inline]
     pub(crate) fn mark(&self, found: Found) -> u8 {
-        self.buckets.mark(found.bucket(), found.lane())
+        let (bucket, lane) = self.buckets.position_of(found);
+        self.buckets.mark(bucket, lane)
     }
 
     /// Sets the mark of a slot.
     #[inline]
     pub(crate) fn set_mark(&self, found: Found, mark: u8) {
-        self.buckets.set_mark(found.bucket(), found.lane(), mark);
+        let (bucket, lane) = self.buckets.position_of(found);
+        self.buckets.set_mark(bucket, lane, mark);
     }
 
     /// The item in a slot.
     #[inline]
     pub(crate) fn item(&self, found: Found) -> P::Item {
-        taken(self.buckets.item(found.bucket(), found.lane()))
+        item::<P>(found)
     }
 
     /// Empties a slot.
@@ -136,9 +139,9 @@ impl<P: Payload> Residents<'_, P> {
     /// `unchanged` [R4].
     #[inline]
     pub(crate) fn remove(&mut self, found: Found) {
-        debug_assert!(!found.is_in_overflow(), "who counts those is `Locked`");
         let stripe = if P::NULLABLE { None } else { Some(self.stripe_of(found)) };
-        self.buckets.clear(found.bucket(), found.lane());
+        let (bucket, lane) = self.buckets.position_of(found);
+        self.buckets.clear(bucket, lane);
         if let Some(stripe) = stripe {
             stripes::note_departure(stripe);
         }
@@ -147,15 +150,17 @@ impl<P: Payload> Residents<'_, P> {
 
     /// The stripe that readers of a slot validate against.
     fn stripe_of(&self, found: Found) -> &AtomicU64 {
-        let tag = tag_at(self.buckets.tags(found.bucket()), found.lane());
-        self.segment.stripe(pair(found.bucket(), tag, self.buckets.len()))
+        let (bucket, lane) = self.buckets.position_of(found);
+        let tag = tag_at(self.buckets.tags(bucket), lane);
+        self.segment.stripe(pair(bucket, tag, self.buckets.len()))
     }
 }
 
-/// What is in a slot that was found.
+/// The item in a slot of a locked segment.
 #[inline]
-fn taken<I>(item: Option<I>) -> I {
-    item.expect("a found slot is occupied while the lock is held")
+fn item<P: Payload>(found: Found) -> P::Item {
+    // SAFETY: a slot of a live segment.
+    unsafe { P::load(found.slot()) }.expect("a found slot is occupied while the lock is held")
 }
 
 impl<'a, P: Payload> Locked<'a, P> {
@@ -202,7 +207,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         while let Some(lane) = matches.next_lane() {
             let (bucket, lane) = place.slot(lane);
             if buckets.item(bucket, lane).is_some_and(&mut eq) {
-                return Some(Found::in_bucket(bucket, lane));
+                return Some(buckets.found(bucket, lane));
             }
         }
         if self.segment.has_no_overflow() { None } else { self.find_in_overflow(place.tag, eq) }
@@ -210,12 +215,10 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     #[cold]
     fn find_in_overflow(&self, tag: u8, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
-        let overflow = self.segment.overflow();
-        let found = overflow.matching(tag).find(|&(number, lane)| {
-            let (buckets, bucket) = overflow.bucket(number);
-            buckets.item(bucket, lane).is_some_and(&mut eq)
-        });
-        found.map(|(number, lane)| Found::in_overflow(number, lane))
+        let mut matching = self.segment.overflow().matching(tag);
+        let found =
+            matching.find(|(buckets, bucket, lane)| buckets.item(*bucket, *lane).is_some_and(&mut eq));
+        found.map(|(buckets, bucket, lane)| buckets.found(bucket, lane))
     }
 
     /// The items in the buckets with their marks.
@@ -235,35 +238,28 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// The item in a slot.
     #[inline]
     pub(crate) fn item(&self, found: Found) -> P::Item {
-        let (buckets, bucket) = self.array_of(found);
-        taken(buckets.item(bucket, found.lane()))
+        item::<P>(found)
     }
 
-    /// The buckets that have a slot, and which of them does.
+    /// Whether a slot is in the overflow.
     #[inline]
-    fn array_of(&self, found: Found) -> (Buckets<P>, u32) {
-        if !P::MARKED && found.is_in_overflow() {
-            self.segment.overflow().bucket(found.bucket())
-        } else {
-            (self.segment.buckets(), found.bucket())
-        }
+    fn is_in_overflow(&self, found: Found) -> bool {
+        // Caches have none.
+        !P::MARKED && !self.segment.buckets().has(found)
     }
 
     /// Replaces an item by another with an equal key, in place [W2].
     #[inline]
     pub(crate) fn replace(&mut self, found: Found, item: P::Item) {
-        let ((buckets, bucket), lane) = (self.array_of(found), found.lane());
-        if !found.is_in_overflow() {
-            self.note_change_of(bucket);
-        }
+        self.note_change(found);
         if P::REPLACED_WORDS > 1 {
             let residents = self.residents();
-            let stripe = if found.is_in_overflow() {
+            let stripe = if self.is_in_overflow(found) {
                 self.segment.overflow().stripe()
             } else {
                 residents.stripe_of(found)
             };
-            self.segment.replace_in_steps(buckets, bucket, lane, stripe, item);
+            self.segment.replace_in_steps(found.slot(), stripe, item);
         } else {
             // One word changes, by one store: readers see the old item or the new one.
             if !P::NULLABLE {
@@ -272,25 +268,26 @@ impl<'a, P: Payload> Locked<'a, P> {
                 stripes::publish_departures();
             }
             // SAFETY: an occupied slot of a live segment.
-            unsafe { P::store(buckets.slot(bucket, lane), item) };
+            unsafe { P::store(found.slot(), item) };
         }
     }
 
     /// Empties a slot, as [`Residents::remove`], also one in the overflow.
     #[inline]
     pub(crate) fn remove(&mut self, found: Found) {
-        if !P::MARKED && found.is_in_overflow() {
+        if self.is_in_overflow(found) {
             return self.remove_from_overflow(found);
         }
-        self.note_change_of(found.bucket());
+        self.note_change(found);
         self.residents().remove(found);
     }
 
     #[cold]
     fn remove_from_overflow(&mut self, found: Found) {
         let overflow = self.segment.overflow();
-        let (buckets, bucket) = overflow.bucket(found.bucket());
-        buckets.clear(bucket, found.lane());
+        let buckets = overflow.blocks().find(|block| block.has(found)).expect("a slot of ours");
+        let (bucket, lane) = buckets.position_of(found);
+        buckets.clear(bucket, lane);
         if !P::NULLABLE {
             stripes::note_departure(overflow.stripe());
         }
@@ -407,6 +404,15 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
         for buckets in self.arrays() {
             (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(item, _)| f(item)));
+        }
+    }
+
+    /// What has been copied of a slot's bucket ahead of a split is stale, if that is not in the overflow [G7].
+    #[inline]
+    fn note_change(&mut self, found: Found) {
+        let buckets = self.segment.buckets();
+        if !P::MARKED && self.state.ahead.is_some() && buckets.has(found) {
+            self.note_change_of(buckets.position_of(found).0);
         }
     }
 

@@ -18,7 +18,6 @@
 //! | `root` | the directory's array |
 //! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
-//! | `found` | which slot an item is in |
 //! | `supply` | memory for segments, side by side |
 //! | `segment` | one table; how to read it |
 //! | `stale` | buckets that have changed since they were copied |
@@ -27,6 +26,7 @@
 //! | `overflow` | what fits neither bucket |
 //! | `buckets` | tag words and slots; eight tags at once |
 //! | `stripes` | version counters |
+//! | `found` | which slot an item is in, as one word |
 //! | `payload` | pointer or inline |
 //! | `memory`, `prefetch` | bytes; a hint |
 

@@ -49,27 +49,14 @@ impl<P: Payload> Overflow<P> {
         self.matching(tag).next().is_some()
     }
 
-    /// The bucket's number, counted through all blocks, and the lane of every slot that has this tag, in order; a bucket's
-    /// tags are loaded when the walk comes to it [R3].
-    pub(crate) fn matching(&self, tag: u8) -> impl Iterator<Item = (u32, u32)> {
+    /// Block, bucket and lane of every slot that has this tag, in order; a bucket's tags are loaded when the walk comes
+    /// to it [R3].
+    pub(crate) fn matching(&self, tag: u8) -> impl Iterator<Item = (Buckets<P>, u32, u32)> {
         let buckets = self.blocks().flat_map(|block| (0..block.len()).map(move |bucket| (block, bucket)));
-        (0..).zip(buckets).flat_map(move |(number, (block, bucket))| {
+        buckets.flat_map(move |(block, bucket)| {
             let mut matches = Matches::of_one(block.tags(bucket), tag);
-            core::iter::from_fn(move || Some((number, matches.next_lane()?)))
+            core::iter::from_fn(move || Some((block, bucket, matches.next_lane()?)))
         })
-    }
-
-    /// The block that has the bucket of this number, and which of its buckets that is.
-    #[cold]
-    pub(crate) fn bucket(&self, number: u32) -> (Buckets<P>, u32) {
-        let mut bucket = number;
-        for block in self.blocks() {
-            if bucket < block.len() {
-                return (block, bucket);
-            }
-            bucket -= block.len();
-        }
-        unreachable!("blocks stay while the segment lives")
     }
 
     /// The blocks, first to last.
@@ -166,10 +153,7 @@ mod tests {
         assert_eq!(overflow.blocks().map(|block| block.len()).collect::<Vec<_>>(), [4, 8, 16, 32]);
         let of_tag: Vec<_> = overflow.matching(3).collect();
         assert_eq!(of_tag.len(), 16);
-        let keys = of_tag.iter().map(|&(number, lane)| {
-            let (block, bucket) = overflow.bucket(number);
-            block.item(bucket, lane).expect("an item").0
-        });
+        let keys = of_tag.iter().map(|(block, bucket, lane)| block.item(*bucket, *lane).expect("an item").0);
         assert!(keys.eq((0..113).filter(|key| key % 7 == 2)), "in the order in which they came");
         // SAFETY: nobody uses it.
         unsafe { overflow.free(&meter) };

@@ -150,12 +150,12 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
 #[derive(Debug)]
 pub(crate) struct Inline<K, V, R = ()>(PhantomData<(K, V, R)>);
 
-/// Key and value, then as many bytes as rounding up to words may add.
+/// Key and value, then as many bytes as rounding up to words, and at least to one, may add.
 #[repr(C, packed)]
 struct Padded<K, V> {
     key: K,
     value: V,
-    padding: [u8; 7],
+    padding: [u8; 8],
 }
 
 impl<K: Pod, V: Pod, R> Inline<K, V, R> {
@@ -169,7 +169,11 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
     type Word = AtomicU64;
     type Item = (K, V);
     type Keep = R;
-    const WORDS: usize = (size_of::<K>() + size_of::<V>()).div_ceil(8);
+    const WORDS: usize = match (size_of::<K>() + size_of::<V>()).div_ceil(8) {
+        // Slots have addresses of their own [`Found`](super::Found).
+        0 => 1,
+        words => words,
+    };
     const NULLABLE: bool = false;
     const REPLACED_WORDS: usize = Self::VALUE_WORDS.end - Self::VALUE_WORDS.start;
 
@@ -179,7 +183,7 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
         let words = bytes.as_mut_ptr().cast::<u64>();
         for i in 0..Self::WORDS {
             // Relaxed: the version loads around it order it; a torn item is thrown away.
-            // SAFETY: i < WORDS words at `slot`, and at `words`, which is that long: at most 7 bytes of rounding.
+            // SAFETY: i < WORDS words at `slot`, and at `words`, which is that long: at most 8 bytes of rounding.
             unsafe { words.add(i).write_unaligned((*slot.add(i)).load(Ordering::Relaxed)) };
         }
         // SAFETY: zeroed and then overwritten with initialized bytes; `Pod` takes any bit pattern.
@@ -189,7 +193,7 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
 
     #[inline(always)]
     unsafe fn store(slot: *const AtomicU64, (key, value): (K, V)) {
-        let bytes = Padded { key, value, padding: [0; 7] };
+        let bytes = Padded { key, value, padding: [0; 8] };
         let words = (&raw const bytes).cast::<u64>();
         for i in 0..Self::WORDS {
             // SAFETY: i < WORDS words at `slot`, and at `words`, all initialized: `Pod`s have no padding.

@@ -389,18 +389,11 @@ impl<P: Payload> Segment<P> {
     ///
     /// Call only with the lock held [I5]. The buckets are ours or the overflow's, and the stripe is the one that
     /// readers of this slot validate against.
-    pub(crate) fn replace_in_steps(
-        &self,
-        buckets: Buckets<P>,
-        bucket: u32,
-        lane: u32,
-        stripe: &AtomicU64,
-        item: P::Item,
-    ) {
+    pub(crate) fn replace_in_steps(&self, slot: *const P::Word, stripe: &AtomicU64, item: P::Item) {
         debug_assert!(P::REPLACED_WORDS > 1);
         let undo = &self.write().undo;
-        let slot = buckets.slot(bucket, lane);
-        let old = buckets.item(bucket, lane);
+        // SAFETY: a slot of live buckets.
+        let old = unsafe { P::load(slot) };
         // Release: pairs with the Acquire fence in `unchanged`: who reads the new copy in an older odd version sees
         // that the version has changed. Redundant today, as such a fence has come before on every way here: a stripe
         // was odd last for a displacement, and then `fill` filled the hole, or for a replacement, which ended below.
@@ -412,7 +405,7 @@ impl<P: Payload> Segment<P> {
         }
         // The odd version's Release publishes the copy.
         let moving = stripes::Moving::start(stripe);
-        // SAFETY: a slot of live buckets, which `slot` asserts.
+        // SAFETY: as above.
         unsafe { P::store(slot, item) };
         drop(moving);
         // Release: pairs with the Acquire fence in `unchanged`: who finds the copy withdrawn sees the version even.
@@ -427,8 +420,7 @@ impl<P: Payload> Segment<P> {
     pub(crate) fn pass_overflow(&self, place: Place, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
         let stripe = self.overflow().stripe();
         let version = stripes::begin(stripe);
-        for (number, lane) in self.overflow().matching(place.tag) {
-            let (buckets, bucket) = self.overflow().bucket(number);
+        for (buckets, bucket, lane) in self.overflow().matching(place.tag) {
             // SAFETY: a slot of our overflow, and its stripe.
             match unsafe { self.read_item(buckets.slot(bucket, lane), stripe, version) } {
                 Probe::Hit(item) if eq(item) => return Probe::Hit(item),
@@ -527,7 +519,7 @@ mod tests {
         assert_eq!((read(0, version), read(1, version)), (None, None), "the version is an older one");
         let version = stripes::begin(stripe);
         assert_eq!((read(0, version), read(1, version)), (Some((1, [9; 2])), Some((2, [2; 2]))));
-        segment.replace_in_steps(buckets, 0, 1, stripe, (2, [7; 2]));
+        segment.replace_in_steps(buckets.slot(0, 1), stripe, (2, [7; 2]));
         assert_eq!(read(1, stripes::begin(stripe)), Some((2, [7; 2])));
         assert!(undo.slot.load(Ordering::Relaxed).is_null(), "the copy is withdrawn");
         // SAFETY: ours alone.

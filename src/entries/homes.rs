@@ -173,11 +173,14 @@ impl Homes {
 
     /// A free cell in the page of a digest's home, at home if one is free there; `None` if there is none. Of a slab with
     /// this address; under the lock of the digest's segment.
+    #[inline]
     pub(super) fn take(&self, digest: Digest, slab: NonNull<()>) -> Option<NonNull<u8>> {
         // Relaxed: who frees the region has had the lock of every segment since it was closed [M4].
-        if self.closed.load(Ordering::Relaxed) {
-            return None;
-        }
+        if self.closed.load(Ordering::Relaxed) { None } else { self.take_near(digest, slab) }
+    }
+
+    #[inline(never)]
+    fn take_near(&self, digest: Digest, slab: NonNull<()>) -> Option<NonNull<u8>> {
         let (page, cell) = self.home(digest);
         let home = self.group << ((cell % 64) & !(self.side_by_side - 1));
         self.take_of(page, cell / 64, slab, |free| free & home).or_else(|| self.take_abroad(page, slab))
