@@ -1,9 +1,9 @@
-//! Room in a segment's table, which has more slots than the segment may hold entries: when it is made larger, and who has to go
-//! where that does not help.
+//! A new entry's way into a segment's table, which has more slots than the segment may hold entries: when the table is made
+//! larger, and who has to go where that does not help.
 
 use core::cell::Cell;
 
-use super::policy::{Evictor, Policy};
+use super::policy::{Evictor, Locator, Newcomer, Policy};
 use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Writing};
 use crate::hash::{Digest, Place};
 
@@ -23,15 +23,72 @@ pub(super) trait Kept: Keep {
     fn patience(&mut self) -> &mut usize;
 }
 
+/// What a cache does under the lock of a segment into which an entry comes.
+pub(super) trait Host<P: Payload> {
+    /// Lets the policy admit the newcomer, for which it may have to evict; the newcomer's mark.
+    fn admit(&mut self, locked: &mut Locked<'_, P>, newcomer: Newcomer) -> u8;
+
+    /// The newcomer, whose mark that was, was not stored.
+    fn withdraw(&mut self, locked: &mut Locked<'_, P>, newcomer: Newcomer, mark: u8);
+
+    /// Takes an entry out, which the policy did not ask for.
+    fn take_out(&mut self, locked: &mut Locked<'_, P>, found: Found);
+
+    /// The digest of an entry's key. Calls the user's `Hash`.
+    fn rehash(&self, item: P::Item) -> Digest;
+}
+
+/// Starts loading what is read when a newcomer is admitted.
+#[inline]
+pub(super) fn prefetch<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, newcomer: Newcomer) {
+    let residents = locked.residents();
+    let resident = |locator: Locator| residents.prefetch(locator.place(residents.buckets()));
+    locked.state_ref().keep.evictor().prefetch(newcomer, resident);
+}
+
+/// Puts a new entry into a segment that has quota for it. Makes the table larger if it is full or there is no path; if
+/// that does not help, who is in the way has to go.
+#[inline]
+pub(super) fn add<'c, P: Payload<Keep: Kept>>(
+    directory: &'c Directory<P>,
+    writing: &mut Writing<'c, P>,
+    digest: Digest,
+    item: P::Item,
+    newcomer: Newcomer,
+    host: &mut impl Host<P>,
+) {
+    if is_short(&writing.locked) {
+        // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
+        double(directory, writing, digest, |item| host.rehash(item));
+    }
+    loop {
+        let locked = &mut writing.locked;
+        let mark = host.admit(locked, newcomer);
+        let place = Place::new(digest, locked.segment().buckets().len());
+        if locked.put(place, item, mark, directory.budget()) {
+            return;
+        }
+        // Not admitted, then: what follows calls the user's `Hash`.
+        host.withdraw(locked, newcomer, mark);
+        if !(may_help(locked, newcomer.weight)
+            && double(directory, writing, digest, |item| host.rehash(item)))
+        {
+            let locked = &mut writing.locked;
+            let found = hindrance(&locked.residents(), place);
+            host.take_out(locked, found);
+        }
+    }
+}
+
 /// Whether so many slots are taken that paths become long.
 #[inline]
-pub(super) fn is_short<P: Payload>(locked: &Locked<'_, P>) -> bool {
+fn is_short<P: Payload>(locked: &Locked<'_, P>) -> bool {
     locked.len() * FULL.1 >= locked.slots() * FULL.0
 }
 
 /// Whether a larger table may have room for an entry that found no path and weighs so much. Where few of many slots are taken
 /// the keys are colliding, and no table is large enough. And one that is full has as many slots as it was made for.
-pub(super) fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u64) -> bool {
+fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u64) -> bool {
     let evictor = locked.state_ref().keep.evictor();
     let is_full = evictor.capacity() - evictor.weight() <= weight;
     locked.slots() < SMALL || !is_full && locked.len() * 2 >= locked.slots()
@@ -40,7 +97,7 @@ pub(super) fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u
 /// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again
 /// after as many insertions that ask for it as there are slots: each pays for one entry that is hashed in vain. If there
 /// is no memory, that is known at once, and it is tried again the next time.
-pub(super) fn double<'c, P: Payload<Keep: Kept>>(
+fn double<'c, P: Payload<Keep: Kept>>(
     directory: &'c Directory<P>,
     writing: &mut Writing<'c, P>,
     digest: Digest,
@@ -66,7 +123,7 @@ pub(super) fn double<'c, P: Payload<Keep: Kept>>(
 
 /// Of the entries of a place whose buckets are full, and from which no path leads, one that is hit the least.
 #[cold]
-pub(super) fn hindrance<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found {
+fn hindrance<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found {
     let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
     let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
     least.expect("no path, though a bucket is empty")

@@ -2,7 +2,8 @@
 //!
 //! Every operation prepares what calls the user's code, then locks, finds, makes room, commits by one call of the engine
 //! and unlocks; only then is anybody told what has left, and memory given up ([`Departures`]). Under the lock nothing of
-//! the user's runs but `Eq`, `Hash` and the closures of `compute` and `remove_if`; whatever panics, nothing is half done.
+//! the user's runs but `Eq`, `Hash`, the closures of `compute` and `remove_if`, and for what `compute` inserts the weigher and
+//! the closure that says when it expires; whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
@@ -14,16 +15,16 @@ use super::policy::{Evictor, Heat, Locator, Newcomer, Policy};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::residents::{self, Tenants};
+use super::room::{self, Host};
 use super::share::Share;
 use super::time::{Meta, NEVER, Nanos};
-use super::{Cache, counters, room};
-use crate::engine::{self, Found, Locked, Spot, Writing};
+use super::{Cache, counters};
+use crate::engine::{self, Found, Locked, Spot};
 use crate::entries::{Entry, OwnedEntry, Reserve};
-use crate::hash::{Digest, Place};
+use crate::hash::Digest;
 use crate::reclaim::LocalGuard;
 use crate::sync::AtomicU64;
 
-type Segment<'c, K, V> = Writing<'c, CacheSlots<K, V>>;
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 pub(super) type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
 
@@ -39,6 +40,12 @@ pub(super) struct Draft {
     pub(super) last_use: Nanos,
     /// Of an entry that comes from a dump.
     pub(super) heat: Option<Heat>,
+}
+
+impl Draft {
+    fn newcomer(&self, digest: Digest) -> Newcomer {
+        Newcomer { locator: Locator::new(digest), weight: self.weight }
+    }
 }
 
 impl<K, V, S> Cache<K, V, S> {
@@ -202,6 +209,36 @@ impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, '_, K, V, S> {
     }
 }
 
+/// A cache into which an entry comes.
+struct Adding<'e, 'd, 'g, K, V, S> {
+    cache: &'e Cache<K, V, S>,
+    draft: &'e Draft,
+    out: &'e mut Departures<'d, K, V, LocalGuard<'g>>,
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Host<CacheSlots<K, V>> for Adding<'_, '_, '_, K, V, S> {
+    #[inline]
+    fn admit(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, newcomer: Newcomer) -> u8 {
+        self.cache.decide(locked, self.draft.now, self.out, |evictor, entries| match self.draft.heat {
+            None => evictor.admit(newcomer, entries),
+            Some(heat) => evictor.restore(newcomer, heat, entries),
+        })
+    }
+
+    fn withdraw(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, newcomer: Newcomer, mark: u8) {
+        locked.state().keep.evictor.removed(mark, newcomer.weight);
+        self.cache.publish_used(locked);
+    }
+
+    fn take_out(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, found: Found) {
+        self.cache.take_out(locked, found, Cause::Size, self.out);
+    }
+
+    fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest {
+        self.cache.rehash(entry)
+    }
+}
+
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Locks the segment of a key with this digest, and finds the key.
     pub(super) fn at<Q: ?Sized + Hash + Equivalent<K>>(&self, digest: Digest, key: &Q) -> At<'_, K, V> {
@@ -317,10 +354,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
         if at.found.is_none() {
             // On its way while the entry is made.
-            let newcomer = Newcomer { locator: Locator::new(at.digest), weight: draft.weight };
-            let residents = at.writing.locked.residents();
-            let resident = |locator: Locator| residents.prefetch(locator.place(residents.buckets()));
-            at.writing.locked.state_ref().keep.evictor.prefetch(newcomer, resident);
+            room::prefetch(&at.writing.locked, draft.newcomer(at.digest));
         }
         let new = match self.make(&mut at, &draft, key, value) {
             Ok(new) => new,
@@ -337,7 +371,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             None => Err(new),
         };
         if let Err(new) = replaced {
-            self.add(&mut writing, digest, new, &draft, out);
+            let mut host = Adding { cache: self, draft: &draft, out };
+            room::add(&self.table.directory, &mut writing, digest, entry, draft.newcomer(digest), &mut host);
+            new.publish();
         }
         self.settle(&mut writing.locked, out);
         drop(writing);
@@ -378,47 +414,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         unsafe { out.add(&mut share.reserve, old, cause) };
         self.publish_used(locked);
         Ok(())
-    }
-
-    /// Puts a new entry into a segment that has quota for it. Makes the table larger if it is full or there is no path; if
-    /// that does not help, who is in the way has to go.
-    fn add<'c>(
-        &'c self,
-        writing: &mut Segment<'c, K, V>,
-        digest: Digest,
-        new: OwnedEntry<K, V>,
-        draft: &Draft,
-        out: &mut Leaving<'_, K, V>,
-    ) {
-        if room::is_short(&writing.locked) {
-            // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
-            self.double(writing, digest);
-        }
-        let newcomer = Newcomer { locator: Locator::new(digest), weight: draft.weight };
-        loop {
-            let locked = &mut writing.locked;
-            let mark = self.decide(locked, draft.now, out, |evictor, entries| match draft.heat {
-                None => evictor.admit(newcomer, entries),
-                Some(heat) => evictor.restore(newcomer, heat, entries),
-            });
-            let place = Place::new(digest, locked.segment().buckets().len());
-            if locked.put(place, new.pointer(), mark, self.table.directory.budget()) {
-                break;
-            }
-            // Not admitted, then: what follows calls the user's `Hash`.
-            locked.state().keep.evictor.removed(mark, draft.weight);
-            self.publish_used(locked);
-            if !(room::may_help(locked, draft.weight) && self.double(writing, digest)) {
-                let locked = &mut writing.locked;
-                let found = room::hindrance(&locked.residents(), place);
-                self.take_out(locked, found, Cause::Size, out);
-            }
-        }
-        new.publish();
-    }
-
-    fn double<'c>(&'c self, writing: &mut Segment<'c, K, V>, digest: Digest) -> bool {
-        room::double(&self.table.directory, writing, digest, |entry| self.rehash(entry))
     }
 
     /// Takes out an entry that a reader has found expired, if it is still there.

@@ -7,12 +7,13 @@ use bytemuck::Pod;
 
 use super::InlineCache;
 use super::cache::InlineSlots;
+use crate::cache::counters;
 use crate::cache::counters::Here;
 use crate::cache::policy::{Locator, Newcomer, Policy};
 use crate::cache::residents::{Entries, Tenants};
-use crate::cache::{counters, room};
+use crate::cache::room::{self, Host};
 use crate::engine::{self, Found, Locked, Spot};
-use crate::hash::{Digest, Place};
+use crate::hash::Digest;
 use crate::outcome::{Compute, Operation};
 
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
@@ -38,6 +39,34 @@ fn take_out<K: Pod, V: Pod>(locked: &mut Locked<'_, InlineSlots<K, V>>, found: F
     let mark = locked.residents().mark(found);
     locked.remove(found);
     locked.state().keep.evictor.removed(mark, 1);
+}
+
+/// A cache into which an entry comes.
+struct Adding<'c, K: Pod, V: Pod, S> {
+    cache: &'c InlineCache<K, V, S>,
+    counts: Here<'c>,
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Host<InlineSlots<K, V>> for Adding<'_, K, V, S> {
+    #[inline]
+    fn admit(&mut self, locked: &mut Locked<'_, InlineSlots<K, V>>, newcomer: Newcomer) -> u8 {
+        let (residents, state) = locked.parts();
+        let mut entries = Entries { residents, tenants: Evictions(self.counts) };
+        state.keep.evictor.admit(newcomer, &mut entries)
+    }
+
+    fn withdraw(&mut self, locked: &mut Locked<'_, InlineSlots<K, V>>, newcomer: Newcomer, mark: u8) {
+        locked.state().keep.evictor.removed(mark, newcomer.weight);
+    }
+
+    fn take_out(&mut self, locked: &mut Locked<'_, InlineSlots<K, V>>, found: Found) {
+        take_out(locked, found);
+        counters::evicted(&self.counts);
+    }
+
+    fn rehash(&self, (key, _): (K, V)) -> Digest {
+        self.cache.digest(&key)
+    }
 }
 
 impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
@@ -100,44 +129,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
             }
             None if locked.state_ref().keep.evictor.capacity() == 0 => return None,
             None => {
-                self.add(&mut at, key, value, counts);
+                let newcomer = Newcomer { locator: Locator::new(at.digest), weight: 1 };
+                room::prefetch(locked, newcomer);
+                let mut host = Adding { cache: self, counts };
+                let At { writing, digest, .. } = &mut at;
+                room::add(&self.directory, writing, *digest, (key, value), newcomer, &mut host);
                 None
             }
         };
         drop(at);
         counters::inserted(&counts);
         old
-    }
-
-    /// Puts an entry where none of its key is, after others have left if they must.
-    fn add<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V, counts: Here<'_>) {
-        let At { writing, digest, .. } = at;
-        let newcomer = Newcomer { locator: Locator::new(*digest), weight: 1 };
-        let residents = writing.locked.residents();
-        let resident = |locator: Locator| residents.prefetch(locator.place(residents.buckets()));
-        writing.locked.state_ref().keep.evictor.prefetch(newcomer, resident);
-        let rehash = |(key, _): (K, V)| self.digest(&key);
-        if room::is_short(&writing.locked) {
-            // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
-            room::double(&self.directory, writing, *digest, rehash);
-        }
-        loop {
-            let (residents, state) = writing.locked.parts();
-            let mut entries = Entries { residents, tenants: Evictions(counts) };
-            let mark = state.keep.evictor.admit(newcomer, &mut entries);
-            let locked = &mut writing.locked;
-            let place = Place::new(*digest, locked.segment().buckets().len());
-            if locked.put(place, (key, value), mark, self.directory.budget()) {
-                return;
-            }
-            // Not admitted, then: what follows calls the user's `Hash`.
-            locked.state().keep.evictor.removed(mark, 1);
-            if !(room::may_help(locked, 1) && room::double(&self.directory, writing, *digest, rehash)) {
-                let hindrance = room::hindrance(&writing.locked.residents(), place);
-                take_out(&mut writing.locked, hindrance);
-                counters::evicted(&counts);
-            }
-        }
     }
 
     /// Decides what becomes of a key's entry: `decide` sees its value, if there is one, and says whether to insert, remove or
