@@ -166,6 +166,12 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
+    /// Whether an entry may be returned now.
+    #[inline]
+    pub(super) fn is_alive(&self, entry: NonNull<Entry<K, V>>) -> bool {
+        !self.has_expired(entry, self.now())
+    }
+
     /// A view whose look-ups return references. It keeps what it has returned alive, and for that long, memory of other
     /// entries that have left.
     ///
@@ -369,11 +375,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let digest = self.digest(key);
         let entry = self.table.directory.find(digest, || (), eq)?;
-        if self.time.is_some() && self.has_expired(entry, self.now()) {
-            return None;
-        }
         // SAFETY: found after the guard was entered.
-        Some(unsafe { Entry::deref(entry) })
+        self.is_alive(entry).then(|| unsafe { Entry::deref(entry) })
     }
 
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit

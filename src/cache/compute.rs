@@ -6,7 +6,6 @@ use core::ptr::NonNull;
 use super::Cache;
 use super::refused::{Refused, Why};
 use super::removal::Cause;
-use super::write::At;
 use crate::entries::Entry;
 use crate::outcome::{Compute, Operation};
 
@@ -57,25 +56,22 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let mut decided = None::<Decided<K, V>>;
         loop {
             let mut at = self.at(digest, &key);
-            let current = at.found.map(|found| at.writing.locked.item(found));
-            let alive = current.filter(|&entry| self.time.is_none() || !self.has_expired(entry, self.now()));
+            let current = at.found.map(|found| (found, at.writing.locked.item(found)));
+            let alive = current.filter(|&(_, entry)| self.is_alive(entry));
             // SAFETY: in the table, under the lock, after the guard was entered.
-            let old = alive.map(|entry| unsafe { Entry::deref(entry) }.pair());
+            let old = alive.map(|(found, entry)| (found, unsafe { Entry::deref(entry) }.pair()));
             let value = match decided.take() {
-                Some((value, seen)) if seen == alive => value,
-                _ => match decide(old.map(|(_, value)| value)) {
+                Some((value, seen)) if seen == alive.map(|(_, entry)| entry) => value,
+                _ => match decide(old.map(|(_, (_, value))| value)) {
                     Operation::Abort(answer) => return Ok(Compute::Aborted(answer)),
                     Operation::Remove => {
-                        let Some((key, value)) = old else {
+                        let Some((found, (key, value))) = old else {
                             panic!("compute: Operation::Remove for a key that is absent");
                         };
                         let answer = (key.clone(), value.clone());
-                        let At { mut writing, found, .. } = at;
-                        if let Some(found) = found {
-                            self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
-                            self.settle(&mut writing.locked, &mut out);
-                        }
-                        drop(writing);
+                        self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
+                        self.settle(&mut at.writing.locked, &mut out);
+                        drop(at);
                         // Before there is an answer: one that is returned leaks if the listener panics.
                         drop(out);
                         return Ok(Compute::Removed(answer.0, answer.1));
@@ -84,19 +80,16 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 },
             };
             let draft = self.draft(&key, &value);
-            if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
-                self.settle(&mut at.writing.locked, &mut out);
-            }
-            if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
+            if !self.has_quota(&mut at.writing.locked, draft.weight, &mut out) {
                 drop(at);
                 if !self.gather(digest, draft.weight, draft.now, &mut out) {
                     let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
                     return Err(Refused { key, value, why });
                 }
-                decided = Some((value, alive));
+                decided = Some((value, alive.map(|(_, entry)| entry)));
                 continue;
             }
-            let old = old.map(|(key, value)| (key.clone(), value.clone()));
+            let old = old.map(|(_, (key, value))| (key.clone(), value.clone()));
             let new = (key.clone(), value.clone());
             self.put(at, draft, key, value, &mut out)?;
             // As above.

@@ -1,35 +1,24 @@
 //! Walks over a cache: a segment's pointers are copied under its lock, and yielded without.
 
 use core::fmt;
+use core::iter::FusedIterator;
 use core::ptr::NonNull;
 
 use ahash::RandomState;
 
 use super::Cache;
+use crate::engine::Walk;
 use crate::entries::Entry;
 use crate::reclaim::LocalGuard;
 
-/// The state of a walk.
-struct Walk<K, V> {
-    entries: Vec<NonNull<Entry<K, V>>>,
-    /// The prefix at which the next segment begins; 2^32 at the end.
-    cursor: u64,
-}
+type Entries<K, V> = Walk<NonNull<Entry<K, V>>>;
 
-impl<K, V> Walk<K, V> {
-    fn new() -> Self {
-        Walk { entries: Vec::new(), cursor: 0 }
-    }
-
-    /// The next entry that has not expired.
-    fn next<S>(&mut self, cache: &Cache<K, V, S>) -> Option<NonNull<Entry<K, V>>> {
-        loop {
-            while let Some(entry) = self.entries.pop() {
-                if cache.time.is_none() || !cache.has_expired(entry, cache.now()) {
-                    return Some(entry);
-                }
-            }
-            self.cursor = cache.table.directory.snapshot(self.cursor, &mut self.entries)?;
+/// The next entry that has not expired.
+fn next<K, V, S>(walk: &mut Entries<K, V>, cache: &Cache<K, V, S>) -> Option<NonNull<Entry<K, V>>> {
+    loop {
+        let entry = walk.next(|cursor, out| cache.table.directory.snapshot(cursor, out))?;
+        if cache.is_alive(entry) {
+            return Some(entry);
         }
     }
 }
@@ -37,7 +26,7 @@ impl<K, V> Walk<K, V> {
 /// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter).
 pub struct ViewIter<'v, K, V, S = RandomState> {
     cache: &'v Cache<K, V, S>,
-    walk: Walk<K, V>,
+    walk: Entries<K, V>,
 }
 
 impl<'v, K, V, S> ViewIter<'v, K, V, S> {
@@ -51,7 +40,7 @@ impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
     type Item = (&'v K, &'v V);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.walk.next(self.cache)?;
+        let entry = next(&mut self.walk, self.cache)?;
         // SAFETY: it was in the table when its segment was copied, after the view that `'v` borrows was pinned.
         Some(unsafe { Entry::deref(entry) }.pair())
     }
@@ -60,7 +49,7 @@ impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
 /// Iterator over clones of a cache's entries: from [`Cache::iter`].
 pub struct CacheIter<'c, K, V, S = RandomState> {
     cache: &'c Cache<K, V, S>,
-    walk: Walk<K, V>,
+    walk: Entries<K, V>,
     #[expect(dead_code, reason = "keeps what the walk has copied alive")]
     guard: LocalGuard<'c>,
 }
@@ -75,7 +64,7 @@ impl<K: Clone, V: Clone, S> Iterator for CacheIter<'_, K, V, S> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.walk.next(self.cache)?;
+        let entry = next(&mut self.walk, self.cache)?;
         // SAFETY: it was in the table when its segment was copied, after the guard was entered.
         let (key, value) = unsafe { Entry::deref(entry) }.pair();
         Some((key.clone(), value.clone()))
@@ -90,6 +79,9 @@ impl<'c, K: Clone, V: Clone, S> IntoIterator for &'c Cache<K, V, S> {
         self.iter()
     }
 }
+
+impl<K, V, S> FusedIterator for ViewIter<'_, K, V, S> {}
+impl<K: Clone, V: Clone, S> FusedIterator for CacheIter<'_, K, V, S> {}
 
 impl<K, V, S> fmt::Debug for ViewIter<'_, K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,31 +8,77 @@ use std::time::Instant;
 
 use equivalent::Equivalent;
 
-use super::counters::Counting;
-use super::flight::{Flight, LoadError, Table, or_panic};
+use super::counters::Counters;
+use super::flight::{Flight, Flights, LoadError, Table, or_panic};
 use super::{Cache, counters, write::At};
 use crate::entries::Entry;
 use crate::hash::Digest;
 
+/// A cache, as far as a load that was missed needs it.
+pub(super) trait Loading<K, V>: Table<K, V> {
+    fn flights(&self) -> &Flights<K, V>;
+
+    fn counters(&self) -> &Counters;
+
+    /// The digest of a key, to be loaded by a thread that may have to wait for a leader who waits for the lock: panics if this
+    /// thread has it.
+    fn digest_to_load(&self, key: &K) -> Digest;
+}
+
+/// The value of a key that was missed: from `load`, or from another caller's, whom this thread waits for until the time
+/// `until` at most.
+pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    until: Option<Instant>,
+    load: impl FnOnce() -> Result<V, E>,
+) -> Result<V, LoadError<E>> {
+    let digest = cache.digest_to_load(&key);
+    let timed = || {
+        let timer = Timer::start(cache.counters());
+        timer.end(load())
+    };
+    cache.flights().load(cache, digest, &key, until, timed)
+}
+
+/// The same for tasks.
+pub(super) async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    load: impl Future<Output = Result<V, E>>,
+) -> Result<V, LoadError<E>> {
+    let digest = cache.digest_to_load(&key);
+    let timed = async {
+        let timer = Timer::start(cache.counters());
+        timer.end(load.await)
+    };
+    cache.flights().load_async(cache, digest, &key, timed).await
+}
+
+/// When a load may end at the latest; `None`, a time beyond all clocks, is no limit.
+pub(super) fn limit(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
+}
+
 /// Counts a load, however it ends.
-pub(super) struct Timer<C: Counting> {
-    counts: C,
+struct Timer<'c> {
+    counts: &'c Counters,
     started: Instant,
     done: bool,
 }
 
-impl<C: Counting> Timer<C> {
-    pub(super) fn start(counts: C) -> Self {
+impl<'c> Timer<'c> {
+    fn start(counts: &'c Counters) -> Self {
         Timer { counts, started: Instant::now(), done: false }
     }
 
-    pub(super) fn end<V, E>(mut self, loaded: Result<V, E>) -> Result<V, E> {
+    fn end<V, E>(mut self, loaded: Result<V, E>) -> Result<V, E> {
         self.done = loaded.is_ok();
         loaded
     }
 }
 
-impl<C: Counting> Drop for Timer<C> {
+impl Drop for Timer<'_> {
     fn drop(&mut self) {
         counters::loaded(&self.counts, self.done, self.started.elapsed());
     }
@@ -43,8 +89,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
-    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, the value goes to those who wait for
-    /// it and not into the cache; nor if it is too heavy for it.
+    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value goes
+    /// to those who wait for it and not into the cache; nor if it is too heavy for it.
     ///
     /// # Panics
     ///
@@ -105,8 +151,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         timeout: Duration,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        // A time beyond all clocks is no limit.
-        self.load_value(key, Instant::now().checked_add(timeout), load)
+        self.load_value(key, limit(timeout), load)
     }
 
     /// As [`Cache::get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
@@ -147,7 +192,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.load_missed(key.to_owned(), None, load),
+            None => load_missed(self, key.to_owned(), None, load),
         }
     }
 
@@ -159,23 +204,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<V, LoadError<E>> {
         match self.get(&key) {
             Some(value) => Ok(value),
-            None => self.load_missed(key, until, load),
+            None => load_missed(self, key, until, load),
         }
-    }
-
-    fn load_missed<E>(
-        &self,
-        key: K,
-        until: Option<Instant>,
-        load: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, LoadError<E>> {
-        // It may wait for a leader who waits for the lock.
-        self.table.directory.assert_not_writing();
-        let timed = || {
-            let timer = Timer::start(&self.counters);
-            timer.end(load())
-        };
-        self.flights.load(self, self.digest(&key), &key, until, timed)
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
@@ -217,7 +247,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<V, LoadError<E>> {
         match self.get(&key) {
             Some(value) => Ok(value),
-            None => self.load_missed_async(key, load).await,
+            None => load_missed_async(self, key, load).await,
         }
     }
 
@@ -259,22 +289,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.load_missed_async(key.to_owned(), load).await,
+            None => load_missed_async(self, key.to_owned(), load).await,
         }
-    }
-
-    async fn load_missed_async<E>(
-        &self,
-        key: K,
-        load: impl Future<Output = Result<V, E>>,
-    ) -> Result<V, LoadError<E>> {
-        // It may wait for a leader who waits for the lock.
-        self.table.directory.assert_not_writing();
-        let timed = async {
-            let timer = Timer::start(&self.counters);
-            timer.end(load.await)
-        };
-        self.flights.load_async(self, self.digest(&key), &key, timed).await
     }
 }
 
@@ -289,9 +305,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let mut out = self.departures(&guard);
         let Some(at) = self.at_with_quota(digest, key, &draft, &mut out) else { return value };
         let At { writing, found, .. } = &at;
-        let current = found.map(|found| writing.locked.item(found));
-        let alive = current.filter(|&entry| self.time.is_none() || !self.has_expired(entry, draft.now));
-        if alive.is_some() || flight.is_stale() {
+        let is_there = found.is_some_and(|found| !self.has_expired(writing.locked.item(found), draft.now));
+        if is_there || flight.is_stale() {
             return value;
         }
         match self.put(at, draft, key.clone(), value, &mut out) {
@@ -299,5 +314,20 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
             Err(refused) => refused.value,
         }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
+    fn flights(&self) -> &Flights<K, V> {
+        &self.flights
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn digest_to_load(&self, key: &K) -> Digest {
+        self.table.directory.assert_not_writing();
+        self.digest(key)
     }
 }

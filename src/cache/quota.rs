@@ -5,11 +5,9 @@ use super::bound::Lending;
 use super::cache::CacheSlots;
 use super::removal::Departures;
 use super::time::Nanos;
-use super::write::Leaving;
 use super::{Cache, bound};
 use crate::engine::{Locked, Writing};
 use crate::hash::Digest;
-use crate::reclaim::LocalGuard;
 
 /// Segments of fewer items take what others do not use, before they evict: of so many what is asked for differs by a sixteenth
 /// from segment to segment. Models have the smallest caches, and would explore in vain what is explored where items are heavier
@@ -22,6 +20,18 @@ const SELDOM: u64 = 8;
 /// Lots that are drawn, at the most, for each segment that there is.
 const DRAWS: u32 = 8;
 
+/// What a segment lacks for one more item.
+#[derive(Clone, Copy)]
+struct Needs {
+    segment: u32,
+    /// So that it can hold the item at all.
+    needed: u64,
+    /// So much it takes of what others use.
+    wanted: u64,
+    /// So much it takes of what they do not use.
+    unused: u64,
+}
+
 impl<K, V, S> Cache<K, V, S> {
     /// Sets how much a segment may hold, and evicts what does not fit any more.
     fn set_quota(
@@ -30,7 +40,7 @@ impl<K, V, S> Cache<K, V, S> {
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         quota: u64,
         now: Nanos,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+        out: &mut Departures<'_, K, V>,
     ) {
         lending.quotas[locked.state_ref().index as usize] = quota;
         self.decide(locked, now, out, |evictor, entries| evictor.set_capacity(quota, entries));
@@ -72,61 +82,80 @@ impl<K, V, S> Cache<K, V, S> {
         digest: Digest,
         weight: u64,
         now: Nanos,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+        out: &mut Departures<'_, K, V>,
     ) -> bool {
         let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
             return false;
         }
-        let directory = &self.table.directory;
-        let segments = self.bound.segments();
-        let (mine, are_fewest, missing, needed) = {
-            let writing = directory.lock(digest.prefix());
-            let are_fewest = writing.locked.len() < FEWEST;
-            let state = writing.locked.state_ref();
-            let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
-            (
-                state.index,
-                are_fewest,
-                used.saturating_add(weight).saturating_sub(quota),
-                weight.saturating_sub(quota),
-            )
-        };
-        let (unused, wanted) =
-            if are_fewest { (missing, missing) } else { (missing.saturating_mul(SELDOM), needed) };
-        for index in (0..segments).filter(|&index| index != mine) {
-            if lending.spare < unused && self.bound.idle(lending, index) > 0 {
-                let unused = unused - lending.spare;
-                self.take(lending, index, |quota, used| unused.min(quota - used), now, out);
-            }
-        }
-        for _ in 0..DRAWS * segments {
-            if lending.spare >= wanted {
-                break;
-            }
-            match self.bound.draw(lending) {
-                Some(index) if index != mine => {
-                    // Not all at once: who is next to go there may be the last that should.
-                    let wanted = wanted - lending.spare;
-                    self.take(lending, index, |quota, _| wanted.min((quota / 4).max(1)), now, out);
-                }
-                Some(_) if lending.spare < needed => {}
-                _ => break,
-            }
-        }
-        for index in (0..segments).filter(|&index| index != mine) {
-            if lending.spare < needed {
-                let needed = needed - lending.spare;
-                self.take(lending, index, |quota, _| needed.min(quota), now, out);
-            }
-        }
-        let taken = unused.min(lending.spare);
+        let needs = self.needs(digest, weight);
+        self.take_unused(lending, needs, now, out);
+        self.take_by_lot(lending, needs, now, out);
+        self.take_needed(lending, needs, now, out);
+        let taken = needs.unused.min(lending.spare);
         self.bound.before_raise();
-        let mut writing = directory.lock(digest.prefix());
+        let mut writing = self.table.directory.lock(digest.prefix());
         let quota = writing.locked.state_ref().keep.evictor.capacity();
         self.set_quota(lending, &mut writing.locked, quota + taken, now, out);
         lending.spare -= taken;
         true
+    }
+
+    /// What a digest's segment lacks for one more item of this weight.
+    fn needs(&self, digest: Digest, weight: u64) -> Needs {
+        let writing = self.table.directory.lock(digest.prefix());
+        let state = writing.locked.state_ref();
+        let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
+        let missing = used.saturating_add(weight).saturating_sub(quota);
+        let needed = weight.saturating_sub(quota);
+        if writing.locked.len() < FEWEST {
+            Needs { segment: state.index, needed, wanted: missing, unused: missing }
+        } else {
+            Needs { segment: state.index, needed, wanted: needed, unused: missing.saturating_mul(SELDOM) }
+        }
+    }
+
+    /// Takes what other segments do not use.
+    fn take_unused(&self, lending: &mut Lending, needs: Needs, now: Nanos, out: &mut Departures<'_, K, V>) {
+        for index in self.others(needs.segment) {
+            if lending.spare < needs.unused && self.bound.idle(lending, index) > 0 {
+                let lacks = needs.unused - lending.spare;
+                self.take(lending, index, |quota, used| lacks.min(quota - used), now, out);
+            }
+        }
+    }
+
+    /// Takes of what segments use, which evict, as lots say.
+    fn take_by_lot(&self, lending: &mut Lending, needs: Needs, now: Nanos, out: &mut Departures<'_, K, V>) {
+        for _ in 0..DRAWS * self.bound.segments() {
+            if lending.spare >= needs.wanted {
+                break;
+            }
+            match self.bound.draw(lending) {
+                Some(index) if index != needs.segment => {
+                    // Not all at once: who is next to go there may be the last that should.
+                    let lacks = needs.wanted - lending.spare;
+                    self.take(lending, index, |quota, _| lacks.min((quota / 4).max(1)), now, out);
+                }
+                Some(_) if lending.spare < needs.needed => {}
+                _ => break,
+            }
+        }
+    }
+
+    /// Takes what is needed and could not be had otherwise.
+    fn take_needed(&self, lending: &mut Lending, needs: Needs, now: Nanos, out: &mut Departures<'_, K, V>) {
+        for index in self.others(needs.segment) {
+            if lending.spare < needs.needed {
+                let lacks = needs.needed - lending.spare;
+                self.take(lending, index, |quota, _| lacks.min(quota), now, out);
+            }
+        }
+    }
+
+    /// All segments but one.
+    fn others(&self, segment: u32) -> impl Iterator<Item = u32> + use<K, V, S> {
+        (0..self.bound.segments()).filter(move |&index| index != segment)
     }
 
     /// Takes a part of what a segment may hold, of which it uses some.
@@ -136,7 +165,7 @@ impl<K, V, S> Cache<K, V, S> {
         index: u32,
         part: impl FnOnce(u64, u64) -> u64,
         now: Nanos,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+        out: &mut Departures<'_, K, V>,
     ) {
         let mut writing = self.segment(index);
         let evictor = &writing.locked.state_ref().keep.evictor;
@@ -148,9 +177,23 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
+    /// Whether a segment may hold something of this weight by itself, after it has settled if it may not.
+    #[inline]
+    pub(super) fn has_quota(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        weight: u64,
+        out: &mut Departures<'_, K, V>,
+    ) -> bool {
+        if locked.state_ref().keep.evictor.capacity() < weight {
+            self.settle(locked, out);
+        }
+        locked.state_ref().keep.evictor.capacity() >= weight
+    }
+
     /// Gives back what a segment has beyond its share and does not use; or takes what it lacks and is spare.
     #[inline]
-    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
+    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Departures<'_, K, V>) {
         let state = locked.state();
         if state.keep.evictor.capacity() != state.keep.fair {
             self.settle_with_others(locked, out);
@@ -158,7 +201,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     #[cold]
-    fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Leaving<'_, K, V>) {
+    fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Departures<'_, K, V>) {
         let is_crowded = locked.len() >= FEW;
         let state = locked.state();
         let fair = state.keep.fair;
@@ -238,7 +281,7 @@ impl<K, V, S> Cache<K, V, S> {
         &self,
         lending: &mut Lending,
         now: Nanos,
-        out: &mut Leaving<'_, K, V>,
+        out: &mut Departures<'_, K, V>,
         new: impl Fn(u32, &mut u64, u64) -> u64,
     ) {
         let mut cursor = 0;

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::counters::Here;
 use crate::entries::{Entry, OldEntries, Reserve};
-use crate::reclaim::{Guard, discard};
+use crate::reclaim::{Guard, LocalGuard, discard};
 
 /// Why an entry has left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,8 +51,8 @@ type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
 
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
-pub(super) struct Departures<'c, K, V, G: Guard> {
-    guard: &'c G,
+pub(super) struct Departures<'c, K, V> {
+    guard: &'c LocalGuard<'c>,
     /// Where the thread counts them.
     pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
@@ -61,9 +61,13 @@ pub(super) struct Departures<'c, K, V, G: Guard> {
     many: Vec<OldEntries<K, V>>,
 }
 
-impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
+impl<'c, K, V> Departures<'c, K, V> {
     /// Nothing has left. The guard is of the cache.
-    pub(super) fn new(guard: &'c G, counts: Here<'c>, listener: Option<&'c Listener<K, V>>) -> Self {
+    pub(super) fn new(
+        guard: &'c LocalGuard<'c>,
+        counts: Here<'c>,
+        listener: Option<&'c Listener<K, V>>,
+    ) -> Self {
         Departures { guard, counts, listener, gone: SmallVec::new(), many: Vec::new() }
     }
 
@@ -126,7 +130,7 @@ impl<'c, K, V, G: Guard> Departures<'c, K, V, G> {
     }
 }
 
-impl<K, V, G: Guard> Drop for Departures<'_, K, V, G> {
+impl<K, V> Drop for Departures<'_, K, V> {
     #[inline]
     fn drop(&mut self) {
         if !(self.gone.is_empty() && self.many.is_empty()) {

@@ -26,7 +26,6 @@ use crate::reclaim::LocalGuard;
 use crate::sync::AtomicU64;
 
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
-pub(super) type Leaving<'c, K, V> = Departures<'c, K, V, LocalGuard<'c>>;
 
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
@@ -49,7 +48,7 @@ impl Draft {
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    pub(super) fn departures<'c>(&'c self, guard: &'c LocalGuard<'c>) -> Leaving<'c, K, V> {
+    pub(super) fn departures<'c>(&'c self, guard: &'c LocalGuard<'c>) -> Departures<'c, K, V> {
         Departures::new(guard, self.counters.here(), self.listener.as_ref())
     }
 
@@ -59,7 +58,7 @@ impl<K, V, S> Cache<K, V, S> {
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         found: Found,
         cause: Cause,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+        out: &mut Departures<'_, K, V>,
     ) {
         let (mark, entry) = (locked.residents().mark(found), locked.item(found));
         locked.remove(found);
@@ -81,7 +80,7 @@ impl<K, V, S> Cache<K, V, S> {
         entry: NonNull<Entry<K, V>>,
         cause: Cause,
         reserve: &mut Reserve<K, V>,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+        out: &mut Departures<'_, K, V>,
     ) {
         counters::departed(&out.counts, cause, self.weight_of(entry));
         // SAFETY: the caller's.
@@ -99,8 +98,8 @@ impl<K, V, S> Cache<K, V, S> {
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         now: Nanos,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
-        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, '_, K, V, S>) -> T,
+        out: &mut Departures<'_, K, V>,
+        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, K, V, S>) -> T,
     ) -> T {
         let (residents, state) = locked.parts();
         let Share { evictor, reserve, .. } = &mut state.keep;
@@ -116,7 +115,7 @@ impl<K, V, S> Cache<K, V, S> {
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         buckets: u32,
         now: Nanos,
-        out: &mut Departures<'_, K, V, LocalGuard<'_>>,
+        out: &mut Departures<'_, K, V>,
     ) {
         if self.time.is_none() {
             return;
@@ -181,18 +180,17 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-pub(super) type Entries<'e, 'd, 'g, K, V, S> =
-    residents::Entries<'e, CacheSlots<K, V>, Leavers<'e, 'd, 'g, K, V, S>>;
+pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots<K, V>, Leavers<'e, 'd, K, V, S>>;
 
 /// What becomes of a locked segment's entries that are evicted.
-pub(super) struct Leavers<'e, 'd, 'g, K, V, S> {
+pub(super) struct Leavers<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
     reserve: &'e mut Reserve<K, V>,
     now: Nanos,
-    out: &'e mut Departures<'d, K, V, LocalGuard<'g>>,
+    out: &'e mut Departures<'d, K, V>,
 }
 
-impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, '_, K, V, S> {
+impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, K, V, S> {
     #[inline]
     fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
         // Without a look into the slot, where all weigh the same.
@@ -210,13 +208,13 @@ impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, '_, K, V, S> {
 }
 
 /// A cache into which an entry comes.
-struct Adding<'e, 'd, 'g, K, V, S> {
+struct Adding<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
     draft: &'e Draft,
-    out: &'e mut Departures<'d, K, V, LocalGuard<'g>>,
+    out: &'e mut Departures<'d, K, V>,
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Host<CacheSlots<K, V>> for Adding<'_, '_, '_, K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> Host<CacheSlots<K, V>> for Adding<'_, '_, K, V, S> {
     #[inline]
     fn admit(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, newcomer: Newcomer) -> u8 {
         self.cache.decide(locked, self.draft.now, self.out, |evictor, entries| match self.draft.heat {
@@ -288,17 +286,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         digest: Digest,
         key: &K,
         draft: &Draft,
-        out: &mut Leaving<'_, K, V>,
+        out: &mut Departures<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
         let mut has_asked = false;
         loop {
             let mut at = self.at(digest, key);
-            if at.writing.locked.state_ref().keep.evictor.capacity() < draft.weight {
-                self.settle(&mut at.writing.locked, out);
-            }
             let locked = &mut at.writing.locked;
+            let has_quota = self.has_quota(locked, draft.weight, out);
             let asks = !has_asked && at.found.is_none() && self.should_ask(locked, draft.weight);
-            if !asks && locked.state_ref().keep.evictor.capacity() >= draft.weight {
+            if has_quota && !asks {
                 return Some(at);
             }
             drop(at);
@@ -350,7 +346,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         draft: Draft,
         key: K,
         value: V,
-        out: &mut Leaving<'_, K, V>,
+        out: &mut Departures<'_, K, V>,
     ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
         if at.found.is_none() {
             // On its way while the entry is made.
@@ -389,7 +385,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         found: Found,
         new: OwnedEntry<K, V>,
         draft: &Draft,
-        out: &mut Leaving<'_, K, V>,
+        out: &mut Departures<'_, K, V>,
     ) -> Result<(), OwnedEntry<K, V>> {
         let residents = locked.residents();
         let Some(old) = residents.item_if_taken(found) else { return Err(new) };
@@ -450,7 +446,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let entry = writing.locked.item(found);
         // SAFETY: in the table, under the lock; what leaves is retired by `out`, after the guard was entered.
         let old = unsafe { Entry::deref(entry) };
-        let expired = self.time.is_some() && self.has_expired(entry, self.now());
+        let expired = !self.is_alive(entry);
         if !expired && !condition(old.pair().0, old.pair().1) {
             return None;
         }

@@ -14,6 +14,7 @@
 //! | `draft` | a segment that is being built |
 //! | `counting` | items, slots, bytes and events over all segments |
 //! | `directory` | prefix to segment; reading; locking; walking |
+//! | `walk` | segment by segment, an item at a time |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
 //! | `sizing` | how many segments, buckets, stripes |
@@ -55,6 +56,7 @@ mod stale;
 mod stats;
 mod stripes;
 mod supply;
+mod walk;
 
 pub(crate) use batch::BATCH;
 pub(crate) use directory::{Directory, Spot, Writing};
@@ -70,3 +72,4 @@ pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};
 pub use stats::Stats;
 pub(crate) use stripes::{Moving, Version, begin_first, publish_departures, settled, unchanged};
+pub(crate) use walk::Walk;

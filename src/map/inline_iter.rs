@@ -6,18 +6,17 @@ use core::iter::FusedIterator;
 use bytemuck::Pod;
 
 use super::inline_map::Slots;
+use crate::engine::Walk;
 
 /// Iterator over copies of a map's entries: from [`InlineMap::iter`](super::InlineMap::iter).
 pub struct InlineIter<'m, K: Pod, V: Pod> {
     slots: &'m Slots<K, V>,
-    items: Vec<(K, V)>,
-    /// The prefix at which the next segment begins; 2^32 at the end.
-    cursor: u64,
+    walk: Walk<(K, V)>,
 }
 
 impl<'m, K: Pod, V: Pod> InlineIter<'m, K, V> {
     pub(super) fn new(slots: &'m Slots<K, V>) -> Self {
-        InlineIter { slots, items: Vec::new(), cursor: 0 }
+        InlineIter { slots, walk: Walk::new() }
     }
 }
 
@@ -26,12 +25,7 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<(K, V)> {
-        loop {
-            if let Some(item) = self.items.pop() {
-                return Some(item);
-            }
-            self.cursor = self.slots.snapshot(self.cursor, &mut self.items)?;
-        }
+        self.walk.next(|cursor, out| self.slots.snapshot(cursor, out))
     }
 }
 
@@ -88,13 +82,8 @@ impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<(K, V)> {
-        let InlineDrain(InlineIter { slots, items, cursor }) = self;
-        loop {
-            if let Some(item) = items.pop() {
-                return Some(item);
-            }
-            *cursor = slots.take(*cursor, items)?;
-        }
+        let InlineDrain(InlineIter { slots, walk }) = self;
+        walk.next(|cursor, out| slots.take(cursor, out))
     }
 }
 

@@ -5,43 +5,16 @@ use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use crate::engine::Directory;
+use crate::engine::{Directory, Walk};
 use crate::entries::{self, Entry, OwnedEntry, Slots, Table};
 use crate::reclaim::Guard;
 
 type Entries<K, V> = Directory<Slots<K, V>>;
 
-/// The state of a walk: entries of the current segment, and where the next one begins.
-struct Walk<K, V> {
-    entries: Vec<NonNull<Entry<K, V>>>,
-    /// The prefix at which the next segment begins; 2^32 at the end.
-    cursor: u64,
-}
-
-impl<K, V> Walk<K, V> {
-    fn new() -> Self {
-        Walk { entries: Vec::new(), cursor: 0 }
-    }
-
-    /// The next entry; `fetch` appends the next segment's and says where the one after it begins.
-    #[inline]
-    fn next(
-        &mut self,
-        mut fetch: impl FnMut(u64, &mut Vec<NonNull<Entry<K, V>>>) -> Option<u64>,
-    ) -> Option<NonNull<Entry<K, V>>> {
-        loop {
-            if let Some(entry) = self.entries.pop() {
-                return Some(entry);
-            }
-            self.cursor = fetch(self.cursor, &mut self.entries)?;
-        }
-    }
-}
-
 /// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter).
 pub struct Iter<'p, K, V> {
     directory: &'p Entries<K, V>,
-    walk: Walk<K, V>,
+    walk: Walk<NonNull<Entry<K, V>>>,
 }
 
 impl<'p, K, V> Iter<'p, K, V> {
@@ -116,7 +89,7 @@ impl<K, V> FusedIterator for Values<'_, K, V> {}
 pub struct Drain<'p, K, V, G: Guard> {
     directory: &'p Entries<K, V>,
     guard: &'p G,
-    walk: Walk<K, V>,
+    walk: Walk<NonNull<Entry<K, V>>>,
     entries: PhantomData<&'p Entry<K, V>>,
 }
 
@@ -162,7 +135,7 @@ impl<K, V, G: Guard> fmt::Debug for Drain<'_, K, V, G> {
 
 /// Iterator over the entries of a map that is no more: from `HashMap::into_iter`.
 pub struct IntoIter<K, V> {
-    walk: Walk<K, V>,
+    walk: Walk<NonNull<Entry<K, V>>>,
     table: Table<K, V>,
 }
 
@@ -183,7 +156,7 @@ impl<K, V> Iterator for IntoIter<K, V> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let len = self.walk.entries.len() + self.table.directory.len();
+        let len = self.walk.items.len() + self.table.directory.len();
         (len, Some(len))
     }
 }
@@ -201,7 +174,7 @@ impl<K, V> Drop for IntoIter<K, V> {
         // SAFETY: as in `next`.
         let own = |entry| unsafe { OwnedEntry::from_raw(entry) };
         // A vector goes on dropping when the drop of one element panics.
-        drop(self.walk.entries.drain(..).map(own).collect::<Vec<_>>());
+        drop(self.walk.items.drain(..).map(own).collect::<Vec<_>>());
     }
 }
 

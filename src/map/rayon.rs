@@ -5,6 +5,8 @@
 //! caches. With one thread, that alone makes up for dividing them, in tables beyond the caches.
 
 use core::hash::{BuildHasher, Hash};
+use core::iter::Flatten;
+use std::vec;
 
 use bytemuck::Pod;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
@@ -49,8 +51,9 @@ fn parted<K: Hash + Send, V: Send>(
 }
 
 impl<K: Send, V: Send> Parts<K, V> {
-    fn for_each_part(self, fill: impl Fn(Part<K, V>) + Send + Sync) {
-        self.parts.into_par_iter().for_each(fill);
+    /// Inserts the pairs of each part; `insert` says whether all had room. Panics if not.
+    fn insert(self, insert: impl Fn(Flatten<vec::IntoIter<Vec<(Digest, K, V)>>>) -> bool + Send + Sync) {
+        self.parts.into_par_iter().for_each(|part| assert!(insert(part.into_iter().flatten()), "{FULL}"));
     }
 }
 
@@ -92,32 +95,6 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
     }
 }
 
-impl<K, V, S> HashMap<K, V, S>
-where
-    K: Hash + Eq + Send + Sync,
-    V: Send + Sync,
-    S: BuildHasher + Sync,
-{
-    fn fill(&self, parts: Parts<K, V>) {
-        parts.for_each_part(|part| {
-            assert!(self.pin().insert_digested(part.into_iter().flatten()), "{FULL}");
-        });
-    }
-}
-
-impl<K, V, S> InlineMap<K, V, S>
-where
-    K: Pod + Hash + Eq + Send + Sync,
-    V: Pod + Send + Sync,
-    S: BuildHasher + Sync,
-{
-    fn fill(&self, parts: Parts<K, V>) {
-        parts.for_each_part(|part| {
-            assert!(self.insert_digested(part.into_iter().flatten()), "{FULL}");
-        });
-    }
-}
-
 /// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
 /// meanwhile, with 8 bytes more for each. Panics as [`HashMap`]'s `extend` does.
 impl<K, V, S> ParallelExtend<(K, V)> for &HashMap<K, V, S>
@@ -132,7 +109,7 @@ where
             // As far as there is memory: it grows otherwise.
             let _ = self.pin().try_reserve(parts.len);
         }
-        self.fill(parts);
+        parts.insert(|pairs| self.pin().insert_digested(pairs));
     }
 }
 
@@ -157,7 +134,7 @@ where
         let hasher = S::default();
         let parts = parted(pairs, &hasher);
         let map = Self::with_capacity_and_hasher(parts.len, hasher);
-        map.fill(parts);
+        parts.insert(|pairs| map.pin().insert_digested(pairs));
         map
     }
 }
@@ -176,7 +153,7 @@ where
             // As far as there is memory: it grows otherwise.
             let _ = self.try_reserve(parts.len);
         }
-        self.fill(parts);
+        parts.insert(|pairs| self.insert_digested(pairs));
     }
 }
 
@@ -201,7 +178,7 @@ where
         let hasher = S::default();
         let parts = parted(pairs, &hasher);
         let map = Self::with_capacity_and_hasher(parts.len, hasher);
-        map.fill(parts);
+        parts.insert(|pairs| map.insert_digested(pairs));
         map
     }
 }

@@ -6,19 +6,17 @@ use core::iter::FusedIterator;
 use bytemuck::Pod;
 
 use super::cache::InlineSlots;
-use crate::engine::Directory;
+use crate::engine::{Directory, Walk};
 
 /// Iterator over copies of a cache's entries: from [`InlineCache::iter`](super::InlineCache::iter).
 pub struct InlineCacheIter<'c, K: Pod, V: Pod> {
     directory: &'c Directory<InlineSlots<K, V>>,
-    items: Vec<(K, V)>,
-    /// The prefix at which the next segment begins; 2^32 at the end.
-    cursor: u64,
+    walk: Walk<(K, V)>,
 }
 
 impl<'c, K: Pod, V: Pod> InlineCacheIter<'c, K, V> {
     pub(super) fn new(directory: &'c Directory<InlineSlots<K, V>>) -> Self {
-        InlineCacheIter { directory, items: Vec::new(), cursor: 0 }
+        InlineCacheIter { directory, walk: Walk::new() }
     }
 }
 
@@ -26,12 +24,7 @@ impl<K: Pod, V: Pod> Iterator for InlineCacheIter<'_, K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
-        loop {
-            if let Some(item) = self.items.pop() {
-                return Some(item);
-            }
-            self.cursor = self.directory.snapshot(self.cursor, &mut self.items)?;
-        }
+        self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))
     }
 }
 

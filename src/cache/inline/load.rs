@@ -9,8 +9,9 @@ use std::time::Instant;
 use bytemuck::Pod;
 
 use super::InlineCache;
-use crate::cache::flight::{Flight, LoadError, Table, or_panic};
-use crate::cache::load::Timer;
+use crate::cache::counters::Counters;
+use crate::cache::flight::{Flight, Flights, LoadError, Table, or_panic};
+use crate::cache::load::{Loading, limit, load_missed, load_missed_async};
 use crate::hash::Digest;
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
@@ -18,8 +19,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
-    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, the value goes to those who wait for
-    /// it and not into the cache.
+    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value goes
+    /// to those who wait for it and not into the cache.
     ///
     /// A loader that takes less time than some 100 ns is better run outside, by who misses: [`InlineCache::get`], then
     /// [`InlineCache::insert`].
@@ -83,8 +84,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         timeout: Duration,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        // A time beyond all clocks is no limit.
-        self.load_value(key, Instant::now().checked_add(timeout), load)
+        self.load_value(key, limit(timeout), load)
     }
 
     fn load_value<E>(
@@ -93,16 +93,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         until: Option<Instant>,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        if let Some(value) = self.get(&key) {
-            return Ok(value);
+        match self.get(&key) {
+            Some(value) => Ok(value),
+            None => load_missed(self, key, until, load),
         }
-        // It may wait for a leader who waits for the lock.
-        self.directory.assert_not_writing();
-        let timed = || {
-            let timer = Timer::start(&self.counters);
-            timer.end(load())
-        };
-        self.flights.load(self, self.digest(&key), &key, until, timed)
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
@@ -142,16 +136,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        if let Some(value) = self.get(&key) {
-            return Ok(value);
+        match self.get(&key) {
+            Some(value) => Ok(value),
+            None => load_missed_async(self, key, load).await,
         }
-        // It may wait for a leader who waits for the lock.
-        self.directory.assert_not_writing();
-        let timed = async {
-            let timer = Timer::start(&self.counters);
-            timer.end(load.await)
-        };
-        self.flights.load_async(self, self.digest(&key), &key, timed).await
     }
 }
 
@@ -166,5 +154,20 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
             self.put(at, *key, value);
         }
         value
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Loading<K, V> for InlineCache<K, V, S> {
+    fn flights(&self) -> &Flights<K, V> {
+        &self.flights
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn digest_to_load(&self, key: &K) -> Digest {
+        self.directory.assert_not_writing();
+        self.digest(key)
     }
 }
