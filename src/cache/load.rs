@@ -89,8 +89,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
-    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value goes
-    /// to those who wait for it and not into the cache; nor if it is too heavy for it.
+    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value
+    /// goes to those who wait for it and not into the cache; nor if it is too heavy for it.
     ///
     /// # Panics
     ///

@@ -175,7 +175,10 @@ impl<K, V, S> Cache<K, V, S> {
             cursor = next;
         }
         self.table.flush(&guard);
-        self.table.purge(&guard);
+        // What has left is freed now, unless somebody else looks at it: its memory can be given back then.
+        drop(guard);
+        self.table.collector.flush();
+        self.table.purge(&self.enter());
     }
 }
 

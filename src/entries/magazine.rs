@@ -33,6 +33,11 @@ impl Magazine {
     /// Most pieces: with how many there are, four lines of a cache.
     pub(super) const ROOM: usize = 31;
 
+    /// Whether one more piece fits.
+    pub(super) fn has_room(&self) -> bool {
+        self.len < Self::ROOM
+    }
+
     /// Adds a piece; there must be room.
     #[inline]
     pub(super) fn push(&mut self, piece: NonNull<Free>) {
@@ -96,19 +101,6 @@ impl Chain {
         self.len += 1;
     }
 
-    /// The pieces, which stay where they are.
-    pub(super) fn iter(&self) -> impl Iterator<Item = NonNull<Free>> {
-        // SAFETY: pieces in a chain are free and hold a link.
-        core::iter::successors(self.head, |piece| unsafe { piece.as_ref() }.next)
-    }
-
-    /// Moves all pieces from `other` to here, one by one.
-    pub(super) fn append(&mut self, other: &mut Chain) {
-        while let Some(piece) = other.pop() {
-            self.push(piece);
-        }
-    }
-
     /// Takes some pieces out, or all if they are few.
     pub(super) fn split(&mut self) -> Chain {
         let mut some = Chain::default();
@@ -123,12 +115,13 @@ impl Chain {
         }
     }
 
-    /// Moves pieces to a magazine until that is full.
-    fn fill(&mut self, magazine: &mut Magazine) {
-        while magazine.len < Magazine::ROOM {
-            let Some(piece) = self.pop() else { return };
+    /// Moves pieces to a magazine until that is full; false if that has none.
+    pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
+        while magazine.has_room() {
+            let Some(piece) = self.pop() else { break };
             magazine.push(piece);
         }
+        magazine.len > 0
     }
 }
 
@@ -182,17 +175,17 @@ impl Returned {
     pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
         assert_eq!(magazine.len, 0, "pieces would be forgotten");
         match self.magazines.pop() {
-            Some(some) => *magazine = *some,
+            Some(some) => {
+                *magazine = *some;
+                true
+            }
             None => self.loose.fill(magazine),
         }
-        magazine.len > 0
     }
 
-    /// All pieces.
-    pub(super) fn into_chain(self) -> Chain {
-        let mut chain = self.loose;
-        self.magazines.into_iter().for_each(|mut magazine| chain.take_from(&mut magazine));
-        chain
+    /// How often `fill` succeeds if nothing more is returned.
+    pub(super) fn magazines(&self) -> usize {
+        self.magazines.len() + self.loose.len.div_ceil(Magazine::ROOM)
     }
 
     /// Bytes from the allocator.
@@ -219,6 +212,12 @@ mod tests {
         (memory, chain)
     }
 
+    /// The pieces, which stay where they are.
+    fn pieces_of(chain: &Chain) -> HashSet<NonNull<Free>> {
+        // SAFETY: pieces in a chain are free and hold a link.
+        core::iter::successors(chain.head, |piece| unsafe { piece.as_ref() }.next).collect()
+    }
+
     /// All that `returned` has, by magazines.
     fn all_of(mut returned: Returned) -> HashSet<NonNull<Free>> {
         let mut all = HashSet::new();
@@ -228,7 +227,7 @@ mod tests {
                 assert!(all.insert(piece), "twice");
             }
         }
-        assert_eq!(returned.into_chain().len(), 0);
+        assert_eq!(returned.magazines(), 0);
         all
     }
 
@@ -237,11 +236,14 @@ mod tests {
         assert_eq!(size_of::<Magazine>(), 32 * size_of::<usize>());
         for n in [0, 1, ROOM - 1, ROOM, ROOM + 1, 3 * ROOM] {
             let (_memory, mut chain) = pieces(n);
-            let all: HashSet<_> = chain.iter().collect();
+            let all = pieces_of(&chain);
             let mut magazine = Magazine::default();
             chain.fill(&mut magazine);
             assert_eq!((magazine.pieces().len(), chain.len()), (n.min(ROOM), n.saturating_sub(ROOM)));
-            assert_eq!(magazine.pieces().iter().copied().chain(chain.iter()).collect::<HashSet<_>>(), all);
+            assert_eq!(
+                magazine.pieces().iter().copied().chain(pieces_of(&chain)).collect::<HashSet<_>>(),
+                all
+            );
             assert_eq!(all.len(), n);
             chain.take_from(&mut magazine);
             assert_eq!((magazine.pop(), chain.len()), (None, n));
@@ -261,14 +263,14 @@ mod tests {
         }
         assert_eq!((returned.magazines.len(), returned.loose.len()), (MOST_MAGAZINES, 10 * ROOM));
         assert!(returned.memory_usage() >= MOST_MAGAZINES * 33 * size_of::<usize>());
-        assert_eq!(returned.into_chain().len(), n);
+        assert_eq!(all_of(returned).len(), n);
     }
 
     #[test]
     fn what_is_given_back_one_by_one_or_in_magazines_comes_back_once() {
         for step in [1, 2, ROOM / 2, ROOM / 2 + 1, ROOM - 1, ROOM] {
             let (_memory, mut chain) = pieces(10 * ROOM);
-            let all: HashSet<_> = chain.iter().collect();
+            let all = pieces_of(&chain);
             let mut returned = Returned::default();
             while chain.len() > 0 {
                 let mut magazine = Box::new(Magazine::default());

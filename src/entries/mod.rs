@@ -6,6 +6,7 @@
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `entry` | entries |
 //! | `slab` | the entries' memory |
+//! | `sorting` | which chunks of it are not in use |
 //! | `homes` | cells of it that the digests of keys select |
 //! | `magazine` | pieces of it that are free, some or many |
 //! | `page` | what its pages begin with |
@@ -19,6 +20,7 @@ pub(crate) mod model;
 mod old;
 mod page;
 mod slab;
+mod sorting;
 mod table;
 
 pub(crate) use entry::{Entry, OwnedEntry};

@@ -19,6 +19,7 @@ use crossbeam_utils::CachePadded;
 use super::homes::Homes;
 use super::magazine::{Chain, Free, Magazine, Returned};
 use super::page::{Begin, PAGE, begin_of};
+use super::sorting::{Chunk, Sorting};
 use crate::engine::{Meter, Shape};
 use crate::hash::Digest;
 use crate::seats;
@@ -38,15 +39,6 @@ const SHARDS: usize = 8;
 const TAIL_ALIGN: usize = align_of::<AtomicU64>();
 /// Larger entries get a box each.
 const LARGEST_PIECE: usize = 512;
-
-/// Memory from the allocator, and how many pieces have been cut from it.
-struct Chunk {
-    base: NonNull<u8>,
-    layout: Layout,
-    pieces: usize,
-    /// How many of them are free: counted by a [`Sorting`].
-    free: usize,
-}
 
 /// The rest of a page that has been begun.
 struct Uncut {
@@ -68,7 +60,7 @@ struct Chunks {
     all: Vec<Chunk>,
     uncut: Uncut,
     whole_pages: usize,
-    /// How many a [`Sorting`] has: there is always room in `all` for them to come back.
+    /// How many [`Slab::release`] has: there is always room in `all` for them to come back.
     away: usize,
 }
 
@@ -86,6 +78,10 @@ impl Chunks {
 pub(crate) struct Slab<T> {
     returned: [CachePadded<Mutex<Returned>>; SHARDS],
     chunks: Mutex<Chunks>,
+    /// What [`Slab::release`] is at: empty but for that.
+    sorting: Mutex<Sorting>,
+    /// One thread at a time.
+    releasing: Mutex<()>,
     meter: Meter,
     huge_pages: bool,
     homes: Homes,
@@ -121,6 +117,8 @@ impl<T> Slab<T> {
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Returned::default()))),
             chunks: Mutex::new(Chunks::default()),
+            sorting: Mutex::new(Sorting::default()),
+            releasing: Mutex::new(()),
             meter,
             huge_pages: shape.huge_pages,
             homes,
@@ -270,8 +268,8 @@ impl<T> Slab<T> {
         Some(boxed.cast())
     }
 
-    /// Fills an empty magazine: with what this thread returned, or the rest of a chunk, or what others returned, or from a
-    /// new chunk [M2].
+    /// Fills an empty magazine: with what this thread returned, or the rest of a chunk, or what others returned, or what is just
+    /// being sorted, or from a new chunk [M2].
     #[cold]
     fn refill(&self, magazine: &mut Magazine) -> Option<()> {
         let mine = shard();
@@ -285,6 +283,9 @@ impl<T> Slab<T> {
                 if self.returned[(mine + i) % SHARDS].lock().fill(magazine) {
                     return Some(());
                 }
+            }
+            if self.sorting.lock().fill(magazine) {
+                return Some(());
             }
             chunks = self.chunks.lock();
         }
@@ -329,7 +330,7 @@ impl<T> Slab<T> {
             } else {
                 self.meter.allocate_uninit(layout)?
             };
-            chunks.all.push(Chunk { base, layout, pieces: 0, free: 0 });
+            chunks.all.push(Chunk::new(base, layout));
             chunks.whole_pages = pages;
         }
         let rest = chunks.whole_pages * PAGE;
@@ -361,89 +362,80 @@ impl<T> Slab<T> {
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
-    /// Walks over all free pieces a few times, without a lock: writers that find none meanwhile cut new chunks. Without
-    /// memory for a list of the chunks it does nothing.
+    /// Looks at all free pieces twice, at some at a time; nothing is done if another thread does it already, or if there is no
+    /// memory for a list of the chunks.
     pub(crate) fn release(&self, reserves: Chain) {
-        let chunks = Vec::new();
-        let mut sorting = Sorting { slab: self, chunks, free: reserves, kept: Chain::default(), away: 0 };
+        let alone = self.releasing.try_lock();
+        let chunks = alone.as_ref().and_then(|_| self.take_chunks());
+        let Some(chunks) = chunks else { return self.give_back(reserves) };
+        let taken = chunks.len();
+        self.count_free(chunks, reserves);
+        self.free_unused(taken);
+    }
+
+    /// Counts how many pieces of these chunks are free: what segments had and what was returned.
+    fn count_free(&self, chunks: Vec<Chunk>, mut reserves: Chain) {
+        *self.sorting.lock() = Sorting::new(chunks);
+        let mut magazine = Magazine::default();
+        while reserves.fill(&mut magazine) {
+            self.sorting.lock().count(&mut magazine);
+        }
         for returned in &self.returned {
-            let returned = core::mem::take(&mut *returned.lock());
-            sorting.free.append(&mut returned.into_chain());
+            // As many as there are now: what others return meanwhile may stay.
+            let most = returned.lock().magazines();
+            for _ in 0..most {
+                if !returned.lock().fill(&mut magazine) {
+                    break;
+                }
+                self.sorting.lock().count(&mut magazine);
+            }
+        }
+    }
+
+    /// Frees the chunks of which all pieces were counted; returns the pieces of the others, and these: so many in all.
+    fn free_unused(&self, taken: usize) {
+        self.sorting.lock().decide();
+        loop {
+            // Unlocked before they are given back.
+            let used = self.sorting.lock().sort();
+            match used {
+                Some(used) => self.give_back(used),
+                None => break,
+            }
+        }
+        let (mut sorted, used) = core::mem::take(&mut *self.sorting.lock()).into_chunks();
+        for unused in sorted.drain(used..) {
+            // SAFETY: all its pieces were free, and are in no list any more.
+            unsafe { self.meter.free(unused.base, unused.layout) };
         }
         let mut chunks = self.chunks.lock();
-        // Room for the chunk that stays, and for all to come back.
-        if sorting.chunks.try_reserve_exact(chunks.all.len() + chunks.away).is_err() {
-            return;
-        }
-        core::mem::swap(&mut chunks.all, &mut sorting.chunks);
-        if chunks.has_rest() {
-            chunks.all.extend(sorting.chunks.pop());
-        }
-        sorting.away = sorting.chunks.len();
-        chunks.away += sorting.away;
-        drop(chunks);
-        sorting.free_unused();
-    }
-}
-
-/// All chunks but one and all free pieces, taken out of a slab to be told apart. When this is dropped, what is left
-/// goes back: a panic loses nothing.
-struct Sorting<'s, T> {
-    slab: &'s Slab<T>,
-    chunks: Vec<Chunk>,
-    free: Chain,
-    /// Free pieces of chunks that others use.
-    kept: Chain,
-    /// How many chunks were taken out.
-    away: usize,
-}
-
-impl<T> Sorting<'_, T> {
-    fn free_unused(mut self) {
-        self.chunks.sort_unstable_by_key(|chunk| chunk.base);
-        self.chunks.iter_mut().for_each(|chunk| chunk.free = 0);
-        for piece in self.free.iter() {
-            if let Some(at) = chunk_of(&self.chunks, piece) {
-                self.chunks[at].free += 1;
-            }
-        }
-        let unused = |chunk: &Chunk| chunk.free == chunk.pieces;
-        while let Some(piece) = self.free.pop() {
-            if !chunk_of(&self.chunks, piece).is_some_and(|at| unused(&self.chunks[at])) {
-                self.kept.push(piece);
-            }
-        }
-        self.chunks.retain(|chunk| {
-            if unused(chunk) {
-                // SAFETY: all its pieces were free, and are in no list any more.
-                unsafe { self.slab.meter.free(chunk.base, chunk.layout) };
-            }
-            !unused(chunk)
-        });
-    }
-}
-
-/// The chunk of a piece, among chunks in the order of their addresses; `None` if it is another's.
-fn chunk_of(chunks: &[Chunk], piece: NonNull<Free>) -> Option<usize> {
-    let at = chunks.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
-    (piece.addr().get() - chunks[at].base.addr().get() < chunks[at].layout.size()).then_some(at)
-}
-
-impl<T> Drop for Sorting<'_, T> {
-    fn drop(&mut self) {
-        let mut chunks = self.slab.chunks.lock();
-        debug_assert!(chunks.all.capacity() - chunks.all.len() >= self.away);
-        chunks.away -= self.away;
+        debug_assert!(chunks.all.capacity() - chunks.all.len() >= taken);
+        chunks.away -= taken;
         // Ours in front: it is the last that may have whole pages.
         let new = chunks.all.len();
-        chunks.all.append(&mut self.chunks);
+        chunks.all.append(&mut sorted);
         chunks.all.rotate_left(new);
-        drop(chunks);
-        self.kept.append(&mut self.free);
-        // Locked for some at a time.
-        while self.kept.len() > 0 {
-            let some = self.kept.split();
-            self.slab.returned[shard()].lock().push_chain(some);
+    }
+
+    /// Takes all chunks out but the last, if pieces can still be cut from that. `None`: there is no memory for a list.
+    fn take_chunks(&self) -> Option<Vec<Chunk>> {
+        let mut taken = Vec::new();
+        let mut chunks = self.chunks.lock();
+        // Room for the chunk that stays, and for all to come back.
+        taken.try_reserve_exact(chunks.all.len() + chunks.away).ok()?;
+        core::mem::swap(&mut chunks.all, &mut taken);
+        if chunks.has_rest() {
+            chunks.all.extend(taken.pop());
+        }
+        chunks.away += taken.len();
+        Some(taken)
+    }
+
+    /// Returns free pieces, some at a time.
+    fn give_back(&self, mut pieces: Chain) {
+        while pieces.len() > 0 {
+            let some = pieces.split();
+            self.returned[shard()].lock().push_chain(some);
         }
     }
 }
@@ -470,4 +462,52 @@ struct Boxed<T> {
 /// Where this thread returns pieces to.
 fn shard() -> usize {
     seats::number() % SHARDS
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    type Pair = (u64, u64);
+
+    fn allocate(slab: &Slab<Pair>, magazine: &mut Magazine, n: usize) -> Vec<NonNull<Pair>> {
+        (0..n).map(|_| slab.allocate(magazine, Digest::ZERO).expect("memory")).collect()
+    }
+
+    fn free(pieces: impl IntoIterator<Item = NonNull<Pair>>) {
+        // SAFETY: of the slab, without anything in them, and nobody else's.
+        pieces.into_iter().for_each(|piece| unsafe { Slab::free(piece) });
+    }
+
+    /// Else each release would leave as much memory behind as is used while it lasts.
+    #[test]
+    fn who_allocates_during_a_release_takes_what_is_free() {
+        let slab = Slab::<Pair>::new(&Shape::for_cache(1, 100).expect("small"), 0, 0);
+        let mut magazine = Magazine::default();
+        // A whole magazine more: the last chunk's rest, which is not sorted, is used up.
+        let all = allocate(&slab, &mut magazine, 20_000);
+        let rest = core::iter::repeat_with(|| slab.allocate(&mut magazine, Digest::ZERO).expect("memory"));
+        let before = slab.meter.bytes();
+        let rest: Vec<_> = rest.take_while(|_| slab.meter.bytes() == before).collect();
+        let before = slab.meter.bytes();
+        let kept: Vec<_> = all.iter().copied().step_by(7000).collect();
+        free(all.iter().copied().filter(|piece| !kept.contains(piece)));
+        let chunks = slab.take_chunks().expect("memory");
+        let taken = chunks.len();
+        slab.count_free(chunks, Chain::default());
+        let mut during = allocate(&slab, &mut magazine, 10_000);
+        assert_eq!(slab.meter.bytes(), before, "new chunks, though pieces are free");
+        slab.free_unused(taken);
+        let after = slab.meter.bytes();
+        assert!(after < before * 2 / 3 && after > before / 3, "of {before} bytes {after} are left");
+        during.extend(allocate(&slab, &mut magazine, 20_000));
+        during.extend(kept.iter().copied());
+        let apart: HashSet<_> = during.iter().chain(&rest).collect();
+        assert_eq!(apart.len(), during.len() + rest.len(), "one piece twice");
+        free(during.into_iter().chain(rest));
+        slab.release(Chain::default());
+        assert!(slab.meter.bytes() < before / 10, "{} bytes are left", slab.meter.bytes());
+    }
 }

@@ -19,8 +19,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
-    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value goes
-    /// to those who wait for it and not into the cache.
+    /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value
+    /// goes to those who wait for it and not into the cache.
     ///
     /// A loader that takes less time than some 100 ns is better run outside, by who misses: [`InlineCache::get`], then
     /// [`InlineCache::insert`].
