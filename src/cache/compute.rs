@@ -55,26 +55,37 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         // A value that was too heavy for the segment's share, and the entry that it was decided for.
         let mut decided = None::<Decided<K, V>>;
         loop {
+            // Whatever is the user's is made before the lock is taken, or declared: it is dropped after that is released.
+            let value;
+            let (old_key, old_value, new_key, new_value);
+            let updated;
             let mut at = self.at(digest, &key);
             let current = at.found.map(|found| (found, at.writing.locked.item(found)));
             let alive = current.filter(|&(_, entry)| self.is_alive(entry));
+            let seen = alive.map(|(_, entry)| entry);
             // SAFETY: in the table, under the lock, after the guard was entered.
-            let old = alive.map(|(found, entry)| (found, unsafe { Entry::deref(entry) }.pair()));
-            let value = match decided.take() {
-                Some((value, seen)) if seen == alive.map(|(_, entry)| entry) => value,
-                _ => match decide(old.map(|(_, (_, value))| value)) {
+            let old = seen.map(|entry| unsafe { Entry::deref(entry) }.pair());
+            if decided.as_ref().is_some_and(|&(_, before)| before != seen) {
+                drop(at);
+                decided = None;
+                continue;
+            }
+            value = match decided.take() {
+                Some((value, _)) => value,
+                None => match decide(old.map(|(_, value)| value)) {
                     Operation::Abort(answer) => return Ok(Compute::Aborted(answer)),
                     Operation::Remove => {
-                        let Some((found, (key, value))) = old else {
+                        let (Some((found, _)), Some((key, value))) = (alive, old) else {
                             panic!("compute: Operation::Remove for a key that is absent");
                         };
-                        let answer = (key.clone(), value.clone());
+                        old_key = key.clone();
+                        old_value = value.clone();
                         self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
                         self.settle(&mut at.writing.locked, &mut out);
                         drop(at);
                         // Before there is an answer: one that is returned leaks if the listener panics.
                         drop(out);
-                        return Ok(Compute::Removed(answer.0, answer.1));
+                        return Ok(Compute::Removed(old_key, old_value));
                     }
                     Operation::Insert(value) => value,
                 },
@@ -84,19 +95,30 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 drop(at);
                 if !self.gather(digest, draft.weight, draft.now, &mut out) {
                     let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
+                    // As above.
+                    drop(out);
                     return Err(Refused { key, value, why });
                 }
-                decided = Some((value, alive.map(|(_, entry)| entry)));
+                decided = Some((value, seen));
                 continue;
             }
-            let old = old.map(|(_, (key, value))| (key.clone(), value.clone()));
-            let new = (key.clone(), value.clone());
-            self.put(at, draft, key, value, &mut out)?;
+            updated = match old {
+                Some((key, value)) => {
+                    old_key = key.clone();
+                    old_value = value.clone();
+                    Some((old_key, old_value))
+                }
+                None => None,
+            };
+            new_key = key.clone();
+            new_value = value.clone();
+            let put = self.put(at, draft, key, value, &mut out);
             // As above.
             drop(out);
-            return Ok(match old {
-                Some(old) => Compute::Updated { old, new },
-                None => Compute::Inserted(new.0, new.1),
+            put?;
+            return Ok(match updated {
+                Some(old) => Compute::Updated { old, new: (new_key, new_value) },
+                None => Compute::Inserted(new_key, new_value),
             });
         }
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use equivalent::Equivalent;
 
 use super::counters::Counters;
-use super::flight::{Flight, Flights, LoadError, Table, or_panic};
+use super::flight::{Flights, Landing, LoadError, Table, or_panic};
 use super::{Cache, counters, write::At};
 use crate::entries::Entry;
 use crate::hash::Digest;
@@ -299,21 +299,28 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         self.peek(key)
     }
 
-    fn keep(&self, digest: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V {
+    fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
         let draft = self.draft(key, &value);
         let guard = self.enter();
         let mut out = self.departures(&guard);
-        let Some(at) = self.at_with_quota(digest, key, &draft, &mut out) else { return value };
-        let At { writing, found, .. } = &at;
-        let is_there = found.is_some_and(|found| !self.has_expired(writing.locked.item(found), draft.now));
-        if is_there || flight.is_stale() {
-            return value;
-        }
-        match self.put(at, draft, key.clone(), value, &mut out) {
-            // SAFETY: in the table after the guard was entered.
-            Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
-            Err(refused) => refused.value,
-        }
+        let may_keep = |at: &At<'_, K, V>| {
+            let is_there =
+                at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), draft.now));
+            !is_there && !landing.is_stale()
+        };
+        let value = match self.at_with_quota(digest, key, &draft, &mut out).filter(may_keep) {
+            Some(at) => match self.put(at, draft, key.clone(), value, &mut out) {
+                // SAFETY: in the table after the guard was entered.
+                Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
+                Err(refused) => refused.value,
+            },
+            None => value,
+        };
+        // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
+        landing.land(&value);
+        // Before there is an answer: one that is returned leaks if the listener panics.
+        drop(out);
+        value
     }
 }
 

@@ -335,11 +335,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let guard = self.enter();
         let mut out = self.departures(&guard);
-        let Some(at) = self.at_with_quota(digest, &key, &draft, &mut out) else {
-            let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
-            return Err(Refused { key, value, why });
+        let put = match self.at_with_quota(digest, &key, &draft, &mut out) {
+            Some(at) => self.put(at, draft, key, value, &mut out).map(|_| ()),
+            None => {
+                let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
+                Err(Refused { key, value, why })
+            }
         };
-        self.put(at, draft, key, value, &mut out).map(|_| ())
+        // Before there is an answer: what is returned leaks if the listener panics.
+        drop(out);
+        put
     }
 
     /// Puts an entry where a key is or should be, in a segment that has quota for it.
@@ -363,48 +368,43 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             }
         };
         let entry = new.pointer();
+        // After the new entry: if the user's `Hash` panics, that is dropped unlocked.
         let At { mut writing, digest, found, .. } = at;
         self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
-        let replaced = match found {
-            Some(found) => self.replace(&mut writing.locked, found, new, &draft, out),
-            None => Err(new),
-        };
-        if let Err(new) = replaced {
+        if !found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, &draft, out)) {
             let mut host = Adding { cache: self, draft: &draft, out };
             room::add(&self.table.directory, &mut writing, digest, entry, draft.newcomer(digest), &mut host);
-            new.publish();
         }
+        new.publish();
         self.settle(&mut writing.locked, out);
         drop(writing);
         counters::inserted(&out.counts);
         Ok(entry)
     }
 
-    /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. It may be the old
-    /// one that has to go, or has expired and gone: then the new one is given back.
+    /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: it was the old
+    /// one that had to go, or had expired and gone.
     fn replace(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         found: Found,
-        new: OwnedEntry<K, V>,
+        new: NonNull<Entry<K, V>>,
         draft: &Draft,
         out: &mut Departures<'_, K, V>,
-    ) -> Result<(), OwnedEntry<K, V>> {
-        let residents = locked.residents();
-        let Some(old) = residents.item_if_taken(found) else { return Err(new) };
+    ) -> bool {
+        let Some(old) = locked.residents().item_if_taken(found) else { return false };
         let (before, after) = (self.weight_of(old), draft.weight);
         if after > before {
             let more = after - before;
             self.decide(locked, draft.now, out, |evictor, entries| evictor.make_room(more, entries));
         }
         if locked.residents().item_if_taken(found) != Some(old) {
-            return Err(new);
+            return false;
         }
         let mark = locked.residents().mark(found);
-        locked.replace(found, new.pointer());
+        locked.replace(found, new);
         // A use, as a hit is.
         locked.residents().set_mark(found, Policy::touch(mark));
-        new.publish();
         let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
         counters::departed(&out.counts, cause, before);
         let share = &mut locked.state().keep;
@@ -412,7 +412,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // SAFETY: just replaced, under the lock.
         unsafe { out.add(&mut share.reserve, old, cause) };
         self.publish_used(locked);
-        Ok(())
+        true
     }
 
     /// Takes out an entry that a reader has found expired, if it is still there.

@@ -20,7 +20,7 @@ use super::homes::Homes;
 use super::magazine::{Chain, Free, Magazine, Returned};
 use super::page::{Begin, PAGE, begin_of};
 use super::sorting::{Chunk, Sorting};
-use crate::engine::{Meter, Shape};
+use crate::engine::{Meter, Shape, try_box};
 use crate::hash::Digest;
 use crate::seats;
 use crate::sync::{AtomicU64, Mutex, Ordering};
@@ -78,10 +78,8 @@ impl Chunks {
 pub(crate) struct Slab<T> {
     returned: [CachePadded<Mutex<Returned>>; SHARDS],
     chunks: Mutex<Chunks>,
-    /// What [`Slab::release`] is at: empty but for that.
-    sorting: Mutex<Sorting>,
-    /// One thread at a time.
-    releasing: Mutex<()>,
+    /// What [`Slab::release`] is at, one thread at a time.
+    sorting: Mutex<Option<Box<Sorting>>>,
     meter: Meter,
     huge_pages: bool,
     homes: Homes,
@@ -117,8 +115,7 @@ impl<T> Slab<T> {
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Returned::default()))),
             chunks: Mutex::new(Chunks::default()),
-            sorting: Mutex::new(Sorting::default()),
-            releasing: Mutex::new(()),
+            sorting: Mutex::new(None),
             meter,
             huge_pages: shape.huge_pages,
             homes,
@@ -268,7 +265,7 @@ impl<T> Slab<T> {
         Some(boxed.cast())
     }
 
-    /// Fills an empty magazine: with what this thread returned, or the rest of a chunk, or what others returned, or what is just
+    /// Fills an empty magazine: with what this thread returned, or the rest of a chunk, or what others returned, or what is
     /// being sorted, or from a new chunk [M2].
     #[cold]
     fn refill(&self, magazine: &mut Magazine) -> Option<()> {
@@ -284,7 +281,7 @@ impl<T> Slab<T> {
                     return Some(());
                 }
             }
-            if self.sorting.lock().fill(magazine) {
+            if self.sorting.lock().as_mut().is_some_and(|sorting| sorting.fill(magazine)) {
                 return Some(());
             }
             chunks = self.chunks.lock();
@@ -365,20 +362,38 @@ impl<T> Slab<T> {
     /// Looks at all free pieces twice, at some at a time; nothing is done if another thread does it already, or if there is no
     /// memory for a list of the chunks.
     pub(crate) fn release(&self, reserves: Chain) {
-        let alone = self.releasing.try_lock();
-        let chunks = alone.as_ref().and_then(|_| self.take_chunks());
-        let Some(chunks) = chunks else { return self.give_back(reserves) };
-        let taken = chunks.len();
-        self.count_free(chunks, reserves);
-        self.free_unused(taken);
+        match self.begin_sorting() {
+            Some(taken) => {
+                self.count_free(reserves);
+                self.free_unused(taken);
+            }
+            None => self.give_back(reserves),
+        }
     }
 
-    /// Counts how many pieces of these chunks are free: what segments had and what was returned.
-    fn count_free(&self, chunks: Vec<Chunk>, mut reserves: Chain) {
-        *self.sorting.lock() = Sorting::new(chunks);
+    /// Takes the chunks out, to be sorted; how many. `None`: another thread has begun, or there is no memory for it.
+    fn begin_sorting(&self) -> Option<usize> {
+        let mut sorting = self.sorting.lock();
+        if sorting.is_some() {
+            return None;
+        }
+        let new = try_box(Sorting::default()).ok()?;
+        let chunks = self.take_chunks()?;
+        let taken = chunks.len();
+        *sorting.insert(new).as_mut() = Sorting::new(chunks);
+        Some(taken)
+    }
+
+    /// By whoever has begun, locked for a moment.
+    fn sort<A>(&self, step: impl FnOnce(&mut Sorting) -> A) -> A {
+        step(self.sorting.lock().as_mut().expect("it has begun"))
+    }
+
+    /// Counts how many pieces of the chunks are free: what segments had and what was returned.
+    fn count_free(&self, mut reserves: Chain) {
         let mut magazine = Magazine::default();
         while reserves.fill(&mut magazine) {
-            self.sorting.lock().count(&mut magazine);
+            self.sort(|sorting| sorting.count(&mut magazine));
         }
         for returned in &self.returned {
             // As many as there are now: what others return meanwhile may stay.
@@ -387,23 +402,19 @@ impl<T> Slab<T> {
                 if !returned.lock().fill(&mut magazine) {
                     break;
                 }
-                self.sorting.lock().count(&mut magazine);
+                self.sort(|sorting| sorting.count(&mut magazine));
             }
         }
     }
 
     /// Frees the chunks of which all pieces were counted; returns the pieces of the others, and these: so many in all.
     fn free_unused(&self, taken: usize) {
-        self.sorting.lock().decide();
-        loop {
-            // Unlocked before they are given back.
-            let used = self.sorting.lock().sort();
-            match used {
-                Some(used) => self.give_back(used),
-                None => break,
-            }
+        self.sort(Sorting::decide);
+        while let Some(used) = self.sort(Sorting::sort) {
+            self.give_back(used);
         }
-        let (mut sorted, used) = core::mem::take(&mut *self.sorting.lock()).into_chunks();
+        let sorting = self.sorting.lock().take().expect("it has begun");
+        let (mut sorted, used) = sorting.into_chunks();
         for unused in sorted.drain(used..) {
             // SAFETY: all its pieces were free, and are in no list any more.
             unsafe { self.meter.free(unused.base, unused.layout) };
@@ -494,9 +505,9 @@ mod tests {
         let before = slab.meter.bytes();
         let kept: Vec<_> = all.iter().copied().step_by(7000).collect();
         free(all.iter().copied().filter(|piece| !kept.contains(piece)));
-        let chunks = slab.take_chunks().expect("memory");
-        let taken = chunks.len();
-        slab.count_free(chunks, Chain::default());
+        let taken = slab.begin_sorting().expect("memory");
+        assert!(slab.begin_sorting().is_none(), "one at a time");
+        slab.count_free(Chain::default());
         let mut during = allocate(&slab, &mut magazine, 10_000);
         assert_eq!(slab.meter.bytes(), before, "new chunks, though pieces are free");
         slab.free_unused(taken);

@@ -19,6 +19,7 @@ mod oracle;
 mod panics;
 mod run;
 mod threads;
+mod told;
 
 use std::sync::{Arc, Mutex};
 

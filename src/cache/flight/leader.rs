@@ -2,15 +2,16 @@
 
 use core::fmt;
 use core::mem;
-use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
 use super::flights::{At, FlightId};
 use super::running::{self, Running};
+use crate::reclaim::discard;
 
 /// Leads a flight: one per flight at a time [F1]. Dropped without having landed (after an error, a panic, or with
 /// the future that held it) it leaves the lead to a follower [F4].
-pub(crate) struct Flight<'a, K, V> {
+pub(super) struct Flight<'a, K, V> {
     at: At<'a, K, V>,
     landed: bool,
 }
@@ -28,7 +29,7 @@ impl<'a, K, V> Flight<'a, K, V> {
     ///
     /// To be asked under the lock of the cache's table under which the value is then put: see
     /// [`Flights::invalidate`](super::Flights::invalidate). Takes a shard's lock, which is a leaf.
-    pub(crate) fn is_stale(&self) -> bool {
+    fn is_stale(&self) -> bool {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
@@ -40,7 +41,7 @@ impl<'a, K, V> Flight<'a, K, V> {
 
 impl<K, V: Clone> Flight<'_, K, V> {
     /// Ends the flight with a value, which the cache has kept or not. Each follower gets a clone [F3].
-    pub(super) fn land(mut self, value: &V) {
+    fn land(mut self, value: &V) {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
             outcome = entry.outcome.clone();
@@ -59,7 +60,7 @@ impl<K, V: Clone> Flight<'_, K, V> {
         let ended = self.at.end_if(|_| true);
         self.landed = true;
         if let Some(mut entry) = ended {
-            wake(mem::take(&mut entry.sleepers));
+            wake(mem::take(&mut entry.sleepers).into_values());
         }
     }
 }
@@ -79,18 +80,55 @@ impl<K, V> Drop for Flight<'_, K, V> {
             }
             ends
         });
-        if let Some((_, waker)) = next {
-            waker.wake();
-        }
-        if let Some(mut entry) = ended {
-            wake(mem::take(&mut entry.sleepers));
-        }
+        let sleepers = ended.map(|mut entry| mem::take(&mut entry.sleepers)).unwrap_or_default();
+        wake(next.into_iter().chain(sleepers).map(|(_, waker)| waker));
     }
 }
 
-/// Wakes all who slept, in the order in which they came. Not under a lock.
-fn wake(sleepers: BTreeMap<u64, Waker>) {
-    sleepers.into_values().for_each(Waker::wake);
+/// A flight that is led on this thread, from before its loader runs until it has landed or failed: what runs meanwhile, the
+/// user's weigher, say, does not wait for it [F6].
+pub(crate) struct Landing<'a, K, V> {
+    flight: Flight<'a, K, V>,
+    running: Running,
+}
+
+impl<'a, K, V> Landing<'a, K, V> {
+    pub(super) fn new(flight: Flight<'a, K, V>) -> Self {
+        Landing { running: flight.running(), flight }
+    }
+
+    /// [`Flight::is_stale`].
+    pub(crate) fn is_stale(&self) -> bool {
+        self.flight.is_stale()
+    }
+}
+
+impl<K, V: Clone> Landing<'_, K, V> {
+    /// [`Flight::land`]. From then on this thread may ask for the key.
+    pub(crate) fn land(self, value: &V) {
+        let Landing { flight, running } = self;
+        flight.land(value);
+        drop(running);
+    }
+}
+
+/// Wakes all who slept, in the order in which they came, even if a waker panics; the first panic goes on afterwards. Not
+/// under a lock.
+pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
+    let mut panic = None;
+    for waker in sleepers {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            match panic {
+                None => panic = Some(payload),
+                Some(_) => discard(payload),
+            }
+        }
+    }
+    match panic {
+        Some(payload) if std::thread::panicking() => discard(payload),
+        Some(payload) => resume_unwind(payload),
+        None => {}
+    }
 }
 
 impl<K, V> fmt::Debug for Flight<'_, K, V> {

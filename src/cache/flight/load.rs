@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::error::LoadError;
 use super::flights::{Flights, Join};
-use super::leader::Flight;
+use super::leader::Landing;
 use super::wait::Waited;
 use crate::hash::Digest;
 
@@ -15,9 +15,10 @@ pub(crate) trait Table<K, V> {
     /// The value of a key, if the cache has it: the leader's second look [F2]. Not a miss to be counted.
     fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
 
-    /// Puts a loaded value into the cache and returns it, or a clone; [`Flights::invalidate`] says when it must not put
-    /// it, and under which lock it asks.
-    fn keep(&self, digest: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V;
+    /// Puts a loaded value into the cache, lands the flight with it, unlocked, and returns it, or a clone;
+    /// [`Flights::invalidate`] says when it must not put it, and under which lock it asks. Code of the user's that runs after
+    /// the flight has landed may ask for the key.
+    fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V;
 }
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
@@ -42,17 +43,17 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 },
             }
         };
-        let value = match table.look_up(digest, key) {
-            Some(value) => value,
-            None => {
-                let running = flight.running();
-                let value = load().map_err(LoadError::Loader)?;
-                drop(running);
-                table.keep(digest, key, value, &flight)
+        let landing = Landing::new(flight);
+        match table.look_up(digest, key) {
+            Some(value) => {
+                landing.land(&value);
+                Ok(value)
             }
-        };
-        flight.land(&value);
-        Ok(value)
+            None => {
+                let value = load().map_err(LoadError::Loader)?;
+                Ok(table.keep(digest, key, value, landing))
+            }
+        }
     }
 
     /// The same for tasks, of any runtime. Dropping the future is always well: if it was loading, another one that waits
@@ -78,17 +79,19 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 },
             }
         };
-        let value = match table.look_up(digest, key) {
-            Some(value) => value,
-            None => {
-                let loaded = poll_fn(|context| {
-                    let _running = flight.running();
-                    load.as_mut().poll(context)
-                });
-                table.keep(digest, key, loaded.await.map_err(LoadError::Loader)?, &flight)
-            }
+        let found = {
+            let _running = flight.running();
+            table.look_up(digest, key)
         };
-        flight.land(&value);
-        Ok(value)
+        if let Some(value) = found {
+            Landing::new(flight).land(&value);
+            return Ok(value);
+        }
+        let loaded = poll_fn(|context| {
+            let _running = flight.running();
+            load.as_mut().poll(context)
+        });
+        let value = loaded.await.map_err(LoadError::Loader)?;
+        Ok(table.keep(digest, key, value, Landing::new(flight)))
     }
 }

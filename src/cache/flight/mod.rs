@@ -1,14 +1,14 @@
 //! Single flight: of all who miss a key at once, one loads it and the others wait for what it loads.
 //!
 //! A *flight* is one key's load with those who wait for it. [`Flights`] has a small table of them, beside the cache's own
-//! table: a hit never comes here. Who joins a flight becomes its *leader*, who has a [`Flight`] and runs the loader, or
-//! a *follower*, who has a [`Wait`].
+//! table: a hit never comes here. Who joins a flight becomes its *leader*, who has a [`Flight`](leader::Flight) and runs
+//! the loader, or a *follower*, who has a [`Wait`].
 //!
 //! 1. After a miss, [`Flights::join`]: the first is the leader [F1].
 //! 2. The leader looks the key up once more [F2], for an earlier flight may have landed since its miss.
 //! 3. It runs its loader, notes that this thread does so ([`running`]), and so notices recursion [F6].
-//! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Flight::is_stale`], [F5]).
-//! 5. [`Flight::land`] hands the value to the followers, ends the flight and wakes them [F3]. If instead the leader
+//! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Landing::is_stale`], [F5]).
+//! 5. [`Landing::land`] hands the value to the followers, ends the flight and wakes them [F3]. If instead the leader
 //!    fails, in whatever way, one follower is woken to lead and run its own loader [F4].
 //!
 //! [`Flights::load`] and [`Flights::load_async`] are these steps for both kinds of callers; they differ in how they wait
@@ -41,5 +41,5 @@ mod waits;
 pub use error::LoadError;
 pub(crate) use error::or_panic;
 pub(crate) use flights::Flights;
-pub(crate) use leader::Flight;
+pub(crate) use leader::Landing;
 pub(crate) use load::Table;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::time::{Duration, Instant};
 
-use super::{Flight, Flights, LoadError, Table, or_panic};
+use super::{Flights, Landing, LoadError, Table, or_panic};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
@@ -133,17 +133,18 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         self.get(key)
     }
 
-    fn keep(&self, _: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V {
+    fn keep(&self, _: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
-        if refuses {
-            return value;
-        }
-        if let Entry::Vacant(place) = map.entry(key.clone()) {
-            if !flight.is_stale() {
-                place.insert(value.clone());
+        if !refuses {
+            if let Entry::Vacant(place) = map.entry(key.clone()) {
+                if !landing.is_stale() {
+                    place.insert(value.clone());
+                }
             }
         }
+        drop(map);
+        landing.land(&value);
         value
     }
 }

@@ -9,7 +9,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::flights::{At, FlightId};
-use super::leader::Flight;
+use super::leader::{Flight, wake};
 use super::signal::Signal;
 use super::waits::Edge;
 
@@ -128,9 +128,7 @@ impl<K, V> Drop for Wait<'_, K, V> {
             entry.followers == 0
         });
         drop(ended);
-        if let Some((_, next)) = wakers.1 {
-            next.wake();
-        }
+        wake(wakers.1.map(|(_, next)| next));
     }
 }
 

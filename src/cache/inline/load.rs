@@ -10,7 +10,7 @@ use bytemuck::Pod;
 
 use super::InlineCache;
 use crate::cache::counters::Counters;
-use crate::cache::flight::{Flight, Flights, LoadError, Table, or_panic};
+use crate::cache::flight::{Flights, Landing, LoadError, Table, or_panic};
 use crate::cache::load::{Loading, limit, load_missed, load_missed_async};
 use crate::hash::Digest;
 
@@ -148,11 +148,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
         self.peek(key)
     }
 
-    fn keep(&self, digest: Digest, key: &K, value: V, flight: &Flight<'_, K, V>) -> V {
+    fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
         let at = self.at(digest, key);
-        if at.found.is_none() && !flight.is_stale() {
+        if at.found.is_none() && !landing.is_stale() {
             self.put(at, *key, value);
+        } else {
+            drop(at);
         }
+        landing.land(&value);
         value
     }
 }

@@ -296,3 +296,27 @@ fn the_future_can_be_sent_to_other_threads() {
     let cache = Cache::new();
     is_send(&cache.try_get_or_insert_async(&1, async { Ok::<_, ()>(1) }));
 }
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("waker");
+    }
+}
+
+#[test]
+fn all_who_wait_are_woken_though_a_waker_panics() {
+    let cache = Cache::new();
+    let first = slow(&cache, 7);
+    let (mut first, mut second, mut third) = (first, slow(&cache, 8), slow(&cache, 9));
+    assert!(first.poll().is_pending());
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(second.task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(third.poll().is_pending());
+    assert!(first.poll().is_pending());
+    let landing = std::panic::AssertUnwindSafe(|| first.poll());
+    std::panic::catch_unwind(landing).expect_err("the waker panics");
+    assert_eq!((third.woken.get(), cache.get(&1), cache.loads()), (1, Some(7), 0));
+    assert_eq!((second.poll(), third.poll()), (Poll::Ready(Ok(7)), Poll::Ready(Ok(7))));
+}
