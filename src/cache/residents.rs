@@ -13,6 +13,19 @@ pub(super) trait Tenants<P: Payload> {
     fn evict(&mut self, residents: &mut engine::Residents<'_, P>, slot: Found);
 }
 
+/// For who looks at slots, and sends nobody away.
+pub(super) struct Nobody;
+
+impl<P: Payload> Tenants<P> for Nobody {
+    fn weight(&self, _: &engine::Residents<'_, P>, _: Found) -> u64 {
+        unreachable!("nobody is weighed")
+    }
+
+    fn evict(&mut self, _: &mut engine::Residents<'_, P>, _: Found) {
+        unreachable!("nobody leaves")
+    }
+}
+
 /// Slots, and what the cache knows of them.
 pub(super) struct Entries<'l, P: Payload, T> {
     pub(super) residents: engine::Residents<'l, P>,

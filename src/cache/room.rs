@@ -4,6 +4,7 @@
 use core::cell::Cell;
 
 use super::policy::{Evictor, Locator, Newcomer, Policy};
+use super::residents::{Entries, Nobody};
 use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Writing};
 use crate::hash::{Digest, Place};
 
@@ -17,6 +18,8 @@ const SMALL: usize = 256;
 /// What a cache keeps under the lock of each segment, a policy among it.
 pub(super) trait Kept: Keep {
     fn evictor(&self) -> &Evictor;
+
+    fn evictor_mut(&mut self) -> &mut Evictor;
 
     /// Insertions that ask for a larger table in vain before that is tried again: its keys could not be spread over more
     /// buckets.
@@ -114,11 +117,26 @@ fn double<'c, P: Payload<Keep: Kept>>(
         rehash(item)
     };
     let grown = directory.double(writing, digest, &rehash).is_ok();
+    if grown {
+        adopt_strays(&mut writing.locked, rehash);
+    }
     if !grown && was_hashed.get() {
         let slots = writing.locked.slots();
         *writing.locked.state().keep.patience() = slots;
     }
     grown
+}
+
+/// Has the policy find those again that it lost when the table doubled. If the user's `Hash` panics, it does not find them
+/// before it has to search for anybody.
+fn adopt_strays<P: Payload<Keep: Kept>>(locked: &mut Locked<'_, P>, rehash: impl Fn(P::Item) -> Digest) {
+    let (residents, state) = locked.parts();
+    let mut entries = Entries { residents, tenants: Nobody };
+    let evictor = state.keep.evictor_mut();
+    for slot in evictor.strays(&mut entries) {
+        let digest = rehash(entries.residents.item(slot));
+        evictor.adopt(Locator::new(digest), entries.residents.mark(slot));
+    }
 }
 
 /// Of the entries of a place whose buckets are full, and from which no path leads, one that is hit the least.

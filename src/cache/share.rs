@@ -45,6 +45,11 @@ impl<K, V> Kept for Share<K, V> {
         &self.evictor
     }
 
+    #[inline]
+    fn evictor_mut(&mut self) -> &mut Evictor {
+        &mut self.evictor
+    }
+
     fn patience(&mut self) -> &mut usize {
         &mut self.patience
     }

@@ -329,3 +329,31 @@ fn a_listener_may_write_to_its_cache() {
     cache.clear();
     assert!(cache.len() <= 4);
 }
+
+/// Two entries that one place among some buckets cannot tell apart can be told apart among twice as many.
+#[test]
+fn whatever_is_not_asked_for_leaves_though_tables_have_doubled() {
+    for policy in POLICIES {
+        let cache: Cache<u64, u64, _> =
+            Cache::builder().max_entries(250).policy(policy).hasher(seeded(3)).build();
+        let mut keys = 0..;
+        let mut capacity = 250;
+        for doublings in 0..5 {
+            // Also with some that are removed.
+            for key in keys.by_ref().take(30 * capacity as usize) {
+                cache.insert(key, key).unwrap();
+                assert!((0..2).all(|_| cache.peek(&key).is_none() || cache.get(&key).is_some()));
+                if key % 7 == 0 {
+                    cache.remove(&(key - key % 49));
+                }
+            }
+            if doublings < 4 {
+                capacity *= 2;
+                cache.set_capacity(capacity);
+            }
+        }
+        let old = keys.next().unwrap() - 25 * capacity;
+        let left = cache.iter().filter(|&(key, _)| key < old).count();
+        assert_eq!(left, 0, "{policy:?}: older than 25 times the capacity");
+    }
+}

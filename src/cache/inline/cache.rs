@@ -36,6 +36,10 @@ impl Kept for InlineShare {
         &self.evictor
     }
 
+    fn evictor_mut(&mut self) -> &mut Evictor {
+        &mut self.evictor
+    }
+
     fn patience(&mut self) -> &mut usize {
         &mut self.patience
     }

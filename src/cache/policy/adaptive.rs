@@ -171,6 +171,35 @@ impl Adaptive {
         }
     }
 
+    /// Items to which no entry leads, if the table has just doubled.
+    ///
+    /// Items whose locators have one place are not told apart: one's entry may have led to another's eviction, or to the other,
+    /// when that one was removed. As many entries as items have that place then; but not in a table of twice the buckets,
+    /// where their locators may have two.
+    pub(super) fn strays<R: Residents>(&self, residents: &mut R) -> Vec<R::Slot> {
+        let nobody_has_left = self.rejected.is_none() && self.demoted.is_none();
+        if nobody_has_left && !self.window.may_be_stale() && !self.main.may_be_stale() {
+            return Vec::new();
+        }
+        let mut strays = Vec::new();
+        self.main.see(MAIN, residents, &mut Vec::new());
+        self.window.see(0, residents, &mut Vec::new());
+        for index in 0..residents.slots() {
+            let Some(slot) = residents.at(index) else { continue };
+            let mark = residents.mark(slot);
+            if mark & SEEN == 0 {
+                strays.push(slot);
+            }
+            residents.set_mark(slot, mark & !SEEN);
+        }
+        strays
+    }
+
+    /// Gives an item that has none an entry: before all others, as it may have lost its own long ago.
+    pub(super) fn adopt(&mut self, locator: Locator, mark: u8) {
+        self.ring_of(mark).adopt(locator);
+    }
+
     /// All items, first those of the window, from the front of each ring to its back.
     pub(super) fn order<R: Residents>(&self, residents: &mut R) -> Vec<(R::Slot, Heat)> {
         let mut order = Vec::with_capacity(self.len());
@@ -360,8 +389,8 @@ impl Adaptive {
         self.main.requeue(locator);
     }
 
-    /// Evicts any item. Every item has an entry, unless its `Hash` contradicted itself when the table grew: then its entry
-    /// leads nowhere, and was dropped as stale.
+    /// Evicts any item. Every item has an entry, unless its `Hash` contradicted itself, or panicked when it was to be
+    /// [adopted](Self::adopt): then its entry leads nowhere, and was dropped as stale.
     #[cold]
     fn evict_stray<R: Residents>(&mut self, residents: &mut R) {
         let stray = (0..residents.slots()).find_map(|index| residents.at(index));

@@ -244,6 +244,22 @@ impl Evictor {
         whichever!(self, policy => policy.restore(newcomer, heat, residents))
     }
 
+    /// Items that no queue leads to, now that the table has doubled: to be [adopted](Self::adopt).
+    pub(super) fn strays<R: Residents>(&self, residents: &mut R) -> Vec<R::Slot> {
+        match &self.0 {
+            Kind::Adaptive(policy) => policy.strays(residents),
+            Kind::Clock(_) | Kind::Local(_) => Vec::new(),
+        }
+    }
+
+    /// An item with this mark that was a stray is at this locator.
+    pub(super) fn adopt(&mut self, locator: Locator, mark: u8) {
+        match &mut self.0 {
+            Kind::Adaptive(policy) => policy.adopt(locator, mark),
+            Kind::Clock(_) | Kind::Local(_) => {}
+        }
+    }
+
     /// All items, each queue from the next to go to the last, with their heat.
     pub(super) fn order<R: Residents>(&self, residents: &mut R) -> Vec<(R::Slot, Heat)> {
         match &self.0 {

@@ -47,8 +47,7 @@ impl Ring {
 
     /// An item that is older than all that are there, at the front.
     pub(super) fn push_front(&mut self, locator: Locator, weight: u64) {
-        self.reserve();
-        self.entries.push_front(locator);
+        self.adopt(locator);
         self.len += 1;
         self.weight += weight;
     }
@@ -71,6 +70,17 @@ impl Ring {
     #[inline]
     pub(super) fn peek(&self, index: usize) -> Option<Locator> {
         self.entries.get(index).copied()
+    }
+
+    /// Whether an entry may be stale.
+    pub(super) fn may_be_stale(&self) -> bool {
+        self.entries.len() != self.len
+    }
+
+    /// An item that counts already, but has no entry, at the front.
+    pub(super) fn adopt(&mut self, locator: Locator) {
+        self.reserve();
+        self.entries.push_front(locator);
     }
 
     /// Takes the entry at `index` from the front out; its item still counts.
