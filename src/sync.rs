@@ -202,7 +202,7 @@ pub(crate) fn spin_loop() {
 /// shuttle's threads.
 #[cfg(shuttle)]
 pub(crate) mod thread {
-    pub(crate) use shuttle::thread::{Builder, JoinHandle};
+    pub(crate) use shuttle::thread::{Builder, JoinHandle, current};
 
     /// There is no time: lets others go first, as shuttle's own does not.
     pub(crate) fn sleep(_: core::time::Duration) {

@@ -5,7 +5,9 @@ use core::ptr::NonNull;
 
 use super::Cache;
 use super::refused::{Refused, Why};
-use super::removal::Cause;
+use super::removal::Departures;
+use super::write::{At, Draft};
+use crate::engine::Found;
 use crate::entries::Entry;
 use crate::outcome::{Compute, Operation};
 
@@ -55,10 +57,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         // A value that was too heavy for the segment's share, and the entry that it was decided for.
         let mut decided = None::<Decided<K, V>>;
         loop {
-            // Whatever is the user's is made before the lock is taken, or declared: it is dropped after that is released.
+            // Before the lock: it is dropped after that is released.
             let value;
-            let (old_key, old_value, new_key, new_value);
-            let updated;
             let mut at = self.at(digest, &key);
             let current = at.found.map(|found| (found, at.writing.locked.item(found)));
             let alive = current.filter(|&(_, entry)| self.is_alive(entry));
@@ -75,51 +75,73 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 None => match decide(old.map(|(_, value)| value)) {
                     Operation::Abort(answer) => return Ok(Compute::Aborted(answer)),
                     Operation::Remove => {
-                        let (Some((found, _)), Some((key, value))) = (alive, old) else {
+                        let (Some((found, _)), Some(old)) = (alive, old) else {
                             panic!("compute: Operation::Remove for a key that is absent");
                         };
-                        old_key = key.clone();
-                        old_value = value.clone();
-                        self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
-                        self.settle(&mut at.writing.locked, &mut out);
-                        drop(at);
-                        // Before there is an answer: one that is returned leaks if the listener panics.
-                        drop(out);
-                        return Ok(Compute::Removed(old_key, old_value));
+                        return Ok(self.remove_decided(at, found, old, out));
                     }
                     Operation::Insert(value) => value,
                 },
             };
             let draft = self.draft(&key, &value);
-            if !self.has_quota(&mut at.writing.locked, draft.weight, &mut out) {
-                drop(at);
-                if !self.gather(digest, draft.weight, draft.now, &mut out) {
-                    let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
-                    // As above.
-                    drop(out);
-                    return Err(Refused { key, value, why });
-                }
-                decided = Some((value, seen));
-                continue;
+            if self.has_quota(&mut at.writing.locked, draft.weight, &mut out) {
+                return self.insert_decided(at, draft, old, (key, value), out);
             }
-            updated = match old {
-                Some((key, value)) => {
-                    old_key = key.clone();
-                    old_value = value.clone();
-                    Some((old_key, old_value))
-                }
-                None => None,
-            };
-            new_key = key.clone();
-            new_value = value.clone();
-            let put = self.put(at, draft, key, value, &mut out);
-            // As above.
-            drop(out);
-            put?;
-            return Ok(match updated {
-                Some(old) => Compute::Updated { old, new: (new_key, new_value) },
-                None => Compute::Inserted(new_key, new_value),
-            });
+            drop(at);
+            if !self.gather(digest, draft.weight, draft.now, &mut out) {
+                let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
+                // Before there is an answer: one that is returned leaks if the listener panics.
+                drop(out);
+                return Err(Refused { key, value, why });
+            }
+            decided = Some((value, seen));
         }
+    }
+
+    fn remove_decided<T>(
+        &self,
+        at: At<'_, K, V>,
+        found: Found,
+        (key, value): (&K, &V),
+        out: Departures<'_, K, V>,
+    ) -> Compute<K, V, T>
+    where
+        K: Clone,
+    {
+        // If a clone panics the others are dropped after the lock has been released: hence this order.
+        let (old_key, old_value);
+        let at = at;
+        old_key = key.clone();
+        old_value = value.clone();
+        self.remove_found(at, found, out);
+        Compute::Removed(old_key, old_value)
+    }
+
+    fn insert_decided<T>(
+        &self,
+        at: At<'_, K, V>,
+        draft: Draft,
+        old: Option<(&K, &V)>,
+        (key, value): (K, V),
+        mut out: Departures<'_, K, V>,
+    ) -> Result<Compute<K, V, T>, Refused<K, V>>
+    where
+        K: Clone,
+    {
+        // As above.
+        let (old_key, old_value, new_key, new_value);
+        let at = at;
+        old_key = old.map(|(key, _)| key.clone());
+        old_value = old.map(|(_, value)| value.clone());
+        new_key = key.clone();
+        new_value = value.clone();
+        let put = self.put(at, draft, key, value, &mut out);
+        // Before there is an answer: one that is returned leaks if the listener panics.
+        drop(out);
+        put?;
+        Ok(match (old_key, old_value) {
+            (Some(key), Some(value)) => Compute::Updated { old: (key, value), new: (new_key, new_value) },
+            _ => Compute::Inserted(new_key, new_value),
+        })
     }
 }

@@ -55,12 +55,20 @@ impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
 
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// The value of a key; counts as a hit, as [`Cache::get`].
+    ///
+    /// # Panics
+    ///
+    /// If the removal listener panics: an entry that is found to have expired is taken out.
     #[inline]
     pub fn get_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.cache.hit(key, &self.guard).map(|entry| entry.pair().1)
     }
 
     /// Key and value of a key; counts as a hit.
+    ///
+    /// # Panics
+    ///
+    /// As [`CacheView::get_ref`].
     pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         self.cache.hit(key, &self.guard).map(|entry| entry.pair())
     }
@@ -68,6 +76,38 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// The value of a key; without a trace, as [`Cache::peek`].
     pub fn peek_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.cache.peek_entry(key, &self.guard).map(|entry| entry.pair().1)
+    }
+
+    /// Takes the entry of a key out, as [`Cache::remove`], of any type; its value, which is dropped when nobody can look at it
+    /// any more.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::remove`].
+    ///
+    /// ```
+    /// struct Connection(u32); // not `Clone`
+    ///
+    /// let cache: koel::Cache<&str, Connection> = koel::Cache::new(10);
+    /// assert!(cache.insert("db", Connection(7)).is_ok());
+    /// assert_eq!(cache.pin().remove("db").map(|connection| connection.0), Some(7));
+    /// assert!(cache.is_empty());
+    /// ```
+    pub fn remove<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
+        self.remove_if(key, |_, _| true)
+    }
+
+    /// Takes the entry of a key out if `condition` holds for it, as [`Cache::remove_if`]; its value.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::remove_if`].
+    pub fn remove_if<Q: ?Sized + Hash + Equivalent<K>>(
+        &self,
+        key: &Q,
+        condition: impl FnOnce(&K, &V) -> bool,
+    ) -> Option<&V> {
+        self.cache.remove_entry(key, &self.guard, condition).map(|entry| entry.pair().1)
     }
 }
 

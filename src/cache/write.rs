@@ -22,7 +22,7 @@ use super::{Cache, counters};
 use crate::engine::{self, Found, Locked, Spot};
 use crate::entries::{Entry, OwnedEntry, Reserve};
 use crate::hash::Digest;
-use crate::reclaim::LocalGuard;
+use crate::reclaim::{Guard, LocalGuard};
 use crate::sync::AtomicU64;
 
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
@@ -434,20 +434,30 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Takes an entry out, if `condition` holds for it. With what is left of it.
-    fn remove_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
+    /// Takes an entry out that was asked to go, unlocks, and tells of it.
+    pub(super) fn remove_found(&self, mut at: At<'_, K, V>, found: Found, mut out: Departures<'_, K, V>) {
+        self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
+        self.settle(&mut at.writing.locked, &mut out);
+        drop(at);
+        // Before there is an answer: one that is returned leaks if the listener panics.
+        drop(out);
+    }
+
+    /// Takes an entry out, if `condition` holds for it. With what is left of it, which `_guard` keeps alive.
+    pub(super) fn remove_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
-        guard: &'g LocalGuard<'_>,
+        _guard: &'g impl Guard,
         condition: impl FnOnce(&K, &V) -> bool,
     ) -> Option<&'g Entry<K, V>> {
         let digest = self.digest(key);
         self.flights.invalidate(digest, key);
-        let mut out = self.departures(guard);
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
         let At { mut writing, found, .. } = self.at(digest, key);
         let found = found?;
         let entry = writing.locked.item(found);
-        // SAFETY: in the table, under the lock; what leaves is retired by `out`, after the guard was entered.
+        // SAFETY: in the table, under the lock; what leaves is retired by `out`, after both guards were entered.
         let old = unsafe { Entry::deref(entry) };
         let expired = !self.is_alive(entry);
         if !expired && !condition(old.pair().0, old.pair().1) {

@@ -132,6 +132,7 @@ impl<S: Store> Builder<S> {
             scanned: AtomicU64::new(0),
             to_scan: AtomicU64::new(0),
             failure: Mutex::new(None),
+            patience: AtomicU64::new(0),
             on_progress: self.on_progress,
             rejected,
             snapshot: Mutex::new(()),

@@ -316,7 +316,7 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// Why the last scan has failed, told once: the next call returns `Ok`, with a filter or without. [`Guarded::rebuild`]
-    /// tries again.
+    /// tries again; so do writes, after as many as the scan had seen keys, and 4,096 at least.
     pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
         // Acquire: pairs with the scan's last store.
         while self.shared.rebuilding.load(Ordering::Acquire) {
@@ -392,7 +392,10 @@ impl<S: Store> Drop for Guarded<S> {
         // Relaxed: soon enough.
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(worker) = self.worker.lock().take() {
-            drop(worker.join());
+            // It may be the worker itself that drops this, in `on_progress`: it has come to its end then, as told above.
+            if worker.thread().id() != thread::current().id() {
+                drop(worker.join());
+            }
         }
     }
 }

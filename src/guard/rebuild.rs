@@ -13,6 +13,9 @@ use crate::sync::{Mutex, Ordering};
 
 /// Progress is told each time so many keys have been scanned.
 const STEP: u64 = 4096;
+/// A scan that has failed is tried again after as many writes as it had seen keys, and so many at least: each write pays for a
+/// key or two.
+const FEWEST_WRITES: u64 = 4096;
 
 /// How far the scan of the store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,8 @@ pub enum Phase {
     Ready,
     /// A scan is running. Look-ups pass, or ask an older filter.
     Rebuilding,
-    /// There is no filter: none was asked for, or the scan has failed.
+    /// There is no filter: none was asked for, or the scan has failed. That is tried again after as many writes as it had
+    /// seen keys, and 4,096 at least.
     Unfiltered,
 }
 
@@ -148,6 +152,9 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// No scan is running; why the last one failed, if it has.
     fn end(&self, failure: Option<Error<S::Error>>) {
+        // Relaxed, both: a number.
+        let patience = self.scanned.load(Ordering::Relaxed).max(FEWEST_WRITES);
+        self.patience.store(if failure.is_some() { patience } else { 0 }, Ordering::Relaxed);
         *self.failure.lock() = failure;
         // Writers that still tell it tell nobody.
         *self.next.lock() = None;
@@ -212,9 +219,20 @@ impl<S: Store> Shared<S, S::Error> {
         Ok(!*again)
     }
 
-    /// Whether the filter is worn, and a scan may be tried: the last one has not failed.
+    /// Whether a scan is to be tried, after a write: the filter is worn, or there is none since a scan has failed. Again only
+    /// after some writes, if the last one has failed.
     pub(super) fn wants_rebuild(&self) -> bool {
-        self.active.pin().is_some_and(|active| active.is_worn()) && self.failure.lock().is_none()
+        match self.active.pin().map(|active| active.is_worn()) {
+            Some(false) => false,
+            Some(true) if self.failure.lock().is_none() => true,
+            _ => self.is_out_of_patience(),
+        }
+    }
+
+    /// One write more has come since a scan has failed: whether that is enough.
+    fn is_out_of_patience(&self) -> bool {
+        // Relaxed, both: a number. Of those who come at once one finds the last write.
+        self.patience.load(Ordering::Relaxed) > 0 && self.patience.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Shared<S, E> {
     pub(super) to_scan: AtomicU64,
     /// Why the last scan failed.
     pub(super) failure: Mutex<Option<Error<E>>>,
+    /// Writes before the scan that failed is tried again; 0, if none has failed.
+    pub(super) patience: AtomicU64,
     pub(super) on_progress: Option<OnProgress>,
     /// Why the snapshot was not used.
     pub(super) rejected: Option<SnapshotError>,

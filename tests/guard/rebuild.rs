@@ -155,6 +155,36 @@ fn a_scan_that_succeeds_makes_good_one_that_failed() {
     assert_eq!(guarded.stats().filter_keys, 100_000);
 }
 
+/// A failure that passes costs the filter for some writes, not for ever: of the first scan, and of one for a worn filter.
+#[test]
+fn a_scan_that_has_failed_is_tried_again_after_some_writes() {
+    let store = Arc::new(ScriptedStore::default());
+    store.next(Op::Scan, [Act::Fail]);
+    sure(store.inner.put(&key(0), b""));
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap_err();
+    for number in 0..4095 {
+        guarded.put(&key(number), b"").unwrap();
+    }
+    assert_eq!((guarded.progress().phase, store.reads()), (Phase::Unfiltered, 0));
+    guarded.put(&key(0), b"").unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 4095));
+    store.next(Op::Scan, [Act::Fail]);
+    for number in 0..200_000 {
+        guarded.put(&key(number), b"").unwrap();
+    }
+    while guarded.progress().phase == Phase::Rebuilding {
+        std::thread::yield_now();
+    }
+    assert!(
+        guarded.progress().scanned > 4095,
+        "built anew though it had failed once: {:?}",
+        guarded.progress()
+    );
+    assert!(finds(&guarded, &key(7)) && !finds(&guarded, b"nobody"));
+}
+
 /// Somebody has written around the guard and says so just before the scan fails: what it asked for is not lost.
 #[test]
 fn a_scan_that_is_asked_for_follows_one_that_fails() {
