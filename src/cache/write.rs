@@ -371,7 +371,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // After the new entry: if the user's `Hash` panics, that is dropped unlocked.
         let At { mut writing, digest, found, .. } = at;
         self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
-        if !found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, &draft, out)) {
+        if found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, &draft, out)) {
+        } else if self.turns_away(&mut writing.locked, &draft, digest, out) {
+            // As if it had been evicted at once.
+            let reserve = &mut writing.locked.state().keep.reserve;
+            // SAFETY: under the lock, and nobody else has it.
+            unsafe { self.departed(entry, Cause::Size, reserve, out) };
+        } else {
             let mut host = Adding { cache: self, draft: &draft, out };
             room::add(&self.table.directory, &mut writing, digest, entry, draft.newcomer(digest), &mut host);
         }
@@ -380,6 +386,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         drop(writing);
         counters::inserted(&out.counts);
         Ok(entry)
+    }
+
+    /// Whether a new entry is not worth what would have to leave for it. Where all weigh the same none is.
+    fn turns_away(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        draft: &Draft,
+        digest: Digest,
+        out: &mut Departures<'_, K, V>,
+    ) -> bool {
+        self.weigher.is_some()
+            && draft.heat.is_none()
+            && self.decide(locked, draft.now, out, |evictor, entries| {
+                evictor.turns_away(draft.newcomer(digest), entries)
+            })
     }
 
     /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: it was the old

@@ -31,6 +31,8 @@ use super::{Heat, Locator, Newcomer, Residents, WindowShare, has_room};
 const STEPS: usize = 4;
 /// The same for a key that came back late.
 const LATE_STEPS: usize = 1;
+/// Items that were hit and may have to go for one newcomer, at most.
+const HOT: usize = 16;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.
@@ -149,6 +151,39 @@ impl Adaptive {
         ring.compact_if_stale(mark, residents);
         ring.push(locator, weight);
         mark
+    }
+
+    /// Whether a newcomer is turned away, for whom more than [`HOT`] items would have to go that were hit, and with them what
+    /// was not hit before them. They lose one hit each instead, lest the cache be full of what was asked for long ago.
+    pub(super) fn turns_away<R: Residents>(&mut self, weight: u64, residents: &mut R) -> bool {
+        if self.fits(weight) {
+            return false;
+        }
+        let missing = weight - (self.capacity - self.weight());
+        let of_main = missing.saturating_sub(self.window.weight().saturating_sub(self.due));
+        // So many of main's mean weight are no more than that.
+        if u128::from(of_main) * self.main.len() as u128 <= HOT as u128 * u128::from(self.main.weight()) {
+            return false;
+        }
+        let mut hot = [None; HOT];
+        let (mut freed, mut seen, mut index) = (0, 0, 0);
+        while freed < of_main && seen < HOT {
+            let Some((_, slot)) = self.next_main(index, residents) else { return false };
+            if mark::hits(residents.mark(slot)) > 0 {
+                hot[seen] = Some(slot);
+                seen += 1;
+            } else {
+                freed += residents.weight(slot);
+            }
+            index += 1;
+        }
+        if freed >= of_main {
+            return false;
+        }
+        for slot in hot.into_iter().flatten() {
+            residents.set_mark(slot, mark::less(residents.mark(slot)));
+        }
+        true
     }
 
     /// Before all that is there. What the ghosts knew is lost.

@@ -223,6 +223,14 @@ impl Evictor {
         whichever!(self, policy => policy.admit(newcomer, residents))
     }
 
+    /// Whether a newcomer is turned away, as too many would have to leave for it. It is not admitted then.
+    pub(super) fn turns_away<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> bool {
+        match &mut self.0 {
+            Kind::Adaptive(policy) => policy.turns_away(newcomer.weight, residents),
+            Kind::Clock(_) | Kind::Local(_) => false,
+        }
+    }
+
     /// Starts loading what [`admit`](Self::admit) will read of a key, and, by `resident`, of who is to go for it.
     #[inline]
     pub(super) fn prefetch(&self, newcomer: Newcomer, resident: impl Fn(Locator)) {
