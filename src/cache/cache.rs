@@ -22,6 +22,9 @@ use crate::entries::{Entry, Slots, Table};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
 
+/// Less weight than this that waits to be freed is never too much.
+const LIGHT: u64 = 1 << 16;
+
 /// What an entry weighs.
 pub(super) type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u64 + Send + Sync>;
 
@@ -36,8 +39,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value; 24 more with a weigher or times.
-/// * What has left is dropped a little later, when no look-up can be at it any more and some dozens wait: with further writes,
-///   or by [`Cache::flush`].
+/// * What has left is dropped a little later, when no look-up can be at it any more and some hundred of each thread's wait, or
+///   with a weigher an eighth of the bound: with further writes, or by [`Cache::flush`].
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads
@@ -226,6 +229,16 @@ impl<K, V, S> Cache<K, V, S> {
     #[inline]
     pub(super) fn enter(&self) -> LocalGuard<'_> {
         self.table.collector.enter()
+    }
+
+    /// Enters a guard for a write. Before that, what this thread's writes have sent away is freed, if it is an eighth of what
+    /// the cache may hold: the collector waits for some hundred entries, of which few may be heavy.
+    #[inline]
+    pub(super) fn enter_to_write(&self) -> LocalGuard<'_> {
+        if self.weigher.is_some() && self.counters.here().takes_leave_of((self.capacity() / 8).max(LIGHT)) {
+            self.table.collector.flush();
+        }
+        self.enter()
     }
 
     /// Walks over clones of the entries, in no particular order, leaving no trace.

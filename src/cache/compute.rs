@@ -52,7 +52,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     {
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
-        let guard = self.enter();
+        let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
         // A value that was too heavy for the segment's share, and the entry that it was decided for.
         let mut decided = None::<Decided<K, V>>;

@@ -79,9 +79,13 @@ pub(super) enum Count {
     Loads,
     FailedLoads,
     LoadNs,
+    /// What left, in weight, for whatever cause.
+    Left,
+    /// How much had left when the thread last had the collector free it.
+    Freed,
 }
 
-const COUNTS: usize = Count::LoadNs as usize + 1;
+const COUNTS: usize = Count::Freed as usize + 1;
 
 /// Where the calling thread counts.
 pub(super) trait Counting {
@@ -107,6 +111,22 @@ impl Counting for Here<'_> {
 /// A thread's part of [`Counters`]. None in models and schedules: they count nothing, which would be explored in vain.
 #[derive(Clone, Copy)]
 pub(super) struct Here<'c>(Option<&'c [AtomicU64; COUNTS]>);
+
+impl Here<'_> {
+    /// Whether this much weight has left by this thread since that was last said.
+    #[inline]
+    pub(super) fn takes_leave_of(self, weight: u64) -> bool {
+        let Some(counts) = self.0 else { return false };
+        let [left, freed] =
+            [Count::Left, Count::Freed].map(|which| counts[which as usize].load(Ordering::Relaxed));
+        let waits = left.wrapping_sub(freed);
+        let is_much = waits >= weight;
+        if is_much {
+            self.count(Count::Freed, waits);
+        }
+        is_much
+    }
+}
 
 /// What a cache counts.
 #[derive(Debug)]
@@ -168,6 +188,7 @@ pub(super) fn evicted(counts: &impl Counting) {
 /// An entry has left.
 #[inline]
 pub(super) fn departed(counts: &impl Counting, cause: Cause, weight: u64) {
+    counts.count(Count::Left, weight);
     match cause {
         Cause::Size => {
             evicted(counts);

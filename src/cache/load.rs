@@ -301,7 +301,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
         let draft = self.draft(key, &value);
-        let guard = self.enter();
+        let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
         let may_keep = |at: &At<'_, K, V>| {
             let is_there =

@@ -333,7 +333,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let draft = self.draft(&key, &value);
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
-        let guard = self.enter();
+        let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
         let put = match self.at_with_quota(digest, &key, &draft, &mut out) {
             Some(at) => self.put(at, draft, key, value, &mut out).map(|_| ()),

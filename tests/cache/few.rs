@@ -1,6 +1,8 @@
 //! Few entries in several segments: they have the whole cache, not a share of it each.
 
-use koel::{Cache, CacheBuilder};
+use std::sync::Arc;
+
+use koel::{Cache, CacheBuilder, Operation};
 
 use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
 
@@ -56,4 +58,24 @@ fn a_cache_made_much_smaller_holds_what_fits() {
             assert!(loads <= 200, "{loads} loads of 80 keys, in 50 rounds");
         },
     );
+}
+
+/// Those that have left wait for some hundred others, but not if they are heavy.
+#[test]
+fn what_is_heavy_is_freed_soon() {
+    const WEIGHT: u64 = 1 << 20;
+    let cache = Cache::builder().max_weight(50 * WEIGHT).weigher(|_, _: &Arc<()>| WEIGHT).build();
+    let value = Arc::new(());
+    for key in 0..2000_u64 {
+        match key % 3 {
+            0 => cache.insert(key, Arc::clone(&value)).unwrap(),
+            1 => drop(cache.get_or_insert_with(key, || Arc::clone(&value))),
+            _ => {
+                let decide = |_: Option<&Arc<()>>| Operation::<_, ()>::Insert(Arc::clone(&value));
+                assert!(cache.compute(key, decide).is_ok());
+            }
+        }
+        let alive = Arc::strong_count(&value) - 1;
+        assert!(alive <= 50 + 50 / 8 + 2, "{alive} are alive");
+    }
 }
