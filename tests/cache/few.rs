@@ -1,8 +1,8 @@
 //! Few entries in several segments: they have the whole cache, not a share of it each.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use koel::{Cache, CacheBuilder, Operation};
+use koel::{Cache, CacheBuilder, Cause, Operation};
 
 use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
 
@@ -78,4 +78,28 @@ fn what_is_heavy_is_freed_soon() {
         let alive = Arc::strong_count(&value) - 1;
         assert!(alive <= 50 + 50 / 8 + 2, "{alive} are alive");
     }
+}
+
+/// It is as if it had been evicted at once.
+#[test]
+fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = Arc::clone(&told);
+    let builder = Cache::builder().max_weight(1000).weigher(|_, weight: &u64| *weight);
+    let builder = builder.on_removal(move |key: &u64, _, cause| ear.lock().unwrap().push((*key, cause)));
+    let cache = builder.estimated_entries(1000).build();
+    (0..1000).for_each(|key| cache.insert(key, 1).unwrap());
+    (0..2000).for_each(|i| assert_eq!(cache.get(&(i % 1000)), Some(1)));
+    cache.insert(5000, 500).unwrap();
+    assert_eq!((cache.get(&5000), cache.len()), (None, 1000));
+    assert_eq!(cache.get_or_insert_with(5001, || 400), 400);
+    assert_eq!(*told.lock().unwrap(), [(5000, Cause::Size), (5001, Cause::Size)]);
+    // What is asked for no more goes in the end.
+    let times = (0..1000).take_while(|_| {
+        cache.insert(5000, 500).unwrap();
+        cache.get(&5000).is_none()
+    });
+    assert!(times.count() < 500 && cache.weight() <= 1000);
+    cache.clear();
+    assert!(told.lock().unwrap().len() > 1000);
 }

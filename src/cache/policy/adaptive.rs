@@ -32,7 +32,7 @@ const STEPS: usize = 4;
 /// The same for a key that came back late.
 const LATE_STEPS: usize = 1;
 /// Items that were hit and may have to go for one newcomer, at most.
-const HOT: usize = 16;
+pub(super) const HOT: usize = 16;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.

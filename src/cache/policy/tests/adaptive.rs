@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use proptest::prelude::*;
 
 use super::super::ghost::Ghost;
-use super::{Cache, locator};
+use super::{Cache, Newcomer, locator};
 use crate::Policy;
 
 /// The same policy over keys, with queues that are searched: no marks, locators, stale entries or slots.
@@ -249,4 +249,33 @@ fn the_window_grows_where_recency_is_all_that_counts() {
     let (adaptive, clock) =
         (hit_ratio(Policy::Adaptive, 80, 6000, drifting), hit_ratio(Policy::Clock, 80, 6000, drifting));
     assert!(adaptive + 4 >= clock, "{adaptive} {clock}");
+}
+
+/// Light items that were hit are not given up for one that is as heavy as many of them, but those that were hit long ago are in
+/// the end.
+#[test]
+fn what_is_heavy_is_turned_away_until_what_it_would_push_out_is_no_longer_asked_for() {
+    let filled = |hits: u32| {
+        let mut cache = Cache::new(Policy::Adaptive, 1000, u32::MAX);
+        (0..1000).for_each(|key| assert!(cache.insert(key, 1)));
+        (0..hits).for_each(|_| (0..1000).for_each(|key| assert!(cache.get(key))));
+        cache
+    };
+    let newcomer = |weight| Newcomer { locator: locator(5000), weight };
+    let turned_away =
+        |cache: &mut Cache, weight| cache.evictor.turns_away(newcomer(weight), &mut cache.table);
+    // What nobody has asked for is given up, and a few items may be.
+    assert!((1..=1000).all(|weight| !turned_away(&mut filled(0), weight)));
+    assert!((1..=super::super::adaptive::HOT as u64).all(|weight| !turned_away(&mut filled(2), weight)));
+    for hits in 1..3 {
+        let mut cache = filled(hits);
+        let mut times = 0;
+        while turned_away(&mut cache, 500) {
+            times += 1;
+        }
+        // Half of the items lose all their hits, some at a time.
+        let expected = 500 * hits as usize / super::super::adaptive::HOT;
+        assert!((expected / 2..=expected * 2).contains(&times), "{hits} hits: {times} times");
+        assert_eq!(cache.evictor.weight(), 1000, "nobody has left");
+    }
 }
