@@ -1,4 +1,4 @@
-//! Concurrent hash maps in which readers take no lock, write no shared memory and never wait.
+//! Concurrent hash maps, caches and cuckoo filters whose readers take no lock and never wait.
 //!
 //! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
 //! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.

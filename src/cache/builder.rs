@@ -83,10 +83,10 @@ impl<K, V> CacheBuilder<K, V> {
 }
 
 impl<K, V, S> CacheBuilder<K, V, S> {
-    /// At most so many entries.
+    /// At most so many entries; with 0, nothing is kept, and [`Cache::insert`] hands back what it is given.
     ///
-    /// Of more than some thousand each segment has its share, and evicts when that is used up: a few in a hundred keys that
-    /// would all fit find theirs full, and the cache ends up a little below the bound.
+    /// A cache of more than some thousand entries is divided into segments, and each evicts when its own share is full. So it
+    /// may end up slightly below the bound.
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = Some(entries);
         self

@@ -8,6 +8,7 @@ use core::ptr::NonNull;
 use super::bound::Bound;
 use super::policy::{Evictor, Heat, WindowShare};
 use super::refused::Refused;
+use super::removal::Departures;
 use super::time::{Meta, NEVER, Nanos};
 use super::write::Draft;
 use super::{Cache, Cause};
@@ -358,16 +359,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer, and goes on.
     fn restore(&self, entry: Dumped<K, V>, digest: Digest, draft: Draft) -> Result<(), Dumped<K, V>> {
-        let guard = self.enter();
+        let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        let Some(mut at) = self.at_with_quota(digest, &entry.key, &draft, &mut out) else {
+        let restored = self.put_restored(entry, digest, draft, &mut out);
+        // Before there is an answer: what is returned leaks if the listener panics.
+        drop(out);
+        restored
+    }
+
+    fn put_restored(
+        &self,
+        entry: Dumped<K, V>,
+        digest: Digest,
+        draft: Draft,
+        out: &mut Departures<'_, K, V>,
+    ) -> Result<(), Dumped<K, V>> {
+        let Some(mut at) = self.at_with_quota(digest, &entry.key, &draft, out) else {
             return Err(entry);
         };
         if let Some(found) = at.found {
             if !self.has_expired(at.writing.locked.item(found), draft.now) {
                 return Err(entry);
             }
-            self.take_out(&mut at.writing.locked, found, Cause::Expired, &mut out);
+            self.take_out(&mut at.writing.locked, found, Cause::Expired, out);
             at.found = None;
         }
         // Others may have been faster.
@@ -375,7 +389,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             return Err(entry);
         }
         let Dumped { key, value, standing } = entry;
-        let refused = self.put(at, draft, key, value, &mut out).err();
+        let refused = self.put(at, draft, key, value, out).err();
         refused.map_or(Ok(()), |Refused { key, value, .. }| Err(Dumped { key, value, standing }))
     }
 }

@@ -96,7 +96,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.
     /// [`Cache::try_get_or_insert_with`] has an error for it. And if the key is missed in a closure that runs
-    /// [under this cache's lock](Cache#under-a-lock).
+    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, when the value is in the cache.
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
@@ -117,7 +117,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
+    /// panics, when the value is in the cache.
     ///
     /// ```
     /// use koel::{Cache, LoadError};
@@ -144,7 +145,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
+    /// panics, when the value is in the cache.
     pub fn try_get_or_insert_with_timeout<E>(
         &self,
         key: K,
@@ -181,7 +183,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
+    /// panics, when the value is in the cache.
     pub fn try_get_or_insert_with_ref<Q, E>(
         &self,
         key: &Q,
@@ -217,7 +220,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If `load` asks for the same key, itself or by way of other keys' loaders. And if the key is missed in a closure that
-    /// runs [under this cache's lock](Cache#under-a-lock).
+    /// runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, when the value is in the cache.
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -239,7 +242,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock).
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
+    /// panics, when the value is in the cache.
     pub async fn try_get_or_insert_async<E>(
         &self,
         key: K,

@@ -309,13 +309,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
-    /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is new matters
+    /// this one that leaves next, unless it is asked for before: what is new has to prove itself; or at once, if it is so
+    /// heavy that many would have to go that are asked for. Where what is new matters
     /// most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Errors
     ///
     /// If it is heavier than all that the cache may hold, or there is no memory: [`Refused`] hands it back, and the cache
-    /// keeps what it has.
+    /// keeps what it has, also an older value of the key: [`Cache::remove`] that if it is wrong now.
     ///
     /// # Panics
     ///

@@ -34,7 +34,8 @@ const FEW: usize = 4;
 pub(super) const MOST: usize = 16;
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
 const FREED_AT_ONCE: usize = 2;
-/// Bags that are freed when one is sealed, or half of those that wait, if too many do, or none was freed meanwhile.
+/// Bags that are freed when one is sealed under a map's lock or deep in destructors, where nothing is freed otherwise; half of
+/// those that wait, where these are more.
 const FREED_WHEN_MANY: usize = 4;
 
 /// What retired memory belongs to: one for each map.

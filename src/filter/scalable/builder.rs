@@ -112,7 +112,8 @@ impl<S> ScalableFilterBuilder<S> {
 
     /// How often a key may be there: as often as two buckets have slots, 8, if it is not given; at least once. One copy more is
     /// [`Full`](crate::Full). Without an end to it, one key that is inserted again and again would make the filter
-    /// grow.
+    /// grow. Keys that the filter cannot tell apart count as copies: with 1 it refuses as many different keys as its
+    /// false-positive rate says.
     pub fn max_duplicates(mut self, copies: usize) -> Self {
         self.max_duplicates = Some(copies.max(1));
         self
