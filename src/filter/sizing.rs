@@ -10,7 +10,7 @@ use super::layout::{BUCKET_SLOTS, FINGERPRINT_BITS, Format, SEMI_SORTED_BITS};
 use super::table::Table;
 
 /// The rate if none is asked for, nor a width.
-const DEFAULT_RATE: f64 = 0.01;
+pub(super) const DEFAULT_RATE: f64 = 0.01;
 /// How probable it may be that keys share their buckets so that they do not fit.
 const MISFIT: f64 = 1e-6;
 /// Slots for each key that are worth asking for, and for few keys: who would need more of them should take other buckets.
@@ -127,6 +127,27 @@ fn largest_capacity(format: Format) -> usize {
     fit
 }
 
+/// Whether each value that is asked for is in its range.
+pub(super) fn check(
+    rate: Option<f64>,
+    fingerprint_bits: Option<u32>,
+    bucket_slots: Option<u32>,
+    semi_sorted: bool,
+) -> Result<(), FilterError> {
+    if let Some(requested) = rate.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
+        return Err(FilterError::Rate { requested });
+    }
+    let widths = if semi_sorted { SEMI_SORTED_BITS } else { FINGERPRINT_BITS };
+    if let Some(requested) = fingerprint_bits.filter(|bits| !widths.contains(bits)) {
+        return Err(FilterError::FingerprintBits { requested, least: *widths.start() });
+    }
+    let known = |slots: &u32| if semi_sorted { *slots == 4 } else { BUCKET_SLOTS.contains(slots) };
+    if let Some(requested) = bucket_slots.filter(|slots| !known(slots)) {
+        return Err(FilterError::BucketSlots { requested, semi_sorted });
+    }
+    Ok(())
+}
+
 impl Options {
     /// The shape that is asked for, in the least memory.
     pub(crate) fn shape(&self) -> Result<Shape, FilterError> {
@@ -178,17 +199,7 @@ impl Options {
     /// Whether each value is in its range.
     fn check(&self) -> Result<(), FilterError> {
         let semi_sorted = self.semi_sorted == Some(true);
-        if let Some(requested) = self.rate.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
-            return Err(FilterError::Rate { requested });
-        }
-        let widths = if semi_sorted { SEMI_SORTED_BITS } else { FINGERPRINT_BITS };
-        if let Some(requested) = self.fingerprint_bits.filter(|bits| !widths.contains(bits)) {
-            return Err(FilterError::FingerprintBits { requested, least: *widths.start() });
-        }
-        let known = |slots: &u32| if semi_sorted { *slots == 4 } else { BUCKET_SLOTS.contains(slots) };
-        if let Some(requested) = self.bucket_slots.filter(|slots| !known(slots)) {
-            return Err(FilterError::BucketSlots { requested, semi_sorted });
-        }
+        check(self.rate, self.fingerprint_bits, self.bucket_slots, semi_sorted)?;
         if self.capacity == 0 || self.capacity as u64 > 1 << 36 {
             let bits = self.fingerprint_bits.unwrap_or(32);
             let format =

@@ -3,6 +3,15 @@
 //! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`epochs`] does it. Under `cfg(loom)`
 //! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own. Under
 //! `cfg(shuttle)` they have [`epochs`].
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `epochs` | guards, what is retired, and when it is freed |
+//! | `postponed` | calls to collect that come where no destructor may run |
+//! | `pace` | how often a barrier is passed |
+//! | `barrier` | a barrier of two halves, of which readers have the light one |
+//! | `stand_in`, `model` | for models |
+//! | `stress` | the collector alone, on threads |
 
 mod barrier;
 mod epochs;

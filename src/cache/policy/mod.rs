@@ -6,6 +6,15 @@
 //!
 //! [`adaptive`] is the default and says what it does; [`clock`] is MemC3's; [`local`] costs least. `docs/design.md` has the
 //! hit ratios of all, and of what was tried and left.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `adaptive` | a window, main and ghosts |
+//! | `ghost`, `ring` | which keys were evicted lately; a queue of items |
+//! | `clock`, `local` | policies without queues |
+//! | `swept` | what these two share: a hand that sweeps the slots |
+//! | `heat` | what a dump keeps of an item's standing |
+//! | `mark` | the bits of the byte beside a tag |
 
 mod adaptive;
 mod clock;

@@ -6,9 +6,9 @@ use super::super::error::FilterError;
 use super::super::geometry::MAX_BUCKETS;
 use super::super::hasher::Xxh3;
 use super::super::inner::Inner;
-use super::super::layout::{BUCKET_SLOTS, FINGERPRINT_BITS, Format, SEMI_SORTED_BITS};
+use super::super::layout::Format;
 use super::super::plan::Plan;
-use super::super::sizing::{load_limit, rate_at};
+use super::super::sizing::{DEFAULT_RATE, check, load_limit, rate_at};
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
 use crate::sync::SCHEDULED;
@@ -24,8 +24,6 @@ const MAX_CAPACITY: usize = {
 };
 /// Keys to begin with, if nothing is asked for.
 const DEFAULT_CAPACITY: usize = 3500;
-/// The rate, if none is asked for.
-const DEFAULT_RATE: f64 = 0.01;
 
 /// The options of a [`ScalableCuckooFilter`], from [`ScalableCuckooFilter::builder`].
 ///
@@ -162,16 +160,7 @@ impl<S> ScalableFilterBuilder<S> {
     /// The format of the first table.
     fn format(&self) -> Result<Format, FilterError> {
         let (bucket_slots, semi_sorted) = (self.bucket_slots, self.semi_sorted);
-        if let Some(requested) = self.rate.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
-            return Err(FilterError::Rate { requested });
-        }
-        if !BUCKET_SLOTS.contains(&bucket_slots) || semi_sorted && bucket_slots != 4 {
-            return Err(FilterError::BucketSlots { requested: bucket_slots, semi_sorted });
-        }
-        let widths = if semi_sorted { SEMI_SORTED_BITS } else { FINGERPRINT_BITS };
-        if let Some(requested) = self.fingerprint_bits.filter(|bits| !widths.contains(bits)) {
-            return Err(FilterError::FingerprintBits { requested, least: *widths.start() });
-        }
+        check(self.rate, self.fingerprint_bits, Some(bucket_slots), semi_sorted)?;
         let of_bits = |fingerprint_bits| Format { fingerprint_bits, bucket_slots, semi_sorted };
         // Even a table that is full to the last slot has half the rate at the most.
         let rate_of = |bits| 2.0 * rate_at(of_bits(bits), 1.0);

@@ -12,6 +12,14 @@
 //! equal in all older tables, and the removed key's own fingerprint, in the same or an older table, stands in for it. From
 //! the oldest first, it could be one that is equal only in the few bits that the old table has; the other key would be
 //! missed.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `filter`, `batch` | one key at a time; many |
+//! | `compact` | emptying tables into older ones |
+//! | `chain` | the list of tables, which readers follow without a lock |
+//! | `bytes` | to bytes and back |
+//! | `builder` | options |
 
 mod batch;
 mod builder;
