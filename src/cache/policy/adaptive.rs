@@ -216,9 +216,15 @@ impl Adaptive {
         if nobody_has_left && !self.window.may_be_stale() && !self.main.may_be_stale() {
             return Vec::new();
         }
-        let mut strays = Vec::new();
-        self.main.see(MAIN, residents, &mut Vec::new());
-        self.window.see(0, residents, &mut Vec::new());
+        self.walk(residents).1
+    }
+
+    /// All items that entries lead to, main's and then the window's, each from the back of its ring to the front; and all others.
+    fn walk<R: Residents>(&self, residents: &mut R) -> (Vec<R::Slot>, Vec<R::Slot>) {
+        let (mut found, mut strays) = (Vec::with_capacity(self.len()), Vec::new());
+        // From the back: an item's own entry is the last of those that could mean it.
+        self.main.see(MAIN, residents, &mut found);
+        self.window.see(0, residents, &mut found);
         for index in 0..residents.slots() {
             let Some(slot) = residents.at(index) else { continue };
             let mark = residents.mark(slot);
@@ -227,7 +233,7 @@ impl Adaptive {
             }
             residents.set_mark(slot, mark & !SEEN);
         }
-        strays
+        (found, strays)
     }
 
     /// Gives an item that has none an entry: before all others, as it may have lost its own long ago.
@@ -237,19 +243,9 @@ impl Adaptive {
 
     /// All items, first those of the window, from the front of each ring to its back.
     pub(super) fn order<R: Residents>(&self, residents: &mut R) -> Vec<(R::Slot, Heat)> {
-        let mut order = Vec::with_capacity(self.len());
-        // From the back: an item's own entry is the last of those that could mean it.
-        self.main.see(MAIN, residents, &mut order);
-        self.window.see(0, residents, &mut order);
-        for index in 0..residents.slots() {
-            let Some(slot) = residents.at(index) else { continue };
-            let mark = residents.mark(slot);
-            if mark & SEEN == 0 {
-                // No entry leads to it, see `evict_stray`.
-                order.push(slot);
-            }
-            residents.set_mark(slot, mark & !SEEN);
-        }
+        let (mut order, strays) = self.walk(residents);
+        // First to go, see `evict_stray`.
+        order.extend(strays);
         let with_heat = |slot| (slot, Heat::of_adaptive(residents.mark(slot)));
         order.into_iter().rev().map(with_heat).collect()
     }
