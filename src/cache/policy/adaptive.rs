@@ -219,7 +219,7 @@ impl Adaptive {
         self.walk(residents).1
     }
 
-    /// All items that entries lead to, main's and then the window's, each from the back of its ring to the front; and all others.
+    /// The items that entries lead to, main's and then the window's, each from the back of its ring; and the others.
     fn walk<R: Residents>(&self, residents: &mut R) -> (Vec<R::Slot>, Vec<R::Slot>) {
         let (mut found, mut strays) = (Vec::with_capacity(self.len()), Vec::new());
         // From the back: an item's own entry is the last of those that could mean it.
