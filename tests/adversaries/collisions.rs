@@ -101,11 +101,13 @@ fn keys_of_one_pair_make_no_larger_table_of_a_full_cache() {
         .flat_map(|policy| MANY.map(|n| (policy, n)))
     {
         let cache = Cache::builder().max_entries(2000).policy(policy).hasher(HALF_CONSTANT).build();
+        // So large that each has a box: it counts as long as it is there, and no longer.
+        let value = |key: u64| [key; 70];
         let others = INNOCENT..INNOCENT + 4000;
-        others.for_each(|key| cache.insert(key, key).unwrap());
+        others.for_each(|key| cache.insert(key, value(key)).unwrap());
         assert_eq!(cache.len(), 2000);
         let before = cache.memory_usage();
-        (0..many as u64).for_each(|key| cache.insert(key, !key).unwrap());
+        (0..many as u64).for_each(|key| cache.insert(key, value(!key)).unwrap());
         let grown = cache.memory_usage().saturating_sub(before);
         // As above. Its table takes 30 KB.
         assert!(grown <= 20_000, "{policy:?}, {many} keys: {grown} bytes");
