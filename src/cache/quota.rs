@@ -228,8 +228,8 @@ impl<K, V, S> Cache<K, V, S> {
     /// one segment after the other; while it runs, the bound is the larger of both.
     ///
     /// A cache that is made larger than it was built gets larger tables as it fills, but no more segments: while a table
-    /// doubles its segment is locked, for 67 to 116 ms where one for ten entries gets two million. One that is made smaller
-    /// gives up entries, and keeps its tables. Where the size is to change much build another one.
+    /// doubles its segment is locked, for tens of milliseconds where one for ten entries gets two million. One that is made
+    /// smaller gives up entries, and keeps its tables. Where the size is to change much build another one.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);

@@ -19,7 +19,7 @@ use super::room::{self, Host};
 use super::share::Share;
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, counters};
-use crate::engine::{self, Found, Locked, Spot};
+use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
@@ -372,21 +372,34 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // After the new entry: if the user's `Hash` panics, that is dropped unlocked.
         let At { mut writing, digest, found, .. } = at;
         self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
-        if found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, &draft, out)) {
-        } else if self.turns_away(&mut writing.locked, &draft, digest, out) {
-            // As if it had been evicted at once.
-            let reserve = &mut writing.locked.state().keep.reserve;
-            // SAFETY: under the lock, and nobody else has it.
-            unsafe { self.departed(entry, Cause::Size, reserve, out) };
-        } else {
-            let mut host = Adding { cache: self, draft: &draft, out };
-            room::add(&self.table.directory, &mut writing, digest, entry, draft.newcomer(digest), &mut host);
+        let is_replaced =
+            found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, &draft, out));
+        if !is_replaced {
+            self.add(&mut writing, digest, entry, &draft, out);
         }
         new.publish();
         self.settle(&mut writing.locked, out);
         drop(writing);
         counters::inserted(&out.counts);
         Ok(entry)
+    }
+
+    /// Puts an entry where none of its key is, or turns it away: as if it had been evicted at once.
+    fn add<'c>(
+        &'c self,
+        writing: &mut Writing<'c, CacheSlots<K, V>>,
+        digest: Digest,
+        entry: NonNull<Entry<K, V>>,
+        draft: &Draft,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        if self.turns_away(&mut writing.locked, draft, digest, out) {
+            let reserve = &mut writing.locked.state().keep.reserve;
+            // SAFETY: under the lock, and nobody else has it.
+            return unsafe { self.departed(entry, Cause::Size, reserve, out) };
+        }
+        let mut host = Adding { cache: self, draft, out };
+        room::add(&self.table.directory, writing, digest, entry, draft.newcomer(digest), &mut host);
     }
 
     /// Whether a new entry is not worth what would have to leave for it. Where all weigh the same none is.
