@@ -84,12 +84,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                     Operation::Insert(value) => value,
                 },
             };
-            let draft = self.draft(&key, &value);
+            let mut draft = self.draft(&key, &value);
             if self.has_quota(&mut at.writing.locked, draft.weight, &mut out) {
                 return self.insert_decided(at, draft, old, (key, value), out);
             }
             drop(at);
-            if !self.gather(digest, draft.weight, draft.now, &mut out) {
+            if !self.gather(digest, &mut draft, false, &mut out) {
                 let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.
                 drop(out);

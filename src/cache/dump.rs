@@ -371,10 +371,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         &self,
         entry: Dumped<K, V>,
         digest: Digest,
-        draft: Draft,
+        mut draft: Draft,
         out: &mut Departures<'_, K, V>,
     ) -> Result<(), Dumped<K, V>> {
-        let Some(mut at) = self.at_with_quota(digest, &entry.key, &draft, out) else {
+        let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut draft, out) else {
             return Err(entry);
         };
         if let Some(found) = at.found {

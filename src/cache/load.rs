@@ -304,15 +304,16 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
     }
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
-        let draft = self.draft(key, &value);
+        let mut draft = self.draft(key, &value);
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
+        let now = draft.now;
         let may_keep = |at: &At<'_, K, V>| {
             let is_there =
-                at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), draft.now));
+                at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now));
             !is_there && !landing.is_stale()
         };
-        let value = match self.at_with_quota(digest, key, &draft, &mut out).filter(may_keep) {
+        let value = match self.at_with_quota(digest, key, &mut draft, &mut out).filter(may_keep) {
             Some(at) => match self.put(at, draft, key.clone(), value, &mut out) {
                 // SAFETY: in the table after the guard was entered.
                 Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),

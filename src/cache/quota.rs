@@ -5,6 +5,7 @@ use super::bound::Lending;
 use super::cache::CacheSlots;
 use super::removal::Departures;
 use super::time::Nanos;
+use super::write::Draft;
 use super::{Cache, bound};
 use crate::engine::{Locked, Writing};
 use crate::hash::Digest;
@@ -72,7 +73,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes quota for one more item from other segments: what they do not use; then, what is missing, of those that lots
-    /// choose, evicting there. False: even all of it is not enough.
+    /// choose, evicting there, unless the policy turns the item away, if it may. False: even all of it is not enough.
     ///
     /// Lots may fall on the segment itself: it has to evict then, as far as it can. Quota is never in two segments: it leaves
     /// one under its lock before it is added to another under that one's.
@@ -80,16 +81,24 @@ impl<K, V, S> Cache<K, V, S> {
     pub(super) fn gather(
         &self,
         digest: Digest,
-        weight: u64,
-        now: Nanos,
+        draft: &mut Draft,
+        may_turn_away: bool,
         out: &mut Departures<'_, K, V>,
     ) -> bool {
+        let &mut Draft { weight, now, .. } = draft;
         let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
             return false;
         }
         let needs = self.needs(digest, weight);
         self.take_unused(lending, needs, now, out);
+        if may_turn_away && lending.spare < needs.wanted {
+            let mut writing = self.table.directory.lock(digest.prefix());
+            draft.is_turned_away = self.turns_away(&mut writing.locked, draft, lending.spare, digest, out);
+            if draft.is_turned_away {
+                return true;
+            }
+        }
         self.take_by_lot(lending, needs, now, out);
         self.take_needed(lending, needs, now, out);
         let taken = needs.unused.min(lending.spare);

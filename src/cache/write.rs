@@ -39,6 +39,8 @@ pub(super) struct Draft {
     pub(super) last_use: Nanos,
     /// Of an entry that comes from a dump.
     pub(super) heat: Option<Heat>,
+    /// Whether it has been found not to be worth what would have to leave for it.
+    pub(super) is_turned_away: bool,
 }
 
 impl Draft {
@@ -107,6 +109,25 @@ impl<K, V, S> Cache<K, V, S> {
         let answer = decision(evictor, &mut Entries { residents, tenants });
         self.publish_used(locked);
         answer
+    }
+
+    /// Whether a new entry is not worth what would have to leave for it, in a segment that has got room for a part of it. Where
+    /// all weigh the same none is turned away.
+    pub(super) fn turns_away(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        draft: &Draft,
+        part: u64,
+        digest: Digest,
+        out: &mut Departures<'_, K, V>,
+    ) -> bool {
+        self.weigher.is_some()
+            && draft.heat.is_none()
+            && self.decide(locked, draft.now, out, |evictor, entries| {
+                let newcomer = draft.newcomer(digest);
+                let weight = newcomer.weight.saturating_sub(part);
+                evictor.turns_away(Newcomer { weight, ..newcomer }, entries)
+            })
     }
 
     /// Takes out what has expired in the next few buckets.
@@ -257,6 +278,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             deadline: self.time.as_ref().map_or(NEVER, |time| time.deadline(now, key, value)),
             last_use: now,
             heat: None,
+            is_turned_away: false,
         }
     }
 
@@ -283,25 +305,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(new)
     }
 
-    /// Locks a key's segment when it has quota for `weight`; `None` if the whole cache has not.
+    /// Locks a key's segment when it has quota for an entry, or need not, as that is turned away; `None` if the whole cache has
+    /// not.
     pub(super) fn at_with_quota<'c>(
         &'c self,
         digest: Digest,
         key: &K,
-        draft: &Draft,
+        draft: &mut Draft,
         out: &mut Departures<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
         let mut has_asked = false;
         loop {
             let mut at = self.at(digest, key);
             let locked = &mut at.writing.locked;
-            let has_quota = self.has_quota(locked, draft.weight, out);
-            let asks = !has_asked && at.found.is_none() && self.should_ask(locked, draft.weight);
+            let is_new = at.found.is_none();
+            draft.is_turned_away &= is_new;
+            let has_quota = draft.is_turned_away || self.has_quota(locked, draft.weight, out);
+            let asks = !has_asked && is_new && self.should_ask(locked, draft.weight);
             if has_quota && !asks {
                 return Some(at);
             }
             drop(at);
-            if !self.gather(digest, draft.weight, draft.now, out) {
+            if !self.gather(digest, draft, is_new, out) {
                 return None;
             }
             has_asked = true;
@@ -309,9 +334,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
-    /// this one that leaves next, unless it is asked for before: what is new has to prove itself; or at once, if it is so
-    /// heavy that many would have to go that are asked for. Where what is new matters
-    /// most take [`Policy::Clock`](crate::Policy::Clock).
+    /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Or it leaves at once, if it
+    /// is heavier than sixteen others on average, and either those were hit or it has not been inserted lately. Where what is
+    /// new matters most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Errors
     ///
@@ -331,12 +356,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # Ok::<(), koel::Refused<u32, &str>>(())
     /// ```
     pub fn insert(&self, key: K, value: V) -> Result<(), Refused<K, V>> {
-        let draft = self.draft(&key, &value);
+        let mut draft = self.draft(&key, &value);
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        let put = match self.at_with_quota(digest, &key, &draft, &mut out) {
+        let put = match self.at_with_quota(digest, &key, &mut draft, &mut out) {
             Some(at) => self.put(at, draft, key, value, &mut out).map(|_| ()),
             None => {
                 let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
@@ -393,28 +418,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         draft: &Draft,
         out: &mut Departures<'_, K, V>,
     ) {
-        if self.turns_away(&mut writing.locked, draft, digest, out) {
+        if draft.is_turned_away || self.turns_away(&mut writing.locked, draft, 0, digest, out) {
             let reserve = &mut writing.locked.state().keep.reserve;
             // SAFETY: under the lock, and nobody else has it.
             return unsafe { self.departed(entry, Cause::Size, reserve, out) };
         }
         let mut host = Adding { cache: self, draft, out };
         room::add(&self.table.directory, writing, digest, entry, draft.newcomer(digest), &mut host);
-    }
-
-    /// Whether a new entry is not worth what would have to leave for it. Where all weigh the same none is.
-    fn turns_away(
-        &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
-        draft: &Draft,
-        digest: Digest,
-        out: &mut Departures<'_, K, V>,
-    ) -> bool {
-        self.weigher.is_some()
-            && draft.heat.is_none()
-            && self.decide(locked, draft.now, out, |evictor, entries| {
-                evictor.turns_away(draft.newcomer(digest), entries)
-            })
     }
 
     /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: it was the old

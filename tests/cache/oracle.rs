@@ -154,6 +154,13 @@ impl Oracle {
         self.stats.insertions += 1;
     }
 
+    /// An item was inserted, and not kept.
+    pub(crate) fn turned_away(&mut self, item: &Item) {
+        self.stats.insertions += 1;
+        self.stats.evictions += 1;
+        self.stats.evicted_weight += self.weight_of(item);
+    }
+
     /// Takes account of what has left; `own` is the key of an insertion.
     pub(crate) fn told(&mut self, told: &Told, act: Act, own: Option<u64>) {
         for (key, number, cause) in told.lock().unwrap().drain(..) {

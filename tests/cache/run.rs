@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use koel::{Cache, CacheDump, Compute, ManualClock, Operation, Policy, RandomState, Why};
+use koel::{Cache, CacheDump, Cause, Compute, ManualClock, Operation, Policy, RandomState, Why};
 
 use super::oracle::{Act, Item, Lives, Oracle, Told};
 
@@ -133,7 +133,11 @@ impl<C: Choices> Run<'_, C> {
     fn inserted(&mut self, key: u64, item: &Item) {
         let (before, evictions) = (self.oracle.weight(), self.oracle.stats.evictions);
         let replaced = self.oracle.held_weight(key);
+        let was_turned_away = self.was_turned_away(key, item);
         self.told(Act::Insert, Some(key));
+        if was_turned_away {
+            return self.oracle.turned_away(item);
+        }
         self.oracle.insert(key, item);
         let evicted = self.oracle.stats.evictions > evictions;
         let asked = before - replaced + self.oracle.weight_of(item);
@@ -146,6 +150,21 @@ impl<C: Choices> Run<'_, C> {
             let evicted = evicted && !self.kind.lives.expire();
             assert!(!evicted || self.oracle.weight() + last > self.oracle.capacity, "one too many evicted");
         }
+    }
+
+    /// Whether the listener was told of what has just been inserted: of that and not of another value of its key.
+    fn was_turned_away(&mut self, key: u64, item: &Item) -> bool {
+        let mut told = self.told.lock().unwrap();
+        let Some(at) = told.iter().position(|&(other, number, _)| (other, number) == (key, *item.number))
+        else {
+            return false;
+        };
+        assert_eq!(told.remove(at).2, Cause::Size);
+        assert!(
+            self.kind.policy == Policy::Adaptive && self.kind.bound != Bound::Entries,
+            "{key} was turned away"
+        );
+        true
     }
 
     fn cache_has_one_segment(&self) -> bool {

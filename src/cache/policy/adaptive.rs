@@ -31,8 +31,8 @@ use super::{Heat, Locator, Newcomer, Residents, WindowShare, has_room};
 const STEPS: usize = 4;
 /// The same for a key that came back late.
 const LATE_STEPS: usize = 1;
-/// Items that were hit and may have to go for one newcomer, at most.
-pub(super) const HOT: usize = 16;
+/// A newcomer for whom more residents of their mean weight would have to go is heavy, and has to be worth them.
+pub(super) const MANY: u64 = 16;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.
@@ -74,6 +74,8 @@ pub(super) struct Adaptive {
     main: Ring,
     /// What the window may weigh: between the bounds of [`WINDOW_SHARE`].
     target: f64,
+    /// Whether a hand has met an item that was hit.
+    has_met_hits: bool,
     rejected: Option<Ghost>,
     demoted: Option<Ghost>,
 }
@@ -87,6 +89,7 @@ impl Adaptive {
         let mut new = Adaptive {
             capacity,
             target: 0.0,
+            has_met_hits: false,
             due: 0,
             window: Ring::default(),
             main: Ring::default(),
@@ -153,37 +156,45 @@ impl Adaptive {
         mark
     }
 
-    /// Whether a newcomer is turned away, for whom more than [`HOT`] items would have to go that were hit, and with them what
-    /// was not hit before them. They lose one hit each instead, lest the cache be full of what was asked for long ago.
-    pub(super) fn turns_away<R: Residents>(&mut self, weight: u64, residents: &mut R) -> bool {
+    /// Whether a newcomer is turned away: a heavy one that was not rejected lately, or for which one of main would have to go
+    /// that was hit. That one loses a hit instead, lest the cache be full of what was asked for long ago.
+    ///
+    /// As long as no hand has met anybody that was hit, nothing is known of who is worth more.
+    pub(super) fn turns_away<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> bool {
+        let Newcomer { locator, weight } = newcomer;
         if self.fits(weight) {
             return false;
         }
         let missing = weight - (self.capacity - self.weight());
-        let of_main = missing.saturating_sub(self.window.weight().saturating_sub(self.due));
-        // So many of main's mean weight are no more than that.
-        if u128::from(of_main) * self.main.len() as u128 <= HOT as u128 * u128::from(self.main.weight()) {
-            return false;
+        if self.has_met_hits && is_of_many(missing, self.len(), self.weight()) && !self.has_rejected(locator)
+        {
+            let len = self.len();
+            remember(&mut self.rejected, len, REJECTED, locator);
+            return true;
         }
-        let mut hot = [None; HOT];
-        let (mut freed, mut seen, mut index) = (0, 0, 0);
-        while freed < of_main && seen < HOT {
+        let of_main = missing.saturating_sub(self.window.weight().saturating_sub(self.due));
+        is_of_many(of_main, self.main.len(), self.main.weight()) && self.takes_hit_before(of_main, residents)
+    }
+
+    /// Whether the window rejected it lately, or it was turned away.
+    fn has_rejected(&self, locator: Locator) -> bool {
+        self.rejected.as_ref().is_some_and(|ghost| ghost.remembers(locator))
+    }
+
+    /// Takes a hit from the first item of main that has one, if those before it weigh less than `weight`.
+    fn takes_hit_before<R: Residents>(&mut self, weight: u64, residents: &mut R) -> bool {
+        let (mut before, mut index) = (0, 0);
+        while before < weight {
             let Some((_, slot)) = self.next_main(index, residents) else { return false };
-            if mark::hits(residents.mark(slot)) > 0 {
-                hot[seen] = Some(slot);
-                seen += 1;
-            } else {
-                freed += residents.weight(slot);
+            let mark = residents.mark(slot);
+            if mark::hits(mark) > 0 {
+                residents.set_mark(slot, mark::less(mark));
+                return true;
             }
+            before += residents.weight(slot);
             index += 1;
         }
-        if freed >= of_main {
-            return false;
-        }
-        for slot in hot.into_iter().flatten() {
-            residents.set_mark(slot, mark::less(residents.mark(slot)));
-        }
-        true
+        false
     }
 
     /// Before all that is there. What the ghosts knew is lost.
@@ -345,7 +356,9 @@ impl Adaptive {
         let Some(locator) = self.window.peek(0) else { return self.evict_stray(residents) };
         let Some(slot) = residents.find(locator, MAIN, 0) else { return self.window.pop(0) };
         let weight = residents.weight(slot);
-        if mark::hits(residents.mark(slot)) > 0 && self.room_in_main(weight, STEPS, residents) {
+        let was_hit = mark::hits(residents.mark(slot)) > 0;
+        self.has_met_hits |= was_hit;
+        if was_hit && self.room_in_main(weight, STEPS, residents) {
             self.window.pop(0);
             self.window.forget(weight);
             self.main.compact_if_stale(MAIN, residents);
@@ -415,6 +428,7 @@ impl Adaptive {
 
     /// The entry of main at `index` goes to the back, with one hit less.
     fn spare<R: Residents>(&mut self, index: usize, locator: Locator, slot: R::Slot, residents: &mut R) {
+        self.has_met_hits = true;
         residents.set_mark(slot, mark::less(residents.mark(slot)));
         self.main.pop(index);
         self.main.requeue(locator);
@@ -438,6 +452,11 @@ impl Adaptive {
         remember(&mut self.demoted, len, DEMOTED, locator);
         residents.evict(slot);
     }
+}
+
+/// Whether `weight` is more than that of [`MANY`] items, of which `len` weigh `of` together.
+fn is_of_many(weight: u64, len: usize, of: u64) -> bool {
+    u128::from(weight) * len as u128 > u128::from(MANY) * u128::from(of)
 }
 
 /// Puts a key into a ghost that is made for `len` residents and one more, the one that is leaving; a new one if there are

@@ -117,6 +117,12 @@ impl Ghost {
         prefetch(self.sets.as_ptr().wrapping_add(self.place(locator).0));
     }
 
+    /// Whether a key is remembered.
+    pub(super) fn remembers(&self, locator: Locator) -> bool {
+        let (set, print) = self.place(locator);
+        find(&self.sets[set], print, self.epoch).is_some_and(|(_, age)| age < self.limit)
+    }
+
     /// Forgets a key, and says about how many were pushed after it, if it was remembered.
     #[inline]
     pub(super) fn take(&mut self, locator: Locator) -> Option<usize> {

@@ -232,10 +232,11 @@ impl Evictor {
         whichever!(self, policy => policy.admit(newcomer, residents))
     }
 
-    /// Whether a newcomer is turned away, as too many would have to leave for it. It is not admitted then.
+    /// Whether a newcomer is turned away, as it is not known to be worth all that would have to leave for it. It is not
+    /// admitted then, and may be heavier than the capacity.
     pub(super) fn turns_away<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> bool {
         match &mut self.0 {
-            Kind::Adaptive(policy) => policy.turns_away(newcomer.weight, residents),
+            Kind::Adaptive(policy) => policy.turns_away(newcomer, residents),
             Kind::Clock(_) | Kind::Local(_) => false,
         }
     }

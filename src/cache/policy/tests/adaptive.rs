@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use proptest::prelude::*;
 
+use super::super::adaptive::MANY;
 use super::super::ghost::Ghost;
 use super::{Cache, Newcomer, locator};
 use crate::Policy;
@@ -251,31 +252,49 @@ fn the_window_grows_where_recency_is_all_that_counts() {
     assert!(adaptive + 4 >= clock, "{adaptive} {clock}");
 }
 
+/// A cache of 1000 items of weight 1, hit so many times each.
+fn of_light_ones(hits: u32) -> Cache {
+    let mut cache = Cache::new(Policy::Adaptive, 1000, u32::MAX);
+    (0..1000).for_each(|key| assert!(cache.insert(key, 1)));
+    (0..hits).for_each(|_| (0..1000).for_each(|key| assert!(cache.get(key))));
+    cache
+}
+
+fn turns_away(cache: &mut Cache, key: u32, weight: u64) -> bool {
+    let newcomer = Newcomer { locator: locator(key), weight };
+    cache.evictor.turns_away(newcomer, &mut cache.table)
+}
+
 /// Light items that were hit are not given up for one that is as heavy as many of them, but those that were hit long ago are in
 /// the end.
 #[test]
 fn what_is_heavy_is_turned_away_until_what_it_would_push_out_is_no_longer_asked_for() {
-    let filled = |hits: u32| {
-        let mut cache = Cache::new(Policy::Adaptive, 1000, u32::MAX);
-        (0..1000).for_each(|key| assert!(cache.insert(key, 1)));
-        (0..hits).for_each(|_| (0..1000).for_each(|key| assert!(cache.get(key))));
-        cache
-    };
-    let newcomer = |weight| Newcomer { locator: locator(5000), weight };
-    let turned_away =
-        |cache: &mut Cache, weight| cache.evictor.turns_away(newcomer(weight), &mut cache.table);
     // What nobody has asked for is given up, and a few items may be.
-    assert!((1..=1000).all(|weight| !turned_away(&mut filled(0), weight)));
-    assert!((1..=super::super::adaptive::HOT as u64).all(|weight| !turned_away(&mut filled(2), weight)));
+    assert!((1..=1000).all(|weight| !turns_away(&mut of_light_ones(0), 5000, weight)));
+    assert!((1..=MANY).all(|weight| !turns_away(&mut of_light_ones(2), 5000, weight)));
     for hits in 1..3 {
-        let mut cache = filled(hits);
+        let mut cache = of_light_ones(hits);
         let mut times = 0;
-        while turned_away(&mut cache, 500) {
+        while turns_away(&mut cache, 5000, 500) {
             times += 1;
         }
-        // Half of the items lose all their hits, some at a time.
-        let expected = 500 * hits as usize / super::super::adaptive::HOT;
-        assert!((expected / 2..=expected * 2).contains(&times), "{hits} hits: {times} times");
+        // Half of the items lose all their hits, one at a time.
+        assert_eq!(times, 500 * hits);
         assert_eq!(cache.evictor.weight(), 1000, "nobody has left");
+    }
+}
+
+/// Who has been turned away once and comes back is worth what nobody has asked for.
+#[test]
+fn what_is_heavy_and_new_is_turned_away_once_hits_have_been_met() {
+    let mut cache = of_light_ones(1);
+    // The window's hand meets one that was hit; then those of main lose their hits.
+    assert!(cache.insert(1000, 1));
+    while turns_away(&mut cache, 4999, 1000) {}
+    assert!((1..=MANY).all(|weight| !turns_away(&mut cache, 5000, weight)));
+    for weight in [MANY + 1, 500, 1000] {
+        let key = 5000 + weight as u32;
+        assert!(turns_away(&mut cache, key, weight), "{weight}: nothing is known of it");
+        assert!(!turns_away(&mut cache, key, weight), "{weight}: it is back");
     }
 }
