@@ -136,8 +136,9 @@ mod model {
         pub(in super::super) fn complete_light(self) {}
 
         pub(in super::super) fn heavy(self) -> bool {
-            // As in production, and before the kernel is asked.
+            // SeqCst: as in production, before the kernel is asked.
             fence(Ordering::SeqCst);
+            // Release, Acquire: pair with the light half's, the other way round.
             HEAVY.fetch_add(1, Ordering::Release);
             LIGHT.fetch_add(1, Ordering::Acquire);
             true

@@ -227,7 +227,7 @@ fn an_ordering_has_its_comment() {
         for (number, line) in source.code().filter(|(_, line)| strong(line) && !line.starts_with("use ")) {
             seen += 1;
             let above = &lines[number.saturating_sub(7)..number];
-            let says = ["airs with", "Acquire", "Release", "SeqCst", "AcqRel", "s in ", "s above", "s below"];
+            let says = ["airs with", "Acquire", "Release", "SeqCst", "AcqRel"];
             let has = above
                 .iter()
                 .filter_map(|line| line.split_once("//"))

@@ -198,7 +198,7 @@ impl<K, V> Flights<K, V> {
 
     /// [`Self::invalidate`] for all keys; `true` if any is being loaded.
     pub(crate) fn invalidate_all(&self) -> bool {
-        // As in `invalidate`.
+        // Pairs with `join`'s, as that of `invalidate` does [F5].
         fence(Ordering::SeqCst);
         let mut any = false;
         for shard in self.shards.iter().filter(|shard| !shard.is_idle()) {
