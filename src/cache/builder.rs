@@ -241,7 +241,10 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             return Err(CacheError::ClockUnused);
         }
         let (segments, share) = self.division(capacity);
-        let shape = Shape::for_cache(segments, share).map_err(CacheError::Capacity)?;
+        // What was said, not what that comes to in segments.
+        let said = self.max_entries.or(self.estimated_entries);
+        let refused = |error: CapacityError| CacheError::Capacity(error.of(said.unwrap_or(error.requested)));
+        let shape = Shape::for_cache(segments, share).map_err(refused)?;
         let time = expires.then(|| Time {
             clock: self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
             to_live: self.to_live,
@@ -258,7 +261,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             time,
             listener: self.listener,
         };
-        Cache::from_parts(parts).map_err(CacheError::Capacity)
+        Cache::from_parts(parts).map_err(refused)
     }
 }
 

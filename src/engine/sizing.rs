@@ -55,6 +55,13 @@ pub struct CapacityError {
     pub out_of_memory: bool,
 }
 
+impl CapacityError {
+    /// The same, of another request, which had been rounded up.
+    pub(crate) fn of(self, requested: usize) -> Self {
+        CapacityError { requested, ..self }
+    }
+}
+
 impl fmt::Display for CapacityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CapacityError { requested, limit, out_of_memory } = self;

@@ -17,7 +17,7 @@
 //! key, keys it was made for, keys that went in, keys that went out) and its words.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use twox_hash::XxHash3_64;
@@ -56,7 +56,7 @@ fn header(plan: Plan, generation: Generation, body_len: usize) -> [u8; HEADER_LE
 
 /// The filter in a file, if it is of this plan and of a store at this generation; and its hash function.
 pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(Active, Xxh3), SnapshotError> {
-    let bytes = std::fs::read(file)?;
+    let bytes = std::fs::read(file).map_err(|error| naming(file, &error))?;
     let (content, checksum) = bytes.split_last_chunk::<8>().ok_or(SnapshotError::Damaged("it ends early"))?;
     let (header, body) =
         content.split_at_checked(HEADER_LEN).ok_or(SnapshotError::Damaged("it ends early"))?;
@@ -96,12 +96,17 @@ impl<S: Store> Shared<S, S::Error> {
             bytes[..HEADER_LEN].copy_from_slice(&header);
         }
         bytes.extend(XxHash3_64::oneshot(&bytes).to_le_bytes());
-        write_whole(file, &bytes).map_err(|error| Error::Snapshot(error.into()))
+        write_whole(file, &bytes).map_err(|error| Error::Snapshot(naming(file, &error)))
     }
 }
 
+/// An error that names its file.
+fn naming(file: &Path, error: &io::Error) -> SnapshotError {
+    io::Error::new(error.kind(), format!("{}: {error}", file.display())).into()
+}
+
 /// Writes beside the file and puts that in its place when it is on disk.
-fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = new_beside(file);
     let mut out = File::create(&new)?;
     out.write_all(bytes)?;

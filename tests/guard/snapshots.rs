@@ -174,6 +174,7 @@ fn a_snapshot_that_cannot_be_written_is_an_error_and_leaves_the_old_one() {
     guarded.put(b"late", b"").unwrap();
     let error = guarded.snapshot(&file).unwrap_err();
     assert!(matches!(error, Error::Snapshot(SnapshotError::Io(_))), "{error}");
+    assert!(error.to_string().contains(&file.display().to_string()), "{error}");
     assert_eq!(std::fs::read(&file).unwrap(), before);
 
     let none = Guarded::builder(HashMapStore::new()).filter(Filter::None).open().unwrap();

@@ -11,7 +11,7 @@ use super::InlineCache;
 use crate::cache::CacheError;
 use crate::cache::builder::segments_for;
 use crate::cache::policy::Policy;
-use crate::engine::Shape;
+use crate::engine::{CapacityError, Shape};
 
 /// The options of an [`InlineCache`]: from [`InlineCache::builder`].
 ///
@@ -98,9 +98,10 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     {
         let entries = self.max_entries.ok_or(CacheError::NoBound)?;
         let segments = segments_for(entries);
-        let shape =
-            Shape::for_cache(segments, entries.div_ceil(segments as usize)).map_err(CacheError::Capacity)?;
-        InlineCache::from_parts(shape, entries, self.policy, self.hasher).map_err(CacheError::Capacity)
+        // What was said, not what that comes to in segments.
+        let refused = |error: CapacityError| CacheError::Capacity(error.of(entries));
+        let shape = Shape::for_cache(segments, entries.div_ceil(segments as usize)).map_err(refused)?;
+        InlineCache::from_parts(shape, entries, self.policy, self.hasher).map_err(refused)
     }
 }
 
