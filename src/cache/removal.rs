@@ -98,7 +98,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         let mut panic = Ok(());
         let Some(listener) = self.listener else { return panic };
         for &(entry, cause) in &self.gone {
-            // SAFETY: it was in the table after the guard was entered.
+            // SAFETY: it was in the table after the guard was entered, or was turned away since.
             let (key, value) = unsafe { Entry::deref(entry) }.pair();
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(key, value, cause))) {
                 match panic {
