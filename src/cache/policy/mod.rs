@@ -4,8 +4,8 @@
 //! It hears of every insertion and removal. Of hits it learns from the *mark*, one byte beside the tag of every
 //! slot, in which a hit sets a bit unless two are set: a hit on a hot entry writes nothing.
 //!
-//! [`adaptive`] is the default and says what it does; [`clock`] is MemC3's; [`local`] costs least. `docs/design.md` has the
-//! hit ratios of all, and of what was tried and left.
+//! [`adaptive`] is the default and says what it does; [`clock`] is MemC3's; [`local`] costs least. `docs/benchmarks.md`
+//! has the hit ratios of all, and `docs/tried.md` those of what was tried and left.
 //!
 //! | file | duty |
 //! | --- | --- |
