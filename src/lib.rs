@@ -33,6 +33,9 @@
 //! assert_eq!(hits.get(&7), Some(2));
 //! ```
 //!
+//! `docs/guide.md` in the repository leads from what is to be done to types, options and lines of code, and has what the same
+//! is called in other crates.
+//!
 //! # Features
 //!
 //! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for filters, and for a cache's [`CacheDump`]. What is
@@ -108,6 +111,11 @@ pub use equivalent::Equivalent;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are the guide's.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;
 
 /// What the models in `loom-tests` and the schedules in `shuttle-tests` need beside the public interface.
 #[cfg(any(loom, shuttle))]
