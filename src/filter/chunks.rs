@@ -208,6 +208,24 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 
     /// Bytes of the chunk that comes next; `None` if there is none.
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// use koel::{ChunkLoader, CuckooFilter};
+    ///
+    /// // From a stream that does not say where a chunk ends.
+    /// let bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+    /// let (mut reader, mut loader) = (&bytes[..], ChunkLoader::new());
+    /// while let Some(len) = loader.next_len() {
+    ///     let mut chunk = vec![0; len];
+    ///     reader.read_exact(&mut chunk)?;
+    ///     loader.load(&chunk)?;
+    /// }
+    /// let copy: CuckooFilter = loader.finish()?;
+    /// assert!(copy.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[must_use]
     pub fn next_len(&self) -> Option<usize> {
         match self.tables.last() {
