@@ -60,6 +60,16 @@ impl RedbStore {
     /// # Errors
     ///
     /// If it cannot be read or written.
+    ///
+    /// ```
+    /// use koel::guard::RedbStore;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let file = folder.path().join("people.redb");
+    /// let database = redb::Database::builder().set_cache_size(16 << 20).create(file)?;
+    /// let store = RedbStore::with_database(database)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_database(database: Database) -> Result<Self, RedbError> {
         let lineage = Generation::new_lineage();
         let store = RedbStore { database, lineage, durability: Durability::Immediate };
@@ -93,6 +103,17 @@ impl RedbStore {
     /// # Errors
     ///
     /// As [`Store::put`]; nothing was put then.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, RedbStore};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = RedbStore::open(folder.path().join("people.redb"))?;
+    /// assert_eq!(store.load([("ada", "1815"), ("grace", "1906")])?, 2);
+    /// let guarded = Guarded::open(store)?;
+    /// assert_eq!(guarded.get(b"grace")?.as_deref(), Some(&b"1906"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         pairs: impl IntoIterator<Item = (K, V)>,
