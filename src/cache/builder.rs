@@ -117,6 +117,16 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// for each core. Say it where entries are heavier than a few thousandths of the cache: of few entries in many segments
     /// those leave that should not, and hits may be a quarter less. A cache by entries is made for all of them, and does not
     /// ask.
+    ///
+    /// ```
+    /// // A gigabyte of pictures of about a megabyte.
+    /// let pictures: koel::Cache<&str, Vec<u8>> = koel::Cache::builder()
+    ///     .max_weight(1 << 30)
+    ///     .weigher(|_, picture: &Vec<u8>| picture.len() as u64)
+    ///     .estimated_entries(1000)
+    ///     .build();
+    /// assert!(pictures.insert("koel", vec![0; 1 << 20]).is_ok());
+    /// ```
     pub fn estimated_entries(mut self, entries: usize) -> Self {
         self.estimated_entries = Some(entries);
         self

@@ -236,6 +236,17 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 
     /// Whether the chunks are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), as far as is known.
+    ///
+    /// ```
+    /// use koel::{ChunkLoader, ScalableCuckooFilter};
+    ///
+    /// let filter = ScalableCuckooFilter::new(0.01)?;
+    /// let mut loader: ChunkLoader = ChunkLoader::new();
+    /// assert!(!loader.is_scalable(), "nothing is known yet");
+    /// loader.load(&filter.chunks().next().unwrap())?; // the header says it
+    /// assert!(loader.is_scalable());
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[must_use]
     pub fn is_scalable(&self) -> bool {
         self.chain.is_some()

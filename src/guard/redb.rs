@@ -230,6 +230,17 @@ impl Store for RedbStore {
 }
 
 /// What can go wrong at a [`RedbStore`].
+///
+/// ```
+/// use koel::guard::{Error, Guarded, RedbError, RedbStore};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let guarded = Guarded::open(RedbStore::open(folder.path().join("people.redb"))?)?;
+/// let long = [0; RedbStore::MAX_KEY_LEN + 1];
+/// let error = guarded.put(&long, b"").unwrap_err();
+/// assert!(matches!(error, Error::Store(RedbError::KeyTooLong { len: 65_536 })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedbError {
