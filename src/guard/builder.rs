@@ -81,6 +81,7 @@ impl<S: Store> Builder<S> {
     /// use koel::guard::{Guarded, HashMapStore};
     ///
     /// let guarded = Guarded::builder(HashMapStore::new()).cache_bytes(1 << 20).open()?;
+    /// guarded.wait_until_ready()?;
     /// guarded.put(b"ada", b"1815")?;
     /// guarded.get(b"ada")?; // from the store
     /// guarded.get(b"ada")?; // from the cache
