@@ -87,6 +87,13 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// A cache of more than some thousand entries is divided into segments, and each evicts when its own share is full. So it
     /// may end up slightly below the bound.
+    ///
+    /// ```
+    /// let off: koel::Cache<u32, u32> = koel::Cache::builder().max_entries(0).build();
+    /// assert!(off.insert(1, 10).is_err());
+    /// assert_eq!(off.get_or_insert_with(1, || 10), 10); // each time anew
+    /// assert!(off.is_empty());
+    /// ```
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = Some(entries);
         self
@@ -110,6 +117,16 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// for each core. Say it where entries are heavier than a few thousandths of the cache: of few entries in many segments
     /// those leave that should not, and hits may be a quarter less. A cache by entries is made for all of them, and does not
     /// ask.
+    ///
+    /// ```
+    /// // A gigabyte of pictures of about a megabyte.
+    /// let pictures: koel::Cache<&str, Vec<u8>> = koel::Cache::builder()
+    ///     .max_weight(1 << 30)
+    ///     .weigher(|_, picture: &Vec<u8>| picture.len() as u64)
+    ///     .estimated_entries(1000)
+    ///     .build();
+    /// assert!(pictures.insert("koel", vec![0; 1 << 20]).is_ok());
+    /// ```
     pub fn estimated_entries(mut self, entries: usize) -> Self {
         self.estimated_entries = Some(entries);
         self
@@ -129,6 +146,21 @@ impl<K, V, S> CacheBuilder<K, V, S> {
 
     /// Entries are not returned any more when so much time has passed since they were inserted or last hit. Hits within a
     /// millisecond (of a duration below 64 ms: within a 64th of it) may count as the first of them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let cache: koel::Cache<u32, u32> =
+    ///     koel::Cache::builder().max_entries(10).time_to_idle(Duration::from_secs(60)).clock(clock.clone()).build();
+    /// cache.insert(1, 1).unwrap();
+    /// for _ in 0..3 {
+    ///     clock.advance(Duration::from_secs(59));
+    ///     assert_eq!(cache.get(&1), Some(1)); // and has another minute
+    /// }
+    /// clock.advance(Duration::from_secs(60));
+    /// assert_eq!(cache.get(&1), None);
+    /// ```
     pub fn time_to_idle(mut self, duration: Duration) -> Self {
         self.to_idle = Some(duration);
         self
@@ -163,6 +195,20 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// by the thread that took it out, with no lock held. It may use the cache. What is in the cache when that is dropped
     /// has not left it. If it panics, it is told of the other entries that left with this one, and then the panic goes on in
     /// the operation that took them out.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// use koel::{Cache, Cause};
+    ///
+    /// let (sender, gone) = mpsc::channel();
+    /// let tell = move |key: &u32, value: &u32, cause| sender.send((*key, *value, cause)).unwrap();
+    /// let cache = Cache::builder().max_entries(10).on_removal(tell).build();
+    /// cache.insert(1, 10).unwrap();
+    /// cache.insert(1, 11).unwrap();
+    /// cache.remove(&1);
+    /// assert_eq!(gone.try_iter().collect::<Vec<_>>(), [(1, 10, Cause::Replaced), (1, 11, Cause::Explicit)]);
+    /// ```
     pub fn on_removal(mut self, listener: impl Fn(&K, &V, Cause) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
@@ -222,6 +268,13 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// If there is no bound, or two; a weigher that nobody would ask; a clock without times; or a capacity beyond the limit
     /// or the memory there is.
+    ///
+    /// ```
+    /// use koel::{Cache, CacheError};
+    ///
+    /// let error = Cache::<u32, u32>::builder().try_build().unwrap_err();
+    /// assert_eq!(error, CacheError::NoBound);
+    /// ```
     pub fn try_build(self) -> Result<Cache<K, V, S>, CacheError>
     where
         K: Hash + Eq,

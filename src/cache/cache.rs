@@ -302,6 +302,16 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// What the cache has done, and how full it is.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(2);
+    /// for key in 0..3 {
+    ///     cache.insert(key, key).unwrap();
+    /// }
+    /// let stats = cache.stats();
+    /// assert_eq!((stats.insertions, stats.evictions, stats.len), (3, 1, 2));
+    /// println!("{stats}");
+    /// ```
     pub fn stats(&self) -> CacheStats {
         CacheStats {
             len: self.len(),
@@ -419,6 +429,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// A clone of the value of a key, without a trace: neither the policy nor the counts nor the time to idle are told.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 10).unwrap();
+    /// assert_eq!((cache.peek(&1), cache.peek(&2)), (Some(10), None));
+    /// let stats = cache.stats();
+    /// assert_eq!((stats.hits, stats.misses), (0, 0));
+    /// ```
     pub fn peek<Q>(&self, key: &Q) -> Option<V>
     where
         Q: ?Sized + Hash + Equivalent<K>,

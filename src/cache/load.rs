@@ -147,6 +147,22 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
     /// panics, when the value is in the cache.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use koel::{Cache, LoadError};
+    ///
+    /// let cache: Cache<u32, u32> = Cache::new(10);
+    /// let ask = || cache.try_get_or_insert_with_timeout(7, Duration::from_millis(1), || Ok::<_, ()>(0));
+    /// cache.get_or_insert_with(7, || {
+    ///     // While this loader runs, another thread asks.
+    ///     let answer = std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
+    ///     assert_eq!(answer, Err(LoadError::TimedOut));
+    ///     49
+    /// });
+    /// assert_eq!(ask(), Ok(49));
+    /// ```
     pub fn try_get_or_insert_with_timeout<E>(
         &self,
         key: K,
@@ -244,6 +260,18 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
     /// panics, when the value is in the cache.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// let never = cache.try_get_or_insert_async(7, std::future::pending::<Result<u32, ()>>());
+    /// assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
+    /// assert_eq!(cache.try_get_or_insert_async(7, async { Ok::<_, ()>(49) }).await, Ok(49));
+    /// # });
+    /// ```
     pub async fn try_get_or_insert_async<E>(
         &self,
         key: K,

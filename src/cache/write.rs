@@ -158,6 +158,15 @@ impl<K, V, S> Cache<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
+    /// let old = cache.get_or_insert_with(1, || {
+    ///     cache.clear(); // while the value is being loaded: it may be stale
+    ///     "old"
+    /// });
+    /// assert_eq!((old, cache.get(&1)), ("old", None));
+    /// ```
     pub fn clear(&self) {
         self.flights.invalidate_all();
         let guard = self.enter();
@@ -185,6 +194,19 @@ impl<K, V, S> Cache<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let cache: koel::Cache<u32, u32> =
+    ///     koel::Cache::builder().max_entries(10).time_to_live(Duration::from_secs(60)).clock(clock.clone()).build();
+    /// cache.insert(1, 1).unwrap();
+    /// clock.advance(Duration::from_secs(60));
+    /// assert_eq!((cache.get(&2), cache.len()), (None, 1)); // nobody has come by
+    /// cache.purge();
+    /// assert_eq!(cache.len(), 0);
+    /// ```
     pub fn purge(&self) {
         let guard = self.enter();
         let mut cursor = 0;
@@ -541,6 +563,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// If `condition` panics or writes to this cache, which then is as it was; in a closure that runs
     /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(10);
+    /// cache.insert("version", 2).unwrap();
+    /// assert_eq!(cache.remove_if("version", |_, version| *version < 2), None);
+    /// assert_eq!(cache.remove_if("version", |_, version| *version < 3), Some(2));
+    /// ```
     pub fn remove_if<Q, F>(&self, key: &Q, condition: F) -> Option<V>
     where
         Q: ?Sized + Hash + Equivalent<K>,
@@ -560,6 +589,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// If `keep` panics: what it has refused before is out. In a closure that runs
     /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// for i in 0..10 {
+    ///     cache.insert(i, i).unwrap();
+    /// }
+    /// cache.retain(|_, value| value % 2 == 0);
+    /// assert_eq!(cache.len(), 5);
+    /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         let view = self.pin();
         for (key, value) in view.iter() {

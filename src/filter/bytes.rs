@@ -44,6 +44,16 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// [`FilterError::Bytes`] if they are not a filter's, whole and undamaged, with this hash function. Damage is
     /// found by checksums, and what has been made to deceive them does no harm either: memory is asked for in proportion
     /// to the bytes, and nothing in them can cause a panic.
+    ///
+    /// ```
+    /// use koel::{BytesError, CuckooFilter, FilterError};
+    ///
+    /// let mut bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+    /// *bytes.last_mut().unwrap() ^= 1;
+    /// let error = <CuckooFilter>::from_bytes(&bytes).unwrap_err();
+    /// assert!(matches!(error, FilterError::Bytes(BytesError::Checksum { segment: 0 })));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
         let header = Header::parse(bytes)?;
         let (expected, found) = (header.filter_len(), bytes.len() as u64);
@@ -67,6 +77,17 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// # Errors
     ///
     /// The writer's.
+    ///
+    /// ```
+    /// use std::fs::File;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("names.filter");
+    /// koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(File::create(&path)?)?;
+    /// let filter = <koel::CuckooFilter>::read_from(File::open(&path)?)?;
+    /// assert!(filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn write_to(&self, mut writer: impl Write) -> std::io::Result<()> {
         self.chunks().try_for_each(|chunk| writer.write_all(&chunk))
     }
@@ -76,6 +97,19 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// # Errors
     ///
     /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is asked for as bytes arrive.
+    ///
+    /// ```
+    /// use koel::CuckooFilter;
+    ///
+    /// // Two filters in one stream.
+    /// let mut stream = Vec::new();
+    /// CuckooFilter::from_keys(["ada"], 0.001)?.write_to(&mut stream)?;
+    /// CuckooFilter::from_keys(["grace"], 0.001)?.write_to(&mut stream)?;
+    /// let mut reader = &stream[..];
+    /// assert!(<CuckooFilter>::read_from(&mut reader)?.contains("ada"));
+    /// assert!(<CuckooFilter>::read_from(&mut reader)?.contains("grace"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn read_from(mut reader: impl Read) -> Result<Self, FilterError> {
         ChunkLoader::read(&mut reader, false)?.finish()
     }
@@ -84,6 +118,13 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// takes them. One after another they are what [`CuckooFilter::to_bytes`] gives.
     ///
     /// Chunk 0 is the header, and chunk `i` segment `i - 1`, as it is when the iterator comes to it.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(0..1_000_000, 0.01)?;
+    /// assert!(filter.chunks().len() > 2, "a header, and more than one segment");
+    /// assert_eq!(filter.chunks().flatten().collect::<Vec<u8>>(), filter.to_bytes());
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn chunks(&self) -> Chunks<'_, S> {
         self.chunks_from(0)
     }

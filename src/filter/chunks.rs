@@ -208,6 +208,24 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 
     /// Bytes of the chunk that comes next; `None` if there is none.
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// use koel::{ChunkLoader, CuckooFilter};
+    ///
+    /// // From a stream that does not say where a chunk ends.
+    /// let bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+    /// let (mut reader, mut loader) = (&bytes[..], ChunkLoader::new());
+    /// while let Some(len) = loader.next_len() {
+    ///     let mut chunk = vec![0; len];
+    ///     reader.read_exact(&mut chunk)?;
+    ///     loader.load(&chunk)?;
+    /// }
+    /// let copy: CuckooFilter = loader.finish()?;
+    /// assert!(copy.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[must_use]
     pub fn next_len(&self) -> Option<usize> {
         match self.tables.last() {
@@ -218,6 +236,17 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 
     /// Whether the chunks are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), as far as is known.
+    ///
+    /// ```
+    /// use koel::{ChunkLoader, ScalableCuckooFilter};
+    ///
+    /// let filter = ScalableCuckooFilter::new(0.01)?;
+    /// let mut loader: ChunkLoader = ChunkLoader::new();
+    /// assert!(!loader.is_scalable(), "nothing is known yet");
+    /// loader.load(&filter.chunks().next().unwrap())?; // the header says it
+    /// assert!(loader.is_scalable());
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[must_use]
     pub fn is_scalable(&self) -> bool {
         self.chain.is_some()

@@ -138,11 +138,26 @@ impl<S> CuckooFilter<S> {
     }
 
     /// How often look-ups of random hashes did say so, of `probes`: 0 to 1. Changes nothing.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(0..10_000, 0.01)?;
+    /// assert!(filter.false_positive_rate() <= 0.01);
+    /// assert!(filter.measure_false_positive_rate(100_000) < 0.015);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn measure_false_positive_rate(&self, probes: usize) -> f64 {
         measured_rate(probes, |hash| self.contains_hash(hash))
     }
 
     /// What the filter is made of and how full it is. Locks each segment for a moment.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(0..100_000, 0.001)?;
+    /// let info = filter.info();
+    /// assert!(info.len == 100_000 && info.bits_per_key() < 14.0);
+    /// println!("{info}");
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn info(&self) -> FilterInfo {
         let shape = self.inner.shape();
         FilterInfo {
@@ -176,6 +191,18 @@ impl<S> CuckooFilter<S> {
     /// # Errors
     ///
     /// As [`CuckooFilter::insert`].
+    ///
+    /// ```
+    /// use koel::CuckooFilter;
+    ///
+    /// // One hash asks filters of one seed.
+    /// let build = || CuckooFilter::builder().capacity(100).seed(1).build();
+    /// let (monday, tuesday) = (build()?, build()?);
+    /// let ada = monday.hash("ada");
+    /// tuesday.insert_hash(ada).unwrap();
+    /// assert!(!monday.contains_hash(ada) && tuesday.contains_hash(ada));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
         if self.inner.insert(WholeDigest(Digest::new(hash))) { Ok(()) } else { Err(Full::NOTHING) }
@@ -321,6 +348,14 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// # Errors
     ///
     /// As [`CuckooFilter::insert`].
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::new(100, 1e-6)?;
+    /// filter.insert_bytes(b"ada").unwrap();
+    /// assert!(filter.contains_bytes(b"ada"));
+    /// assert!(!filter.contains("ada"), "as a `str` it is another key");
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn insert_bytes(&self, key: &[u8]) -> Result<(), Full> {
         self.insert_hash(self.hash_bytes(key))
@@ -363,6 +398,16 @@ impl<S: BuildHasher> CuckooFilter<S> {
 
     /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
     /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::new(1000, 0.01)?;
+    /// let keys: Vec<u64> = (0..100_000).collect();
+    /// let inserted = filter.insert_many(&keys);
+    /// assert!(inserted >= 1000);
+    /// let left = &keys[inserted..];
+    /// assert!(filter.insert(&left[0]).is_err(), "the first that has no room");
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[must_use = "not all may have been inserted"]
     pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
         self.insert_batches(keys, |key| Digest::new(self.hash(key)))
@@ -376,6 +421,13 @@ impl<S: BuildHasher> FilterBuilder<S> {
     /// # Errors
     ///
     /// As [`FilterBuilder::build`]; and [`FilterError::Full`] if a key occurs more often than two buckets have slots.
+    ///
+    /// ```
+    /// let builder = koel::CuckooFilter::builder().capacity(1000).fingerprint_bits(16).seed(1);
+    /// let filter = builder.from_keys(["ada", "grace"])?; // with room for more
+    /// assert_eq!((filter.len(), filter.info().capacity_keys >= 1000), (2, true));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn from_keys<Q: Hash>(
         mut self,
         keys: impl IntoIterator<Item = Q>,

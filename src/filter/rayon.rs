@@ -72,6 +72,13 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
     /// # Errors
     ///
     /// As [`ScalableFilterBuilder::from_keys`]; which keys had room is not said in order.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::builder().par_from_keys(0..100_000_u64)?;
+    /// assert!((0..100_000_u64).all(|key| filter.contains(&key)));
+    /// filter.insert(&100_000_u64).unwrap();
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn par_from_keys<Q: Hash>(
         mut self,
         keys: impl IntoParallelIterator<Item = Q>,

@@ -26,12 +26,24 @@ impl<S: FilterHasher> FromBytes for CuckooFilter<S> {
     }
 }
 
+/// Needs the feature `serde`.
 impl<S: FilterHasher> Serialize for CuckooFilter<S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         serializer.serialize_bytes(&self.to_bytes())
     }
 }
 
+/// Needs the feature `serde`.
+///
+/// ```
+/// use koel::CuckooFilter;
+///
+/// let filter = CuckooFilter::from_keys(["ada", "grace"], 0.001).unwrap();
+/// let text = serde_json::to_string(&filter)?;
+/// let copy: CuckooFilter = serde_json::from_str(&text)?;
+/// assert!(copy.contains("ada") && copy.contains("grace"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 impl<'de, S: FilterHasher> Deserialize<'de> for CuckooFilter<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_byte_buf(Foreign(PhantomData))
@@ -44,12 +56,14 @@ impl<S: FilterHasher> FromBytes for ScalableCuckooFilter<S> {
     }
 }
 
+/// Needs the feature `serde`.
 impl<S: FilterHasher> Serialize for ScalableCuckooFilter<S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         serializer.serialize_bytes(&self.to_bytes())
     }
 }
 
+/// Needs the feature `serde`.
 impl<'de, S: FilterHasher> Deserialize<'de> for ScalableCuckooFilter<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_byte_buf(Foreign(PhantomData))

@@ -93,6 +93,18 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// # Errors
     ///
     /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    ///
+    /// ```
+    /// use koel::{CuckooFilter, FilterView};
+    ///
+    /// // A filter in the middle of a file.
+    /// let filter = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+    /// let file = [b"before", &filter[..], b"after"].concat();
+    /// let view = <FilterView>::from_bytes(&file[6..][..filter.len()])?;
+    /// assert!(view.contains("ada"));
+    /// assert!(<FilterView>::from_bytes(&file[6..]).is_err(), "where it ends must be known");
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, FilterError> {
         if ChainHeader::is_at(bytes) {
             return Self::from_chain(bytes);

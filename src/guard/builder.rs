@@ -76,6 +76,18 @@ impl<S: Store> Builder<S> {
     }
 
     /// Bytes that the cache may hold: keys, values, and 80 for each entry; 0, if it is not given: no cache.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::builder(HashMapStore::new()).cache_bytes(1 << 20).open()?;
+    /// guarded.wait_until_ready()?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// guarded.get(b"ada")?; // from the store
+    /// guarded.get(b"ada")?; // from the cache
+    /// assert_eq!(guarded.stats().cache_hits, 1);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self

@@ -17,6 +17,16 @@ const GENERATION: &[u8] = b"generation";
 /// Keys and values are in the partition `koel.data`, the [`Generation`] in `koel.generation`. A write is an atomic batch,
 /// and is on disk when it returns, unless [`FjallStore::durable`] says otherwise. fjall's trees have Bloom filters of their
 /// own; what the guard spares there is less than with other stores.
+///
+/// ```
+/// use koel::guard::{FjallStore, Guarded};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let guarded = Guarded::open(FjallStore::open(folder.path().join("people"))?)?;
+/// guarded.put(b"ada", b"1815")?;
+/// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct FjallStore {
     keyspace: Keyspace,
     data: PartitionHandle,
@@ -52,6 +62,15 @@ impl FjallStore {
     /// # Errors
     ///
     /// If it cannot be read or written.
+    ///
+    /// ```
+    /// use koel::guard::FjallStore;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let keyspace = fjall::Config::new(folder.path()).cache_size(16 << 20).open()?;
+    /// let store = FjallStore::with_keyspace(keyspace)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_keyspace(keyspace: Keyspace) -> Result<Self, FjallError> {
         let data = keyspace.open_partition("koel.data", PartitionCreateOptions::default())?;
         let generation = keyspace.open_partition("koel.generation", PartitionCreateOptions::default())?;
@@ -79,6 +98,17 @@ impl FjallStore {
     /// # Errors
     ///
     /// As [`Store::put`]; nothing was put then.
+    ///
+    /// ```
+    /// use koel::guard::{FjallStore, Guarded};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = FjallStore::open(folder.path())?;
+    /// store.load([("ada", "1815"), ("grace", "1906")])?;
+    /// let guarded = Guarded::open(store)?;
+    /// assert_eq!(guarded.get(b"grace")?.as_deref(), Some(&b"1906"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         pairs: impl IntoIterator<Item = (K, V)>,

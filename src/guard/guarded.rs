@@ -120,6 +120,17 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// The store's.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// let years = guarded.get_many(&["grace", "ada"])?;
+    /// assert_eq!(years[0], None);
+    /// assert_eq!(years[1].as_deref(), Some(&b"1815"[..]));
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>, Error<S::Error>> {
         let shared = &*self.shared;
         let counters = shared.counters.mine();
@@ -237,6 +248,16 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// The store's. Whether the key was taken out is then as the store leaves it; the guard is right either way.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// assert!(guarded.delete(b"ada")?, "it was there");
+    /// assert!(!guarded.delete(b"ada")?);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error<S::Error>> {
         let shared = &*self.shared;
         let section = Section::begin(shared, shared.plan.hash(key), key);
@@ -262,6 +283,21 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// [`Error::Thread`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use koel::guard::{Guarded, HashMapStore, Store};
+    ///
+    /// let store = Arc::new(HashMapStore::new());
+    /// let guarded = Guarded::open(Arc::clone(&store))?;
+    /// guarded.wait_until_ready()?;
+    /// store.put(b"ada", b"1815").unwrap(); // around the guard, which must not be
+    /// guarded.rebuild()?;
+    /// guarded.wait_until_ready()?;
+    /// assert!(guarded.get(b"ada")?.is_some());
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn rebuild(&self) -> Result<(), Error<S::Error>> {
         *self.shared.again.lock() = true;
         self.start_scan()
@@ -331,6 +367,18 @@ impl<S: Store> Guarded<S> {
     }
 
     /// How far the scan is.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore, Phase, Store};
+    ///
+    /// let store = HashMapStore::new();
+    /// store.put(b"ada", b"1815").unwrap(); // before there is a guard
+    /// let guarded = Guarded::open(store)?;
+    /// guarded.wait_until_ready()?;
+    /// let progress = guarded.progress();
+    /// assert_eq!((progress.phase, progress.scanned), (Phase::Ready, 1));
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn progress(&self) -> Progress {
         self.shared.progress()
     }
@@ -356,11 +404,39 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// [`Error::Snapshot`]: there is no filter yet, or the file cannot be written. [`Error::Store`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use koel::guard::{Guarded, HashMapStore, Phase};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let (store, file) = (Arc::new(HashMapStore::new()), folder.path().join("filter"));
+    /// let guarded = Guarded::open(Arc::clone(&store))?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// guarded.wait_until_ready()?;
+    /// guarded.snapshot(&file)?;
+    /// drop(guarded);
+    ///
+    /// let guarded = Guarded::builder(store).snapshot(&file).open()?;
+    /// assert_eq!(guarded.progress().phase, Phase::Ready, "at once");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn snapshot(&self, file: impl AsRef<Path>) -> Result<(), Error<S::Error>> {
         self.shared.write_snapshot(file.as_ref())
     }
 
     /// Why the snapshot that the guard was to be opened from was not used; `None` if it was, or there was to be none.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore, SnapshotError};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let file = folder.path().join("none");
+    /// let guarded = Guarded::builder(HashMapStore::new()).snapshot(file).open()?; // scans the store
+    /// assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::Io(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn rejected_snapshot(&self) -> Option<&SnapshotError> {
         self.shared.rejected.as_ref()
     }
@@ -373,6 +449,17 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// The store's.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// guarded.wait_until_ready()?;
+    /// let verification = guarded.verify(1000)?;
+    /// assert_eq!((verification.checked, verification.false_negatives), (1, 0));
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
         let verification = self.shared.verify(samples)?;
         if verification.false_negatives > 0 {

@@ -13,6 +13,18 @@ const SHARDS: usize = if SCHEDULED { 2 } else { 64 };
 type Shard = HashMap<Box<[u8]>, Value, ahash::RandomState>;
 
 /// A store in memory, for tests: nothing is kept when it is dropped. Share it by [`Arc`] to look behind the guard.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use koel::guard::{Guarded, HashMapStore, Store};
+///
+/// let store = Arc::new(HashMapStore::new());
+/// let guarded = Guarded::open(Arc::clone(&store))?;
+/// guarded.put(b"ada", b"1815")?;
+/// assert_eq!(store.len_hint(), Some(1));
+/// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+/// ```
 pub struct HashMapStore {
     shards: Vec<Mutex<Shard>>,
     picker: ahash::RandomState,

@@ -60,6 +60,16 @@ impl RedbStore {
     /// # Errors
     ///
     /// If it cannot be read or written.
+    ///
+    /// ```
+    /// use koel::guard::RedbStore;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let file = folder.path().join("people.redb");
+    /// let database = redb::Database::builder().set_cache_size(16 << 20).create(file)?;
+    /// let store = RedbStore::with_database(database)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_database(database: Database) -> Result<Self, RedbError> {
         let lineage = Generation::new_lineage();
         let store = RedbStore { database, lineage, durability: Durability::Immediate };
@@ -93,6 +103,17 @@ impl RedbStore {
     /// # Errors
     ///
     /// As [`Store::put`]; nothing was put then.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, RedbStore};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = RedbStore::open(folder.path().join("people.redb"))?;
+    /// assert_eq!(store.load([("ada", "1815"), ("grace", "1906")])?, 2);
+    /// let guarded = Guarded::open(store)?;
+    /// assert_eq!(guarded.get(b"grace")?.as_deref(), Some(&b"1906"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         pairs: impl IntoIterator<Item = (K, V)>,
@@ -209,6 +230,17 @@ impl Store for RedbStore {
 }
 
 /// What can go wrong at a [`RedbStore`].
+///
+/// ```
+/// use koel::guard::{Error, Guarded, RedbError, RedbStore};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let guarded = Guarded::open(RedbStore::open(folder.path().join("people.redb"))?)?;
+/// let long = [0; RedbStore::MAX_KEY_LEN + 1];
+/// let error = guarded.put(&long, b"").unwrap_err();
+/// assert!(matches!(error, Error::Store(RedbError::KeyTooLong { len: 65_536 })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedbError {

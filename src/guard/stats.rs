@@ -155,6 +155,19 @@ impl Stats {
     }
 
     /// Look-ups that reached the store.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.wait_until_ready()?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// (guarded.get(b"ada")?, guarded.get(b"grace")?);
+    /// let stats = guarded.stats();
+    /// assert_eq!((stats.lookups(), stats.store_reads()), (2, 1));
+    /// println!("{stats}");
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     #[must_use]
     pub fn store_reads(&self) -> u64 {
         self.passed_found + self.passed_absent + self.unfiltered

@@ -96,6 +96,12 @@ impl<T, S> Builder<T, S> {
     }
 
     /// The hash function; see [`HashMap::with_hasher`](crate::HashMap::with_hasher).
+    ///
+    /// ```
+    /// let fixed: koel::HashMap<u64, u64, _> =
+    ///     koel::HashMap::builder().fixed_capacity(1000).hasher(std::hash::RandomState::new()).build();
+    /// assert_eq!(fixed.pin().insert(1, 10), None);
+    /// ```
     pub fn hasher<S2>(self, hasher: S2) -> Builder<T, S2> {
         Builder { options: self.options, hasher, kind: PhantomData }
     }
@@ -106,6 +112,14 @@ impl<T, S> Builder<T, S> {
     /// A growing map's segments split beyond it, and a write may have to wait for one segment's split. More slots
     /// make fewer segments; as many slots as the map has make it one MemC3 table with one writer at a time, and, if its
     /// capacity is fixed, 8,192 version counters.
+    ///
+    /// ```
+    /// let maps = [1024, 65_536].map(|slots| {
+    ///     koel::InlineMap::<u64, u64>::builder().capacity(100_000).segment_slots(slots).build()
+    /// });
+    /// let [many, few] = maps.map(|map| map.stats().segments); // each has a writer lock
+    /// assert!(many > 10 * few);
+    /// ```
     pub fn segment_slots(mut self, slots: usize) -> Self {
         self.options.segment_slots = Some(slots);
         self

@@ -112,6 +112,13 @@ impl<K, V> HashMap<K, V> {
     /// # Panics
     ///
     /// Where [`HashMap::try_with_capacity`] returns an error, with its message.
+    ///
+    /// ```
+    /// let map = koel::HashMap::with_capacity(1000);
+    /// let slots = map.capacity();
+    /// map.extend((0..1000).map(|id| (id, "name")));
+    /// assert_eq!(map.capacity(), slots); // it did not have to grow
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn with_capacity(entries: usize) -> Self {
@@ -145,6 +152,15 @@ impl<K, V, S> HashMap<K, V, S> {
     /// those that share all 64 bits eight find a slot, and the others go to a list that is searched one by one. How the
     /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do, unless it
     /// knows that they need it not: those of `ahash` and of the standard library's `RandomState`.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    ///
+    /// // The hash function is part of the type: the standard library's here.
+    /// let map: koel::HashMap<&str, u32, RandomState> = koel::HashMap::with_hasher(RandomState::new());
+    /// map.pin().insert("key", 1);
+    /// assert_eq!(map.pin().get("key"), Some(&1));
+    /// ```
     #[must_use]
     pub fn with_hasher(hasher: S) -> Self {
         Self::with_capacity_and_hasher(0, hasher)
@@ -243,6 +259,14 @@ impl<K, V, S> HashMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u64, u64> = (0..100_000).map(|i| (i, i)).collect();
+    /// let stats = map.stats();
+    /// assert!(stats.segments > 1);
+    /// assert!(stats.path_lengths[0] > 50_000, "most new keys find an empty slot at once");
+    /// println!("{stats}");
+    /// ```
     pub fn stats(&self) -> Stats {
         self.pin().stats()
     }
@@ -289,6 +313,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     ///
     /// If there is no memory for them, and in a closure that runs under this map's lock: see
     /// [the type](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u64, u64> = koel::HashMap::new();
+    /// map.reserve(10_000);
+    /// assert!(map.capacity() >= 10_000);
+    /// ```
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
         self.pin().reserve(additional);
@@ -315,6 +345,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u64, u64> = (0..100_000).map(|i| (i, i)).collect();
+    /// map.pin().retain(|key, _| *key < 10);
+    /// let before = map.memory_usage();
+    /// map.shrink_to_fit();
+    /// assert!(map.memory_usage() < before / 10);
+    /// ```
     pub fn shrink_to_fit(&self) {
         // Freed when these pins end, and so before the next one looks for memory that is free.
         self.flush();

@@ -232,6 +232,12 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10)]);
+    /// assert_eq!(map.drain().collect::<Vec<_>>(), [(1, 10)]);
+    /// assert!(map.is_empty());
+    /// ```
     pub fn drain(&self) -> InlineDrain<'_, K, V> {
         InlineDrain::new(&self.slots)
     }
@@ -308,6 +314,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10), (2, 20)]);
+    /// let mut present = [false; 3];
+    /// map.contains_many(&[2, 3, 1], &mut present);
+    /// assert_eq!(present, [true, false, true]);
+    /// ```
     #[inline]
     #[track_caller]
     pub fn contains_many(&self, keys: &[K], out: &mut [bool]) {

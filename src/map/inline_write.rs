@@ -46,6 +46,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
     /// [`InlineMap::checked_insert`]. And, like all that writes, in a closure that runs under this map's lock: see
     /// [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::InlineMap::new();
+    /// assert_eq!(map.insert(1, 10), None);
+    /// assert_eq!(map.insert(1, 11), Some(10));
+    /// ```
     #[inline]
     #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<V> {
@@ -95,6 +101,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10)]);
+    /// assert_eq!(map.try_insert(2, 20), Ok(20));
+    /// let occupied = map.try_insert(1, 11).unwrap_err();
+    /// assert_eq!((occupied.current, occupied.not_inserted), (10, 11));
+    /// ```
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
         let spot = self.spot(&key);
@@ -122,6 +135,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// If there is no room, as [`InlineMap::insert`]; if `make` panics or writes to the same map, which then is as it
     /// was.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::new();
+    /// assert_eq!(map.get_or_insert_with(12, || 144), 144);
+    /// assert_eq!(map.get_or_insert_with(12, || unreachable!()), 144);
+    /// ```
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         if let Some(value) = self.get(&key) {
@@ -260,6 +279,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If `condition` panics or writes to the same map, which then is as it was.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10)]);
+    /// assert_eq!(map.remove_if(&1, |_, value| *value > 10), Err((1, 10)));
+    /// assert_eq!(map.remove_if(&1, |_, value| *value < 11), Ok(Some((1, 10))));
+    /// assert_eq!(map.remove_if(&1, |_, _| true), Ok(None));
+    /// ```
     pub fn remove_if<F>(&self, key: &K, condition: F) -> Result<Option<(K, V)>, (K, V)>
     where
         F: FnOnce(&K, &V) -> bool,
@@ -280,6 +306,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u32, u32> = (0..10).map(|i| (i, i)).collect();
+    /// map.retain(|_, value| value % 2 == 0);
+    /// assert_eq!(map.len(), 5);
+    /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         for (key, mut value) in self.iter() {
             while !keep(&key, &value) {
@@ -305,6 +337,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If there is no room, and in a closure that runs under this map's lock, as [`InlineMap::insert`].
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10)]);
+    /// map.extend([(1, 11), (2, 20)]);
+    /// assert_eq!((map.get(&1), map.get(&2)), (Some(11), Some(20)));
+    /// ```
     #[track_caller]
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
         let pairs = pairs.into_iter();
@@ -333,6 +371,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// If there is no memory for them, and in a closure that runs under this map's lock: see
     /// [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u64, u64> = koel::InlineMap::new();
+    /// map.reserve(10_000);
+    /// assert!(map.capacity() >= 10_000);
+    /// ```
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let done = self.try_reserve(additional);

@@ -134,6 +134,12 @@ impl<K, V, G: Guard> fmt::Debug for Drain<'_, K, V, G> {
 }
 
 /// Iterator over the entries of a map that is no more: from `HashMap::into_iter`.
+///
+/// ```
+/// let map = koel::HashMap::from([(1, "one".to_string())]);
+/// let names: Vec<String> = map.into_iter().map(|(_, name)| name).collect(); // moved, not cloned
+/// assert_eq!(names, ["one"]);
+/// ```
 pub struct IntoIter<K, V> {
     walk: Walk<NonNull<Entry<K, V>>>,
     table: Table<K, V>,

@@ -223,6 +223,23 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// The value of a key. Two tag words, one slot and one entry are read; nothing is written.
+    ///
+    /// ```
+    /// use koel::{Equivalent, HashMap};
+    ///
+    /// /// Finds a `(String, u32)` without making a `String`. Hashes as the key does.
+    /// #[derive(Hash)]
+    /// struct Place<'a>(&'a str, u32);
+    ///
+    /// impl Equivalent<(String, u32)> for Place<'_> {
+    ///     fn equivalent(&self, key: &(String, u32)) -> bool {
+    ///         self.0 == key.0 && self.1 == key.1
+    ///     }
+    /// }
+    ///
+    /// let map = HashMap::from([(("elm street".to_string(), 5), "ada")]);
+    /// assert_eq!(map.pin().get(&Place("elm street", 5)), Some(&"ada"));
+    /// ```
     #[inline]
     pub fn get<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.find(key).map(|entry| &entry.value)
@@ -306,6 +323,13 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
+    /// let mut present = [false; 3];
+    /// map.pin().contains_many(&[2, 3, 1], &mut present);
+    /// assert_eq!(present, [true, false, true]);
+    /// ```
     #[inline]
     #[track_caller]
     pub fn contains_many<Q: Hash + Equivalent<K>>(&self, keys: &[Q], out: &mut [bool]) {

@@ -85,6 +85,13 @@ impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
 impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
     /// Walks over copies of all entries on rayon's threads; sees what [`InlineMap::iter`] would see. Needs the feature
     /// `rayon`.
+    ///
+    /// ```
+    /// use rayon::prelude::*;
+    ///
+    /// let map: koel::InlineMap<u64, u64> = (0..1000).map(|i| (i, i)).collect();
+    /// assert_eq!(map.par_iter().map(|(_, value)| value).sum::<u64>(), 499_500);
+    /// ```
     pub fn par_iter(&self) -> impl ParallelIterator<Item = (K, V)> {
         let slots = &self.slots;
         slots.ranges().into_par_iter().flat_map_iter(move |range| {
@@ -97,6 +104,14 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
 
 /// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
 /// meanwhile, with 8 bytes more for each. Panics as [`HashMap`]'s `extend` does.
+///
+/// ```
+/// use rayon::prelude::*;
+///
+/// let map: koel::HashMap<u64, u64> = (0..1000_u64).into_par_iter().map(|i| (i, i)).collect();
+/// (&map).par_extend((1000..2000_u64).into_par_iter().map(|i| (i, i))); // by reference: others may use it
+/// assert_eq!(map.len(), 2000);
+/// ```
 impl<K, V, S> ParallelExtend<(K, V)> for &HashMap<K, V, S>
 where
     K: Hash + Eq + Send + Sync,

@@ -30,6 +30,15 @@ impl<K: Pod + Serialize, V: Pod + Serialize, S> Serialize for InlineMap<K, V, S>
 }
 
 /// Needs the feature `serde`.
+///
+/// ```
+/// let map = koel::HashMap::from([("one".to_string(), 1)]);
+/// let text = serde_json::to_string(&map)?;
+/// assert_eq!(text, r#"{"one":1}"#);
+/// let copy: koel::HashMap<String, u32> = serde_json::from_str(&text)?;
+/// assert_eq!(copy, map);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 impl<'de, K, V, S> Deserialize<'de> for HashMap<K, V, S>
 where
     K: Deserialize<'de> + Hash + Eq,

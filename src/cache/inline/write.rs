@@ -210,6 +210,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// If `condition` panics or writes to this cache, which then is as it was. And in a closure that runs
     /// [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(10);
+    /// cache.insert(1_u32, 10_u32);
+    /// assert_eq!(cache.remove_if(&1, |_, value| *value > 10), None);
+    /// assert_eq!(cache.remove_if(&1, |_, value| *value < 11), Some(10));
+    /// ```
     pub fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Option<V> {
         let digest = self.digest(key);
         self.flights.invalidate(digest, key);
@@ -231,6 +238,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// If `keep` panics: what it has refused before is out. In a closure that runs
     /// [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(100);
+    /// for i in 0..10_u32 {
+    ///     cache.insert(i, i);
+    /// }
+    /// cache.retain(|_, value| value % 2 == 0);
+    /// assert_eq!(cache.len(), 5);
+    /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         for (key, mut value) in self.iter() {
             while !keep(&key, &value) {

@@ -112,6 +112,13 @@ impl<S> ScalableFilterBuilder<S> {
     /// [`Full`](crate::Full). Without an end to it, one key that is inserted again and again would make the filter
     /// grow. Keys that the filter cannot tell apart count as copies: with 1 it refuses as many different keys as its
     /// false-positive rate says.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::builder().max_duplicates(2).false_positive_rate(1e-6).build()?;
+    /// assert!(filter.insert("ada").is_ok() && filter.insert("ada").is_ok());
+    /// assert!(filter.insert("ada").is_err());
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn max_duplicates(mut self, copies: usize) -> Self {
         self.max_duplicates = Some(copies.max(1));
         self

@@ -18,6 +18,16 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     ///
     /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes): others may write to the filter meanwhile. A compaction
     /// has to wait.
+    ///
+    /// ```
+    /// use koel::ScalableCuckooFilter;
+    ///
+    /// let filter = ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?;
+    /// let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes())?;
+    /// copy.insert("mary").unwrap(); // it goes on growing
+    /// assert!(copy.contains("ada") && copy.len() == 3);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let _moving = self.moving.lock();

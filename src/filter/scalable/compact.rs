@@ -19,6 +19,18 @@ impl<S> ScalableCuckooFilter<S> {
     /// segment that is being emptied, some milliseconds at the most. A table is left alone if the older ones
     /// have no room for what it holds, or if there is no memory to list that. The false-positive rate stays within what
     /// was asked for.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
+    /// assert!((0..20_000).all(|key| filter.insert(&key).is_ok()));
+    /// let tables = filter.info().tables.len();
+    /// assert!(tables > 1);
+    ///
+    /// filter.clear(); // the tables stay
+    /// assert_eq!(filter.info().tables.len(), tables);
+    /// assert_eq!(filter.compact(), tables - 1);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn compact(&self) -> usize {
         let _moving = self.moving.lock();
         let mut given_back = 0;

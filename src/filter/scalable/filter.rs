@@ -149,6 +149,15 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     /// What the filter is made of and how full it is.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys(0..20_000, 0.001)?;
+    /// assert!((20_000..100_000).all(|key| filter.insert(&key).is_ok()));
+    /// let tables = filter.info().tables;
+    /// assert!(tables.len() > 1 && tables[1].slots > tables[0].slots, "each is larger than the one before");
+    /// println!("{}", filter.info());
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn info(&self) -> ScalableInfo {
         let levels = self.chain.levels();
         let tables = levels.iter().rev().map(|level| {
@@ -346,6 +355,13 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// # Errors
     ///
     /// As [`ScalableCuckooFilter::insert`].
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(1e-6)?;
+    /// assert_eq!(filter.insert_unique("ada"), Ok(true));
+    /// assert_eq!(filter.insert_unique("ada"), Ok(false));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {
         self.insert_unique_hash(self.hash(key))
