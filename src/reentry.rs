@@ -88,8 +88,8 @@ impl Held {
     fn check(&self, depth: usize, map: usize) {
         assert!(
             self.maps[..depth].iter().all(|other| other.get() != map),
-            "a closure, Eq or Hash that runs under the writer lock of a koel map or cache wrote to, loaded into \
-             or walked over the same map or cache"
+            "a closure, Eq or Hash that runs under the writer lock of a koel map or cache wrote to, loaded into, \
+             walked over or took stock of the same map or cache"
         );
         assert!(
             depth < MAX_DEPTH,

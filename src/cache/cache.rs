@@ -406,7 +406,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
     /// often lately. An entry that is found to have expired is taken out, under the lock of its segment, and the removal
-    /// listener is told.
+    /// listener is told; in a closure that runs under this cache's lock it is left to others.
     ///
     /// # Panics
     ///

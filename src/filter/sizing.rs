@@ -16,6 +16,9 @@ const MISFIT: f64 = 1e-6;
 /// Slots for each key that are worth asking for, and for few keys: who would need more of them should take other buckets.
 const MOST_SLOTS: (u64, u64) = (256, 1 << 20);
 
+/// By how many times a table may be larger than the smallest with fingerprints of that width, to err less.
+const EMPTIEST: usize = 4;
+
 /// What a builder collects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -165,34 +168,37 @@ impl Options {
             Some(false) | None => &[false],
         };
         let rate = self.rate.unwrap_or(if width_only { 1.0 } else { DEFAULT_RATE });
-        let mut best: Option<Shape> = None;
-        let (mut lowest_rate, mut widest) = (f64::INFINITY, None);
-        for (&bucket_slots, &semi_sorted) in
-            slots.iter().flat_map(|slots| sorted.iter().map(move |s| (slots, s)))
-        {
-            for fingerprint_bits in self.fingerprint_bits.map_or(FINGERPRINT_BITS, |bits| bits..=bits) {
-                let format = Format { fingerprint_bits, bucket_slots, semi_sorted };
-                if !format.is_valid() {
-                    continue;
+        let formats = || {
+            let bits = self.fingerprint_bits.map_or(FINGERPRINT_BITS, |bits| bits..=bits);
+            let kinds = slots.iter().flat_map(|&slots| sorted.iter().map(move |&sorted| (slots, sorted)));
+            let of_kind = move |(bucket_slots, semi_sorted)| {
+                let format = move |fingerprint_bits| Format { fingerprint_bits, bucket_slots, semi_sorted };
+                bits.clone().map(format).filter(|format| format.is_valid())
+            };
+            kinds.flat_map(of_kind)
+        };
+        let made = |format| {
+            smallest(self.capacity, format).map(|geometry| Shape {
+                format,
+                geometry,
+                capacity: self.capacity,
+            })
+        };
+        // Of one width those that are emptier err less, but not at any price.
+        let most =
+            self.fingerprint_bits.and_then(|_| formats().filter_map(made).map(|shape| shape.bytes()).min());
+        let most = most.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST));
+        let shapes = || formats().filter_map(made).filter(|shape| shape.bytes() <= most);
+        // The first of those that are equal.
+        let best = shapes().filter(|shape| shape.rate_when_full() <= rate).min_by_key(Shape::bytes);
+        best.ok_or_else(|| {
+            let limit = shapes().map(|shape| shape.rate_when_full()).reduce(f64::min);
+            match (limit, formats().last()) {
+                (None, Some(widest)) => {
+                    FilterError::Capacity { requested: self.capacity, limit: largest_capacity(widest) }
                 }
-                widest = Some(format);
-                let Some(geometry) = smallest(self.capacity, format) else { continue };
-                let shape = Shape { format, geometry, capacity: self.capacity };
-                let expected = shape.rate_when_full();
-                lowest_rate = lowest_rate.min(expected);
-                if expected > rate {
-                    continue;
-                }
-                if best.is_none_or(|best| shape.bytes() < best.bytes()) {
-                    best = Some(shape);
-                }
+                (limit, _) => FilterError::RateTooLow { requested: rate, limit: limit.unwrap_or(1.0) },
             }
-        }
-        best.ok_or_else(|| match widest {
-            Some(format) if lowest_rate == f64::INFINITY => {
-                FilterError::Capacity { requested: self.capacity, limit: largest_capacity(format) }
-            }
-            _ => FilterError::RateTooLow { requested: rate, limit: lowest_rate },
         })
     }
 
@@ -313,9 +319,15 @@ mod tests {
             let FilterError::Capacity { limit, .. } = ask(Options { capacity, ..base }) else { panic!() };
             assert!(Options { capacity: limit, rate: Some(0.5), ..base }.shape().is_ok(), "{limit}");
         }
-        // Fewer false positives by much emptier buckets: no.
-        let error = ask(Options { fingerprint_bits: Some(4), rate: Some(0.001), ..base });
-        assert!(matches!(error, FilterError::RateTooLow { .. }), "{error}");
+        // Fewer false positives by much emptier buckets: no, unless one asks for them.
+        for (bits, capacity) in [(4, base.capacity), (8, 1000), (8, 100)] {
+            let narrow = Options { fingerprint_bits: Some(bits), rate: Some(0.001), capacity, ..base };
+            let FilterError::RateTooLow { limit, .. } = ask(narrow) else { panic!("{bits}") };
+            let shape = Options { rate: Some(limit), ..narrow }.shape().unwrap();
+            assert!(shape.slots() < 16 * capacity as u64, "{bits}");
+        }
+        let sparse = Options { fingerprint_bits: Some(8), rate: Some(0.001), capacity: 1000, ..base };
+        assert!(Options { bucket_slots: Some(1), ..sparse }.shape().is_ok());
         let few = Options { fingerprint_bits: Some(8), bucket_slots: Some(1), capacity: 1_000_000, ..base };
         let FilterError::Capacity { limit, .. } = ask(few) else { panic!() };
         assert!(Options { capacity: limit, ..few }.shape().is_ok());

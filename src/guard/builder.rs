@@ -111,8 +111,8 @@ impl<S: Store> Builder<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range; [`Error::Store`];
-    /// [`Error::Thread`].
+    /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range, unless there is to be no filter;
+    /// [`Error::Store`]; [`Error::Thread`].
     pub fn open(self) -> Result<Guarded<S>, Error<S::Error>> {
         let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
         // To say at once what the scan would say later.

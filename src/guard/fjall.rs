@@ -16,7 +16,8 @@ const GENERATION: &[u8] = b"generation";
 ///
 /// Keys and values are in the partition `koel.data`, the [`Generation`] in `koel.generation`. A write is an atomic batch,
 /// and is on disk when it returns, unless [`FjallStore::durable`] says otherwise. fjall's trees have Bloom filters of their
-/// own; what the guard spares there is less than with other stores.
+/// own; what the guard spares there is less than with other stores. fjall takes no empty key: that is an error here, and only
+/// here.
 ///
 /// ```
 /// use koel::guard::{FjallStore, Guarded};
@@ -91,7 +92,7 @@ impl FjallStore {
         self
     }
 
-    /// Puts many pairs in one batch, which is much faster.
+    /// Puts many pairs in one batch, which is much faster. All are collected first.
     ///
     /// For filling a store *before* a guard is opened on it: a guard that is open would not know of the keys.
     ///

@@ -442,7 +442,8 @@ impl<S: Store> Guarded<S> {
     }
 
     /// Looks for keys of the store that the filter takes for absent, among about `samples` of them, spread over all. There
-    /// is none, unless somebody has written around the guard; if there is, the filter is built anew at once.
+    /// is none, unless somebody has written around the guard; if there is, the filter is built anew at once. Without a filter,
+    /// or before it has been built, it says that none was checked.
     ///
     /// Scans the store's keys. May run while others read and write.
     ///

@@ -197,7 +197,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// When the walk begins or goes on in a closure that runs under this map's lock: see
+    /// When the walk goes on in a closure that runs under this map's lock: see
     /// [the type](InlineMap#under-a-lock).
     ///
     /// ```

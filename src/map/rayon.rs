@@ -128,6 +128,7 @@ where
     }
 }
 
+/// As `&HashMap` does.
 impl<K, V, S> ParallelExtend<(K, V)> for HashMap<K, V, S>
 where
     K: Hash + Eq + Send + Sync,
@@ -139,6 +140,8 @@ where
     }
 }
 
+/// A map made for all pairs, which are inserted on rayon's threads. Of several values of a key the last stays. All pairs are in
+/// memory twice meanwhile, with 8 bytes more for each. Panics if there is no memory for the map.
 impl<K, V, S> FromParallelIterator<(K, V)> for HashMap<K, V, S>
 where
     K: Hash + Eq + Send + Sync,
@@ -172,6 +175,7 @@ where
     }
 }
 
+/// As `&InlineMap` does.
 impl<K, V, S> ParallelExtend<(K, V)> for InlineMap<K, V, S>
 where
     K: Pod + Hash + Eq + Send + Sync,
@@ -183,6 +187,8 @@ where
     }
 }
 
+/// A map made for all pairs, which are inserted on rayon's threads. Of several values of a key the last stays. All pairs are in
+/// memory twice meanwhile, with 8 bytes more for each. Panics if there is no memory for the map.
 impl<K, V, S> FromParallelIterator<(K, V)> for InlineMap<K, V, S>
 where
     K: Pod + Hash + Eq + Send + Sync,

@@ -109,9 +109,9 @@ impl<S> ScalableFilterBuilder<S> {
     }
 
     /// How often a key may be there: as often as two buckets have slots, 8, if it is not given; at least once. One copy more is
-    /// [`Full`](crate::Full). Without an end to it, one key that is inserted again and again would make the filter
-    /// grow. Keys that the filter cannot tell apart count as copies: with 1 it refuses as many different keys as its
-    /// false-positive rate says.
+    /// [`Full`](crate::Full). More than 8 make the filter grow for one key: each further 8 copies take one more table, twice as
+    /// large as the last. Keys that the filter cannot tell apart count as copies: with 1 it refuses as many different keys as
+    /// its false-positive rate says.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_duplicates(2).false_positive_rate(1e-6).build()?;
