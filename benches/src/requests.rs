@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_distr::{Distribution, LogNormal, Pareto};
+
 use crate::dist::{Dist, Sampler};
 use crate::error::Error;
 use crate::keys;
@@ -9,6 +13,8 @@ use crate::trace::{self, Trace};
 
 /// Indices from here on are not those of the popular keys.
 const ASIDE: u64 = 1 << 36;
+/// In bytes.
+const LARGEST: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// Requests, with what tables call them.
 #[derive(Debug)]
@@ -19,6 +25,8 @@ pub struct Requests {
     pub about: String,
     /// The requests.
     pub trace: Trace,
+    /// Whether caches for them are bounded by bytes alone: without their sizes they are requests that there are already.
+    pub by_bytes_alone: bool,
 }
 
 impl Requests {
@@ -30,12 +38,25 @@ impl Requests {
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let trace = trace::read(path)?;
         let stem = path.file_stem().unwrap_or(path.as_os_str());
-        Ok(Requests { name: stem.to_string_lossy().into_owned(), about: path.display().to_string(), trace })
+        Ok(Requests {
+            name: stem.to_string_lossy().into_owned(),
+            about: path.display().to_string(),
+            trace,
+            by_bytes_alone: false,
+        })
     }
 
     fn generated(name: &str, about: &str, count: u64, index: impl FnMut(u64) -> u64) -> Self {
         let trace = Trace::of((0..count).map(index).map(keys::key));
-        Requests { name: name.to_owned(), about: about.to_owned(), trace }
+        Requests { name: name.to_owned(), about: about.to_owned(), trace, by_bytes_alone: false }
+    }
+
+    /// Each key's size is drawn from `sizes`, the same in every run.
+    fn sized(mut self, sizes: impl Distribution<f64>) -> Self {
+        let size = |key: &u64| sizes.sample(&mut SmallRng::seed_from_u64(*key)).clamp(1.0, LARGEST) as u64;
+        self.trace.sizes = self.trace.keys.iter().map(size).collect();
+        self.by_bytes_alone = true;
+        self
     }
 }
 
@@ -47,6 +68,7 @@ pub fn generated(count: u64) -> Vec<Requests> {
     all.extend(loops(count, keys));
     all.extend(scans(count, keys));
     all.extend(shifting(count, keys));
+    all.extend(sized(count, keys));
     all
 }
 
@@ -120,6 +142,33 @@ fn shifting(count: u64, keys: u64) -> [Requests; 2] {
     ]
 }
 
+fn sized(count: u64, keys: u64) -> [Requests; 3] {
+    let named = |name: &str, about: &str, exponent| {
+        let mut draw = popular(keys, exponent);
+        Requests::generated(name, about, count, |_| draw())
+    };
+    let pages = named("pages", "Zipf with exponent 0.9, sizes log-normal: median 10 KB, sigma 1.6", 0.9);
+    let files = named("files", "Zipf with exponent 0.8, sizes by Pareto: 2 KB and more, alpha 1.2", 0.8);
+    let about = "Zipf with exponent 0.9; one key of a hundred has 3 MB, each other 1 KB";
+    [
+        pages.sized(LogNormal::new(10_240_f64.ln(), 1.6).expect("a spread")),
+        files.sized(Pareto::new(2048.0, 1.2).expect("a scale and a shape")),
+        named("few heavy", about, 0.9).sized(OneOfAHundred { heavy: 3_145_728.0, light: 1024.0 }),
+    ]
+}
+
+/// One of two sizes.
+struct OneOfAHundred {
+    heavy: f64,
+    light: f64,
+}
+
+impl Distribution<f64> for OneOfAHundred {
+    fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
+        if rng.random_range(0..100) == 0 { self.heavy } else { self.light }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +177,7 @@ mod tests {
     fn requests_are_as_many_as_asked_for_and_the_same_every_time() {
         for count in [1, 10, 1000, 20_000] {
             let (first, second) = (generated(count), generated(count));
-            assert_eq!(first.len(), 9);
+            assert_eq!(first.len(), 12);
             for (first, second) in first.iter().zip(&second) {
                 assert_eq!(first.trace.requests.len() as u64, count, "{}", first.name);
                 assert_eq!(first.trace, second.trace, "{}", first.name);
@@ -149,6 +198,13 @@ mod tests {
         one_timers.requests.iter().for_each(|&index| times[index as usize] += 1);
         let once = times.iter().filter(|&&times| times == 1).count();
         assert!((6_000..8_000).contains(&once), "{once}");
+        // Sizes are their keys', and differ.
+        let (pages, heavy) = (of("pages"), of("few heavy"));
+        let mut sizes = pages.sizes.clone();
+        sizes.sort_unstable();
+        assert!((8_000..13_000).contains(&sizes[sizes.len() / 2]), "{}", sizes[sizes.len() / 2]);
+        let share = heavy.sizes.iter().filter(|&&size| size > 1024).count() as f64 / heavy.keys.len() as f64;
+        assert!((0.002..0.02).contains(&share), "{share}");
         // Sharper Zipf, fewer keys.
         assert!(of("zipf:1.2").keys.len() < of("zipf:0.99").keys.len());
         assert!(of("zipf:0.99").keys.len() < of("zipf:0.8").keys.len());

@@ -102,16 +102,17 @@ fn generated_requests_have_curves_and_means() {
     let cells = numbers["caches"]["hit_ratios"].as_array().unwrap();
     let (curves, tables): (Vec<&Value>, Vec<&Value>) =
         cells.iter().partition(|cell| cell["for_curves"] == true);
-    // Nine kinds at three sizes.
-    assert_eq!(tables.len(), 27);
-    assert!(curves.len() > 27);
+    // Nine kinds at three sizes, and three by bytes.
+    assert_eq!(tables.len(), 27 + 9);
+    assert!(curves.len() > 27 + 9);
+    let by_bytes = numbers["caches"]["means"].as_array().unwrap().iter().map(|means| &means["cells"]);
+    assert_eq!(by_bytes.collect::<Vec<_>>(), [27, 9]);
     let means = &numbers["caches"]["means"][0];
-    assert_eq!(means["cells"], 27);
     assert_eq!(means["koel_minus_best"]["samples"].as_array().unwrap().len(), 27);
     let names: Vec<&str> =
         means["means"].as_array().unwrap().iter().map(|mean| mean[0].as_str().unwrap()).collect();
     assert_eq!(names, ["koel", "quick_cache", "moka", "exact LRU"]);
-    assert_eq!(page.matches("<figure>").count(), 9);
+    assert_eq!(page.matches("<figure>").count(), 12);
     assert!(page.starts_with("<!doctype html>") && !page.contains("<script") && !page.contains("https://"));
 }
 

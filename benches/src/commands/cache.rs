@@ -91,7 +91,11 @@ fn bounds(args: &CacheArgs, requests: &Requests) -> Vec<(Bound, bool)> {
             bounds.push((bound, for_curves));
         }
     };
-    percents.iter().for_each(|&(percent, for_curves)| add(Bound::Entries(part(keys, percent)), for_curves));
+    if !requests.by_bytes_alone {
+        percents
+            .iter()
+            .for_each(|&(percent, for_curves)| add(Bound::Entries(part(keys, percent)), for_curves));
+    }
     let bytes = requests.trace.bytes() as f64;
     if bytes > 0.0 && args.mib.is_empty() {
         percents
