@@ -11,8 +11,8 @@ use crate::engine::Found;
 use crate::entries::Entry;
 use crate::outcome::{Compute, Operation};
 
-/// A value to insert, and the entry it was decided for.
-type Decided<K, V> = (V, Option<NonNull<Entry<K, V>>>);
+/// A value to insert, the entry it was decided for, and whether it is turned away.
+type Decided<K, V> = (V, Option<NonNull<Entry<K, V>>>, bool);
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Decides what becomes of a key's entry: `decide` sees it, if there is one that has not expired, and says whether to
@@ -22,6 +22,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
     /// value is heavier than the segment's share of the bound *and* somebody else has changed the entry while more was made
     /// available: then it is asked again. The weigher and `expiry` run under the lock, too.
+    ///
+    /// What is inserted may be [turned away](Cache::insert) at once.
     ///
     /// # Errors
     ///
@@ -59,20 +61,20 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let mut decided = None::<Decided<K, V>>;
         loop {
             // Before the lock: it is dropped after that is released.
-            let value;
+            let (value, is_turned_away);
             let mut at = self.at(digest, &key);
             let current = at.found.map(|found| (found, at.writing.locked.item(found)));
             let alive = current.filter(|&(_, entry)| self.is_alive(entry));
             let seen = alive.map(|(_, entry)| entry);
             // SAFETY: in the table, under the lock, after the guard was entered.
             let old = seen.map(|entry| unsafe { Entry::deref(entry) }.pair());
-            if decided.as_ref().is_some_and(|&(_, before)| before != seen) {
+            if decided.as_ref().is_some_and(|&(_, before, _)| before != seen) {
                 drop(at);
                 decided = None;
                 continue;
             }
-            value = match decided.take() {
-                Some((value, _)) => value,
+            (value, is_turned_away) = match decided.take() {
+                Some((value, _, is_turned_away)) => (value, is_turned_away),
                 None => match decide(old.map(|(_, value)| value)) {
                     Operation::Abort(answer) => return Ok(Compute::Aborted(answer)),
                     Operation::Remove => {
@@ -81,21 +83,23 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                         };
                         return Ok(self.remove_decided(at, found, old, out));
                     }
-                    Operation::Insert(value) => value,
+                    Operation::Insert(value) => (value, false),
                 },
             };
             let mut draft = self.draft(&key, &value);
-            if self.has_quota(&mut at.writing.locked, draft.weight, &mut out) {
+            let is_new = at.found.is_none();
+            draft.is_turned_away = is_turned_away && is_new;
+            if draft.is_turned_away || self.has_quota(&mut at.writing.locked, draft.weight, &mut out) {
                 return self.insert_decided(at, draft, old, (key, value), out);
             }
             drop(at);
-            if !self.gather(digest, &mut draft, false, &mut out) {
+            if !self.gather(digest, &mut draft, is_new, &mut out) {
                 let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.
                 drop(out);
                 return Err(Refused { key, value, why });
             }
-            decided = Some((value, seen));
+            decided = Some((value, seen, draft.is_turned_away));
         }
     }
 

@@ -85,7 +85,8 @@ impl Drop for Timer<'_> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// The value of a key; if it is missed, what `load` returns, which the cache then has.
+    /// The value of a key; if it is missed, what `load` returns, which the cache then has, if it is not [turned
+    /// away](Cache::insert).
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
@@ -227,7 +228,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
+    /// The value of a key; if it is missed, what the future `load` yields, which the cache then has, if it is not
+    /// [turned away](Cache::insert). For any runtime: it
     /// starts no thread, and blocks none.
     ///
     /// As [`Cache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it loads,

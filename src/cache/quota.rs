@@ -91,14 +91,16 @@ impl<K, V, S> Cache<K, V, S> {
             return false;
         }
         let needs = self.needs(digest, weight);
-        self.take_unused(lending, needs, now, out);
-        if may_turn_away && lending.spare < needs.wanted {
+        let idle = self.others(needs.segment).map(|index| self.bound.idle(lending, index));
+        let unused = idle.fold(lending.spare, u64::saturating_add);
+        if may_turn_away && unused < needs.wanted {
             let mut writing = self.table.directory.lock(digest.prefix());
-            draft.is_turned_away = self.turns_away(&mut writing.locked, draft, lending.spare, digest, out);
+            draft.is_turned_away = self.turns_away(&mut writing.locked, draft, unused, digest, out);
             if draft.is_turned_away {
                 return true;
             }
         }
+        self.take_unused(lending, needs, now, out);
         self.take_by_lot(lending, needs, now, out);
         self.take_needed(lending, needs, now, out);
         let taken = needs.unused.min(lending.spare);

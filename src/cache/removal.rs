@@ -21,7 +21,8 @@ pub enum Cause {
     Explicit,
     /// Another value came for its key.
     Replaced,
-    /// The cache was full, or made smaller.
+    /// The cache was full, or made smaller; or it was full of what is worth more than this heavy newcomer, which was turned
+    /// away: see [`Cache::insert`](crate::Cache::insert).
     Size,
 }
 

@@ -347,6 +347,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             if has_quota && !asks {
                 return Some(at);
             }
+            let expired = at.found.filter(|&found| self.has_expired(locked.item(found), draft.now));
+            if let Some(found) = expired {
+                // Who comes in its place is new.
+                self.take_out(locked, found, Cause::Expired, out);
+                continue;
+            }
             drop(at);
             if !self.gather(digest, draft, is_new, out) {
                 return None;
@@ -357,8 +363,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
     /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Or it leaves at once, if it
-    /// is heavier than sixteen others on average, and either those were hit or it has not been inserted lately. Where what is
-    /// new matters most take [`Policy::Clock`](crate::Policy::Clock).
+    /// is heavier than eight others on average, and either it has not been inserted lately, or one of those was hit and it has
+    /// not been inserted often. Where what is new matters most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Errors
     ///

@@ -18,6 +18,8 @@ const MOST_SLOTS: (u64, u64) = (256, 1 << 20);
 
 /// By how many times a table may be larger than the smallest with fingerprints of that width, to err less.
 const EMPTIEST: usize = 4;
+/// In bytes: as large any table may be.
+const SMALL: usize = 4096;
 
 /// What a builder collects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -187,7 +189,7 @@ impl Options {
         // Of one width those that are emptier err less, but not at any price.
         let most =
             self.fingerprint_bits.and_then(|_| formats().filter_map(made).map(|shape| shape.bytes()).min());
-        let most = most.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST));
+        let most = most.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST).max(SMALL));
         let shapes = || formats().filter_map(made).filter(|shape| shape.bytes() <= most);
         // The first of those that are equal.
         let best = shapes().filter(|shape| shape.rate_when_full() <= rate).min_by_key(Shape::bytes);
@@ -320,7 +322,7 @@ mod tests {
             assert!(Options { capacity: limit, rate: Some(0.5), ..base }.shape().is_ok(), "{limit}");
         }
         // Fewer false positives by much emptier buckets: no, unless one asks for them.
-        for (bits, capacity) in [(4, base.capacity), (8, 1000), (8, 100)] {
+        for (bits, capacity) in [(4, base.capacity), (8, 1000), (8, 10_000)] {
             let narrow = Options { fingerprint_bits: Some(bits), rate: Some(0.001), capacity, ..base };
             let FilterError::RateTooLow { limit, .. } = ask(narrow) else { panic!("{bits}") };
             let shape = Options { rate: Some(limit), ..narrow }.shape().unwrap();

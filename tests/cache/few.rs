@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use koel::{Cache, CacheBuilder, Cause, Operation};
+use koel::{Cache, CacheBuilder, Cause, Compute, Operation};
 
 use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
 
@@ -116,6 +116,8 @@ fn what_is_turned_away_evicts_nobody_anywhere() {
     let before = (cache.len(), cache.weight());
     for key in 0..10 {
         cache.insert(1 << 32 | key, 400_000).unwrap();
+        let decided = cache.compute(1 << 33 | key, |_| Operation::<_, ()>::Insert(400_000));
+        assert!(matches!(decided, Ok(Compute::Inserted(_, 400_000))));
         assert_eq!((cache.len(), cache.weight()), before);
     }
     // Whoever comes again and again is taken in.
@@ -144,4 +146,30 @@ fn heavy_entries_that_are_asked_for_once_push_out_few() {
     }
     // 40,000 were requests for light ones.
     assert!(loads < 16_000, "{loads} loads");
+}
+
+/// One page of many times the others' weight, asked for often, is loaded a few times and then there, however hot the others are.
+#[test]
+fn a_heavy_entry_that_is_asked_for_often_is_kept() {
+    for (weight, every) in [(25_000, 20), (50_000, 20), (50_000, 100), (100_000, 5)] {
+        for estimated in [true, false] {
+            let builder = weighing_values(1_000_000);
+            let cache = if estimated { builder.estimated_entries(1000) } else { builder }.build();
+            let (mut random, mut loads) = (1_u64, 0);
+            for i in 0..60_000_u64 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
+                if i > 30_000 && i % every == 0 {
+                    cache.get_or_insert_with(1 << 32, || {
+                        loads += 1;
+                        weight
+                    });
+                } else {
+                    cache.get_or_insert_with(5000_f64.powf(uniform) as u64, || 1000);
+                }
+            }
+            let asked = 30_000 / every;
+            assert!(loads * 4 < asked, "{weight}, estimated: {estimated}: {loads} loads of {asked} requests");
+        }
+    }
 }

@@ -32,7 +32,11 @@ const STEPS: usize = 4;
 /// The same for a key that came back late.
 const LATE_STEPS: usize = 1;
 /// A newcomer for whom more residents of their mean weight would have to go is heavy, and has to be worth them.
-pub(super) const MANY: u64 = 16;
+pub(super) const MANY: u64 = 8;
+/// So often a heavy newcomer has to be turned away before it may push out what was hit.
+const RETURNS: usize = 4;
+/// So many entries of main are looked at, at most, before a heavy newcomer is let in.
+pub(super) const LOOKS: usize = 512;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.
@@ -143,9 +147,12 @@ impl Adaptive {
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let Newcomer { locator, weight } = newcomer;
         let steps = self.recall(locator);
-        // Nobody has to go for it while there is room for both.
-        let admitted =
-            steps.is_some_and(|steps| self.fits(weight) || self.room_in_main(weight, steps, residents));
+        // Nobody has to go for it while there is room for both. Who is heavy has not been turned away: more than a few may go.
+        let admitted = steps.is_some_and(|steps| {
+            self.fits(weight)
+                || self.room_in_main(weight, steps, residents)
+                || weight > 1 && self.is_heavy(weight)
+        });
         // While the cache fills, main does too: a loop finds at least what was there first.
         let filling = self.fits(weight) && self.fits_main(weight);
         self.make_room(weight, residents);
@@ -157,7 +164,8 @@ impl Adaptive {
     }
 
     /// Whether a newcomer is turned away: a heavy one that was not rejected lately, or for which one of main would have to go
-    /// that was hit. That one loses a hit instead, lest the cache be full of what was asked for long ago.
+    /// that was hit. That one loses a hit, lest the cache be full of what was asked for long ago; and whoever has been turned
+    /// away as often, for its weight, as others have left is let in.
     ///
     /// As long as no hand has met anybody that was hit, nothing is known of who is worth more.
     pub(super) fn turns_away<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> bool {
@@ -165,34 +173,58 @@ impl Adaptive {
         if self.fits(weight) {
             return false;
         }
-        let missing = weight - (self.capacity - self.weight());
-        if self.has_met_hits && is_of_many(missing, self.len(), self.weight()) && !self.has_rejected(locator)
-        {
+        let (times, among) = self.rejected.as_ref().map_or((0, 0), |ghost| ghost.times(locator));
+        let is_turned_away = match times {
+            0 if self.has_met_hits && self.is_heavy(weight) => true,
+            RETURNS.. if self.is_worth(weight, times, among) => false,
+            _ => self.is_hot(weight, residents),
+        };
+        if is_turned_away {
             let len = self.len();
             remember(&mut self.rejected, len, REJECTED, locator);
-            return true;
         }
-        let of_main = missing.saturating_sub(self.window.weight().saturating_sub(self.due));
+        is_turned_away
+    }
+
+    /// Whether a newcomer that came so many times among so many rejections is asked for as often, for what is missing, as one
+    /// rejection for each resident is for all that they weigh.
+    fn is_worth(&self, weight: u64, times: usize, among: usize) -> bool {
+        times as u128 * u128::from(self.weight()) >= among as u128 * u128::from(self.missing(weight))
+    }
+
+    /// Whether more than [`MANY`] residents of their mean weight would have to go for a newcomer.
+    fn is_heavy(&self, weight: u64) -> bool {
+        is_of_many(self.missing(weight), self.len(), self.weight())
+    }
+
+    /// What is missing for a newcomer that does not fit.
+    fn missing(&self, weight: u64) -> u64 {
+        weight.saturating_sub(self.capacity - self.weight())
+    }
+
+    /// Whether so many of main would have to go, and one of them was hit: it loses a hit.
+    fn is_hot<R: Residents>(&self, weight: u64, residents: &mut R) -> bool {
+        let of_window = self.window.weight().saturating_sub(self.due);
+        let of_main = self.missing(weight).saturating_sub(of_window);
         is_of_many(of_main, self.main.len(), self.main.weight()) && self.takes_hit_before(of_main, residents)
     }
 
-    /// Whether the window rejected it lately, or it was turned away.
-    fn has_rejected(&self, locator: Locator) -> bool {
-        self.rejected.as_ref().is_some_and(|ghost| ghost.remembers(locator))
-    }
-
-    /// Takes a hit from the first item of main that has one, if those before it weigh less than `weight`.
-    fn takes_hit_before<R: Residents>(&mut self, weight: u64, residents: &mut R) -> bool {
-        let (mut before, mut index) = (0, 0);
-        while before < weight {
-            let Some((_, slot)) = self.next_main(index, residents) else { return false };
-            let mark = residents.mark(slot);
-            if mark::hits(mark) > 0 {
-                residents.set_mark(slot, mark::less(mark));
-                return true;
+    /// Takes a hit from the first item of main that has one, if those before it weigh less than `weight` and are not too many
+    /// to look at.
+    fn takes_hit_before<R: Residents>(&self, weight: u64, residents: &mut R) -> bool {
+        let mut before: u64 = 0;
+        for index in 0..LOOKS {
+            let Some(locator) = self.main.peek(index).filter(|_| before < weight) else { return false };
+            // Else the entry is stale.
+            if let Some(slot) = residents.find(locator, MAIN, MAIN) {
+                let mark = residents.mark(slot);
+                if mark::hits(mark) > 0 {
+                    residents.set_mark(slot, mark::less(mark));
+                    return true;
+                }
+                // A stale entry may mean an item that has another: sums may be beyond the largest number.
+                before = before.saturating_add(residents.weight(slot));
             }
-            before += residents.weight(slot);
-            index += 1;
         }
         false
     }

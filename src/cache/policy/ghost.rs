@@ -47,7 +47,7 @@ fn has(set: &Set, print: u16) -> bool {
 ///
 /// The steps from now to the youngest and from each to the next are added up, so that no age is too great for four bits. A step
 /// is, unless a set is left alone for all epochs that they tell apart, as two of ten thousand are: then its keys seem young.
-fn find(set: &Set, print: u16, now: u16) -> Option<(usize, u16)> {
+fn find(set: &[u16], print: u16, now: u16) -> Option<(usize, u16)> {
     let (mut epoch, mut age) = (now, 0);
     for (way, &entry) in set.iter().enumerate() {
         age += epoch.wrapping_sub(entry) % EPOCHS as u16;
@@ -117,10 +117,16 @@ impl Ghost {
         prefetch(self.sets.as_ptr().wrapping_add(self.place(locator).0));
     }
 
-    /// Whether a key is remembered.
-    pub(super) fn remembers(&self, locator: Locator) -> bool {
+    /// How many times a key is remembered, of eight at most, and among how many of the last keys at the most.
+    pub(super) fn times(&self, locator: Locator) -> (usize, usize) {
         let (set, print) = self.place(locator);
-        find(&self.sets[set], print, self.epoch).is_some_and(|(_, age)| age < self.limit)
+        let mut set = &self.sets[set][..];
+        let (mut epoch, mut age, mut times) = (self.epoch, 0, 0);
+        while let Some((way, more)) = find(set, print, epoch).filter(|(_, more)| age + more < self.limit) {
+            age += more;
+            (epoch, set, times) = (set[way], &set[way + 1..], times + 1);
+        }
+        (times, (usize::from(age) + 1) * self.epoch_keys as usize - self.left as usize)
     }
 
     /// Forgets a key, and says about how many were pushed after it, if it was remembered.
@@ -243,6 +249,24 @@ mod tests {
             ghost.push(key(77_777));
             assert!(ghost.take(key(77_777)).is_some());
             assert_eq!(ghost.take(key(77_777)), None);
+        }
+    }
+
+    #[test]
+    fn a_key_that_came_again_is_counted_among_those_since() {
+        for reach in [32, 100, 5000] {
+            let mut ghost = after(3 * reach, reach);
+            assert_eq!(ghost.times(key(7_000_000)).0, 0);
+            for times in 1..=4 {
+                ghost.push(key(7_000_000));
+                let (said, among) = ghost.times(key(7_000_000));
+                let since = 2 * times - 1;
+                assert_eq!(said, times);
+                assert!((since..=since + reach / 15 + 1).contains(&among), "{reach}: {among} for {since}");
+                ghost.push(key(times));
+            }
+            (0..2 * reach).for_each(|i| ghost.push(key(100_000 + i)));
+            assert_eq!(ghost.times(key(7_000_000)).0, 0, "forgotten");
         }
     }
 
