@@ -148,7 +148,7 @@ fn heavy_entries_that_are_asked_for_once_push_out_few() {
     assert!(loads < 16_000, "{loads} loads");
 }
 
-/// One page of many times the others' weight, asked for often, is loaded a few times and then there, however hot the others are.
+/// One page of many times the others' weight, asked for often, is loaded a few times and then there, however hot they are.
 #[test]
 fn a_heavy_entry_that_is_asked_for_often_is_kept() {
     for (weight, every) in [(25_000, 20), (50_000, 20), (50_000, 100), (100_000, 5)] {
