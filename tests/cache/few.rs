@@ -127,6 +127,23 @@ fn what_is_turned_away_evicts_nobody_anywhere() {
     assert!(times.count() < 20_000);
 }
 
+/// Nor what others do not use: whoever comes next has room as before.
+#[test]
+fn what_is_turned_away_takes_no_room_that_is_idle() {
+    let cache = weighing_values(1 << 20).build();
+    for _ in 0..2 {
+        for key in 0..900 {
+            cache.get_or_insert_with(key, || 600);
+        }
+    }
+    for key in 900..1300 {
+        cache.insert(1 << 32 | key, 900_000).unwrap();
+        cache.insert(key, 600).unwrap();
+        // The heavy ones, each at once.
+        assert_eq!((cache.len() as u64, cache.stats().evictions), (key + 1, key - 899), "at {key}");
+    }
+}
+
 /// Light entries are asked for the more often the lower their numbers, and heavy ones once each.
 #[test]
 fn heavy_entries_that_are_asked_for_once_push_out_few() {

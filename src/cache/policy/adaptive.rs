@@ -21,6 +21,9 @@
 //! * The window's share is not fixed. As in ARC (Megiddo and Modha, FAST 2003) a key that comes back shortly after the
 //!   window rejected it says that the window is too small, and one that comes back after main demoted it says that main is;
 //!   the rarer of the two witnesses counts for more.
+//!
+//! Where entries have weights, what is as heavy as many others is [turned away](Adaptive::turns_away) until the ghost of the
+//! rejected says that it is worth them.
 
 use super::ghost::Ghost;
 use super::mark::{self, MAIN, SEEN};
