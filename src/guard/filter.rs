@@ -145,6 +145,7 @@ impl Active {
                 filter.remove_hash(hash);
             }
             (Added::Placed, Sets::Bloom(filter)) => filter.undo(),
+            // Relaxed: who holds the stripe next sees it; and all that was added is in the filter [D4].
             (Added::Crowded, _) => self.crowded[stripe].store(false, Ordering::Relaxed),
             (Added::Unneeded, _) => {}
         }
