@@ -5,7 +5,7 @@
 //! longer, at most 30 entries a segment.
 
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, needs_drop};
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use super::entry::{Entry, EntrySlab};
@@ -115,8 +115,8 @@ pub(crate) struct OldEntries<K, V> {
 }
 
 impl<K, V> OldEntries<K, V> {
-    /// Whether entries of this type are gathered: those that need no drop, and have no box of their own.
-    pub(crate) const GATHERS: bool = !needs_drop::<K>() && !needs_drop::<V>() && !EntrySlab::<K, V>::BOXED;
+    /// Whether entries of this type are gathered: those that have no box, which need no drop either.
+    pub(crate) const GATHERS: bool = !EntrySlab::<K, V>::BOXED;
 
     /// Retires them all.
     ///

@@ -5,11 +5,15 @@
 //! given back to a place that threads mostly have to themselves [M3], from where the segments' magazines are filled, with
 //! as many as fit [M2].
 //!
+//! That is for plain entries. Where key or value own memory the allocator has just been asked for that, and what it gives next
+//! lies beside it, in the same page and often in the next line. So such an entry gets a box, and who goes on from it to its
+//! text waits once, not twice.
+//!
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, needs_drop};
 use core::ptr::NonNull;
 
 use std::sync::Arc;
@@ -89,9 +93,10 @@ pub(crate) struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Whether entries are so large, or so oddly aligned, that each has a box. Under loom all do: models want
-    /// addresses that are not used again.
-    pub(crate) const BOXED: bool = cfg!(loom) || size_of::<T>() > LARGEST_PIECE || align_of::<T>() > 64;
+    /// Whether each entry has a box: if it owns memory, so as to lie beside it, or is large, or oddly aligned. Under loom all
+    /// do: models want addresses that are not used again.
+    pub(crate) const BOXED: bool =
+        cfg!(loom) || needs_drop::<T>() || size_of::<T>() > LARGEST_PIECE || align_of::<T>() > 64;
     /// Where the tail begins.
     const TAIL_AT: usize = {
         let size = if Self::BOXED { size_of::<Boxed<T>>() } else { size_of::<T>() };
@@ -462,7 +467,7 @@ impl<T> Drop for Slab<T> {
     }
 }
 
-/// An entry that is too large for a piece; its tail follows.
+/// An entry that has no piece; its tail follows.
 #[repr(C)]
 struct Boxed<T> {
     entry: MaybeUninit<T>,

@@ -113,24 +113,17 @@ impl<K, V, R: Reserves<K, V>> Retire for Retired<Slots<K, V, R>> {
 }
 
 impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
-    /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards. The memory of those that have
-    /// no boxes goes with the slab.
+    /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards. Those that have no boxes go
+    /// with the slab.
     fn drop(&mut self) {
         if OldEntries::<K, V>::GATHERS {
-            // Nothing in them needs to be dropped.
+            // Nothing in them needs to be dropped [C4].
             return;
         }
         let mut panic: Option<Box<dyn Any + Send>> = None;
         self.directory.take_all(|entry| {
-            let drop_entry = || {
-                if EntrySlab::<K, V>::BOXED {
-                    // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
-                    drop(unsafe { OwnedEntry::from_raw(entry) });
-                } else {
-                    // SAFETY: as above, and nobody looks at it again.
-                    unsafe { entry.drop_in_place() };
-                }
-            };
+            // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
+            let drop_entry = || drop(unsafe { OwnedEntry::from_raw(entry) });
             if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_entry)) {
                 match panic {
                     None => panic = Some(payload),

@@ -143,12 +143,13 @@ impl<T, S> Builder<T, S> {
     ///
     /// By default if entries are up to 16 bytes and the cells 4 MiB at least: from 210 thousand entries of two words on.
     /// Entries beyond the capacity lie where there is memory, as all do without home cells; so they do where there is no
-    /// memory for cells, in maps that start without a capacity, and if they are larger than half a KiB or aligned to more
-    /// than 64 bytes. An `InlineMap` has no use for any. [`Pinned::shrink_to_fit`](crate::Pinned::shrink_to_fit) may end them.
+    /// memory for cells, in maps that start without a capacity, and if they are larger than half a KiB, aligned to more than
+    /// 64 bytes, or own memory themselves (have a `Drop`, as those of a `String` do): these lie beside that. An `InlineMap` has
+    /// no use for any. [`Pinned::shrink_to_fit`](crate::Pinned::shrink_to_fit) may end them.
     ///
     /// ```
-    /// let ages = koel::HashMap::<String, u8>::builder().capacity(1_000).home_cells(true).build();
-    /// ages.pin().insert("ada".to_string(), 36);
+    /// let ages = koel::HashMap::<u64, u8>::builder().capacity(1_000).home_cells(true).build();
+    /// ages.pin().insert(1815, 36);
     /// ```
     pub fn home_cells(mut self, yes: bool) -> Self {
         self.options.home_cells = Some(yes);

@@ -61,6 +61,9 @@ use crate::hash::Digest;
 /// that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`]. Home cells go all
 /// together: one entry that has one keeps them.
 ///
+/// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
+/// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice.
+///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
 /// a little at a time: 32 removals of one thread make a batch, which goes three to some twenty batches later, the more the
 /// faster it removes and the longer the machine takes to interrupt its threads; the memory of those that need no drop also
@@ -247,7 +250,8 @@ impl<K, V, S> HashMap<K, V, S> {
     /// what keys and values own elsewhere.
     ///
     /// Entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and
-    /// not yet freed. Entries of more than 512 bytes have an allocation each, and count as long as they are in the map.
+    /// not yet freed. Entries that own memory, or have more than 512 bytes, have an allocation each, and count as long as they
+    /// are in the map; what the allocator adds to each does not.
     ///
     /// Not counted is the reclaimer: some 256 bytes for each thread that uses the map, and what is removed and waits.
     pub fn memory_usage(&self) -> usize {
