@@ -20,7 +20,7 @@ use super::share::Share;
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, counters};
 use crate::engine::{self, Found, Locked, Spot, Writing};
-use crate::entries::{Entry, OwnedEntry, Reserve};
+use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
 use crate::sync::AtomicU64;
@@ -314,7 +314,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<OwnedEntry<K, V>, (K, V)> {
         let digest = at.digest;
         let magazine = &mut at.writing.locked.state().keep.reserve.free;
-        let new = OwnedEntry::new(&self.table.slab, magazine, digest, key, value)?;
+        // A cache has no home cells.
+        let home = (digest, Within::Home);
+        let new = OwnedEntry::new(&self.table.slab, magazine, home, key, value)?;
         if self.has_meta() {
             let meta = Meta {
                 weight: draft.weight,

@@ -4,6 +4,7 @@
 
 use core::ptr::NonNull;
 
+use super::homes::Within;
 use super::magazine::Magazine;
 use super::slab::Slab;
 use crate::hash::Digest;
@@ -70,17 +71,17 @@ impl<K, V> Retire for Entry<K, V> {
 pub(crate) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
 
 impl<K, V> OwnedEntry<K, V> {
-    /// An entry at home, or in a piece from the magazine of a locked segment: the digest's. Hands key and value back if
-    /// there is no memory.
+    /// An entry at home or within so far of it, or in a piece from the magazine of a locked segment: the digest's. Hands key
+    /// and value back if there is no memory.
     #[inline]
     pub(crate) fn new(
         slab: &EntrySlab<K, V>,
         magazine: &mut Magazine,
-        digest: Digest,
+        (digest, within): (Digest, Within),
         key: K,
         value: V,
     ) -> Result<Self, (K, V)> {
-        let Some(piece) = slab.allocate(magazine, digest) else { return Err((key, value)) };
+        let Some(piece) = slab.allocate(magazine, digest, within) else { return Err((key, value)) };
         // SAFETY: memory for an entry, ours.
         unsafe { piece.write(Entry { key, value, watch: Watch::default() }) };
         Ok(OwnedEntry(piece))

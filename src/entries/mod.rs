@@ -24,5 +24,6 @@ mod sorting;
 mod table;
 
 pub(crate) use entry::{Entry, OwnedEntry};
+pub(crate) use homes::Within;
 pub(crate) use old::{OldEntries, Reserve, Reserves, retire_all};
 pub(crate) use table::{Slots, Table};

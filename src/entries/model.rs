@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use super::homes::Homes;
+use super::homes::{Homes, Within};
 use super::page::begin_of;
 use crate::engine::Meter;
 use crate::hash::Digest;
@@ -38,7 +38,7 @@ impl HomeCells {
         let digest =
             (0..).map(Digest::new).find(|digest| digest.prefix() >> 31 == page).expect("there are more");
         let lock = self.segments[segment].lock();
-        let cell = self.homes.take(digest, Self::SLAB)?;
+        let cell = self.homes.take(digest, Within::Page, Self::SLAB)?;
         drop(lock);
         // SAFETY: of a page.
         assert_eq!(unsafe { begin_of(cell) }.load(Ordering::Relaxed), Self::SLAB.as_ptr());

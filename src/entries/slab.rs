@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::homes::Homes;
+use super::homes::{Homes, Within};
 use super::magazine::{Chain, Free, Magazine, Returned};
 use super::page::{Begin, PAGE, begin_of};
 use super::sorting::{Chunk, Sorting};
@@ -180,11 +180,16 @@ impl<T> Slab<T> {
     /// Memory for an entry, uninitialized; `None` if there is none [M1]. Under the lock of the digest's segment, whose
     /// magazine it is.
     #[inline]
-    pub(crate) fn allocate(&self, magazine: &mut Magazine, digest: Digest) -> Option<NonNull<T>> {
+    pub(crate) fn allocate(
+        &self,
+        magazine: &mut Magazine,
+        digest: Digest,
+        within: Within,
+    ) -> Option<NonNull<T>> {
         if Self::BOXED {
             return self.allocate_box();
         }
-        if let Some(cell) = self.homes.take(digest, NonNull::from(self).cast()) {
+        if let Some(cell) = self.homes.take(digest, within, NonNull::from(self).cast()) {
             return Some(cell.cast());
         }
         if let Some(piece) = magazine.pop() {
@@ -489,7 +494,7 @@ mod tests {
     type Pair = (u64, u64);
 
     fn allocate(slab: &Slab<Pair>, magazine: &mut Magazine, n: usize) -> Vec<NonNull<Pair>> {
-        (0..n).map(|_| slab.allocate(magazine, Digest::ZERO).expect("memory")).collect()
+        (0..n).map(|_| slab.allocate(magazine, Digest::ZERO, Within::Page).expect("memory")).collect()
     }
 
     fn free(pieces: impl IntoIterator<Item = NonNull<Pair>>) {
@@ -504,7 +509,9 @@ mod tests {
         let mut magazine = Magazine::default();
         // A whole magazine more: the last chunk's rest, which is not sorted, is used up.
         let all = allocate(&slab, &mut magazine, 20_000);
-        let rest = core::iter::repeat_with(|| slab.allocate(&mut magazine, Digest::ZERO).expect("memory"));
+        let rest = core::iter::repeat_with(|| {
+            slab.allocate(&mut magazine, Digest::ZERO, Within::Page).expect("memory")
+        });
         let before = slab.meter.bytes();
         let rest: Vec<_> = rest.take_while(|_| slab.meter.bytes() == before).collect();
         let before = slab.meter.bytes();

@@ -136,12 +136,12 @@ impl<T, S> Builder<T, S> {
 
     /// Whether the entries of a [`HashMap`](crate::HashMap) that is made for many have *home cells*: memory where the hash of a
     /// key says, a cell and a quarter for each entry of the capacity, so that a look-up waits for slot and entry at once. In
-    /// tables beyond the caches hits take a fifth to a third less time so, a tenth less when entries larger than 16 bytes
-    /// have been replaced now and then; misses, inserting and replacing take up to a tenth more or less. In tables that the
-    /// caches hold, replacing takes longer. Of entries of 16 bytes the map is a seventh larger, of larger ones a fifth to a
-    /// third, and all cells are there from the start.
+    /// tables beyond the caches hits take up to a third less time so; misses, inserting and replacing take up to a tenth more
+    /// or less. In tables that the caches hold, replacing takes up to half as long again. Of entries of 16 bytes the map is a
+    /// seventh larger, of larger ones a fifth to a third, and all cells are there from the start; when most entries have been
+    /// replaced, those that find no cell at home are so much more again.
     ///
-    /// By default if entries are up to 16 bytes and the cells 4 MiB at least: from 210 thousand entries of two words on.
+    /// By default if entries are up to 16 bytes and the cells 8 MiB at least: from 420 thousand entries of two words on.
     /// Entries beyond the capacity lie where there is memory, as all do without home cells; so they do where there is no
     /// memory for cells, in maps that start without a capacity, and if they are larger than half a KiB, aligned to more than
     /// 64 bytes, or own memory themselves (have a `Drop`, as those of a `String` do): these lie beside that. An `InlineMap` has

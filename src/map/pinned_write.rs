@@ -12,7 +12,7 @@ use equivalent::Equivalent;
 use super::bulk::in_batches;
 use super::{Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
-use crate::entries::{Entry, OldEntries, OwnedEntry, Slots};
+use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
 use crate::reclaim::Guard;
@@ -48,9 +48,10 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
     #[inline]
     fn make(&self, spot: &mut Spot<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
-        let digest = spot.digest;
+        let within = if spot.found.is_some() { Within::Home } else { Within::Page };
+        let home = (spot.digest, within);
         let magazine = &mut spot.writing.locked.state().keep.free;
-        OwnedEntry::new(&self.map.table.slab, magazine, digest, key, value)
+        OwnedEntry::new(&self.map.table.slab, magazine, home, key, value)
     }
 
     #[track_caller]
