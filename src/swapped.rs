@@ -53,7 +53,7 @@ impl<T> Swapped<T> {
     pub(crate) fn new(value: Option<T>) -> Self {
         let value = value.map(|value| Box::into_raw(Box::new(Held::new(value))));
         let current = AtomicPtr::new(value.unwrap_or(core::ptr::null_mut()));
-        Swapped { current, collector: Collector::new(true) }
+        Swapped { current, collector: Collector::new(true, None) }
     }
 
     /// The current value. Writes no shared memory.

@@ -89,7 +89,6 @@ impl<K, V> Gathered<K, V> {
     /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
     #[inline]
     pub(crate) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<OldEntries<K, V>> {
-        debug_assert!(OldEntries::<K, V>::GATHERS);
         self.entries[self.len].write(entry);
         self.len += 1;
         (self.len == self.entries.len()).then(|| self.take())
@@ -117,6 +116,8 @@ pub(crate) struct OldEntries<K, V> {
 impl<K, V> OldEntries<K, V> {
     /// Whether entries of this type are gathered: those that have no box, which need no drop either.
     pub(crate) const GATHERS: bool = !EntrySlab::<K, V>::BOXED;
+    /// How many are retired as one.
+    pub(crate) const IN_ONE: usize = if Self::GATHERS { Magazine::ROOM } else { 1 };
 
     /// Retires them all.
     ///

@@ -65,8 +65,9 @@ use crate::hash::Digest;
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice.
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// a little at a time: 32 removals of one thread make a batch, which goes three to some twenty batches later, the more the
-/// faster it removes and the longer the machine takes to interrupt its threads; the memory of those that need no drop also
+/// a little at a time: 32 removals of one thread make a batch, which goes three or more batches later, the more the faster it
+/// removes and the longer the machine takes to interrupt its threads. Some hundred removals of each thread may wait so, or an
+/// eighth as many as the map has slots, if that is more; the memory of those that need no drop also
 /// waits for some more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile.
 /// Where the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///

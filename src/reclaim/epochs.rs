@@ -14,6 +14,7 @@ use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
 use super::barrier::Barrier;
+use super::crowd::{Crowd, FEW_BAGS, Room};
 use super::pace::{Pace, REST};
 use super::sealed::Sealed;
 use super::{Guard, Retire, discard, postponed};
@@ -29,14 +30,13 @@ pub(super) const BAGS: usize = if SCHEDULED { 2 } else { 8 };
 /// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
 pub(super) const MANY: usize = 32;
 const FEW: usize = 4;
-/// Sealed bags of one list from which on barriers do not wait for their time, and a guard that keeps them frees them when it
-/// leaves. Fewer are not worth its time.
-pub(super) const MOST: usize = 16;
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
 const FREED_AT_ONCE: usize = 2;
+/// Bags that are freed when one is sealed and too many wait: twice as many as that takes to become fewer, and a bounded time.
+const FREED_WHEN_MANY: usize = 8;
 /// Bags that are freed when one is sealed under a map's lock or deep in destructors, where nothing is freed otherwise; half of
 /// those that wait, where these are more.
-const FREED_WHEN_MANY: usize = 4;
+const FREED_WITH_CARE: usize = 4;
 
 /// What retired memory belongs to: one for each map.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ pub(crate) struct Collector {
     bags: [CachePadded<Mutex<Bags>>; BAGS],
     /// Objects in a bag that is sealed.
     size: usize,
+    crowd: CachePadded<Crowd>,
 }
 
 global! {
@@ -109,13 +110,14 @@ fn is_deep() -> bool {
 }
 
 impl Collector {
-    /// A collector that frees after some hundreds of retirements of one thread, or `soon` after some dozens.
-    pub(crate) fn new(soon: bool) -> Self {
-        Self::resting(soon, REST)
+    /// A collector that frees after some hundreds of retirements of one thread, or `soon` after some dozens; later, if there is
+    /// `room` for more that wait.
+    pub(crate) fn new(soon: bool, room: Option<Room>) -> Self {
+        Self::resting(soon, room, REST)
     }
 
     /// The same, that rests so many times as long as a barrier took.
-    pub(super) fn resting(soon: bool, rest: u64) -> Self {
+    pub(super) fn resting(soon: bool, room: Option<Room>, rest: u64) -> Self {
         Collector {
             number: NEXT.fetch_add(1, Relaxed),
             epoch: CachePadded::new(AtomicU64::new(1)),
@@ -124,6 +126,7 @@ impl Collector {
             owned: AtomicPtr::new(core::ptr::null_mut()),
             bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
             size: if soon { FEW } else { MANY },
+            crowd: CachePadded::new(Crowd::new(room)),
         }
     }
 
@@ -334,13 +337,14 @@ impl Collector {
         if is_deep() {
             return;
         }
+        let is_crowded = self.crowd.is_too_much(pile, self.size);
         // Whoever finds that the oldest is free to go needs no barrier for that.
-        let is_crowded = pile >= MOST && oldest + AGE > self.epoch.load(Relaxed);
-        if is_crowded || self.pace.is_due() {
+        let is_stuck = is_crowded && oldest + AGE > self.epoch.load(Relaxed);
+        if is_stuck || self.pace.is_due() {
             match self.advance() {
                 // Maybe nobody retires any more once it has left.
                 Err(Some(record))
-                    if is_crowded
+                    if is_stuck
                         && record.calls.load(Relaxed) & AWAITED == 0
                         && !self.await_leaving(record) =>
                 {
@@ -349,8 +353,10 @@ impl Collector {
                 _ => {}
             }
         }
-        if is_careful || pile >= MOST {
-            self.free_old(bags, FREED_WHEN_MANY.max(pile / 2));
+        if is_careful {
+            self.free_old(bags, FREED_WITH_CARE.max(pile / 2));
+        } else if is_crowded {
+            self.free_old(bags, FREED_WHEN_MANY);
         }
     }
 
@@ -366,9 +372,10 @@ impl Collector {
             return oldest.drain(oldest.len() - most..).collect();
         }
         let old = bags.sealed.pop_front();
+        self.crowd.went();
         if bags.sealed.is_empty() {
             // A guard that was held for long may have gone.
-            bags.sealed.shrink_to(MOST);
+            bags.sealed.shrink_to(FEW_BAGS);
         }
         old.map_or_else(Bag::new, |(_, old)| old)
     }
@@ -382,6 +389,7 @@ impl Collector {
         // epoch does not see of that guard, its heavy barrier has shown to us.
         let epoch = self.epoch.load(Relaxed);
         bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
+        self.crowd.came();
         true
     }
 

@@ -8,12 +8,13 @@
 //! | --- | --- |
 //! | `epochs` | guards, what is retired, and when it is freed |
 //! | `postponed` | calls to collect that come where no destructor may run |
-//! | `pace` | how often a barrier is passed |
+//! | `pace`, `crowd` | how often a barrier is passed; how much may wait for that |
 //! | `barrier` | a barrier of two halves, of which readers have the light one |
 //! | `stand_in`, `model` | for models |
 //! | `stress` | the collector alone, on threads |
 
 mod barrier;
+mod crowd;
 mod epochs;
 #[cfg(any(loom, shuttle))]
 pub(crate) mod model;
@@ -78,6 +79,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
+#[cfg(loom)]
+pub(crate) use crowd::Room;
 #[cfg(not(loom))]
 pub(crate) use epochs::Collector;
 #[cfg(not(loom))]

@@ -38,7 +38,7 @@ impl Reclaimer {
     /// A collector.
     #[expect(clippy::new_without_default, reason = "the collector has none either")]
     pub fn new() -> Self {
-        Reclaimer(Collector::new(true))
+        Reclaimer(Collector::new(true, None))
     }
 
     /// A guard of this thread.

@@ -6,7 +6,7 @@
 use core::marker::PhantomData;
 
 use super::sealed::Sealed;
-use super::{Guard, Retire};
+use super::{Guard, Retire, Room};
 use crate::sync::Mutex;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct State {
 pub(crate) struct Collector(Mutex<State>);
 
 impl Collector {
-    pub(crate) fn new(_soon: bool) -> Self {
+    pub(crate) fn new(_soon: bool, _room: Option<Room>) -> Self {
         Collector(Mutex::new(State::default()))
     }
 

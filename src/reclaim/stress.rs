@@ -7,7 +7,8 @@
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
 
-use super::epochs::{BAGS, Collector, MANY, MOST, OwnedGuard};
+use super::crowd::{FEW_BAGS, Room};
+use super::epochs::{BAGS, Collector, MANY, OwnedGuard};
 use super::{Guard, PROTECTED, Retire};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, step};
 
@@ -99,7 +100,7 @@ impl<'w> World<'w> {
     fn new(collector: &'w Collector, counts: &'w Counts, objects: &'w [Object<'w>], flushes: u64) -> Self {
         let cells = core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut()));
         let put_down = Mutex::new(Vec::new());
-        let others = core::array::from_fn(|_| Collector::new(true));
+        let others = core::array::from_fn(|_| Collector::new(true, None));
         let next = AtomicUsize::new(0);
         let world = World { collector, others, counts, objects, next, cells, put_down, flushes };
         for cell in &world.cells {
@@ -244,13 +245,13 @@ fn operations() -> usize {
     more.map_or(400_000, |more| more.parse().expect("KOEL_RECLAIMER_OPERATIONS is a number"))
 }
 
-/// Runs, and looks at what is left before and after a flush.
-fn run(rest: u64, flushes: u64, look: impl Fn(&Counts)) {
+/// Runs, where barriers rest so long and so many objects have room to wait, and looks at what is left before and after a flush.
+fn run(rest: u64, room: Option<usize>, flushes: u64, look: impl Fn(&Counts)) {
     let operations = operations();
     let counts = Counts::default();
     let new = |_| Object { canary: UnsafeCell::new(0), counts: &counts };
     let objects: Vec<_> = (0..operations + THREADS * LIFE + CELLS).map(new).collect();
-    let collector = Collector::resting(false, rest);
+    let collector = Collector::resting(false, room.map(|room| -> Room { Box::new(move || room) }), rest);
     let world = World::new(&collector, &counts, &objects, flushes);
     world.run(operations);
     look(&counts);
@@ -264,7 +265,7 @@ fn run(rest: u64, flushes: u64, look: impl Fn(&Counts)) {
 
 #[test]
 fn nothing_is_freed_under_a_guard_and_all_in_the_end() {
-    run(0, 100, |counts| assert!(counts.retired() > 0));
+    run(0, None, 100, |counts| assert!(counts.retired() > 0));
 }
 
 /// What may wait without a flush, where barriers do not rest. An epoch lasts while guards of the one before live, and until
@@ -276,7 +277,7 @@ fn most_waiting(counts: &Counts) -> usize {
 
 #[test]
 fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
-    run(0, 0, |counts| {
+    run(0, None, 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
         assert!(waiting <= most_waiting(counts), "{waiting} waited: {counts:?}");
     });
@@ -285,10 +286,24 @@ fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
 /// Where barriers take so long that by the pace there is one each 10 ms, and others when lists are long.
 #[test]
 fn what_waits_for_a_barrier_is_bounded() {
-    run(u64::MAX, 0, |counts| {
+    run(u64::MAX, None, 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
-        assert!(waiting >= MOST * MANY, "{waiting} waited, but not for barriers: {counts:?}");
-        assert!(waiting <= most_waiting(counts) + BAGS * MOST * MANY, "{waiting} waited: {counts:?}");
+        assert!(waiting >= FEW_BAGS * MANY, "{waiting} waited, but not for barriers: {counts:?}");
+        assert!(waiting <= most_waiting(counts) + BAGS * FEW_BAGS * MANY, "{waiting} waited: {counts:?}");
+    });
+}
+
+/// The same, where more have room to wait.
+#[test]
+fn what_has_room_to_wait_is_bounded() {
+    let room = 4 * BAGS * FEW_BAGS * MANY;
+    run(u64::MAX, Some(room), 0, |counts| {
+        let waiting = counts.most_waiting.load(Ordering::Relaxed);
+        assert!(waiting >= FEW_BAGS * MANY, "{waiting} waited, but not for barriers: {counts:?}");
+        assert!(
+            waiting <= most_waiting(counts) + room + BAGS * FEW_BAGS * MANY,
+            "{waiting} waited: {counts:?}"
+        );
     });
 }
 

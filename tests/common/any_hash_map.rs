@@ -182,6 +182,10 @@ where
         self.shrink_to_fit();
     }
 
+    fn flush(&self) {
+        self.flush();
+    }
+
     fn extend(&self, pairs: Vec<(K, V)>) {
         self.pin().extend(pairs);
     }

@@ -165,6 +165,8 @@ where
         self.shrink_to_fit();
     }
 
+    fn flush(&self) {}
+
     fn extend(&self, pairs: Vec<(K, V)>) {
         self.extend(pairs);
     }

@@ -94,6 +94,8 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
     fn into_entries(self) -> Vec<(Self::Key, Self::Value)>;
     fn reserve(&self, additional: usize);
     fn shrink_to_fit(&self);
+    /// Frees what was removed.
+    fn flush(&self);
     fn extend(&self, pairs: Vec<(Self::Key, Self::Value)>);
     fn duplicate(&self) -> Self;
 

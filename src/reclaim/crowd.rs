@@ -1,0 +1,75 @@
+//! How much may wait for a barrier that is not due yet.
+//!
+//! By its pace a collector passes barriers in a bounded part of the time, however fast things are retired; meanwhile they
+//! wait. For that to be bounded, too, whoever seals a bag does not wait for the pace where so many bags wait that they are a
+//! considerable part of what the collector's map holds: where much is held, much may wait.
+
+use core::fmt;
+
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicUsize, SCHEDULED};
+
+/// Sealed bags of one list that may wait in any case.
+pub(super) const FEW_BAGS: usize = 16;
+
+/// Says how many objects may wait, in all lists together: of a collector that does not count what it holds.
+pub(crate) type Room = Box<dyn Fn() -> usize + Send + Sync>;
+
+/// What waits, and what may.
+pub(super) struct Crowd {
+    /// Sealed bags of all lists. Relaxed, always: advice.
+    sealed: AtomicUsize,
+    room: Option<Room>,
+}
+
+impl Crowd {
+    /// Nothing waits; without a room for more, [`FEW_BAGS`] of a list may.
+    pub(super) fn new(room: Option<Room>) -> Self {
+        Crowd { sealed: AtomicUsize::new(0), room }
+    }
+
+    /// A bag was sealed. Models have nothing to wait with, and do not count.
+    pub(super) fn came(&self) {
+        if !SCHEDULED {
+            self.sealed.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// One was taken out to be freed.
+    pub(super) fn went(&self) {
+        if !SCHEDULED {
+            self.sealed.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Whether so many bags of one list, of so many objects each, are too many.
+    pub(super) fn is_too_much(&self, bags: usize, size: usize) -> bool {
+        let may_wait = || self.room.as_ref().map_or(0, |room| room());
+        bags >= FEW_BAGS && self.sealed.load(Relaxed).saturating_mul(size) >= may_wait()
+    }
+}
+
+impl fmt::Debug for Crowd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crowd").field("sealed", &self.sealed).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_much_is_held_much_may_wait() {
+        let few = Crowd::new(None);
+        assert!(!few.is_too_much(FEW_BAGS - 1, 4) && few.is_too_much(FEW_BAGS, 4));
+        let many = Crowd::new(Some(Box::new(|| 400)));
+        (0..99).for_each(|_| many.came());
+        assert!(!many.is_too_much(99, 4));
+        many.came();
+        assert!(many.is_too_much(FEW_BAGS, 4), "of all lists together");
+        assert!(!many.is_too_much(FEW_BAGS - 1, 4), "few in this one");
+        many.went();
+        assert!(!many.is_too_much(99, 4));
+    }
+}
