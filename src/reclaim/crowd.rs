@@ -5,6 +5,7 @@
 //! considerable part of what the collector's map holds: where much is held, much may wait.
 
 use core::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicUsize, SCHEDULED};
@@ -12,8 +13,8 @@ use crate::sync::{AtomicUsize, SCHEDULED};
 /// Sealed bags of one list that may wait in any case.
 pub(super) const FEW_BAGS: usize = 16;
 
-/// Says how many objects may wait, in all lists together: of a collector that does not count what it holds.
-pub(crate) type Room = Box<dyn Fn() -> usize + Send + Sync>;
+/// Says how many objects may wait, in all lists together. As safe to unwind through as the counts it reads.
+pub(crate) type Room = Box<dyn Fn() -> usize + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 /// What waits, and what may.
 pub(super) struct Crowd {

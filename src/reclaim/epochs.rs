@@ -38,6 +38,11 @@ const FREED_WHEN_MANY: usize = 8;
 /// those that wait, where these are more.
 const FREED_WITH_CARE: usize = 4;
 
+/// Age in epochs from which on nobody seems to come by a list any more: whoever retires frees what is a third as old.
+const FORSAKEN: u64 = 4 * AGE;
+/// At each so many seals of a list another one is looked at, whether it is forsaken.
+const LOOKS_AROUND: usize = 8;
+
 /// What retired memory belongs to: one for each map.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -86,6 +91,8 @@ struct Bags {
     open: Bag,
     /// With the epoch after everything in it was unlinked; oldest first.
     sealed: VecDeque<(u64, Bag)>,
+    /// How many have been sealed.
+    seals: usize,
 }
 
 impl Bags {
@@ -311,7 +318,7 @@ impl Collector {
         let bags = &self.bags[seats::number() % BAGS];
         // In a closure under some map's lock what is freed is freed all at once, seldom.
         let is_careful = is_deep() || reentry::is_writing_any();
-        let (old, sealed) = {
+        let (old, sealed, seals) = {
             let mut bags = bags.lock();
             if !bags.has_room(self.size) && !self.seal(&mut bags) {
                 // There has been no memory for some time: it is never freed. To wait for the guards that may lead to it might
@@ -327,7 +334,7 @@ impl Collector {
             }
             let old = if is_careful { Bag::new() } else { self.take_old(&mut bags, FREED_AT_ONCE) };
             let oldest = bags.sealed.front().map(|&(oldest, _)| oldest);
-            (old, oldest.filter(|_| is_full).map(|oldest| (bags.sealed.len(), oldest)))
+            (old, oldest.filter(|_| is_full).map(|oldest| (bags.sealed.len(), oldest)), bags.seals)
         };
         // Unlocked: destructors may retire.
         if !old.is_empty() {
@@ -355,8 +362,13 @@ impl Collector {
         }
         if is_careful {
             self.free_old(bags, FREED_WITH_CARE.max(pile / 2));
-        } else if is_crowded {
+            return;
+        }
+        if is_crowded {
             self.free_old(bags, FREED_WHEN_MANY);
+        }
+        if seals % LOOKS_AROUND == 0 {
+            self.free_forsaken(&self.bags[seals / LOOKS_AROUND % BAGS]);
         }
     }
 
@@ -389,6 +401,7 @@ impl Collector {
         // epoch does not see of that guard, its heavy barrier has shown to us.
         let epoch = self.epoch.load(Relaxed);
         bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
+        bags.seals += 1;
         self.crowd.came();
         true
     }
@@ -402,6 +415,15 @@ impl Collector {
             }
             // Unlocked: destructors may retire.
             free_all(old);
+        }
+    }
+
+    /// Frees some bags of a list whose threads seem to have gone, or to write no more.
+    fn free_forsaken(&self, bags: &Mutex<Bags>) {
+        // Relaxed: when it is freed, its age is looked at again.
+        let is_forsaken = |&(sealed, _): &(u64, Bag)| sealed + FORSAKEN <= self.epoch.load(Relaxed);
+        if bags.lock().sealed.front().is_some_and(is_forsaken) {
+            self.free_old(bags, FREED_WHEN_MANY);
         }
     }
 
@@ -493,7 +515,7 @@ impl Drop for Collector {
     fn drop(&mut self) {
         // [C3]: `&mut self`: no guard is left.
         for bags in &self.bags {
-            let Bags { open, sealed } = core::mem::take(&mut *bags.lock());
+            let Bags { open, sealed, .. } = core::mem::take(&mut *bags.lock());
             sealed.into_iter().for_each(|(_, old)| free_all(old));
             free_all(open);
         }

@@ -10,7 +10,8 @@ use std::sync::Mutex;
 use super::crowd::{FEW_BAGS, Room};
 use super::epochs::{BAGS, Collector, MANY, OwnedGuard};
 use super::{Guard, PROTECTED, Retire};
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering, step};
+use crate::seats;
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, step};
 
 const ALIVE: u64 = 0xA11E;
 const FREED: u64 = 0xDEAD;
@@ -305,6 +306,51 @@ fn what_has_room_to_wait_is_bounded() {
             "{waiting} waited: {counts:?}"
         );
     });
+}
+
+/// Counts those that were freed.
+struct Freed<'a>(&'a AtomicU64);
+
+impl Retire for Freed<'_> {
+    unsafe fn free(this: *mut Self) {
+        // SAFETY: the caller's; from a box.
+        let freed = unsafe { Box::from_raw(this) };
+        freed.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Else it would wait for a thread that has the same list, and meanwhile take the room of others.
+#[test]
+fn what_a_thread_leaves_behind_is_freed_by_others() {
+    const LEFT: u64 = 100 * MANY as u64;
+    let collector = Collector::resting(false, Some(Box::new(|| usize::MAX)), 0);
+    let (left, freed, own) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let retire = |n, freed| {
+        for _ in 0..n {
+            let guard = collector.enter();
+            // SAFETY: nobody else has it, and it is retired once.
+            unsafe { guard.retire(Box::into_raw(Box::new(Freed(freed)))) };
+        }
+    };
+    let list = || seats::number() % BAGS;
+    let mine = list();
+    let all_alive = std::sync::Barrier::new(BAGS);
+    std::thread::scope(|scope| {
+        for _ in 0..BAGS {
+            scope.spawn(|| {
+                all_alive.wait();
+                if list() != mine {
+                    left.fetch_add(LEFT, Ordering::Relaxed);
+                    retire(LEFT, &freed);
+                }
+            });
+        }
+    });
+    let (left, before) = (left.into_inner(), freed.load(Ordering::Relaxed));
+    assert!(left > 0 && before < left, "{before} of {left} are freed already");
+    retire(BAGS as u64 * LEFT * 4, &own);
+    assert_eq!(freed.load(Ordering::Relaxed), left);
+    collector.flush();
 }
 
 /// As where the kernel does not help, and every guard is one that goes the long way.
