@@ -38,7 +38,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///   thread reads. A miss that inserts locks one segment of some thousand entries, evicts there, and puts the entry in.
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
-/// * About 24 bytes an entry beside key and value; 24 more with a weigher or times.
+/// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory; 24 more
+///   with a weigher or times.
 /// * What has left is dropped a little later, when no look-up can be at it any more and some hundred of each thread's wait, or
 ///   an eighth as many as there are slots, or with a weigher an eighth of the bound: with further writes, or by
 ///   [`Cache::flush`].
@@ -234,7 +235,8 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Enters a guard for a write. Before that, what this thread's writes have sent away is freed, if it is an eighth of what
-    /// the cache may hold: the collector waits for some hundred entries, of which few may be heavy.
+    /// the cache may hold: the collector waits for some hundred entries or more, of which few may be
+    /// heavy.
     #[inline]
     pub(super) fn enter_to_write(&self) -> LocalGuard<'_> {
         if self.weigher.is_some() && self.counters.here().takes_leave_of((self.capacity() / 8).max(LIGHT)) {

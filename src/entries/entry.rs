@@ -1,4 +1,4 @@
-//! Entries: key and value in a piece of a slab.
+//! Entries: key and value in a piece or a home cell of a slab, or in a box of their own.
 //!
 //! The rule for them: an entry is in the table, or retired, or owned by an [`OwnedEntry`], and so is freed exactly once.
 
@@ -11,7 +11,7 @@ use crate::hash::Digest;
 use crate::reclaim::Retire;
 use crate::sync::Watch;
 
-/// Key and value, in a piece of the table's slab.
+/// Key and value, in memory of the table's slab: a piece, a home cell or a box.
 #[derive(Debug)]
 pub(crate) struct Entry<K, V> {
     pub(crate) key: K,

@@ -27,8 +27,7 @@ const CELLS_PER_ENTRY: f64 = 1.25;
 /// Unless the map is told to have them, fewer bytes of cells are none: entries that a cache holds are not waited for long, and
 /// a cell costs an atomic operation to take and another to give back.
 const FEWEST_BYTES: usize = 8 << 20;
-/// Nor are cells of which fewer fit a line: larger ones cost a fifth to a third more memory of the whole map, not a tenth, and
-/// of entries that are replaced now and then few stay at home.
+/// Nor are cells of which fewer fit a line: larger ones cost a fifth to a third more memory of the whole map, not a seventh.
 const FEWEST_SIDE_BY_SIDE: usize = 4;
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -116,7 +116,7 @@ pub(crate) struct OldEntries<K, V> {
 impl<K, V> OldEntries<K, V> {
     /// Whether entries of this type are gathered: those that have no box, which need no drop either.
     pub(crate) const GATHERS: bool = !EntrySlab::<K, V>::BOXED;
-    /// How many are retired as one.
+    /// How many are retired as one; but those that a cache's listener is told of are retired one by one.
     pub(crate) const IN_ONE: usize = if Self::GATHERS { Magazine::ROOM } else { 1 };
 
     /// Retires them all.

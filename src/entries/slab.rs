@@ -1,4 +1,4 @@
-//! Memory for entries: pieces of one size, cut from chunks that the map keeps until it is shrunk or dropped.
+//! Memory for entries: pieces of one size, cut from chunks that the map keeps until it is shrunk or dropped; or a box each.
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
 //! where huge pages can back them. A piece is taken out of a magazine in the segment that the writer has locked [M1] and

@@ -14,10 +14,11 @@ use crate::reclaim::{Collector, Guard, Retire, discard};
 /// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
 pub(crate) type Slots<K, V, R = Reserve<K, V>> = Pointer<Entry<K, V>, R>;
 
-/// As many removed entries may wait as this part of the slots, until it costs little to free them: twice as many as in any
-/// case in a map of 60 thousand that two threads write to, which takes them a third of a millisecond.
-const SHARE_THAT_WAITS: usize = 8;
-/// Of a table: a pointer and a tag.
+/// One removed entry may wait for so many slots before barriers stop waiting for their time. Of a map of 60 thousand that two
+/// threads write to these are some eight thousand, a third of a millisecond's: twice as many plain entries as may wait in any
+/// case, and eight times as many others.
+const SLOTS_PER_WAITING: usize = 8;
+/// Of a table, about: a pointer and a tag. Tables that are kept for growth count as well.
 const BYTES_PER_SLOT: usize = size_of::<usize>() + 1;
 
 /// A directory and the entries it points to.
@@ -41,9 +42,9 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     pub(crate) fn new(shape: Shape, requested: usize, tail: usize) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
         let meter = directory.meter();
-        let most = move || meter.bytes() / BYTES_PER_SLOT / SHARE_THAT_WAITS / OldEntries::<K, V>::IN_ONE;
+        let room = move || meter.bytes() / BYTES_PER_SLOT / SLOTS_PER_WAITING / OldEntries::<K, V>::IN_ONE;
         // Lists of entries are retired as one: few of them are many.
-        let collector = Collector::new(OldEntries::<K, V>::GATHERS, Some(Box::new(most)));
+        let collector = Collector::new(OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
         Ok(Table { collector, directory, slab, entries: PhantomData })
     }

@@ -139,7 +139,7 @@ impl<T, S> Builder<T, S> {
     /// tables beyond the caches hits take up to a third less time so; misses, inserting and replacing take up to a tenth more
     /// or less. In tables that the caches hold, replacing takes up to half as long again. Of entries of 16 bytes the map is a
     /// seventh larger, of larger ones a fifth to a third, and all cells are there from the start; when most entries have been
-    /// replaced, those that find no cell at home are so much more again.
+    /// replaced it is about an eighth larger again, as those that found no free cell at home have other memory.
     ///
     /// By default if entries are up to 16 bytes and the cells 8 MiB at least: from 420 thousand entries of two words on.
     /// Entries beyond the capacity lie where there is memory, as all do without home cells; so they do where there is no

@@ -57,18 +57,21 @@ use crate::hash::Digest;
 /// Nine bytes a slot, and key and value for each entry. With [home cells](crate::Builder::home_cells): key and value and
 /// a quarter more for each entry that the map is made for, from the start. A map that has grown, also by `collect` and
 /// `reserve`, is between 44% and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a
-/// `clone`, about 90%. The map cuts entries from chunks of memory of its own; chunks that have become free, and tables
+/// `clone`, about 90%. The map cuts plain entries from chunks of memory of its own; chunks that have become free, and tables
 /// that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`]. Home cells go all
-/// together: one entry that has one keeps them.
+/// together: one entry that has one keeps them; and once most entries have been replaced, those that found no free cell at
+/// home have other memory.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
-/// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice.
+/// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
+/// that memory was allocated long before, as a shared `Arc` may be, it gains little.
 ///
 /// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
 /// a little at a time: 32 removals of one thread make a batch, which goes three or more batches later, the more the faster it
 /// removes and the longer the machine takes to interrupt its threads. Some hundred removals of each thread may wait so, or an
-/// eighth as many as the map has slots, if that is more; the memory of those that need no drop also
-/// waits for some more removals in the same part of the map. A pin that is held for long holds up what is removed meanwhile.
+/// eighth as many as the tables have slots, those kept for growth included, if that is more; the memory of those that need no
+/// drop also waits for some more removals in the same part of the map. A pin that is held for long holds up what is removed
+/// meanwhile.
 /// Where the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///
 /// What was removed last stays undropped until more is removed, [`HashMap::flush`] is called, or the map is dropped. So
@@ -250,11 +253,12 @@ impl<K, V, S> HashMap<K, V, S> {
     /// Bytes that the map has from the allocator: tables, those kept for further growth included, and entries; but not
     /// what keys and values own elsewhere.
     ///
-    /// Entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and
+    /// Plain entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and
     /// not yet freed. Entries that own memory, or have more than 512 bytes, have an allocation each, and count as long as they
     /// are in the map; what the allocator adds to each does not.
     ///
-    /// Not counted is the reclaimer: some 256 bytes for each thread that uses the map, and what is removed and waits.
+    /// Not counted is the reclaimer: some 256 bytes for each thread that uses the map, and its lists; nor are entries with an
+    /// allocation each that were removed and wait.
     pub fn memory_usage(&self) -> usize {
         self.table.memory_usage()
     }

@@ -29,7 +29,7 @@ impl Crowd {
         Crowd { sealed: AtomicUsize::new(0), room }
     }
 
-    /// A bag was sealed. Models have nothing to wait with, and do not count.
+    /// A bag was sealed. Not in models: they have no pace that this could overrule.
     pub(super) fn came(&self) {
         if !SCHEDULED {
             self.sealed.fetch_add(1, Relaxed);
@@ -45,8 +45,8 @@ impl Crowd {
 
     /// Whether so many bags of one list, of so many objects each, are too many.
     pub(super) fn is_too_much(&self, bags: usize, size: usize) -> bool {
-        let may_wait = || self.room.as_ref().map_or(0, |room| room());
-        bags >= FEW_BAGS && self.sealed.load(Relaxed).saturating_mul(size) >= may_wait()
+        bags >= FEW_BAGS
+            && self.sealed.load(Relaxed).saturating_mul(size) >= self.room.as_ref().map_or(0, |room| room())
     }
 }
 

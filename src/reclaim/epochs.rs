@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::barrier::Barrier;
 use super::crowd::{Crowd, FEW_BAGS, Room};
-use super::pace::{Pace, REST};
+use super::pace::{LONGEST, Pace, REST};
 use super::sealed::Sealed;
 use super::{Guard, Retire, discard, postponed};
 use crate::record::{AWAITED, ENDED, INCOMPLETE, POSTPONED, Record};
@@ -32,15 +32,15 @@ pub(super) const MANY: usize = 32;
 const FEW: usize = 4;
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
 const FREED_AT_ONCE: usize = 2;
-/// Bags that are freed when one is sealed and too many wait: twice as many as that takes to become fewer, and a bounded time.
+/// Bags that are freed when one is sealed and too many wait: some times as many as come, and a bounded time.
 const FREED_WHEN_MANY: usize = 8;
-/// Bags that are freed when one is sealed under a map's lock or deep in destructors, where nothing is freed otherwise; half of
-/// those that wait, where these are more.
+/// Bags that are freed when one is sealed under a map's lock, where nothing is freed otherwise; half of those that wait, where
+/// these are more.
 const FREED_WITH_CARE: usize = 4;
 
-/// Age in epochs from which on nobody seems to come by a list any more: whoever retires frees what is a third as old.
+/// Age in epochs from which on nobody seems to come by a list any more: whoever retires frees what is a quarter as old.
 const FORSAKEN: u64 = 4 * AGE;
-/// At each so many seals of a list another one is looked at, whether it is forsaken.
+/// At each so many seals of a list one of all, in turn, is looked at: whether it is forsaken. At each, where too many wait.
 const LOOKS_AROUND: usize = 8;
 
 /// What retired memory belongs to: one for each map.
@@ -95,7 +95,21 @@ struct Bags {
     seals: usize,
 }
 
+/// What a list has, just after one more bag was sealed.
+struct Pile {
+    len: usize,
+    /// When the oldest was sealed, an epoch.
+    oldest: u64,
+    seals: usize,
+}
+
 impl Bags {
+    /// The sealed ones, if any is left.
+    fn pile(&self) -> Option<Pile> {
+        let &(oldest, _) = self.sealed.front()?;
+        Some(Pile { len: self.sealed.len(), oldest, seals: self.seals })
+    }
+
     /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
     fn has_room(&mut self, size: usize) -> bool {
         let missing = size.saturating_sub(self.open.len()).max(1);
@@ -120,16 +134,16 @@ impl Collector {
     /// A collector that frees after some hundreds of retirements of one thread, or `soon` after some dozens; later, if there is
     /// `room` for more that wait.
     pub(crate) fn new(soon: bool, room: Option<Room>) -> Self {
-        Self::resting(soon, room, REST)
+        Self::at(Pace::new(REST, LONGEST), soon, room)
     }
 
-    /// The same, that rests so many times as long as a barrier took.
-    pub(super) fn resting(soon: bool, room: Option<Room>, rest: u64) -> Self {
+    /// The same, at this pace.
+    pub(super) fn at(pace: Pace, soon: bool, room: Option<Room>) -> Self {
         Collector {
             number: NEXT.fetch_add(1, Relaxed),
             epoch: CachePadded::new(AtomicU64::new(1)),
             barrier: Barrier::new(),
-            pace: CachePadded::new(Pace::new(rest)),
+            pace: CachePadded::new(pace),
             owned: AtomicPtr::new(core::ptr::null_mut()),
             bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
             size: if soon { FEW } else { MANY },
@@ -318,7 +332,7 @@ impl Collector {
         let bags = &self.bags[seats::number() % BAGS];
         // In a closure under some map's lock what is freed is freed all at once, seldom.
         let is_careful = is_deep() || reentry::is_writing_any();
-        let (old, sealed, seals) = {
+        let (old, sealed) = {
             let mut bags = bags.lock();
             if !bags.has_room(self.size) && !self.seal(&mut bags) {
                 // There has been no memory for some time: it is never freed. To wait for the guards that may lead to it might
@@ -333,18 +347,21 @@ impl Collector {
                 self.seal(&mut bags);
             }
             let old = if is_careful { Bag::new() } else { self.take_old(&mut bags, FREED_AT_ONCE) };
-            let oldest = bags.sealed.front().map(|&(oldest, _)| oldest);
-            (old, oldest.filter(|_| is_full).map(|oldest| (bags.sealed.len(), oldest)), bags.seals)
+            let pile = is_full.then(|| bags.pile()).flatten();
+            (old, pile)
         };
         // Unlocked: destructors may retire.
         if !old.is_empty() {
             free_all(old);
         }
-        let Some((pile, oldest)) = sealed else { return };
-        if is_deep() {
-            return;
+        if let Some(pile) = sealed.filter(|_| !is_deep()) {
+            self.collect(bags, pile, is_careful);
         }
-        let is_crowded = self.crowd.is_too_much(pile, self.size);
+    }
+
+    /// By whoever has just sealed a bag: advances if it is time, and frees some bags.
+    fn collect(&self, bags: &Mutex<Bags>, Pile { len, oldest, seals }: Pile, is_careful: bool) {
+        let is_crowded = self.crowd.is_too_much(len, self.size);
         // Whoever finds that the oldest is free to go needs no barrier for that.
         let is_stuck = is_crowded && oldest + AGE > self.epoch.load(Relaxed);
         if is_stuck || self.pace.is_due() {
@@ -360,15 +377,16 @@ impl Collector {
                 _ => {}
             }
         }
+        let most = if is_careful { FREED_WITH_CARE } else { FREED_WHEN_MANY };
         if is_careful {
-            self.free_old(bags, FREED_WITH_CARE.max(pile / 2));
-            return;
+            self.free_old(bags, most.max(len / 2));
+        } else if is_crowded {
+            self.free_old(bags, most);
         }
-        if is_crowded {
-            self.free_old(bags, FREED_WHEN_MANY);
-        }
-        if seals % LOOKS_AROUND == 0 {
-            self.free_forsaken(&self.bags[seals / LOOKS_AROUND % BAGS]);
+        // Of those that crowd it some may be forsaken.
+        if is_crowded || seals % LOOKS_AROUND == 0 {
+            let turn = if is_crowded { seals } else { seals / LOOKS_AROUND };
+            self.free_forsaken(&self.bags[turn % BAGS], most);
         }
     }
 
@@ -419,11 +437,12 @@ impl Collector {
     }
 
     /// Frees some bags of a list whose threads seem to have gone, or to write no more.
-    fn free_forsaken(&self, bags: &Mutex<Bags>) {
+    fn free_forsaken(&self, bags: &Mutex<Bags>, most: usize) {
         // Relaxed: when it is freed, its age is looked at again.
         let is_forsaken = |&(sealed, _): &(u64, Bag)| sealed + FORSAKEN <= self.epoch.load(Relaxed);
-        if bags.lock().sealed.front().is_some_and(is_forsaken) {
-            self.free_old(bags, FREED_WHEN_MANY);
+        let is_any = bags.lock().sealed.front().is_some_and(is_forsaken);
+        if is_any {
+            self.free_old(bags, most);
         }
     }
 

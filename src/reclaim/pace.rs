@@ -13,7 +13,7 @@ use crate::sync::{AtomicU64, SCHEDULED};
 /// How many times as long as a barrier took none is due after it.
 pub(super) const REST: u64 = 32;
 /// Nanoseconds of the longest rest: a barrier may have been held up by something else.
-const LONGEST: u64 = 10_000_000;
+pub(super) const LONGEST: u64 = 10_000_000;
 /// Nanoseconds for which nobody else is told that a barrier is due, unless it is passed.
 const TURN: u64 = 100_000;
 
@@ -26,12 +26,14 @@ pub(super) struct Pace {
     due: AtomicU64,
     /// How many times as long as a barrier it rests.
     times: u64,
+    /// Nanoseconds.
+    longest: u64,
 }
 
 impl Pace {
-    /// A barrier is due, and after each there is a rest of so many times its length.
-    pub(super) fn new(times: u64) -> Self {
-        Pace { start: Instant::now(), due: AtomicU64::new(0), times }
+    /// A barrier is due, and after each there is a rest of so many times its length, at most so many nanoseconds.
+    pub(super) fn new(times: u64, longest: u64) -> Self {
+        Pace { start: Instant::now(), due: AtomicU64::new(0), times, longest }
     }
 
     /// Whether the rest after the last barrier is over, and nobody else has been told so. In models it always is: they have
@@ -65,7 +67,7 @@ impl Pace {
     fn rest(&self, before: u64, after: u64) {
         // A clock that steps back stands still here, by the standard library's word.
         let took = after.saturating_sub(before);
-        let rest = took.saturating_mul(self.times).min(LONGEST);
+        let rest = took.saturating_mul(self.times).min(self.longest);
         self.due.store(after.saturating_add(rest), Relaxed);
     }
 }
@@ -76,21 +78,21 @@ mod tests {
 
     #[test]
     fn after_a_barrier_there_is_a_rest_of_so_many_times_its_length() {
-        let pace = Pace::new(7);
+        let pace = Pace::new(7, LONGEST);
         pace.rest(1_000, 1_010);
         assert!(!pace.is_due_at(1_079) && pace.is_due_at(1_080));
         pace.rest(10, LONGEST);
         assert!(!pace.is_due_at(2 * LONGEST - 1) && pace.is_due_at(2 * LONGEST), "it was held up");
         pace.rest(10, 5);
         assert!(pace.is_due_at(5), "the clock stepped back");
-        let pace = Pace::new(u64::MAX);
+        let pace = Pace::new(u64::MAX, LONGEST);
         pace.rest(0, 2);
         assert!(!pace.is_due_at(2) && pace.is_due_at(2 + LONGEST), "saturates");
     }
 
     #[test]
     fn one_is_told_and_others_when_that_one_has_passed_or_has_had_its_time() {
-        let pace = Pace::new(REST);
+        let pace = Pace::new(REST, LONGEST);
         assert!(pace.is_due_at(2) && !pace.is_due_at(1 + TURN));
         assert!(pace.is_due_at(2 + TURN), "nothing came of it");
         pace.rest(3, 3);
@@ -99,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_barrier_is_passed_and_what_it_says_passed_on() {
-        let pace = Pace::new(0);
+        let pace = Pace::new(0, LONGEST);
         assert!(pace.is_due() && pace.pass(|| true) && pace.is_due());
         assert!(!pace.pass(|| false));
     }

@@ -7,8 +7,9 @@
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
 
-use super::crowd::{FEW_BAGS, Room};
+use super::crowd::FEW_BAGS;
 use super::epochs::{BAGS, Collector, MANY, OwnedGuard};
+use super::pace::{LONGEST, Pace};
 use super::{Guard, PROTECTED, Retire};
 use crate::seats;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, step};
@@ -246,13 +247,13 @@ fn operations() -> usize {
     more.map_or(400_000, |more| more.parse().expect("KOEL_RECLAIMER_OPERATIONS is a number"))
 }
 
-/// Runs, where barriers rest so long and so many objects have room to wait, and looks at what is left before and after a flush.
-fn run(rest: u64, room: Option<usize>, flushes: u64, look: impl Fn(&Counts)) {
+/// Runs, where barriers rest so long, and looks at what is left before and after a flush.
+fn run(rest: u64, flushes: u64, look: impl Fn(&Counts)) {
     let operations = operations();
     let counts = Counts::default();
     let new = |_| Object { canary: UnsafeCell::new(0), counts: &counts };
     let objects: Vec<_> = (0..operations + THREADS * LIFE + CELLS).map(new).collect();
-    let collector = Collector::resting(false, room.map(|room| -> Room { Box::new(move || room) }), rest);
+    let collector = Collector::at(Pace::new(rest, LONGEST), false, None);
     let world = World::new(&collector, &counts, &objects, flushes);
     world.run(operations);
     look(&counts);
@@ -266,7 +267,7 @@ fn run(rest: u64, room: Option<usize>, flushes: u64, look: impl Fn(&Counts)) {
 
 #[test]
 fn nothing_is_freed_under_a_guard_and_all_in_the_end() {
-    run(0, None, 100, |counts| assert!(counts.retired() > 0));
+    run(0, 100, |counts| assert!(counts.retired() > 0));
 }
 
 /// What may wait without a flush, where barriers do not rest. An epoch lasts while guards of the one before live, and until
@@ -278,7 +279,7 @@ fn most_waiting(counts: &Counts) -> usize {
 
 #[test]
 fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
-    run(0, None, 0, |counts| {
+    run(0, 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
         assert!(waiting <= most_waiting(counts), "{waiting} waited: {counts:?}");
     });
@@ -287,24 +288,10 @@ fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
 /// Where barriers take so long that by the pace there is one each 10 ms, and others when lists are long.
 #[test]
 fn what_waits_for_a_barrier_is_bounded() {
-    run(u64::MAX, None, 0, |counts| {
+    run(u64::MAX, 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
         assert!(waiting >= FEW_BAGS * MANY, "{waiting} waited, but not for barriers: {counts:?}");
         assert!(waiting <= most_waiting(counts) + BAGS * FEW_BAGS * MANY, "{waiting} waited: {counts:?}");
-    });
-}
-
-/// The same, where more have room to wait.
-#[test]
-fn what_has_room_to_wait_is_bounded() {
-    let room = 4 * BAGS * FEW_BAGS * MANY;
-    run(u64::MAX, Some(room), 0, |counts| {
-        let waiting = counts.most_waiting.load(Ordering::Relaxed);
-        assert!(waiting >= FEW_BAGS * MANY, "{waiting} waited, but not for barriers: {counts:?}");
-        assert!(
-            waiting <= most_waiting(counts) + room + BAGS * FEW_BAGS * MANY,
-            "{waiting} waited: {counts:?}"
-        );
     });
 }
 
@@ -319,19 +306,38 @@ impl Retire for Freed<'_> {
     }
 }
 
+fn retire(n: usize, collector: &Collector, freed: &AtomicU64) {
+    for _ in 0..n {
+        let guard = collector.enter();
+        // SAFETY: nobody else has it, and it is retired once.
+        unsafe { guard.retire(Box::into_raw(Box::new(Freed(freed)))) };
+    }
+}
+
+/// After the first barrier none is ever due.
+#[test]
+fn as_many_wait_as_there_is_room_for_and_then_they_are_freed() {
+    const ROOM: usize = 3 * FEW_BAGS * MANY;
+    let freed = AtomicU64::new(0);
+    let collector = Collector::at(Pace::new(u64::MAX, u64::MAX), false, Some(Box::new(|| ROOM)));
+    retire(ROOM - 1, &collector, &freed);
+    assert_eq!(freed.load(Ordering::Relaxed), 0, "there is room");
+    retire(5 * MANY, &collector, &freed);
+    assert!(freed.load(Ordering::Relaxed) >= MANY as u64, "there was no room any more");
+    let few = Collector::at(Pace::new(u64::MAX, u64::MAX), false, None);
+    let freed = AtomicU64::new(0);
+    retire(FEW_BAGS * MANY - 1, &few, &freed);
+    assert_eq!(freed.load(Ordering::Relaxed), 0, "few wait in any case");
+    retire(5 * MANY, &few, &freed);
+    assert!(freed.load(Ordering::Relaxed) >= MANY as u64, "nothing was said of room");
+}
+
 /// Else it would wait for a thread that has the same list, and meanwhile take the room of others.
 #[test]
 fn what_a_thread_leaves_behind_is_freed_by_others() {
-    const LEFT: u64 = 100 * MANY as u64;
-    let collector = Collector::resting(false, Some(Box::new(|| usize::MAX)), 0);
+    const LEFT: usize = 100 * MANY;
+    let collector = Collector::at(Pace::new(0, 0), false, Some(Box::new(|| usize::MAX)));
     let (left, freed, own) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-    let retire = |n, freed| {
-        for _ in 0..n {
-            let guard = collector.enter();
-            // SAFETY: nobody else has it, and it is retired once.
-            unsafe { guard.retire(Box::into_raw(Box::new(Freed(freed)))) };
-        }
-    };
     let list = || seats::number() % BAGS;
     let mine = list();
     let all_alive = std::sync::Barrier::new(BAGS);
@@ -340,15 +346,15 @@ fn what_a_thread_leaves_behind_is_freed_by_others() {
             scope.spawn(|| {
                 all_alive.wait();
                 if list() != mine {
-                    left.fetch_add(LEFT, Ordering::Relaxed);
-                    retire(LEFT, &freed);
+                    left.fetch_add(LEFT as u64, Ordering::Relaxed);
+                    retire(LEFT, &collector, &freed);
                 }
             });
         }
     });
     let (left, before) = (left.into_inner(), freed.load(Ordering::Relaxed));
     assert!(left > 0 && before < left, "{before} of {left} are freed already");
-    retire(BAGS as u64 * LEFT * 4, &own);
+    retire(BAGS * LEFT * 4, &collector, &own);
     assert_eq!(freed.load(Ordering::Relaxed), left);
     collector.flush();
 }

@@ -60,7 +60,7 @@ fn a_cache_made_much_smaller_holds_what_fits() {
     );
 }
 
-/// Those that have left wait for some hundred others, but not if they are heavy.
+/// Those that have left wait for some hundred others or more, but not if they are heavy.
 #[test]
 fn what_is_heavy_is_freed_soon() {
     const WEIGHT: u64 = 1 << 20;
