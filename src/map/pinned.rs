@@ -181,8 +181,8 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// thread does it at the end of its next pin of this map; if it has none soon, the next flush does, or later removals.
     ///
     /// It costs some microseconds, some 50 ns for each segment if entries have no allocation each, and three looks at each
-    /// thread that the process once had at a time. If pins that live now have not ended, those that begin before they have may be
-    /// waited for, too.
+    /// thread that the process once had at a time. If pins that live now have not ended, those that begin before they have may
+    /// be waited for, too.
     ///
     /// # Panics
     ///
