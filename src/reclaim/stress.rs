@@ -318,26 +318,26 @@ fn retire(n: usize, collector: &Collector, freed: &AtomicU64) {
 #[test]
 fn as_many_wait_as_there_is_room_for_and_then_they_are_freed() {
     const ROOM: usize = 3 * FEW_BAGS * MANY;
-    let freed = AtomicU64::new(0);
+    // Before the collectors, which free the rest when they are dropped.
+    let (freed, freed_of_few) = (AtomicU64::new(0), AtomicU64::new(0));
     let collector = Collector::at(Pace::new(u64::MAX, u64::MAX), false, Some(Box::new(|| ROOM)));
     retire(ROOM - 1, &collector, &freed);
     assert_eq!(freed.load(Ordering::Relaxed), 0, "there is room");
     retire(5 * MANY, &collector, &freed);
     assert!(freed.load(Ordering::Relaxed) >= MANY as u64, "there was no room any more");
     let few = Collector::at(Pace::new(u64::MAX, u64::MAX), false, None);
-    let freed = AtomicU64::new(0);
-    retire(FEW_BAGS * MANY - 1, &few, &freed);
-    assert_eq!(freed.load(Ordering::Relaxed), 0, "few wait in any case");
-    retire(5 * MANY, &few, &freed);
-    assert!(freed.load(Ordering::Relaxed) >= MANY as u64, "nothing was said of room");
+    retire(FEW_BAGS * MANY - 1, &few, &freed_of_few);
+    assert_eq!(freed_of_few.load(Ordering::Relaxed), 0, "few wait in any case");
+    retire(5 * MANY, &few, &freed_of_few);
+    assert!(freed_of_few.load(Ordering::Relaxed) >= MANY as u64, "nothing was said of room");
 }
 
 /// Else it would wait for a thread that has the same list, and meanwhile take the room of others.
 #[test]
 fn what_a_thread_leaves_behind_is_freed_by_others() {
     const LEFT: usize = 100 * MANY;
-    let collector = Collector::at(Pace::new(0, 0), false, Some(Box::new(|| usize::MAX)));
     let (left, freed, own) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let collector = Collector::at(Pace::new(0, 0), false, Some(Box::new(|| usize::MAX)));
     let list = || seats::number() % BAGS;
     let mine = list();
     let all_alive = std::sync::Barrier::new(BAGS);
