@@ -335,7 +335,7 @@ fn as_many_wait_as_there_is_room_for_and_then_they_are_freed() {
 /// Else it would wait for a thread that has the same list, and meanwhile take the room of others.
 #[test]
 fn what_a_thread_leaves_behind_is_freed_by_others() {
-    const LEFT: usize = 100 * MANY;
+    const LEFT: usize = 50 * MANY;
     let (left, freed, own) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let collector = Collector::at(Pace::new(0, 0), false, Some(Box::new(|| usize::MAX)));
     let list = || seats::number() % BAGS;
@@ -354,7 +354,8 @@ fn what_a_thread_leaves_behind_is_freed_by_others() {
     });
     let (left, before) = (left.into_inner(), freed.load(Ordering::Relaxed));
     assert!(left > 0 && before < left, "{before} of {left} are freed already");
-    retire(BAGS * LEFT * 4, &collector, &own);
+    // All may have left theirs in one list, which is looked at in one of 64 seals: twice as often as that takes.
+    retire(16 * BAGS * LEFT, &collector, &own);
     assert_eq!(freed.load(Ordering::Relaxed), left);
     collector.flush();
 }
