@@ -235,8 +235,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Enters a guard for a write. Before that, what this thread's writes have sent away is freed, if it is an eighth of what
-    /// the cache may hold: the collector waits for some hundred entries or more, of which few may be
-    /// heavy.
+    /// the cache may hold: the collector waits for some hundred or more, of which few may be heavy.
     #[inline]
     pub(super) fn enter_to_write(&self) -> LocalGuard<'_> {
         if self.weigher.is_some() && self.counters.here().takes_leave_of((self.capacity() / 8).max(LIGHT)) {

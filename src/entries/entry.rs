@@ -77,7 +77,8 @@ impl<K, V> OwnedEntry<K, V> {
     pub(crate) fn new(
         slab: &EntrySlab<K, V>,
         magazine: &mut Magazine,
-        (digest, within): (Digest, Within),
+        digest: Digest,
+        within: Within,
         key: K,
         value: V,
     ) -> Result<Self, (K, V)> {

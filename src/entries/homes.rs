@@ -9,7 +9,7 @@
 //! There are more cells than entries: a replaced entry keeps its own until no reader is left, and meanwhile its successor
 //! wants another one of the same line. If there is none, it takes one of the slab's pieces, which have been in use lately: a
 //! cell elsewhere is far from the caches, and nobody looks for it there. So the others of the page stay free for those who
-//! are at home. They are at most one region a slab, which goes as a whole, when all are free [M4].
+//! are at home. Cells are at most one region a slab, which goes as a whole, when all are free [M4].
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -38,7 +38,7 @@ const BEGUN: u64 = 1;
 /// How far from its home a new entry may get a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Within {
-    /// Not at all: where one is replaced.
+    /// Only there: it takes the place of another, see above.
     Home,
     /// Anywhere in its page: else what is made for so many entries would need memory for more.
     Page,

@@ -49,9 +49,9 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline]
     fn make(&self, spot: &mut Spot<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
         let within = if spot.found.is_some() { Within::Home } else { Within::Page };
-        let home = (spot.digest, within);
+        let digest = spot.digest;
         let magazine = &mut spot.writing.locked.state().keep.free;
-        OwnedEntry::new(&self.map.table.slab, magazine, home, key, value)
+        OwnedEntry::new(&self.map.table.slab, magazine, digest, within, key, value)
     }
 
     #[track_caller]

@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, SCHEDULED};
 
 /// How many times as long as a barrier took none is due after it.
 pub(super) const REST: u64 = 32;
-/// Nanoseconds of the longest rest: a barrier may have been held up by something else.
+/// Nanoseconds that a collector rests at most: a barrier may have been held up by something else.
 pub(super) const LONGEST: u64 = 10_000_000;
 /// Nanoseconds for which nobody else is told that a barrier is due, unless it is passed.
 const TURN: u64 = 100_000;
@@ -26,7 +26,7 @@ pub(super) struct Pace {
     due: AtomicU64,
     /// How many times as long as a barrier it rests.
     times: u64,
-    /// Nanoseconds.
+    /// Nanoseconds that it rests at most.
     longest: u64,
 }
 

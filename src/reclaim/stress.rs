@@ -306,6 +306,7 @@ impl Retire for Freed<'_> {
     }
 }
 
+/// Retires so many, which count themselves.
 fn retire(n: usize, collector: &Collector, freed: &AtomicU64) {
     for _ in 0..n {
         let guard = collector.enter();
