@@ -92,10 +92,44 @@ impl ToPlace for WholeDigest {
     }
 }
 
+/// A place in a table of a growing filter, for an older one: with `2^-doublings` times the segments, and fingerprints that
+/// are `doublings` bits shorter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Older<'a> {
+    newer: &'a Place,
+    doublings: u32,
+}
+
+impl<'a> Older<'a> {
+    /// Of a place in a table that is `2^doublings` times as large.
+    #[inline(always)]
+    pub(crate) fn new(newer: &'a Place, doublings: u32) -> Self {
+        Older { newer, doublings }
+    }
+}
+
+/// By reference, as a layout's code is handed what lies in memory: a place that was written there field by field, and is read
+/// as a whole, would have to be waited for.
+impl ToPlace for &Older<'_> {
+    #[inline(always)]
+    fn place(self, geometry: &Geometry, _: Option<u32>) -> Place {
+        let Place { segment, first, second, fingerprint } = *self.newer;
+        let fingerprint = shorter(fingerprint, self.doublings);
+        debug_assert_eq!(geometry.alternate(first, fingerprint), second, "the pair stays");
+        Place { segment: segment >> self.doublings, first, second, fingerprint }
+    }
+}
+
 /// The upper bits of a fingerprint, 0 being made 1, as it is in the fingerprints of so many bits.
 #[inline(always)]
 pub(crate) fn upper_bits(fingerprint: u32, bits: u32, upper: u32) -> u32 {
-    not_zero(fingerprint >> (bits - upper))
+    shorter(fingerprint, bits - upper)
+}
+
+/// A fingerprint without its lowest `bits`, 0 being made 1.
+#[inline(always)]
+fn shorter(fingerprint: u32, bits: u32) -> u32 {
+    not_zero(fingerprint >> bits)
 }
 
 /// The bucket of a digest, and the fraction of a bucket that is left, in 2^-32.

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use super::codec::Codec;
 use super::collect::try_collect;
 use super::error::FilterError;
-use super::geometry::{Place, ToPlace, WholeDigest};
+use super::geometry::{Older, Place, ToPlace, WholeDigest};
 use super::layout::{Layout, Task};
 use super::locked::Locked;
 use super::parted::parted;
@@ -77,8 +77,8 @@ impl Inner {
     }
 
     #[inline(always)]
-    pub(crate) fn place(&self, digest: Digest) -> Place {
-        self.table.geometry().place(digest)
+    pub(crate) fn place(&self, at: impl ToPlace) -> Place {
+        at.place(self.table.geometry(), None)
     }
 
     /// Whether a fingerprint is there; never waits.
@@ -109,6 +109,11 @@ impl Inner {
         self.layout.run(Count { table: &self.table, at }) as usize
     }
 
+    /// Whether there seems to be a free slot: who asks holds no lock.
+    pub(crate) fn has_room(&self, at: impl ToPlace) -> bool {
+        self.layout.run(HasRoom { table: &self.table, at })
+    }
+
     /// `count`, under the segment's lock: no bucket is just being changed.
     pub(crate) fn count_locked(&self, at: impl ToPlace) -> usize {
         self.layout.run(CountLocked { table: &self.table, at }) as usize
@@ -124,14 +129,22 @@ impl Inner {
         self.layout.run(ContainsBatch { inner: self, digests, found });
     }
 
-    /// Looks those of up to `BATCH` digests up that have not been found yet, in any table.
-    pub(crate) fn contains_more(&self, digests: &[Digest], found: &mut [bool]) {
-        self.layout.run(ContainsMore { inner: self, digests, found });
+    /// Looks up what is `missing`, each at its place; all waits for memory overlap. How much is still missing: it comes first
+    /// then.
+    pub(crate) fn contains_more<'p>(
+        &self,
+        place: impl Fn(usize) -> Older<'p>,
+        missing: &mut [usize],
+        found: &mut [bool],
+    ) -> usize {
+        missing.iter().for_each(|i| self.prefetch(&place(*i)));
+        self.layout.run(ContainsMore { table: &self.table, place, missing, found })
     }
 
-    /// Starts loading what up to `BATCH` digests' look-ups read.
-    pub(crate) fn prefetch(&self, digests: &[Digest]) {
-        self.layout.run(Prefetch { inner: self, digests });
+    /// Starts loading what a look-up of a place reads.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: impl ToPlace) {
+        self.table.prefetch(self.layout.format.bucket_bits(), self.place(at));
     }
 
     /// Inserts up to `BATCH` digests, in order, up to the first that has no room; how many had. In a table as `contains_batch`
@@ -202,7 +215,7 @@ fn put_all<C: Codec, S: ToPlace + From<Digest>>(
         let mut places = [Place::default(); BATCH];
         for (place, digest) in places.iter_mut().zip(digests) {
             *place = table.place(codec, S::from(*digest));
-            table.prefetch(codec, *place);
+            table.prefetch(codec.bucket_bits(), *place);
         }
         for (place, digest) in places.iter().zip(digests) {
             if !put(*place) {
@@ -288,6 +301,19 @@ impl<S: ToPlace> Task for Count<'_, S> {
     }
 }
 
+struct HasRoom<'a, S> {
+    table: &'a Table,
+    at: S,
+}
+
+impl<S: ToPlace> Task for HasRoom<'_, S> {
+    type Output = bool;
+
+    fn run<C: Codec>(self, codec: C) -> bool {
+        self.table.has_room(codec, self.table.place(codec, self.at))
+    }
+}
+
 struct CountLocked<'a, S> {
     table: &'a Table,
     at: S,
@@ -330,7 +356,7 @@ impl Task for ContainsBatch<'_> {
         let mut places = [Place::default(); BATCH];
         for (place, digest) in places.iter_mut().zip(self.digests) {
             *place = table.place(codec, WholeDigest(*digest));
-            table.prefetch(codec, *place);
+            table.prefetch(codec.bucket_bits(), *place);
         }
         for ((found, digest), place) in self.found.iter_mut().zip(self.digests).zip(&places) {
             *found = table.contains(codec, WholeDigest(*digest), *place);
@@ -338,35 +364,28 @@ impl Task for ContainsBatch<'_> {
     }
 }
 
-struct ContainsMore<'a> {
-    inner: &'a Inner,
-    digests: &'a [Digest],
+struct ContainsMore<'a, F> {
+    table: &'a Table,
+    place: F,
+    missing: &'a mut [usize],
     found: &'a mut [bool],
 }
 
-impl Task for ContainsMore<'_> {
-    type Output = ();
+impl<'p, F: Fn(usize) -> Older<'p>> Task for ContainsMore<'_, F> {
+    type Output = usize;
 
-    fn run<C: Codec>(self, codec: C) {
-        Prefetch { inner: self.inner, digests: self.digests }.run(codec);
-        for (found, digest) in self.found.iter_mut().zip(self.digests).filter(|(found, _)| !**found) {
-            *found = self.inner.table.contains(codec, *digest, self.inner.place(*digest));
+    fn run<C: Codec>(self, codec: C) -> usize {
+        let mut left = 0;
+        for i in 0..self.missing.len() {
+            let item = self.missing[i];
+            let at = (self.place)(item);
+            let is_here = self.table.contains(codec, &at, self.table.place(codec, &at));
+            self.found[item] = is_here;
+            // Without one more branch that nobody can predict.
+            self.missing[left] = item;
+            left += usize::from(!is_here);
         }
-    }
-}
-
-struct Prefetch<'a> {
-    inner: &'a Inner,
-    digests: &'a [Digest],
-}
-
-impl Task for Prefetch<'_> {
-    type Output = ();
-
-    fn run<C: Codec>(self, codec: C) {
-        for digest in self.digests {
-            self.inner.table.prefetch(codec, self.inner.place(*digest));
-        }
+        left
     }
 }
 
@@ -383,7 +402,7 @@ impl Task for InsertBatch<'_> {
         let mut places = [Place::default(); BATCH];
         for (place, digest) in places.iter_mut().zip(self.digests) {
             *place = table.place(codec, WholeDigest(*digest));
-            table.prefetch(codec, *place);
+            table.prefetch(codec.bucket_bits(), *place);
         }
         let places = &places[..self.digests.len()];
         let full = |place: &Place| !Locked::lock(table, place.segment).insert(codec, *place);

@@ -59,7 +59,7 @@ impl<'a> Locked<'a> {
     /// a load after a locked instruction begins when that has ended.
     #[inline]
     pub(crate) fn fetch_and_lock<C: Codec>(table: &'a Table, codec: C, place: Place) -> Self {
-        table.prefetch(codec, place);
+        table.prefetch(codec.bucket_bits(), place);
         Self::lock(table, place.segment)
     }
 

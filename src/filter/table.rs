@@ -254,6 +254,13 @@ impl Table {
         self.read_carefully(codec, place, count, u32::MAX)
     }
 
+    /// Whether one of a place's buckets seems to have a free slot: no version is asked.
+    pub(crate) fn has_room<C: Codec>(&self, codec: C, place: Place) -> bool {
+        let words = self.segment(place.segment).words;
+        let (first, second) = load_pair(codec, words, place.first, place.second);
+        codec.free_lane(first).or(codec.free_lane(second)).is_some()
+    }
+
     /// [R2]..[R4] for any state of the stripe: what `look` finds in a place's buckets, not less than what is there. So many
     /// as `final_at` are believed without looking at the version. Every turn of the loop but the last was made necessary
     /// by a writer that finished something meanwhile.
@@ -286,12 +293,12 @@ impl Table {
         }
     }
 
-    /// Starts loading what a look-up of a place reads.
+    /// Starts loading what a look-up of a place reads; buckets have so many bits.
     #[inline(always)]
-    pub(crate) fn prefetch<C: Codec>(&self, codec: C, place: Place) {
+    pub(crate) fn prefetch(&self, bucket_bits: u32, place: Place) {
         let segment = self.segment(place.segment);
         for bucket in [place.first, place.second] {
-            prefetch(segment.words.address(u64::from(bucket) * u64::from(codec.bucket_bits())));
+            prefetch(segment.words.address(u64::from(bucket) * u64::from(bucket_bits)));
         }
     }
 }

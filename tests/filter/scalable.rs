@@ -69,6 +69,40 @@ fn compaction_empties_tables_and_loses_nothing() {
     assert_eq!(filter.info().tables.len(), 1);
 }
 
+/// A filter of two tables, which can have no third, because fingerprints of 32 bits are the widest.
+#[test]
+fn what_is_removed_from_an_old_table_makes_room_in_a_filter_that_cannot_grow() {
+    let filter = ScalableCuckooFilter::builder().fingerprint_bits(31).seed(seed()).build().unwrap();
+    // Nearly all that come last are refused.
+    let (mut keys, mut refused) = (Vec::new(), 0);
+    for key in 0_u64.. {
+        if filter.insert(&key).is_ok() {
+            keys.push(key);
+            refused = 0;
+        } else {
+            refused += 1;
+        }
+        if refused == 1000 {
+            break;
+        }
+    }
+    let (old, len) = (filter.info().tables[0].len, filter.len());
+    assert_eq!((filter.info().tables.len(), keys.len()), (2, len));
+    let gone = 500;
+    // The first keys came when there was one table.
+    assert!(keys.drain(..gone).all(|key| filter.remove(&key)));
+    assert_eq!(filter.info().tables[0].len, old - gone);
+    let more = (1_u64 << 40..).take(50_000).filter(|key| filter.insert(key).is_ok());
+    keys.extend(more);
+    assert!(
+        filter.len() >= len - gone / 20 && filter.info().tables[0].len >= old - gone / 20,
+        "{}",
+        filter.info()
+    );
+    assert!(keys.iter().all(|key| filter.contains(key)));
+    assert!(keys.iter().all(|key| filter.remove(key)) && filter.is_empty());
+}
+
 /// Copies of two keys that are equal in some tables and not in others: whatever is removed, the other stays.
 #[test]
 fn removing_one_key_never_loses_another() {

@@ -7,6 +7,7 @@ use super::super::error::FilterError;
 use super::super::inner::{BATCH, digests};
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
+use super::places::Places;
 use crate::hash::Digest;
 
 impl<S> ScalableCuckooFilter<S> {
@@ -32,9 +33,20 @@ impl<S> ScalableCuckooFilter<S> {
     fn contains_batches<T>(&self, items: &[T], found: &mut [bool], digest: impl Fn(&T) -> Digest) {
         for (items, found) in items.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             let digests = digests(items, &digest);
+            if let Some(inner) = self.chain.alone() {
+                // Pairs depend on all bits of its fingerprints.
+                inner.contains_batch(&digests[..items.len()], found);
+                continue;
+            }
+            let levels = self.chain.levels();
+            let newest = digests.map(|digest| levels[0].inner.place(digest));
+            let mut missing: [usize; BATCH] = core::array::from_fn(|i| i);
+            let mut missing = &mut missing[..items.len()];
             found.fill(false);
-            for level in self.chain.levels().iter() {
-                level.inner.contains_more(&digests[..items.len()], found);
+            for level in levels.iter() {
+                let place = |i: usize| level.older(&newest[i], levels[0].index);
+                let left = level.inner.contains_more(place, missing, found);
+                missing = &mut missing[..left];
             }
         }
     }
@@ -43,9 +55,11 @@ impl<S> ScalableCuckooFilter<S> {
         let mut inserted = 0;
         for items in items.chunks(BATCH) {
             let digests = digests(items, &digest);
-            for level in self.chain.levels().iter() {
-                level.inner.prefetch(&digests[..items.len()]);
+            let levels = self.chain.levels();
+            for digest in &digests[..items.len()] {
+                Places::fetched(&levels, *digest);
             }
+            drop(levels);
             for digest in &digests[..items.len()] {
                 if self.insert_digest(*digest).is_err() {
                     return inserted;

@@ -1,7 +1,5 @@
 //! The options of a growing filter.
 
-use std::sync::Arc;
-
 use super::super::error::FilterError;
 use super::super::geometry::MAX_BUCKETS;
 use super::super::hasher::Xxh3;
@@ -146,7 +144,7 @@ impl<S> ScalableFilterBuilder<S> {
         let plan = self.plan()?;
         let shape =
             plan.shape(0).ok_or(FilterError::Capacity { requested: self.capacity, limit: MAX_CAPACITY })?;
-        let level = Level { inner: Arc::new(Inner::new(shape, None)?), index: 0 };
+        let level = Level::new(Inner::new(shape, None)?, 0);
         let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
         Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher))
     }

@@ -1,7 +1,6 @@
 //! Growing filters to bytes and back: see `format`.
 
 use std::io::{Read, Write};
-use std::sync::Arc;
 
 use super::super::bytes::copied;
 use super::super::chunks::{ChunkLoader, Chunks, Held};
@@ -110,7 +109,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
         for inner in tables {
             let (plan, index) = Plan::of(&inner.shape()).ok_or(BytesError::Layout)?;
             common = Some(plan);
-            levels.push(Level { inner: Arc::new(inner), index });
+            levels.push(Level::new(inner, index));
         }
         let plan = common.ok_or(BytesError::Layout)?;
         Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(levels), max_duplicates, hasher))

@@ -8,9 +8,13 @@ use core::fmt;
 use core::ops::Deref;
 use std::sync::Arc;
 
+use super::super::geometry::{Older, Place};
 use super::super::inner::Inner;
 use crate::swapped::{Pinned, Swapped};
 use crate::sync::{Mutex, MutexGuard};
+
+/// Bytes of a table from which on its buckets are asked for before any other table is looked at.
+const FAR: usize = 512 << 10;
 
 /// A table of a chain.
 #[derive(Clone)]
@@ -18,6 +22,21 @@ pub(super) struct Level {
     pub(super) inner: Arc<Inner>,
     /// How often its size is twice that of table 0.
     pub(super) index: u32,
+    /// Whether it is too large for a core's own caches.
+    pub(super) is_far: bool,
+}
+
+impl Level {
+    /// A table that is `2^index` times as large as table 0.
+    pub(super) fn new(inner: Inner, index: u32) -> Self {
+        Level { is_far: inner.table.memory_usage() >= FAR, inner: Arc::new(inner), index }
+    }
+
+    /// Where what belongs at a place of table `newer`, or of this one, belongs here.
+    #[inline(always)]
+    pub(super) fn older<'p>(&self, place: &'p Place, newer: u32) -> Older<'p> {
+        Older::new(place, newer - self.index)
+    }
 }
 
 /// The tables, newest first.

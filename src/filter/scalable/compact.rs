@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::codec::Codec;
 use super::super::collect::try_collect;
-use super::super::geometry::{Place, upper_bits};
+use super::super::geometry::Place;
 use super::super::layout::Task;
 use super::super::locked::Locked;
 use super::super::sizing::load_limit;
@@ -133,9 +133,5 @@ fn put_into(target: &Level, source: &Level, place: Place) -> bool {
     if room(target) < 1.0 {
         return false;
     }
-    let (geometry, newer) = (target.inner.table.geometry(), source.inner.table.geometry());
-    let fingerprint = upper_bits(place.fingerprint, newer.fingerprint_bits, geometry.fingerprint_bits);
-    let narrowed = Place { segment: place.segment >> (source.index - target.index), fingerprint, ..place };
-    debug_assert_eq!(geometry.alternate(place.first, fingerprint), place.second, "the pair stays");
-    target.inner.insert(narrowed)
+    target.inner.insert(&target.older(&place, source.index))
 }

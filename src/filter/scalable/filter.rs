@@ -2,20 +2,15 @@
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
-use std::sync::Arc;
 
-use super::super::codec::Codec;
 use super::super::error::FilterError;
-use super::super::geometry::Place;
 use super::super::hasher::Xxh3;
 use super::super::inner::{Inner, measured_rate};
-use super::super::layout::Task;
-use super::super::locked::Locked;
 use super::super::plan::Plan;
 use super::super::sizing::rate_of_any;
-use super::super::table::Table;
 use super::builder::ScalableFilterBuilder;
 use super::chain::{Chain, Level};
+use super::places::Places;
 use crate::full::Full;
 use crate::hash::Digest;
 use crate::sync::Mutex;
@@ -197,16 +192,12 @@ impl<S> ScalableCuckooFilter<S> {
     pub(crate) fn insert_digest(&self, digest: Digest) -> Result<(), Full> {
         loop {
             let levels = self.chain.levels();
-            let copies: usize = levels.iter().map(|level| level.inner.count(digest)).sum();
-            if copies >= self.max_duplicates && copies_for_sure(&levels, digest) >= self.max_duplicates {
+            let places = Places::fetched(&levels, digest);
+            if places.count() >= self.max_duplicates && places.count_locked() >= self.max_duplicates {
                 return Err(Full::NOTHING);
             }
-            for (age, level) in levels.iter().enumerate() {
-                let place = level.inner.place(digest);
-                let put = Put { table: &level.inner.table, place, displace: age == 0 };
-                if level.inner.layout.run(put) {
-                    return Ok(());
-                }
+            if places.insert() {
+                return Ok(());
             }
             let newest = levels.first().map_or(0, |level| level.index);
             drop(levels);
@@ -222,10 +213,11 @@ impl<S> ScalableCuckooFilter<S> {
     ///
     /// As [`ScalableCuckooFilter::insert`].
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
-        if self.contains_hash(hash) && copies_for_sure(&self.chain.levels(), Digest::new(hash)) > 0 {
+        let digest = Digest::new(hash);
+        if self.contains_hash(hash) && Places::new(&self.chain.levels(), digest).count_locked() > 0 {
             return Ok(false);
         }
-        self.insert_hash(hash).map(|()| true)
+        self.insert_digest(digest).map(|()| true)
     }
 
     /// [`ScalableCuckooFilter::contains`] of a key whose hash you have.
@@ -241,19 +233,17 @@ impl<S> ScalableCuckooFilter<S> {
     /// `contains_hash`, in a filter that has grown.
     #[inline(never)]
     fn any_contains(&self, digest: Digest) -> bool {
-        self.chain.levels().iter().any(|level| level.inner.contains(digest))
+        Places::fetched(&self.chain.levels(), digest).contains()
     }
 
     /// [`ScalableCuckooFilter::remove`] of a key whose hash you have.
     pub fn remove_hash(&self, hash: u64) -> bool {
-        let digest = Digest::new(hash);
-        self.chain.levels().iter().any(|level| level.inner.remove(digest))
+        Places::fetched(&self.chain.levels(), Digest::new(hash)).remove()
     }
 
     /// [`ScalableCuckooFilter::count`] of a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
-        let digest = Digest::new(hash);
-        self.chain.levels().iter().map(|level| level.inner.count(digest)).sum()
+        Places::fetched(&self.chain.levels(), Digest::new(hash)).count()
     }
 
     /// Gives digests to `fill`, for the oldest table of a filter that nobody else uses; what `fill` leaves over.
@@ -286,40 +276,9 @@ impl<S> ScalableCuckooFilter<S> {
         let inner = Inner::new(shape, None).map_err(|_| Full::NOTHING)?;
         let mut longer = Vec::new();
         longer.try_reserve_exact(levels.len() + 1).map_err(|_| Full::NOTHING)?;
-        longer.push(Level { inner: Arc::new(inner), index: newest + 1 });
+        longer.push(Level::new(inner, newest + 1));
         longer.extend_from_slice(&levels);
         if restructuring.replace(longer) { Ok(()) } else { Err(Full::NOTHING) }
-    }
-}
-
-/// How many copies of a fingerprint there are, seen under its segments' locks: what a look-up meets in a bucket that is just
-/// being changed may be gone when that is done, and a key must not be left out for it. One that is moved between tables
-/// meanwhile may count twice.
-fn copies_for_sure(levels: &[Level], digest: Digest) -> usize {
-    levels.iter().map(|level| level.inner.count_locked(digest)).sum()
-}
-
-/// Puts a fingerprint into a table that is not being emptied.
-struct Put<'a> {
-    table: &'a Table,
-    place: Place,
-    /// Displace others if it must be.
-    displace: bool,
-}
-
-impl Task for Put<'_> {
-    type Output = bool;
-
-    fn run<C: Codec>(self, codec: C) -> bool {
-        let mut locked = Locked::lock(self.table, self.place.segment);
-        if locked.state().closed {
-            return false;
-        }
-        if self.displace {
-            locked.insert(codec, self.place)
-        } else {
-            locked.insert_directly(codec, self.place)
-        }
     }
 }
 

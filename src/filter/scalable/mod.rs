@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | `filter`, `batch` | one key at a time; many |
 //! | `compact` | emptying tables into older ones |
+//! | `places` | one key in all tables |
 //! | `chain` | the list of tables, which readers follow without a lock |
 //! | `bytes` | to bytes and back |
 //! | `builder` | options |
@@ -27,6 +28,7 @@ mod bytes;
 mod chain;
 mod compact;
 mod filter;
+mod places;
 
 pub use builder::ScalableFilterBuilder;
 pub use filter::{ScalableCuckooFilter, ScalableInfo, TableInfo};
