@@ -41,6 +41,15 @@ impl ChurnTally {
     }
 }
 
+/// Tells the readers that the writer is done, also if that has panicked: they would not end.
+pub(super) struct SetAtEnd<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Looks up, over and over, until `done`.
 pub(super) fn read_until<S: Shared>(filter: &S, lookups: &[u64], done: &AtomicBool) -> ChurnTally {
     let mut tally = ChurnTally::default();

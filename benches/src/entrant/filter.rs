@@ -3,8 +3,8 @@
 use super::filter_runner::FilterRunner;
 use crate::error::CheckError;
 use crate::filters::{
-    AtomicCuckoo, BinaryFuse, Expected, FastBloom, FastBloomAtomic, Id, KoelCuckoo, KoelFixed, KoelScalable,
-    KoelSemiSorted, Quotient, RustCuckooFilter, RustScalableCuckoo,
+    AtomicCuckoo, BinaryFuse, Expected, FastBloom, FastBloomAtomic, Id, KoelCuckoo, KoelFixed, KoelGrown,
+    KoelScalable, KoelSemiSorted, Quotient, RustCuckooFilter, RustScalableCuckoo,
 };
 use crate::plan::ChurnPlan;
 
@@ -136,9 +136,11 @@ pub fn filter_entrant(id: Id, bits: u32) -> Box<dyn FilterEntrant> {
         Id::Koel => Box::new(FilterRunner::<KoelCuckoo>::new()),
         Id::KoelSemiSorted => Box::new(FilterRunner::<KoelSemiSorted>::new()),
         Id::KoelScalable => Box::new(FilterRunner::<KoelScalable>::new()),
+        Id::KoelGrown => Box::new(FilterRunner::<KoelGrown>::new()),
         Id::AtomicCuckooFilter => Box::new(FilterRunner::<AtomicCuckoo>::new()),
         Id::Cuckoofilter => Box::new(FilterRunner::<RustCuckooFilter>::new()),
-        Id::ScalableCuckooFilter => Box::new(FilterRunner::<RustScalableCuckoo>::new()),
+        Id::ScalableCuckooFilter => Box::new(FilterRunner::<RustScalableCuckoo<false>>::new()),
+        Id::ScalableCuckooFilterGrown => Box::new(FilterRunner::<RustScalableCuckoo<true>>::new()),
         Id::Qfilter => Box::new(FilterRunner::<Quotient>::new()),
         Id::Fastbloom => Box::new(FilterRunner::<FastBloom>::new()),
         Id::FastbloomAtomic => Box::new(FilterRunner::<FastBloomAtomic>::new()),

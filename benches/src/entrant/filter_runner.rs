@@ -1,10 +1,10 @@
 //! Runs plans on one filter: the timed loops.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::churn::{ChurnTally, read_until, write_between};
+use super::churn::{ChurnTally, SetAtEnd, read_until, write_between};
 use super::filter::{Built, FilterEntrant, Making};
 use super::runner::Clock;
 use crate::check;
@@ -237,9 +237,8 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
                     if t > 0 {
                         return read_until(&shared, lookups, &done);
                     }
-                    let tally = write_between(&shared, lookups, &plan.churned);
-                    done.store(true, Ordering::Relaxed);
-                    tally
+                    let _end = SetAtEnd(&done);
+                    write_between(&shared, lookups, &plan.churned)
                 },
             );
             let pass = tallies.into_iter().fold(ChurnTally::default(), ChurnTally::plus);

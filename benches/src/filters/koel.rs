@@ -2,7 +2,7 @@
 
 use ::koel::{CuckooFilter, FilterBuilder, ScalableCuckooFilter};
 
-use super::{BUCKET_SLOTS, BuildShared, Expected, Filter, Full, Shared, Size};
+use super::{BUCKET_SLOTS, BuildShared, Expected, Filter, Full, SMALL, Shared, Size};
 
 /// Buckets of four fingerprints.
 #[derive(Debug)]
@@ -12,14 +12,13 @@ pub struct KoelCuckoo(CuckooFilter<BuildShared>);
 #[derive(Debug)]
 pub struct KoelSemiSorted(CuckooFilter<BuildShared>);
 
-/// The filter that grows.
+/// The filter that grows, built for its keys.
+#[derive(Debug)]
 pub struct KoelScalable(ScalableCuckooFilter<BuildShared>);
 
-impl std::fmt::Debug for KoelScalable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KoelScalable").field("len", &self.0.len()).finish_non_exhaustive()
-    }
-}
+/// The filter that grows, built for nobody.
+#[derive(Debug)]
+pub struct KoelGrown(ScalableCuckooFilter<BuildShared>);
 
 /// A capacity whose promise is broken by a hundredth: 94% of slots, which are then filled to 95%. If that fails, the
 /// promise is kept.
@@ -147,11 +146,16 @@ contestant!(
     |size| build(size, true, BuildShared),
     |size, keys, parallel| built_of(size, true, keys, parallel)
 );
-contestant!(KoelScalable, "koel-scalable", false, scalable, |_, _, _| Err("it has no from_keys".to_owned()));
+contestant!(KoelScalable, "koel-scalable", false, |size: Size| scalable(size, size.doubled()), |_, _, _| {
+    Err("it has no from_keys".to_owned())
+});
+contestant!(KoelGrown, "koel-grown", false, |size| scalable(size, SMALL), |_, _, _| {
+    Err("it has no from_keys".to_owned())
+});
 
-fn scalable(size: Size) -> Result<ScalableCuckooFilter<BuildShared>, String> {
+fn scalable(size: Size, keys: usize) -> Result<ScalableCuckooFilter<BuildShared>, String> {
     ScalableCuckooFilter::builder()
-        .capacity(size.doubled())
+        .capacity(keys)
         .false_positive_rate(size.rate().min(0.99))
         .hasher(BuildShared)
         .build()

@@ -22,7 +22,7 @@ use parking_lot::RwLock;
 pub use self::atomic_cuckoo::AtomicCuckoo;
 pub use self::cuckoofilter::RustCuckooFilter;
 pub use self::fastbloom::{FastBloom, FastBloomAtomic};
-pub use self::koel::{KoelCuckoo, KoelScalable, KoelSemiSorted};
+pub use self::koel::{KoelCuckoo, KoelGrown, KoelScalable, KoelSemiSorted};
 pub use self::koel_fixed::KoelFixed;
 pub use self::qfilter::Quotient;
 pub use self::scalable_cuckoo::RustScalableCuckoo;
@@ -31,6 +31,9 @@ pub use self::xorf::BinaryFuse;
 
 /// How full tables are to be: what Fan et al. fill theirs to (CoNEXT 2014, section 5.1, b = 4).
 pub const FULL: f64 = 0.95;
+
+/// Keys that a filter which is to grow begins with: what `koel::ScalableCuckooFilter` begins with if nobody says.
+const SMALL: usize = 3500;
 
 /// Slots of a bucket, in every cuckoo filter here.
 pub const BUCKET_SLOTS: u32 = 4;
@@ -289,6 +292,8 @@ pub enum Id {
     KoelSemiSorted,
     /// koel::ScalableCuckooFilter, built for its keys
     KoelScalable,
+    /// The same, built for nobody: it has grown with its keys
+    KoelGrown,
     /// A copy of koel's look-up, compiled for one layout of 8, 12 or 16 bits: what choosing layouts at run time costs
     KoelFixed,
     /// atomic_cuckoo_filter::CuckooFilter; at 12 bits it takes 16, as it has no 12
@@ -297,6 +302,8 @@ pub enum Id {
     Cuckoofilter,
     /// scalable_cuckoo_filter::ScalableCuckooFilter
     ScalableCuckooFilter,
+    /// The same, begun as small as koel-grown
+    ScalableCuckooFilterGrown,
     /// qfilter::Filter, a quotient filter
     Qfilter,
     /// fastbloom::BloomFilter
@@ -314,10 +321,12 @@ impl Id {
             Id::Koel => KoelCuckoo::NAME,
             Id::KoelSemiSorted => KoelSemiSorted::NAME,
             Id::KoelScalable => KoelScalable::NAME,
+            Id::KoelGrown => KoelGrown::NAME,
             Id::KoelFixed => KoelFixed::<8>::NAME,
             Id::AtomicCuckooFilter => AtomicCuckoo::NAME,
             Id::Cuckoofilter => RustCuckooFilter::NAME,
-            Id::ScalableCuckooFilter => RustScalableCuckoo::NAME,
+            Id::ScalableCuckooFilter => RustScalableCuckoo::<false>::NAME,
+            Id::ScalableCuckooFilterGrown => RustScalableCuckoo::<true>::NAME,
             Id::Qfilter => Quotient::NAME,
             Id::Fastbloom => FastBloom::NAME,
             Id::FastbloomAtomic => FastBloomAtomic::NAME,
@@ -327,11 +336,11 @@ impl Id {
 
     /// Whether it is koel.
     pub fn is_koel(self) -> bool {
-        matches!(self, Id::Koel | Id::KoelSemiSorted | Id::KoelScalable | Id::KoelFixed)
+        matches!(self, Id::Koel | Id::KoelSemiSorted | Id::KoelScalable | Id::KoelGrown | Id::KoelFixed)
     }
 
     /// Whether it is a rival that koel is measured against: another cuckoo or quotient filter. Bloom filters cannot
-    /// remove, binary fuse filters cannot even insert.
+    /// remove, binary fuse filters cannot even insert; and what has grown is for koel-grown.
     pub fn is_rival(self) -> bool {
         matches!(self, Id::AtomicCuckooFilter | Id::Cuckoofilter | Id::ScalableCuckooFilter | Id::Qfilter)
     }
@@ -343,6 +352,8 @@ impl Id {
             Id::KoelFixed => [8, 12, 16].contains(&bits),
             // It halves the rate for each table, and has 32 bits at the most.
             Id::KoelScalable => bits <= 28,
+            // A bit more for each of some fifteen tables.
+            Id::KoelGrown => bits <= 16,
             _ => true,
         }
     }

@@ -7,25 +7,27 @@ use rand09::SeedableRng;
 use rand09::rngs::SmallRng;
 use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
 
-use super::{BUCKET_SLOTS, Expected, Filter, Full, SharedHasher, Size};
+use super::{BUCKET_SLOTS, Expected, Filter, Full, SMALL, SharedHasher, Size};
 
-/// Powers of two of buckets of four; a table more when one is full.
-pub struct RustScalableCuckoo(ScalableCuckooFilter<u64, SharedHasher, SmallRng>);
+/// Powers of two of buckets of four; a table more when one is full. Built for its keys, or for nobody.
+pub struct RustScalableCuckoo<const GROWN: bool>(ScalableCuckooFilter<u64, SharedHasher, SmallRng>);
 
-impl fmt::Debug for RustScalableCuckoo {
+impl<const GROWN: bool> fmt::Debug for RustScalableCuckoo<GROWN> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RustScalableCuckoo").field("len", &self.0.len()).finish_non_exhaustive()
     }
 }
 
-impl Filter for RustScalableCuckoo {
-    const NAME: &'static str = "scalable_cuckoo_filter";
+impl<const GROWN: bool> Filter for RustScalableCuckoo<GROWN> {
+    const NAME: &'static str = if GROWN { "scalable_cuckoo_filter, grown" } else { "scalable_cuckoo_filter" };
+    // Inserting after a removal, it fails an assertion of its own.
+    const REMOVES: bool = !GROWN;
     type Shared = RwLock<Self>;
 
     fn empty(size: Size) -> Result<Self, String> {
         // Its own random numbers are a handle to the thread's: neither Send nor fast.
         let filter = ScalableCuckooFilterBuilder::new()
-            .initial_capacity(size.doubled())
+            .initial_capacity(if GROWN { SMALL } else { size.doubled() })
             .false_positive_probability(size.rate().min(0.99))
             .entries_per_bucket(BUCKET_SLOTS as usize)
             .hasher(SharedHasher::default())

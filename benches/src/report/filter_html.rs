@@ -52,7 +52,9 @@ fn conditions(cell: &FilterCell) -> String {
 fn class(filter: &str, is_koel: bool) -> &'static str {
     match is_koel {
         true if filter == Id::KoelSemiSorted.name() => "koel inline",
-        true if [Id::KoelScalable.name(), Id::KoelFixed.name()].contains(&filter) => "koel held",
+        true if [Id::KoelScalable, Id::KoelGrown, Id::KoelFixed].iter().any(|id| id.name() == filter) => {
+            "koel held"
+        }
         true => "koel",
         false => "peer",
     }
