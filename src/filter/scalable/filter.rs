@@ -41,8 +41,10 @@ use crate::sync::Mutex;
 ///
 /// # Cost
 ///
-/// A look-up looks at every table: the more often the filter had to double, the slower. Begin with the right
-/// [capacity](ScalableFilterBuilder::capacity). A table that [`compact`](Self::compact) has given back is freed by whoever
+/// Look-ups and insertions look at every table, an insertion to count the key's copies: the more often the filter had to
+/// double, the slower, though the waits for large tables overlap. Begin with the right
+/// [capacity](ScalableFilterBuilder::capacity): grown to two thousand times as much, hits take five times as long, misses
+/// eight times. A table that [`compact`](Self::compact) has given back is freed by whoever
 /// looked at it last, which may be a look-up. Fingerprints are one bit wider in each further table, and the first has as
 /// much of a bit more than a [`CuckooFilter`](crate::CuckooFilter) of the same rate.
 ///
