@@ -14,7 +14,7 @@ use super::table::Table;
 use crate::full::Full;
 use crate::hash::Digest;
 
-/// Digests that are looked up at once.
+/// Digests that are looked up at once: as many as a `u32` has bits.
 pub(crate) const BATCH: usize = 32;
 
 /// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole, and would be
@@ -109,7 +109,7 @@ impl Inner {
         self.layout.run(Count { table: &self.table, at }) as usize
     }
 
-    /// Whether there seems to be a free slot: who asks holds no lock.
+    /// Whether there seems to be a free slot: asked without a lock, so that an insertion may still find none.
     pub(crate) fn has_room(&self, at: impl ToPlace) -> bool {
         self.layout.run(HasRoom { table: &self.table, at })
     }
@@ -129,16 +129,11 @@ impl Inner {
         self.layout.run(ContainsBatch { inner: self, digests, found });
     }
 
-    /// Looks up what is `missing`, each at its place; all waits for memory overlap. How much is still missing: it comes first
-    /// then.
-    pub(crate) fn contains_more<'p>(
-        &self,
-        place: impl Fn(usize) -> Older<'p>,
-        missing: &mut [usize],
-        found: &mut [bool],
-    ) -> usize {
-        missing.iter().for_each(|i| self.prefetch(&place(*i)));
-        self.layout.run(ContainsMore { table: &self.table, place, missing, found })
+    /// Looks up those of a batch that are `missing`, a bit for each, at their places in this table: which still are. All
+    /// buckets are asked for before the first is looked at.
+    pub(crate) fn contains_missing<'p>(&self, place: impl Fn(usize) -> Older<'p>, missing: u32) -> u32 {
+        ones(missing).for_each(|i| self.prefetch(&place(i)));
+        self.layout.run(ContainsMissing { table: &self.table, place, missing })
     }
 
     /// Starts loading what a look-up of a place reads.
@@ -364,29 +359,32 @@ impl Task for ContainsBatch<'_> {
     }
 }
 
-struct ContainsMore<'a, F> {
+struct ContainsMissing<'a, F> {
     table: &'a Table,
     place: F,
-    missing: &'a mut [usize],
-    found: &'a mut [bool],
+    missing: u32,
 }
 
-impl<'p, F: Fn(usize) -> Older<'p>> Task for ContainsMore<'_, F> {
-    type Output = usize;
+impl<'p, F: Fn(usize) -> Older<'p>> Task for ContainsMissing<'_, F> {
+    type Output = u32;
 
-    fn run<C: Codec>(self, codec: C) -> usize {
-        let mut left = 0;
-        for i in 0..self.missing.len() {
-            let item = self.missing[i];
-            let at = (self.place)(item);
+    fn run<C: Codec>(self, codec: C) -> u32 {
+        ones(self.missing).fold(self.missing, |missing, i| {
+            let at = (self.place)(i);
             let is_here = self.table.contains(codec, &at, self.table.place(codec, &at));
-            self.found[item] = is_here;
-            // Without one more branch that nobody can predict.
-            self.missing[left] = item;
-            left += usize::from(!is_here);
-        }
-        left
+            missing & !(u32::from(is_here) << i)
+        })
     }
+}
+
+/// The numbers of the bits that are set.
+#[inline]
+fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize);
+        bits &= bits.wrapping_sub(1);
+        lowest
+    })
 }
 
 struct InsertBatch<'a> {

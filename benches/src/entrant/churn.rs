@@ -41,7 +41,7 @@ impl ChurnTally {
     }
 }
 
-/// Tells the readers that the writer is done, also if that has panicked: they would not end.
+/// Tells the readers when it is dropped that the writer is done: if that panics, they would read for ever.
 pub(super) struct SetAtEnd<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

@@ -2,7 +2,7 @@
 
 use ::koel::{CuckooFilter, FilterBuilder, ScalableCuckooFilter};
 
-use super::{BUCKET_SLOTS, BuildShared, Expected, Filter, Full, SMALL, Shared, Size};
+use super::{BUCKET_SLOTS, BuildShared, Expected, FIRST_KEYS, Filter, Full, Shared, Size};
 
 /// Buckets of four fingerprints.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct KoelSemiSorted(CuckooFilter<BuildShared>);
 #[derive(Debug)]
 pub struct KoelScalable(ScalableCuckooFilter<BuildShared>);
 
-/// The filter that grows, built for nobody.
+/// The filter that grows, begun with room for [`FIRST_KEYS`].
 #[derive(Debug)]
 pub struct KoelGrown(ScalableCuckooFilter<BuildShared>);
 
@@ -146,12 +146,13 @@ contestant!(
     |size| build(size, true, BuildShared),
     |size, keys, parallel| built_of(size, true, keys, parallel)
 );
-contestant!(KoelScalable, "koel-scalable", false, |size: Size| scalable(size, size.doubled()), |_, _, _| {
-    Err("it has no from_keys".to_owned())
-});
-contestant!(KoelGrown, "koel-grown", false, |size| scalable(size, SMALL), |_, _, _| {
-    Err("it has no from_keys".to_owned())
-});
+contestant!(KoelScalable, "koel-scalable", false, |size: Size| scalable(size, size.doubled()), never_at_once);
+contestant!(KoelGrown, "koel-grown", false, |size| scalable(size, FIRST_KEYS), never_at_once);
+
+/// Never called: their [`Filter::AT_ONCE`] is false.
+fn never_at_once<T>(_: Size, _: &[u64], _: bool) -> Result<T, String> {
+    Err("it is not built of all keys at once here".to_owned())
+}
 
 fn scalable(size: Size, keys: usize) -> Result<ScalableCuckooFilter<BuildShared>, String> {
     ScalableCuckooFilter::builder()

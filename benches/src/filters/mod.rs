@@ -32,8 +32,8 @@ pub use self::xorf::BinaryFuse;
 /// How full tables are to be: what Fan et al. fill theirs to (CoNEXT 2014, section 5.1, b = 4).
 pub const FULL: f64 = 0.95;
 
-/// Keys that a filter which is to grow begins with: what `koel::ScalableCuckooFilter` begins with if nobody says.
-const SMALL: usize = 3500;
+/// Keys that a filter which is to grow is built for: koel's default.
+const FIRST_KEYS: usize = 3500;
 
 /// Slots of a bucket, in every cuckoo filter here.
 pub const BUCKET_SLOTS: u32 = 4;
@@ -292,7 +292,7 @@ pub enum Id {
     KoelSemiSorted,
     /// koel::ScalableCuckooFilter, built for its keys
     KoelScalable,
-    /// The same, built for nobody: it has grown with its keys
+    /// koel::ScalableCuckooFilter, begun with room for 3,500 keys: it has grown with them
     KoelGrown,
     /// A copy of koel's look-up, compiled for one layout of 8, 12 or 16 bits: what choosing layouts at run time costs
     KoelFixed,
@@ -302,7 +302,7 @@ pub enum Id {
     Cuckoofilter,
     /// scalable_cuckoo_filter::ScalableCuckooFilter
     ScalableCuckooFilter,
-    /// The same, begun as small as koel-grown
+    /// scalable_cuckoo_filter::ScalableCuckooFilter, begun as small as koel-grown; nothing is removed from it
     ScalableCuckooFilterGrown,
     /// qfilter::Filter, a quotient filter
     Qfilter,
@@ -340,7 +340,7 @@ impl Id {
     }
 
     /// Whether it is a rival that koel is measured against: another cuckoo or quotient filter. Bloom filters cannot
-    /// remove, binary fuse filters cannot even insert; and what has grown is for koel-grown.
+    /// remove, binary fuse filters cannot even insert; and one that has grown is shown beside koel-grown only.
     pub fn is_rival(self) -> bool {
         matches!(self, Id::AtomicCuckooFilter | Id::Cuckoofilter | Id::ScalableCuckooFilter | Id::Qfilter)
     }
@@ -352,7 +352,7 @@ impl Id {
             Id::KoelFixed => [8, 12, 16].contains(&bits),
             // It halves the rate for each table, and has 32 bits at the most.
             Id::KoelScalable => bits <= 28,
-            // A bit more for each of some fifteen tables.
+            // A bit more for each table, 32 at the most: 3,500 keys doubled fifteen times are 110 million.
             Id::KoelGrown => bits <= 16,
             _ => true,
         }

@@ -7,9 +7,9 @@ use rand09::SeedableRng;
 use rand09::rngs::SmallRng;
 use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
 
-use super::{BUCKET_SLOTS, Expected, Filter, Full, SMALL, SharedHasher, Size};
+use super::{BUCKET_SLOTS, Expected, FIRST_KEYS, Filter, Full, SharedHasher, Size};
 
-/// Powers of two of buckets of four; a table more when one is full. Built for its keys, or for nobody.
+/// Powers of two of buckets of four; a table more when one is full. Built for its keys, or, `GROWN`, for [`FIRST_KEYS`].
 pub struct RustScalableCuckoo<const GROWN: bool>(ScalableCuckooFilter<u64, SharedHasher, SmallRng>);
 
 impl<const GROWN: bool> fmt::Debug for RustScalableCuckoo<GROWN> {
@@ -19,15 +19,16 @@ impl<const GROWN: bool> fmt::Debug for RustScalableCuckoo<GROWN> {
 }
 
 impl<const GROWN: bool> Filter for RustScalableCuckoo<GROWN> {
-    const NAME: &'static str = if GROWN { "scalable_cuckoo_filter, grown" } else { "scalable_cuckoo_filter" };
-    // Inserting after a removal, it fails an assertion of its own.
+    const NAME: &'static str = if GROWN { "scalable_cuckoo_filter-grown" } else { "scalable_cuckoo_filter" };
+    // Its removals ask the oldest table first, and there take an empty slot for a key whose fingerprint is 0: a failed debug
+    // assertion, or a removal that removed nothing (0.5.1).
     const REMOVES: bool = !GROWN;
     type Shared = RwLock<Self>;
 
     fn empty(size: Size) -> Result<Self, String> {
         // Its own random numbers are a handle to the thread's: neither Send nor fast.
         let filter = ScalableCuckooFilterBuilder::new()
-            .initial_capacity(if GROWN { SMALL } else { size.doubled() })
+            .initial_capacity(if GROWN { FIRST_KEYS } else { size.doubled() })
             .false_positive_probability(size.rate().min(0.99))
             .entries_per_bucket(BUCKET_SLOTS as usize)
             .hasher(SharedHasher::default())

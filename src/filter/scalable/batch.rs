@@ -33,20 +33,20 @@ impl<S> ScalableCuckooFilter<S> {
     fn contains_batches<T>(&self, items: &[T], found: &mut [bool], digest: impl Fn(&T) -> Digest) {
         for (items, found) in items.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             let digests = digests(items, &digest);
+            // The oldest table, alone: its pairs depend on whole fingerprints.
             if let Some(inner) = self.chain.alone() {
-                // Pairs depend on all bits of its fingerprints.
                 inner.contains_batch(&digests[..items.len()], found);
                 continue;
             }
             let levels = self.chain.levels();
-            let newest = digests.map(|digest| levels[0].inner.place(digest));
-            let mut missing: [usize; BATCH] = core::array::from_fn(|i| i);
-            let mut missing = &mut missing[..items.len()];
-            found.fill(false);
-            for level in levels.iter() {
-                let place = |i: usize| level.older(&newest[i], levels[0].index);
-                let left = level.inner.contains_more(place, missing, found);
-                missing = &mut missing[..left];
+            let newest = levels[0].index;
+            let places = digests.map(|digest| levels[0].inner.place(digest));
+            let all = u32::MAX >> (BATCH - items.len());
+            let missing = levels.iter().fold(all, |missing, level| {
+                level.inner.contains_missing(|i| level.older(&places[i], newest), missing)
+            });
+            for (i, found) in found.iter_mut().enumerate() {
+                *found = missing >> i & 1 == 0;
             }
         }
     }
@@ -56,9 +56,8 @@ impl<S> ScalableCuckooFilter<S> {
         for items in items.chunks(BATCH) {
             let digests = digests(items, &digest);
             let levels = self.chain.levels();
-            for digest in &digests[..items.len()] {
-                Places::fetched(&levels, *digest);
-            }
+            digests[..items.len()].iter().for_each(|digest| Places::new(&levels, *digest).fetch());
+            // Who inserts may flush the chain, which nobody may do with a pin.
             drop(levels);
             for digest in &digests[..items.len()] {
                 if self.insert_digest(*digest).is_err() {

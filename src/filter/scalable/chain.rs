@@ -13,8 +13,9 @@ use super::super::inner::Inner;
 use crate::swapped::{Pinned, Swapped};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Bytes of a table from which on its buckets are asked for before any other table is looked at.
-const FAR: usize = 512 << 10;
+/// Bytes of a table from which on its buckets are asked for before any table is looked at: misses among ten million keys take
+/// 290 ns so, without 403, from 2 MiB on 300.
+const FAR_BYTES: usize = 512 << 10;
 
 /// A table of a chain.
 #[derive(Clone)]
@@ -22,14 +23,14 @@ pub(super) struct Level {
     pub(super) inner: Arc<Inner>,
     /// How often its size is twice that of table 0.
     pub(super) index: u32,
-    /// Whether it is too large for a core's own caches.
+    /// Whether it has [`FAR_BYTES`].
     pub(super) is_far: bool,
 }
 
 impl Level {
     /// A table that is `2^index` times as large as table 0.
     pub(super) fn new(inner: Inner, index: u32) -> Self {
-        Level { is_far: inner.table.memory_usage() >= FAR, inner: Arc::new(inner), index }
+        Level { is_far: inner.table.memory_usage() >= FAR_BYTES, inner: Arc::new(inner), index }
     }
 
     /// Where what belongs at a place of table `newer`, or of this one, belongs here.

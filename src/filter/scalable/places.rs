@@ -1,7 +1,7 @@
 //! [`Places`]: where one key belongs in each table of a chain.
 
 use super::super::codec::Codec;
-use super::super::geometry::{Older, Place};
+use super::super::geometry::{Older, Place, ToPlace};
 use super::super::inner::Inner;
 use super::super::layout::Task;
 use super::super::locked::Locked;
@@ -22,22 +22,33 @@ impl<'a> Places<'a> {
         Places { levels, newest: levels[0].inner.place(digest) }
     }
 
-    /// The same, and starts loading all that is far from the processor: the waits for one table after the other overlap.
+    /// The same, [fetched](Self::fetch).
     #[inline]
     pub(super) fn fetched(levels: &'a [Level], digest: Digest) -> Self {
         let places = Places::new(levels, digest);
-        // The larger they are, the newer.
-        for (level, place) in places.each().take_while(|(level, _)| level.is_far) {
-            level.inner.prefetch(&place);
-        }
+        places.fetch();
         places
+    }
+
+    /// Starts loading what is read of large tables: the waits for one after the other overlap.
+    #[inline]
+    pub(super) fn fetch(&self) {
+        // Newest first is largest first: behind the first near table all are near.
+        self.each()
+            .take_while(|(level, _)| level.is_far)
+            .for_each(|(level, place)| level.inner.prefetch(&place));
+    }
+
+    /// The key's place in one of the tables.
+    #[inline(always)]
+    pub(super) fn at(&self, level: &Level) -> Older<'_> {
+        level.older(&self.newest, self.levels[0].index)
     }
 
     /// All tables, the newest first, and the place in each.
     #[inline(always)]
-    pub(super) fn each(&self) -> impl Iterator<Item = (&'a Level, Older<'_>)> {
-        let newest = self.levels[0].index;
-        self.levels.iter().map(move |level| (level, level.older(&self.newest, newest)))
+    fn each(&self) -> impl Iterator<Item = (&'a Level, Older<'_>)> {
+        self.levels.iter().map(|level| (level, self.at(level)))
     }
 
     /// Whether the fingerprint is in any table; never waits.
@@ -48,7 +59,7 @@ impl<'a> Places<'a> {
 
     /// How often it is there, over all tables; never waits.
     pub(super) fn count(&self) -> usize {
-        // Hardly ever in any: that is asked first, as it takes less.
+        // `contains` first: it takes less than `count`, and most tables do not have the key.
         let in_any = self.each().filter(|(level, place)| level.inner.contains(place));
         in_any.map(|(level, place)| level.inner.count(&place)).sum()
     }
@@ -65,43 +76,40 @@ impl<'a> Places<'a> {
         self.each().any(|(level, place)| level.inner.contains(&place) && level.inner.remove(&place))
     }
 
-    /// Puts a copy into the newest table; or, if it has no free slot there, into an older one; or into the newest, in which
-    /// others are displaced for it: a search for room that finds none is dear. False: there is no room.
+    /// Puts a copy into a free slot of the newest table, or of an older one; only if none is free, it displaces others in the
+    /// newest, as a search that finds no path takes microseconds. False: there is no room.
     pub(super) fn insert(&self) -> bool {
         let newest = &self.levels[0].inner;
-        put(newest, &self.newest, false)
-            || self.each().skip(1).any(|(level, place)| {
-                level.inner.has_room(&place) && put(&level.inner, &level.inner.place(&place), false)
-            })
-            || put(newest, &self.newest, true)
+        put(newest, self.newest, false)
+            || self
+                .each()
+                .skip(1)
+                .any(|(level, place)| level.inner.has_room(&place) && put(&level.inner, &place, false))
+            || put(newest, self.newest, true)
     }
 }
 
-/// Puts a fingerprint into a table; false, if that has no room, or is being emptied.
-fn put(inner: &Inner, place: &Place, displaces: bool) -> bool {
-    inner.layout.run(Put { table: &inner.table, place, displaces })
+/// Puts a fingerprint into a table, and displaces others only if told to. False: there is no room, or the table is being
+/// emptied.
+fn put(inner: &Inner, at: impl ToPlace, displaces: bool) -> bool {
+    inner.layout.run(Put { table: &inner.table, at, displaces })
 }
 
-/// Puts a fingerprint into a table that is not being emptied.
-struct Put<'a> {
+struct Put<'a, S> {
     table: &'a Table,
-    place: &'a Place,
-    /// Displaces others if it must be.
+    at: S,
     displaces: bool,
 }
 
-impl Task for Put<'_> {
+impl<S: ToPlace> Task for Put<'_, S> {
     type Output = bool;
 
     fn run<C: Codec>(self, codec: C) -> bool {
-        let mut locked = Locked::lock(self.table, self.place.segment);
+        let place = self.table.place(codec, self.at);
+        let mut locked = Locked::lock(self.table, place.segment);
         if locked.state().closed {
             return false;
         }
-        if self.displaces {
-            locked.insert(codec, *self.place)
-        } else {
-            locked.insert_directly(codec, *self.place)
-        }
+        if self.displaces { locked.insert(codec, place) } else { locked.insert_directly(codec, place) }
     }
 }
