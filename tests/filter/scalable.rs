@@ -103,6 +103,78 @@ fn what_is_removed_from_an_old_table_makes_room_in_a_filter_that_cannot_grow() {
     assert!(keys.iter().all(|key| filter.remove(key)) && filter.is_empty());
 }
 
+/// Tables in the middle are given back: those that are left are not each twice as large as the next.
+#[test]
+fn look_ups_find_their_way_where_tables_in_the_middle_were_given_back() {
+    let filter = new(1000, 0.01);
+    // By how many tables there were when they came.
+    let mut keys = vec![Vec::new(); 6];
+    let mut next = 0_u64..;
+    while keys[5].len() < 20_000 {
+        let key = next.next().expect("there is no end");
+        filter.insert(&key).unwrap();
+        keys[filter.info().tables.len() - 1].push(key);
+    }
+    let mut held = Vec::new();
+    for (tables, keys) in keys.into_iter().enumerate() {
+        let stays = |i: usize| match tables {
+            0 | 1 => i % 2 == 1,
+            2 | 3 => i % 40 == 0,
+            _ => true,
+        };
+        for (i, key) in keys.into_iter().enumerate() {
+            if stays(i) {
+                held.push(key);
+            } else {
+                assert!(filter.remove(&key));
+            }
+        }
+    }
+    assert!(filter.compact() > 0);
+    let bits: Vec<u32> = filter.info().tables.iter().map(|table| table.fingerprint_bits).collect();
+    assert!(bits.windows(2).any(|pair| pair[1] > pair[0] + 1), "a gap: {}", filter.info());
+    let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).unwrap();
+    for filter in [filter, copy] {
+        let mut held = held.clone();
+        held.extend(1 << 40..(1 << 40) + 30_000);
+        held[held.len() - 30_000..].iter().for_each(|key| filter.insert(key).unwrap());
+        let mut found = vec![false; held.len()];
+        filter.contains_many(&held, &mut found);
+        assert!(
+            found.iter().all(|found| *found) && held.iter().all(|key| filter.contains(key)),
+            "{}",
+            filter.info()
+        );
+        filter.compact();
+        assert!(held.iter().all(|key| filter.contains(key)), "{}", filter.info());
+        assert!(held.iter().all(|key| filter.remove(key)) && filter.is_empty());
+    }
+}
+
+/// Old tables are filled to the last slots: more than compaction would fill them.
+#[test]
+fn a_table_of_which_nothing_is_left_is_given_back_however_full_the_others_are() {
+    let filter = new(1000, 0.001);
+    let mut next = 0_u64..;
+    let mut insert = || {
+        let key = next.next().expect("there is no end");
+        filter.insert(&key).unwrap();
+        key
+    };
+    let mut later = Vec::new();
+    while later.len() < 7000 {
+        let key = insert();
+        if filter.info().tables.len() > 1 {
+            later.push(key);
+        }
+    }
+    while filter.info().tables[1].len > 0 {
+        let key = later.pop().expect("none that came before is in the second table");
+        assert!(filter.remove(&key));
+    }
+    assert_eq!((filter.compact(), filter.info().tables.len()), (1, 1), "{}", filter.info());
+}
+
 /// Copies of two keys that are equal in some tables and not in others: whatever is removed, the other stays.
 #[test]
 fn removing_one_key_never_loses_another() {

@@ -72,10 +72,11 @@ fn open(level: &Level) {
     }
 }
 
-/// Slots that may still be filled: what is moved should find its place without long searches.
+/// Slots that may still be filled: what is moved should find its place without long searches. Insertions may have filled more.
 fn room(level: &Level) -> f64 {
     let slots = level.inner.slots() as f64;
-    slots * load_limit(level.inner.layout.format.bucket_slots, slots) - level.inner.table.len() as f64
+    let limit = slots * load_limit(level.inner.layout.format.bucket_slots, slots);
+    (limit - level.inner.table.len() as f64).max(0.0)
 }
 
 /// Empties a table into older ones. False: they had no room for all.

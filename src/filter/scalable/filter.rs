@@ -208,7 +208,11 @@ impl<S> ScalableCuckooFilter<S> {
             drop(levels);
             let grown = self.grow(newest);
             self.chain.flush();
-            grown?;
+            if let Err(full) = grown {
+                // A free slot may have been overlooked that others were just changing.
+                let found_room = Places::new(&self.chain.levels(), digest).insert_directly();
+                return if found_room { Ok(()) } else { Err(full) };
+            }
         }
     }
 

@@ -87,6 +87,11 @@ impl<'a> Places<'a> {
                 .any(|(level, place)| level.inner.has_room(&place) && put(&level.inner, &place, false))
             || put(newest, self.newest, true)
     }
+
+    /// Puts a copy into any free slot. False: there is none; under the locks, one after the other, none is overlooked.
+    pub(super) fn insert_directly(&self) -> bool {
+        self.each().any(|(level, place)| put(&level.inner, &place, false))
+    }
 }
 
 /// Puts a fingerprint into a table, and displaces others only if told to. False: there is no room, or the table is being
