@@ -20,11 +20,15 @@ fn every_bound_is_kept_and_reached() {
         for capacity in (1..70).chain([1023, 1024, 2047, 2048, 5000]) {
             let cache: InlineCache<u32, u8> =
                 InlineCache::builder().max_entries(capacity).policy(policy).build();
+            let mut most = 0;
             for key in 0..3 * capacity as u32 {
                 cache.insert(key, 0);
                 assert!(cache.len() <= capacity);
+                most = most.max(cache.len());
             }
-            assert_eq!((cache.len(), cache.capacity()), (capacity, capacity));
+            // Not always at the end: where the last one found no path, which is rare, another has made way for it.
+            assert_eq!((most, cache.capacity()), (capacity, capacity));
+            assert!(cache.len() + 1 >= capacity, "{} of {capacity}", cache.len());
         }
     }
 }
