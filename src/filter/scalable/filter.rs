@@ -44,8 +44,8 @@ use crate::sync::Mutex;
 /// A look-up or removal goes from the newest table to the oldest until one has the key. An absent key costs a look at each,
 /// and so does an insertion, which counts the key's copies; it then takes a free slot of the newest table, or of an older
 /// one, before it displaces others. So the more often the filter had to double, the slower, though the waits for large tables
-/// overlap: grown to two thousand times as much, hits take five times as long, misses eight times. Begin with the right
-/// [capacity](ScalableFilterBuilder::capacity).
+/// overlap: grown to two thousand times as much, hits take five to seven times as long, misses eight times and more. Begin
+/// with the right [capacity](ScalableFilterBuilder::capacity).
 ///
 /// A table that [`compact`](Self::compact) has given back is freed by whoever looked at it last, which may be a look-up.
 /// Fingerprints are one bit wider in each further table, and the first has as much of a bit more than a
