@@ -200,6 +200,15 @@ fn removing_one_key_never_loses_another() {
     assert_eq!(filter.len(), present.len());
 }
 
+/// Sets it when it is dropped: other threads end, too, if this one panics.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Readers look keys up that stay, while others come and go, the filter grows and is compacted.
 #[test]
 fn reader_never_misses_a_key_that_is_held_while_tables_come_and_go() {
@@ -216,10 +225,10 @@ fn reader_never_misses_a_key_that_is_held_while_tables_come_and_go() {
     let keys: Vec<u64> = (0..10_000).map(|_| rng.below(held)).collect();
     on_threads(3, |thread| match thread {
         0 => {
+            let _end = SetAtEnd(&done);
             for key in keys.iter().cycle().take(env_number("KOEL_FILTER_LOOKUPS", 1_000_000)) {
                 assert!(filter.contains(key), "missed {key}: {}", filter.info());
             }
-            done.store(true, Ordering::Relaxed);
         }
         1 => {
             while !done.load(Ordering::Relaxed) {

@@ -39,16 +39,11 @@ impl<'a> Places<'a> {
             .for_each(|(level, place)| level.inner.prefetch(&place));
     }
 
-    /// The key's place in one of the tables.
-    #[inline(always)]
-    pub(super) fn at(&self, level: &Level) -> Older<'_> {
-        level.older(&self.newest, self.levels[0].index)
-    }
-
     /// All tables, the newest first, and the place in each.
     #[inline(always)]
     fn each(&self) -> impl Iterator<Item = (&'a Level, Older<'_>)> {
-        self.levels.iter().map(|level| (level, self.at(level)))
+        let newest = self.levels[0].index;
+        self.levels.iter().map(move |level| (level, level.older(&self.newest, newest)))
     }
 
     /// Whether the fingerprint is in any table; never waits.
@@ -88,7 +83,7 @@ impl<'a> Places<'a> {
             || put(newest, self.newest, true)
     }
 
-    /// Puts a copy into any free slot. False: there is none; under the locks, one after the other, none is overlooked.
+    /// Puts a copy into any free slot. False: each table had none when its segment was locked.
     pub(super) fn insert_directly(&self) -> bool {
         self.each().any(|(level, place)| put(&level.inner, &place, false))
     }
