@@ -30,6 +30,26 @@ pub(crate) use scheduler::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
+/// What a mutex guards, of which nobody else has a part. Under loom and shuttle it is locked, which nobody waits for.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) type Exclusive<'a, T> = &'a mut T;
+#[cfg(any(loom, shuttle))]
+pub(crate) type Exclusive<'a, T> = MutexGuard<'a, T>;
+
+/// What a mutex guards, without locking it.
+///
+/// # Safety
+///
+/// As long as this lives nobody else locks the mutex or has what it guards.
+#[inline(always)]
+pub(crate) unsafe fn exclusively<T>(mutex: &Mutex<T>) -> Exclusive<'_, T> {
+    #[cfg(not(any(loom, shuttle)))]
+    // SAFETY: the caller's.
+    return unsafe { &mut *mutex.data_ptr() };
+    #[cfg(any(loom, shuttle))]
+    mutex.try_lock().expect("nobody else has it")
+}
+
 /// A pointer in memory that is laid out to the byte: shuttle's are objects.
 #[cfg(not(loom))]
 pub(crate) type SmallAtomicPtr<T> = core::sync::atomic::AtomicPtr<T>;

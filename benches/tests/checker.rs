@@ -136,7 +136,7 @@ fn a_sound_map_passes_every_workload() {
     for (present, batched) in [(true, false), (false, false), (true, true), (false, true)] {
         lookups::<SOUND>(present, batched).unwrap();
     }
-    Runner::<Faulty<SOUND>>::new().fill_from_empty(KEYS).unwrap();
+    Runner::<Faulty<SOUND>>::new().fill(0, KEYS).unwrap();
     Runner::<Faulty<SOUND>>::new().extend_from_empty(KEYS).unwrap();
 }
 
@@ -192,7 +192,7 @@ fn a_map_that_drops_replacements_removals_or_updates_fails() {
 #[test]
 fn a_map_that_miscounts_fails_after_the_run() {
     fails(mix::<MISCOUNTS>(&preset(Preset::Exchange, THREADS)));
-    fails(Runner::<Faulty<MISCOUNTS>>::new().fill_from_empty(KEYS));
+    fails(Runner::<Faulty<MISCOUNTS>>::new().fill(0, KEYS));
     fails(Runner::<Faulty<MISCOUNTS>>::new().extend_from_empty(KEYS));
 }
 
@@ -216,7 +216,7 @@ fn every_contestant_passes_every_preset() {
         map.mix(&replay, 0.0).unwrap();
         map.read(&plan::replayed_reads(&trace, THREADS, OPS), false, 0.0).unwrap();
         map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true), true, 0.0).unwrap();
-        map.fill_from_empty(KEYS).unwrap();
+        map.fill(0, KEYS).unwrap();
         map.extend_from_empty(KEYS).unwrap();
         assert!(map.footprint(0, KEYS).is_ok());
     }

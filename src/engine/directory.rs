@@ -405,7 +405,12 @@ impl<P: Payload> Directory<P> {
 
     /// The shape of a copy.
     pub(crate) fn shape_of_copy(&self) -> Result<Shape, CapacityError> {
-        self.shape.for_copy(self.len())
+        self.shape_for(self.len())
+    }
+
+    /// The shape of a table with the same options for so many items.
+    pub(crate) fn shape_for(&self, items: usize) -> Result<Shape, CapacityError> {
+        self.shape.for_copy(items)
     }
 
     /// Locks the segment that begins at prefix `cursor`, and tells where the next one begins; `None` at the end,

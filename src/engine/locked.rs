@@ -5,6 +5,7 @@
 //! are stronger than a holder needs: whatever was stored to the segment was stored under its lock.
 
 use core::marker::PhantomData;
+use core::ops::DerefMut;
 
 use super::buckets::{Buckets, SLOTS, free_lane, tag_at, taken_lanes};
 use super::found::Found;
@@ -14,17 +15,23 @@ use super::payload::Payload;
 use super::segment::{Segment, State};
 use super::stripes::{self, Moving};
 use crate::hash::{Place, alternate};
-use crate::sync::{AtomicU64, MutexGuard, Ordering, step};
+use crate::sync::{AtomicU64, Exclusive, MutexGuard, Ordering, exclusively, step};
 
 /// The share of a segment's slots, before 7/8 of them are taken, from which on items are copied ahead of its split: one in so
 /// many. While it is filled, so many slots must be looked at with each insertion.
 pub(super) const AHEAD: usize = 256;
 
-/// A segment and its lock.
-pub(crate) struct Locked<'a, P: Payload> {
+/// A segment and its lock, or what stands for it.
+pub(crate) struct Locked<'a, P: Payload, L = MutexGuard<'a, State<P>>> {
     segment: &'a Segment<P>,
-    state: MutexGuard<'a, State<P>>,
+    state: L,
 }
+
+/// A segment that nobody else uses: as if it were locked.
+pub(super) type Owned<'a, P> = Locked<'a, P, Exclusive<'a, State<P>>>;
+
+/// An empty slot, bucket and lane, and how many items were displaced for it.
+pub(super) type Room = (u32, u32, usize);
 
 /// A locked segment's slots: marks, places, and emptying them. Finds nothing in its overflow. The lock is held as long as this
 /// lives.
@@ -169,7 +176,22 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn lock(segment: &'a Segment<P>) -> Self {
         Locked { segment, state: segment.write().state.lock() }
     }
+}
 
+impl<'a, P: Payload> Owned<'a, P> {
+    /// Without the lock.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else reads or writes the segment as long as this lives.
+    #[inline]
+    pub(super) unsafe fn own(segment: &'a Segment<P>) -> Self {
+        // SAFETY: the caller's.
+        Locked { segment, state: unsafe { exclusively(&segment.write().state) } }
+    }
+}
+
+impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// The segment that is locked.
     #[inline]
     pub(crate) fn segment(&self) -> &'a Segment<P> {
@@ -299,13 +321,19 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// there is no path, and nothing has changed.
     #[inline(always)]
     pub(crate) fn put(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
-        let Some((bucket, lane, hops)) = self.room_for(place, budget) else { return false };
+        let Some(room) = self.room_for(place, budget) else { return false };
+        self.put_into(room, place.tag, item, mark);
+        true
+    }
+
+    /// Puts an item into the room that has just been made for it.
+    #[inline(always)]
+    pub(super) fn put_into(&mut self, (bucket, lane, hops): Room, tag: u8, item: P::Item, mark: u8) {
         self.state.tally.path_lengths[hops] += 1;
         // First: who sees it sees it counted.
         self.add_len(1);
         self.note_change_of(bucket);
-        self.segment.buckets().fill(bucket, lane, place.tag, item, mark);
-        true
+        self.segment.buckets().fill(bucket, lane, tag, item, mark);
     }
 
     /// [`Locked::put`] of one of many, while nobody looks here yet: the caller counts them, and says how many by
@@ -317,9 +345,9 @@ impl<'a, P: Payload> Locked<'a, P> {
         true
     }
 
-    /// An empty slot in one of the item's buckets, and how many others were displaced for it.
+    /// An empty slot in one of the item's buckets.
     #[inline]
-    fn room_for(&mut self, place: Place, budget: usize) -> Option<(u32, u32, usize)> {
+    pub(super) fn room_for(&mut self, place: Place, budget: usize) -> Option<Room> {
         let buckets = self.segment.buckets();
         if let Some(lane) = free_lane(buckets.tags(place.first)) {
             Some((place.first, lane, 0))
@@ -339,7 +367,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Searches a path and moves its items, last first: the hole arrives in one of the two buckets.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<(u32, u32, usize)> {
+    fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<Room> {
         let buckets = self.segment.buckets();
         let in_buckets = self.len() - self.state.overflow_len;
         if in_buckets >= self.state.filling_from.saturating_add(self.last_ones()) {
@@ -380,33 +408,6 @@ impl<'a, P: Payload> Locked<'a, P> {
         buckets.clear(from.bucket, from.lane);
     }
 
-    /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
-    pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        // First: as in `put`.
-        self.add_len(1);
-        let done = self.segment.overflow().put(place.tag, item, mark, meter);
-        if done {
-            self.segment.note_overflow();
-            self.state.overflow_len += 1;
-        } else {
-            self.set_len(self.len() - 1);
-        }
-        done
-    }
-
-    /// The buckets, and those of the overflow.
-    pub(crate) fn arrays(&self) -> impl Iterator<Item = Buckets<P>> + use<'a, P> {
-        let segment = self.segment;
-        core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
-    }
-
-    /// Calls `f` with every item.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
-        for buckets in self.arrays() {
-            (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(item, _)| f(item)));
-        }
-    }
-
     /// What has been copied of a slot's bucket ahead of a split is stale, if that is not in the overflow [G7].
     #[inline]
     fn note_change(&mut self, found: Found) {
@@ -434,15 +435,49 @@ impl<'a, P: Payload> Locked<'a, P> {
         !P::MARKED && self.len() >= self.state.filling_from
     }
 
+    /// How many insertions it is filling up with.
+    fn last_ones(&self) -> usize {
+        self.slots() / AHEAD + 1
+    }
+
+    /// So many items are there.
+    pub(super) fn set_len(&self, len: usize) {
+        self.segment.set_len(len);
+    }
+}
+
+impl<'a, P: Payload> Locked<'a, P> {
+    /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
+    pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        // First: as in `put`.
+        self.add_len(1);
+        let done = self.segment.overflow().put(place.tag, item, mark, meter);
+        if done {
+            self.segment.note_overflow();
+            self.state.overflow_len += 1;
+        } else {
+            self.set_len(self.len() - 1);
+        }
+        done
+    }
+
+    /// The buckets, and those of the overflow.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = Buckets<P>> + use<'a, P> {
+        let segment = self.segment;
+        core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
+    }
+
+    /// Calls `f` with every item.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
+        for buckets in self.arrays() {
+            (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(item, _)| f(item)));
+        }
+    }
+
     /// Whether it is to grow when it is 7/8 full, and not only when no path is found.
     pub(super) fn grow_early(&mut self, early: bool) {
         let full = (self.slots() * 7).div_ceil(8);
         self.state.filling_from = if early { full - self.last_ones() } else { usize::MAX };
-    }
-
-    /// How many insertions it is filling up with.
-    fn last_ones(&self) -> usize {
-        self.slots() / AHEAD + 1
     }
 
     /// Empties every slot, as if each item had been removed.
@@ -459,11 +494,6 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn bump_stripes(&mut self) {
         self.segment.stripes().iter().for_each(stripes::note_departure);
         stripes::note_departure(self.segment.overflow().stripe());
-    }
-
-    /// So many items are there.
-    pub(super) fn set_len(&self, len: usize) {
-        self.segment.set_len(len);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
 //! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
-//! [R1]..[R4], writing [W1]..[W6], growing and shrinking [G1]..[G7], noticing re-entry [E1]..[E2]; those of the maps
+//! [R1]..[R4], writing [W1]..[W7], growing and shrinking [G1]..[G7], noticing re-entry [E1]..[E2]; those of the maps
 //! above, memory for entries [M1]..[M5] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |
@@ -12,6 +12,7 @@
 //! | `split` | give half of a segment's items to a new one |
 //! | `publish` | make the directory lead to new segments |
 //! | `draft` | a segment that is being built |
+//! | `sole` | inserting where nobody else reads or writes |
 //! | `counting` | items, slots, bytes and events over all segments |
 //! | `directory` | prefix to segment; reading; locking; walking |
 //! | `walk` | segment by segment, an item at a time |
@@ -51,6 +52,7 @@ mod publish;
 mod root;
 mod segment;
 mod sizing;
+mod sole;
 mod split;
 mod stale;
 mod stats;
@@ -70,6 +72,8 @@ pub(crate) use pool::Retired;
 pub(crate) use prefetch::prefetch;
 pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};
+#[cfg(feature = "rayon")]
+pub(crate) use sole::whole;
 pub use stats::Stats;
 pub(crate) use stripes::{Moving, Version, begin_first, publish_departures, settled, unchanged};
 pub(crate) use walk::Walk;

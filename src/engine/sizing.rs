@@ -104,6 +104,8 @@ pub struct Shape {
     pub(crate) budget: usize,
     /// Ask for huge pages.
     pub(crate) huge_pages: bool,
+    /// What the builder was told of them.
+    told_huge_pages: Option<bool>,
     /// Whether entries behind pointers have home cells; `None`: if there are to be many.
     pub(crate) home_cells: Option<bool>,
 }
@@ -140,6 +142,7 @@ impl Shape {
             fixed_capacity: options.fixed.then_some(capacity),
             budget: if options.fixed { FIXED_BUDGET } else { GROWING_BUDGET },
             huge_pages: options.huge_pages.unwrap_or(slots >= HUGE_SLOTS),
+            told_huge_pages: options.huge_pages,
             home_cells: options.home_cells,
         })
     }
@@ -162,6 +165,7 @@ impl Shape {
             fixed_capacity: None,
             budget: FIXED_BUDGET,
             huge_pages: slots * u64::from(segments) >= HUGE_SLOTS,
+            told_huge_pages: None,
             home_cells: Some(false),
         })
     }
@@ -176,7 +180,7 @@ impl Shape {
             capacity: len,
             fixed: false,
             segment_slots: Some(self.split_buckets as usize * SLOTS as usize),
-            huge_pages: Some(self.huge_pages),
+            huge_pages: self.told_huge_pages,
             home_cells: self.home_cells,
         })
     }

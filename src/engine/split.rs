@@ -108,11 +108,15 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Copies the items of which `leaves` says 1, and not 0, to the same slots of what is ahead: from as many as `most` of
     /// those buckets that are stale. Returns a lock on the copy. If `leaves` panics, its bucket stays stale.
     fn copy_leaving(&mut self, most: usize, leaves: impl Fn(P::Item) -> u32) -> Locked<'a, P> {
-        let from = self.segment().buckets();
+        let (from, is_empty) = (self.segment().buckets(), self.len() == 0);
         let ahead = self.state().ahead.as_mut().expect("the caller has begun");
         let mut copy = ahead.lock();
         let to = copy.segment().buckets();
         assert_eq!(from.len(), to.len());
+        if is_empty && copy.len() == 0 {
+            // Room is made for what is to come.
+            return copy;
+        }
         // Once for all that is filled here [W3].
         stripes::publish_departures();
         ahead.stale.refresh(most, |bucket| {
@@ -155,6 +159,9 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// Empties the slots whose items `new` has: by [`Locked::copy_leaving`], and locked ever since.
     fn remove_copied(&mut self, new: &Locked<'_, P>) {
+        if new.len() == 0 {
+            return;
+        }
         let (from, to) = (self.segment().buckets(), new.segment().buckets());
         for bucket in 0..from.len() {
             // They have the same tags there.

@@ -12,11 +12,15 @@
 //! are at home. Cells are at most one region a slab, which goes as a whole, when all are free [M4].
 
 use core::alloc::Layout;
+#[cfg(feature = "rayon")]
+use core::ops::Range;
 use core::ptr::NonNull;
 
 #[cfg(any(loom, test))]
 use super::page::Begin;
 use super::page::{PAGE, begin_of};
+#[cfg(feature = "rayon")]
+use crate::engine::whole;
 use crate::engine::{Block, Meter, prefetch};
 use crate::hash::Digest;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
@@ -42,6 +46,8 @@ pub(crate) enum Within {
     Home,
     /// Anywhere in its page: else what is made for so many entries would need memory for more.
     Page,
+    /// The same, and nobody else uses the map.
+    PageAlone,
 }
 
 /// One region of cells, or none.
@@ -170,6 +176,17 @@ impl Homes {
         ((wide >> 64) as u32, cell as u32)
     }
 
+    /// The prefixes among these whose keys are at home in pages where no others are.
+    #[cfg(feature = "rayon")]
+    pub(super) fn whole_pages(&self, prefixes: Range<u64>) -> Range<u64> {
+        if self.pages == 0 {
+            return prefixes;
+        }
+        let Range { start, end } = whole(prefixes, self.pages.into());
+        // A page may begin with a digest in the middle of a prefix: that one is in two pages.
+        start..end.saturating_sub(1).max(start)
+    }
+
     /// Starts loading the line in which a key's entry is at home [M5].
     #[inline(always)]
     pub(super) fn prefetch(&self, digest: Digest) {
@@ -194,18 +211,19 @@ impl Homes {
         let (page, cell) = self.home(digest);
         let home = self.group << ((cell % 64) & !(self.side_by_side - 1));
         let word = cell / 64;
-        let at_home = self.take_of(page, word, slab, |free| free & home);
+        let alone = within == Within::PageAlone;
+        let at_home = self.take_of(page, word, slab, alone, |free| free & home);
         if at_home.is_some() || within == Within::Home {
             return at_home;
         }
-        self.take_abroad(page, word, slab)
+        self.take_abroad(page, word, slab, alone)
     }
 
     /// A free cell of a page, of those that a word of marks stands for, or the next word, and so on; of a line with as many
     /// free ones as any of these: those are missed least by those who are at home there.
-    fn take_abroad(&self, page: u32, word: u32, slab: NonNull<()>) -> Option<NonNull<u8>> {
+    fn take_abroad(&self, page: u32, word: u32, slab: NonNull<()>, alone: bool) -> Option<NonNull<u8>> {
         let mut words = (word..self.words()).chain(0..word);
-        words.find_map(|word| self.take_of(page, word, slab, |free| self.roomiest_line(free)))
+        words.find_map(|word| self.take_of(page, word, slab, alone, |free| self.roomiest_line(free)))
     }
 
     /// The free cells of the first line that has the most, of those that one word of marks stands for.
@@ -240,6 +258,7 @@ impl Homes {
         page: u32,
         word: u32,
         slab: NonNull<()>,
+        alone: bool,
         choose: impl Fn(u64) -> u64,
     ) -> Option<NonNull<u8>> {
         let mark = self.mark(page, word);
@@ -258,6 +277,12 @@ impl Homes {
                 // been told below that it was stored.
                 // SAFETY: the page's first cell, aligned for a pointer, is not given to anybody.
                 unsafe { begin_of(begin) }.store(slab.as_ptr(), Ordering::Relaxed);
+            }
+            if alone {
+                // Relaxed: nobody else looks. A store is not waited for, as an exchange is.
+                mark.store(taken | 1 << bit | BEGUN, Ordering::Relaxed);
+                // SAFETY: as below.
+                return Some(unsafe { begin.add(((word * 64 + bit) * self.piece) as usize) });
             }
             step();
             // Acquire: pairs with the Release in `give`: who had the cell is done with it. Release, and Acquire: whoever finds

@@ -14,6 +14,8 @@
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, needs_drop};
+#[cfg(feature = "rayon")]
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use std::sync::Arc;
@@ -167,6 +169,12 @@ impl<T> Slab<T> {
         const { assert!(align_of::<U>() <= TAIL_ALIGN) };
         // SAFETY: the caller's: within the piece or the box.
         unsafe { entry.byte_add(Self::TAIL_AT).cast() }
+    }
+
+    /// The prefixes among these whose keys have home cells in pages where no others have.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn whole_pages(&self, prefixes: Range<u64>) -> Range<u64> {
+        self.homes.whole_pages(prefixes)
     }
 
     /// Starts loading the line in which the entry of a key with this digest lies, if it is at home [M5].

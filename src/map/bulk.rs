@@ -9,23 +9,32 @@ use crate::reclaim::discard;
 /// With fewer pairs there is next to nothing to overlap, and a batch is memory to be allocated.
 const FEW: usize = 8;
 
-/// Pairs that have been taken from an iterator, and how to insert them. If the iterator panics, they are inserted.
-struct Batch<K, V, F: FnMut(Digest, K, V) -> bool> {
-    pairs: Vec<(Digest, K, V)>,
-    insert: F,
+/// Where pairs go.
+pub(super) trait Target<K, V> {
+    /// Starts loading what `insert` reads and writes.
+    fn prepare(&self, digest: Digest);
+
+    /// Whether there was room.
+    fn insert(&mut self, digest: Digest, key: K, value: V) -> bool;
 }
 
-impl<K, V, F: FnMut(Digest, K, V) -> bool> Batch<K, V, F> {
+/// Pairs that have been taken from an iterator, and where they go. If the iterator panics, they are inserted.
+struct Batch<K, V, T: Target<K, V>> {
+    pairs: Vec<(Digest, K, V)>,
+    target: T,
+}
+
+impl<K, V, T: Target<K, V>> Batch<K, V, T> {
     /// Inserts pairs in order until one has no room. Whether all had; the others are dropped, as they are if an insertion
     /// panics.
     // In one place, for an insertion to be inlined into it.
     #[inline(never)]
     fn insert_all(&mut self) -> bool {
-        self.pairs.drain(..).all(|(digest, key, value)| (self.insert)(digest, key, value))
+        self.pairs.drain(..).all(|(digest, key, value)| self.target.insert(digest, key, value))
     }
 }
 
-impl<K, V, F: FnMut(Digest, K, V) -> bool> Drop for Batch<K, V, F> {
+impl<K, V, T: Target<K, V>> Drop for Batch<K, V, T> {
     fn drop(&mut self) {
         // Pairs are left only if the iterator has panicked: that panic goes on. Another one, such as that of [E1], would end
         // the process, and of pairs that have no room nobody is left to be told.
@@ -35,24 +44,28 @@ impl<K, V, F: FnMut(Digest, K, V) -> bool> Drop for Batch<K, V, F> {
     }
 }
 
-/// Takes pairs and their digests a batch at a time; prepares for each of a batch, and then inserts them, in order, until
-/// one has no room. Whether all had.
+/// Takes pairs a batch at a time, computes their digests and prepares for each of a batch, and then inserts them, in order,
+/// until one has no room. Whether all had.
 #[inline]
-pub(super) fn in_batches<K, V>(
-    pairs: impl Iterator<Item = (Digest, K, V)>,
-    prepare: impl Fn(Digest),
-    mut insert: impl FnMut(Digest, K, V) -> bool,
+pub(super) fn in_batches<I, K, V, T: Target<K, V>>(
+    pairs: impl Iterator<Item = I>,
+    digested: impl Fn(&T, I) -> (Digest, K, V),
+    mut target: T,
 ) -> bool {
     let mut pairs = pairs.fuse();
     let at_most = pairs.size_hint().1.unwrap_or(BATCH).min(BATCH);
     let mut room = Vec::new();
     if at_most < FEW || room.try_reserve_exact(at_most).is_err() {
-        return pairs.all(|(digest, key, value)| insert(digest, key, value));
+        return pairs.all(|pair| {
+            let (digest, key, value) = digested(&target, pair);
+            target.insert(digest, key, value)
+        });
     }
-    let mut batch = Batch { pairs: room, insert };
+    let mut batch = Batch { pairs: room, target };
     loop {
         for pair in pairs.by_ref().take(BATCH) {
-            prepare(pair.0);
+            let pair = digested(&batch.target, pair);
+            batch.target.prepare(pair.0);
             batch.pairs.push(pair);
         }
         if batch.pairs.is_empty() {
@@ -70,20 +83,43 @@ mod tests {
 
     use super::*;
 
-    fn numbered(n: u64) -> impl Iterator<Item = (Digest, u64, ())> {
-        (0..n).map(|n| (Digest::new(n), n, ()))
+    /// Notes what it gets, and takes what `takes` says.
+    struct Log<'l, F> {
+        log: &'l RefCell<Vec<(&'static str, u64)>>,
+        takes: F,
+    }
+
+    impl<F: FnMut(u64) -> bool> Target<u64, ()> for Log<'_, F> {
+        fn prepare(&self, digest: Digest) {
+            self.log.borrow_mut().push(("prepared", digest.bits()));
+        }
+
+        fn insert(&mut self, digest: Digest, n: u64, (): ()) -> bool {
+            assert_eq!(digest, Digest::new(n));
+            let takes = (self.takes)(n);
+            self.log.borrow_mut().push(("inserted", n));
+            takes
+        }
+    }
+
+    /// Whether all of these had room, and what became of them.
+    fn insert(
+        numbers: impl Iterator<Item = u64>,
+        takes: impl FnMut(u64) -> bool,
+        log: &RefCell<Vec<(&'static str, u64)>>,
+    ) -> bool {
+        in_batches(numbers, |_, n| (Digest::new(n), n, ()), Log { log, takes })
+    }
+
+    fn inserted(log: RefCell<Vec<(&'static str, u64)>>) -> Vec<u64> {
+        log.into_inner().into_iter().filter(|(what, _)| *what == "inserted").map(|(_, n)| n).collect()
     }
 
     #[test]
     fn each_batch_is_prepared_and_then_inserted_in_order() {
         for n in [FEW as u64, 31, 32, 33, 100] {
-            let log = RefCell::new(Vec::new());
-            let prepare = |digest: Digest| log.borrow_mut().push(("prepared", digest.bits()));
-            let insert = |_, n, ()| {
-                log.borrow_mut().push(("inserted", n));
-                true
-            };
-            assert!(in_batches(numbered(n), prepare, insert));
+            let log = RefCell::default();
+            assert!(insert(0..n, |_| true, &log));
             let numbers: Vec<u64> = (0..n).collect();
             let expected = numbers.chunks(BATCH).flat_map(|batch| {
                 let prepared = batch.iter().map(|&n| ("prepared", Digest::new(n).bits()));
@@ -96,50 +132,37 @@ mod tests {
     #[test]
     fn a_few_are_inserted_as_they_come() {
         for n in 0..FEW as u64 {
-            let mut inserted = Vec::new();
-            let insert = |_, n, ()| {
-                inserted.push(n);
-                true
-            };
-            assert!(in_batches(numbered(n), |_| panic!("nothing to prepare"), insert));
-            assert_eq!(inserted, (0..n).collect::<Vec<_>>());
+            let log = RefCell::default();
+            assert!(insert(0..n, |_| true, &log));
+            assert_eq!(log.into_inner(), (0..n).map(|n| ("inserted", n)).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn the_first_without_room_ends_it() {
-        let mut inserted = Vec::new();
-        let insert = |_, n, ()| {
-            inserted.push(n);
-            n < 40
-        };
-        assert!(!in_batches(numbered(100), |_| (), insert));
-        assert_eq!(inserted, (0..=40).collect::<Vec<_>>());
+        let log = RefCell::default();
+        assert!(!insert(0..100, |n| n < 40, &log));
+        assert_eq!(inserted(log), (0..=40).collect::<Vec<_>>());
     }
 
     #[test]
     fn what_an_iterator_yielded_before_it_panicked_is_inserted() {
-        let inserted = RefCell::new(Vec::new());
-        let insert = |_, n, ()| {
-            inserted.borrow_mut().push(n);
-            true
-        };
-        let pairs = numbered(100).inspect(|&(_, n, ())| assert!(n < 40, "as planned"));
-        assert!(catch_unwind(AssertUnwindSafe(|| in_batches(pairs, |_| (), insert))).is_err());
-        assert_eq!(inserted.into_inner(), (0..40).collect::<Vec<_>>());
+        let log = RefCell::default();
+        let numbers = (0..100).inspect(|n| assert!(*n < 40, "as planned"));
+        assert!(catch_unwind(AssertUnwindSafe(|| insert(numbers, |_| true, &log))).is_err());
+        assert_eq!(inserted(log), (0..40).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_second_panic_while_they_are_inserted_is_no_more_than_that() {
-        let mut inserted = Vec::new();
-        let insert = |_, n, ()| {
+        let log = RefCell::default();
+        let numbers = (0..100).inspect(|n| assert!(*n < 40, "as planned"));
+        let takes = |n| {
             assert_ne!(n, 35, "as planned as well");
-            inserted.push(n);
             true
         };
-        let pairs = numbered(100).inspect(|&(_, n, ())| assert!(n < 40, "as planned"));
-        let payload = catch_unwind(AssertUnwindSafe(|| in_batches(pairs, |_| (), insert))).unwrap_err();
+        let payload = catch_unwind(AssertUnwindSafe(|| insert(numbers, takes, &log))).unwrap_err();
         assert_eq!(payload.downcast_ref(), Some(&"as planned"));
-        assert_eq!(inserted, (0..35).collect::<Vec<_>>());
+        assert_eq!(inserted(log), (0..35).collect::<Vec<_>>());
     }
 }

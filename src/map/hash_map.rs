@@ -6,6 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 
+use super::alone::Alone;
 use super::builder::sealed::FromShape;
 use super::{Builder, HashMapKind, IntoIter, Pinned, PinnedOwned};
 use crate::engine::{CapacityError, Shape, Stats};
@@ -55,9 +56,9 @@ use crate::hash::Digest;
 /// # Memory
 ///
 /// Nine bytes a slot, and key and value for each entry. With [home cells](crate::Builder::home_cells): key and value and
-/// a quarter more for each entry that the map is made for, from the start. A map that has grown, also by `collect` and
-/// `reserve`, is between 44% and 88% full, one that was made for its entries by [`HashMap::with_capacity`], or is a
-/// `clone`, about 90%. The map cuts plain entries from chunks of memory of its own; chunks that have become free, and tables
+/// a quarter more for each entry that the map is made for, from the start. A map that has grown, also by `reserve`, is
+/// between 44% and 88% full; one that was made for its entries by [`HashMap::with_capacity`], by `collect` from an iterator that
+/// knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks of memory of its own; chunks that have become free, and tables
 /// that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`]. Home cells go all
 /// together: one entry that has one keeps them; and once most entries have been replaced, those that found no free cell at
 /// home have other memory.
@@ -333,7 +334,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().reserve(additional);
     }
 
-    /// Inserts all pairs, as [`Pinned::extend`].
+    /// Inserts all pairs, as [`Pinned::extend`]. With the map to yourself, `Extend::extend(&mut map, pairs)` is faster: it takes no
+    /// locks, and makes an empty map anew for as many pairs as the iterator promises.
     ///
     /// # Panics
     ///
@@ -408,8 +410,8 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
             .directory
             .shape_of_copy()
             .and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
-        let copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
-        copy.pin().extend(pin.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let mut copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
+        Alone(&mut copy).extend(pin.iter().map(|(key, value)| (key.clone(), value.clone())));
         copy
     }
 }
@@ -424,17 +426,27 @@ impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> 
 
 impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
 
+/// A map made for as many pairs as the iterator promises. Of several values of a key the last stays. Panics if there is no
+/// memory for them.
 impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
-        let map = Self::default();
-        map.extend(iter);
+        let mut map = Self::default();
+        Alone(&mut map).extend(iter);
         map
     }
 }
 
+/// Without locks, as nobody else uses the map; what iterator and panics are told of is as in [`Pinned::extend`]. An empty map is
+/// made anew for as many pairs as the iterator promises.
+///
+/// ```
+/// let mut map: koel::HashMap<u64, u64> = koel::HashMap::new();
+/// Extend::extend(&mut map, (0..1000).map(|n| (n, n * n))); // `map.extend` is for maps that others use as well
+/// assert!(map.len() == 1000 && map.capacity() < 1200);
+/// ```
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for HashMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
-        self.pin().extend(iter);
+        Alone(self).extend(iter);
     }
 }
 

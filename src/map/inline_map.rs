@@ -8,6 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use ahash::RandomState;
 use bytemuck::Pod;
 
+use super::alone::Alone;
 use super::builder::sealed::FromShape;
 use super::{Builder, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{BATCH, CapacityError, Directory, Inline, Shape, Stats};
@@ -56,8 +57,8 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 /// # Memory
 ///
 /// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown, also by
-/// `collect` and `reserve`, is between 44% and 88% full, one that was made for its entries by [`InlineMap::with_capacity`], or
-/// is a `clone`, about 90%. Tables that were grown out of are used again for further growth, or freed with the map. A value
+/// `reserve`, is between 44% and 88% full; one that was made for its entries by [`InlineMap::with_capacity`], by `collect` from
+/// an iterator that knows how many they are, or as a `clone`, about 90%. Tables that were grown out of are used again for further growth, or freed with the map. A value
 /// that shares its 8-byte words with nothing but its key is replaced by a single store; a longer one takes a copy.
 ///
 /// # Under a lock
@@ -369,8 +370,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, 
             .slots
             .shape_of_copy()
             .and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
-        let copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
-        InlineMap::extend(&copy, self.iter());
+        let mut copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
+        Alone(&mut copy).extend(self.iter());
         copy
     }
 }
@@ -384,17 +385,21 @@ impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for Inlin
 
 impl<K: Pod + Hash + Eq, V: Pod + Eq, S: BuildHasher> Eq for InlineMap<K, V, S> {}
 
+/// A map made for as many pairs as the iterator promises. Of several values of a key the last stays. Panics if there is no
+/// memory for them.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> for InlineMap<K, V, S> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
-        let map = Self::default();
-        InlineMap::extend(&map, iter);
+        let mut map = Self::default();
+        Alone(&mut map).extend(iter);
         map
     }
 }
 
+/// Without locks, as nobody else uses the map; what iterator and panics are told of is as in [`InlineMap::extend`]. An empty map
+/// is made anew for as many pairs as the iterator promises.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
-        InlineMap::extend(self, iter);
+        Alone(self).extend(iter);
     }
 }
 

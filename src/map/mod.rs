@@ -10,6 +10,7 @@
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
 
+mod alone;
 mod builder;
 mod bulk;
 mod hash_map;

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
-use super::bulk::in_batches;
+use super::bulk::{Target, in_batches};
 use super::{Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
@@ -171,7 +171,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// [`Pinned::checked_insert`] of a key with this digest.
     #[inline]
-    fn checked_insert_of(&self, digest: Digest, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
+    pub(super) fn checked_insert_of(
+        &self,
+        digest: Digest,
+        key: K,
+        value: V,
+    ) -> Result<Option<&V>, Full<K, V>> {
         let mut spot = self.spot_of(digest, &key);
         let new = match self.make(&mut spot, key, value) {
             Ok(new) => new,
@@ -497,17 +502,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             // As far as there is memory: a hint is no promise.
             let _ = self.try_reserve(at_least);
         }
-        let done = self.insert_digested(pairs.map(|(key, value)| (self.map.digest(&key), key, value)));
-        assert!(done, "{FULL}");
+        let digested = |this: &&Self, (key, value): (K, V)| (this.map.digest(&key), key, value);
+        assert!(in_batches(pairs, digested, self), "{FULL}");
     }
 
     /// Inserts pairs of which the digests are known, until one has no room. Whether all had.
+    #[cfg(feature = "rayon")]
     pub(super) fn insert_digested(&self, pairs: impl Iterator<Item = (Digest, K, V)>) -> bool {
-        in_batches(
-            pairs,
-            |digest| self.directory().prefetch(digest),
-            |digest, key, value| self.checked_insert_of(digest, key, value).is_ok(),
-        )
+        in_batches(pairs, |_, pair| pair, self)
     }
 
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
@@ -541,5 +543,17 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     pub fn shrink_to_fit(&self) {
         self.directory().shrink(&|entry| self.rehash(entry));
         self.map.table.purge(&self.guard);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Target<K, V> for &Pinned<'_, K, V, S, G> {
+    #[inline]
+    fn prepare(&self, digest: Digest) {
+        self.map.prepare(digest);
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
+        self.checked_insert_of(digest, key, value).is_ok()
     }
 }

@@ -171,6 +171,10 @@ where
         self.extend(pairs);
     }
 
+    fn extend_alone(&mut self, pairs: impl IntoIterator<Item = (K, V)>) {
+        Extend::extend(self, pairs);
+    }
+
     fn duplicate(&self) -> Self {
         self.clone()
     }

@@ -97,6 +97,8 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
     /// Frees what was removed.
     fn flush(&self);
     fn extend(&self, pairs: Vec<(Self::Key, Self::Value)>);
+    /// The same, with the map to itself.
+    fn extend_alone(&mut self, pairs: impl IntoIterator<Item = (Self::Key, Self::Value)>);
     fn duplicate(&self) -> Self;
 
     fn entries(&self) -> Vec<(Self::Key, Self::Value)> {

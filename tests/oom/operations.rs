@@ -62,6 +62,8 @@ pub(crate) const ALL: &[Case] = &[
     case("InlineMap::insert", insert::<Inline>, Some(Fails::AtLast), NEVER),
     case("HashMap::extend", extend::<Pointers>, Some(Fails::AtOnce), NEVER),
     case("InlineMap::extend", extend::<Inline>, Some(Fails::AtLast), NEVER),
+    case("HashMap::extend, alone", extend_alone::<Pointers>, Some(Fails::AtOnce), MAKING),
+    case("InlineMap::extend, alone", extend_alone::<Inline>, Some(Fails::AtLast), MAKING),
     case("HashMap::update_or_insert", update::<Pointers>, Some(Fails::AtOnce), NEVER),
     case("InlineMap::update_or_insert", update::<Inline>, Some(Fails::AtLast), NEVER),
     case("HashMap::reserve", reserve::<Pointers>, Some(Fails::AtOnce), NEVER),
@@ -164,6 +166,25 @@ fn extend<M: Words>(plan: &mut Plan) {
             assert_whole(&map, map.len() as u64);
             map.extend(pairs());
         }
+    }
+    assert_whole(&map, 300);
+}
+
+/// An empty map is made anew, and where there is no memory for that it grows as it is filled.
+fn extend_alone<M: Words>(plan: &mut Plan) {
+    let mut map = M::build(Config::GROWING, seeded(1));
+    let _ = M::build(Config::GROWING, seeded(1)).get(&0);
+    let mut first = 0;
+    for last in [100, 120, 300] {
+        let taken: Vec<_> = (first..last).map(|key| (key, !key)).collect();
+        if let Err(message) = catch(|| plan.run(|| map.extend_alone(taken))) {
+            assert!(message.contains("no memory") && plan.is_over(), "{message}");
+            failed();
+            assert!((first..last).contains(&(map.len() as u64)), "{} of {first} to {last}", map.len());
+            assert_whole(&map, map.len() as u64);
+            map.extend_alone((first..last).map(|key| (key, !key)));
+        }
+        first = last;
     }
     assert_whole(&map, 300);
 }

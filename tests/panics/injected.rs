@@ -87,6 +87,32 @@ fn every_verb<M: Subject>() {
     }
 }
 
+/// Of the pairs some first ones have been inserted, and no other is there in part.
+fn extending_alone<M: Subject>() {
+    for config in [Config::GROWING, Config::GROWING.segments_of(8), Config::fixed(200)] {
+        for site in [Site::Hash, Site::Eq, Site::BuildHasher] {
+            for n in 0.. {
+                let mut map = M::build(config, Fused::new());
+                (0..50).for_each(|key| assert_eq!(map.insert(Key(key), key), None));
+                arm(site, n);
+                let result = catch(|| map.extend_alone((25..120).map(|key| (Key(key), key + 1000))));
+                disarm();
+                let done = (25..120).take_while(|key| map.get(&Key(*key)) == Some(key + 1000)).count() as u64;
+                let expected: Vec<_> = (0..map.len() as u64)
+                    .map(|key| (Key(key), if (25..25 + done).contains(&key) { key + 1000 } else { key }))
+                    .collect();
+                assert_eq!(expected.len() as u64, (25 + done).max(50), "{site:?} {n}");
+                assert_same("extend alone", &map, &expected);
+                assert_works(&map);
+                if result.is_ok() {
+                    assert!(done == 95 && n >= 25, "{n} panics of {site:?}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
 /// The keys 0..n, where inserting n makes the map grow for the `growths`-th time.
 fn about_to_grow<M: Subject>(config: Config, growths: usize) -> (M, u64) {
     let scout = M::build(config, Fused::new());
@@ -158,6 +184,12 @@ fn a_hash_map_is_as_it_was_before_a_panic_in_growth() {
 #[test]
 fn an_inline_map_is_as_it_was_before_a_panic_in_growth() {
     growing::<InlineMap<Key, u64, Fused>>();
+}
+
+#[test]
+fn a_map_of_one_s_own_has_what_was_inserted_before_a_panic() {
+    extending_alone::<HashMap<Key, u64, Fused>>();
+    extending_alone::<InlineMap<Key, u64, Fused>>();
 }
 
 #[test]

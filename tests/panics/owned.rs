@@ -91,6 +91,16 @@ fn an_iterator_that_panics_in_extend_leaves_what_it_yielded() {
             assert_holds(map, 0..50 + n as u64);
         });
         assert_eq!(panics, 70);
+        let alone = |ledger: &Arc<Ledger>, map: &mut Option<Map>| {
+            map.as_mut().expect("it is there").extend_alone((50..120).map(|n| {
+                tick(Site::Closure);
+                (fragile(ledger, n), fragile(ledger, n))
+            }));
+        };
+        let panics = at_every_call(Site::Closure, config, alone, |map, n| {
+            assert_holds(map, 0..50 + n as u64);
+        });
+        assert_eq!(panics, 70);
     }
 }
 

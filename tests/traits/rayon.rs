@@ -67,6 +67,35 @@ fn parallel_collections_lose_nothing() {
     assert_eq!(other.len(), 11);
 }
 
+/// Many segments to a part, and few; with parts that share segments and home pages; and maps that have grown before.
+#[test]
+fn parallel_collections_into_a_map_of_one_s_own_lose_nothing() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+    for (segment_slots, entries) in [(8, 3000), (64, 50_000), (4096, 500_000)] {
+        for room in [0, 1000, entries as usize] {
+            let mut map: HashMap<u64, u64> =
+                HashMap::builder().capacity(room).segment_slots(segment_slots).home_cells(true).build();
+            let mut inline: InlineMap<u64, u64> =
+                InlineMap::builder().capacity(room).segment_slots(segment_slots).build();
+            // A third of them are there already, and each key comes twice.
+            (0..entries / 3)
+                .for_each(|n| assert!(map.pin().insert(n, 0).is_none() && inline.insert(n, 0).is_none()));
+            pool.install(|| {
+                let pairs = || (0..2 * entries).into_par_iter().map(|n| (n % entries, n));
+                map.par_extend(pairs());
+                inline.par_extend(pairs());
+            });
+            let pin = map.pin();
+            assert_eq!((map.len() as u64, inline.len() as u64), (entries, entries));
+            assert!(
+                (0..entries)
+                    .all(|n| pin.get(&n) == Some(&(n + entries)) && inline.get(&n) == Some(n + entries))
+            );
+            assert_eq!((pin.iter().count() as u64, inline.iter().count() as u64), (entries, entries));
+        }
+    }
+}
+
 /// Entries found in a parallel walk live as long as the pin.
 #[test]
 fn what_a_parallel_walk_yields_outlives_its_removal() {

@@ -21,6 +21,8 @@ pub(super) enum Task {
     Mix(Workload),
     /// Growing from empty to all keys.
     Fill,
+    /// From empty to all keys, in a map that is built for them.
+    FillMade,
     /// The same in one call.
     Extend,
     /// Lookups of texts that hit.
@@ -46,7 +48,7 @@ impl Task {
         let mixes = [mix("95/5 get/insert", 95), mix("50/50 get/insert", 50)];
         let mut tasks = vec![Task::Hit, Task::Miss, Task::Batch];
         tasks.extend(mixes.into_iter().flatten());
-        tasks.extend([Task::Fill, Task::Extend, Task::Texts]);
+        tasks.extend([Task::Fill, Task::FillMade, Task::Extend, Task::Texts]);
         tasks
     }
 
@@ -75,6 +77,7 @@ impl Task {
             Task::Batch => format!("get_many of {BATCH}"),
             Task::Mix(workload) => workload.name.clone(),
             Task::Fill => "fill from empty".to_owned(),
+            Task::FillMade => "fill, made for it".to_owned(),
             Task::Extend => "extend from empty".to_owned(),
             Task::Texts => "get hit, String keys".to_owned(),
         }
@@ -95,6 +98,7 @@ impl Task {
                 )
             }
             Task::Fill => "Inserts by one thread into a map that is built without a capacity.".to_owned(),
+            Task::FillMade => "Inserts by one thread into a map that is built for as many.".to_owned(),
             Task::Extend => "All keys in one call, from an iterator that knows how many there are, into a map that is built \
                              without a capacity; one by one where a map has no such call."
                 .to_owned(),
@@ -114,7 +118,7 @@ impl Task {
     /// The distributions to run it with if those of `chosen` are asked for.
     fn dists(&self, chosen: &[Dist]) -> Vec<Dist> {
         match self {
-            Task::Fill | Task::Extend => vec![Dist::Uniform],
+            Task::Fill | Task::FillMade | Task::Extend => vec![Dist::Uniform],
             Task::Mix(workload) if workload.dist == Dist::Latest || chosen.is_empty() => vec![workload.dist],
             _ if chosen.is_empty() => vec![Dist::Uniform],
             _ => chosen.to_vec(),
@@ -123,7 +127,8 @@ impl Task {
 
     /// The cells at one size.
     pub(super) fn specs(&self, keys: u64, threads: &[usize], dists: &[Dist]) -> Vec<Spec> {
-        let threads = if matches!(self, Task::Fill | Task::Extend) { &[1] } else { threads };
+        let alone = matches!(self, Task::Fill | Task::FillMade | Task::Extend);
+        let threads = if alone { &[1] } else { threads };
         let mut specs = Vec::new();
         for dist in self.dists(dists) {
             let spec = |&threads| Spec { task: self.clone(), keys, threads, dist, trace: None };

@@ -111,7 +111,8 @@ impl Bench<'_> {
                 let plan = plan::mixed(workload, keys, dist, threads, ops, trace.as_ref());
                 self.rounds(entrants, |entrant| entrant.mix(&plan, seconds))
             }
-            Task::Fill => self.rounds(entrants, |entrant| entrant.fill_from_empty(keys)),
+            Task::Fill => self.rounds(entrants, |entrant| entrant.fill(0, keys)),
+            Task::FillMade => self.rounds(entrants, |entrant| entrant.fill(keys, keys)),
             Task::Extend => self.rounds(entrants, |entrant| entrant.extend_from_empty(keys)),
             task => {
                 let plan = match trace {

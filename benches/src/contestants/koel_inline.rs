@@ -21,7 +21,8 @@ impl Contestant for KoelInline {
     }
 
     fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
-        self.0.extend(pairs);
+        // Not the map's own `extend`, by which others may use it meanwhile.
+        Extend::extend(&mut self.0, pairs);
     }
 
     fn entries(&self) -> usize {

@@ -54,12 +54,12 @@ pub trait Entrant {
     /// A wrong answer, or a map that holds something else afterwards than it should.
     fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Fills an empty map with `count` keys, by one thread. Returns inserts per microsecond.
+    /// Fills a map with room for `capacity` entries with `count` keys, by one thread. Returns inserts per microsecond.
     ///
     /// # Errors
     ///
     /// A wrong answer.
-    fn fill_from_empty(&mut self, count: u64) -> Result<f64, CheckError>;
+    fn fill(&mut self, capacity: u64, count: u64) -> Result<f64, CheckError>;
 
     /// Fills an empty map with `count` keys in one call, by one thread. Returns inserts per microsecond.
     ///

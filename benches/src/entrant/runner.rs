@@ -137,10 +137,10 @@ impl<C: Contestant> Entrant for Runner<C> {
         Ok(clock.ops_per_microsecond())
     }
 
-    fn fill_from_empty(&mut self, count: u64) -> Result<f64, CheckError> {
+    fn fill(&mut self, capacity: u64, count: u64) -> Result<f64, CheckError> {
         self.release();
         let start = Instant::now();
-        let map = build::<C>(&Start { capacity: 0, filled: count, keys: Keys::Numbered })?;
+        let map = build::<C>(&Start { capacity: capacity as usize, filled: count, keys: Keys::Numbered })?;
         let elapsed = start.elapsed();
         drop(black_box(map));
         Ok(count as f64 / micros(elapsed))
