@@ -140,7 +140,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         old_value = old.map(|(_, value)| value.clone());
         new_key = key.clone();
         new_value = value.clone();
-        let put = self.put(at, draft, key, value, &mut out);
+        let put = self.put(at, &draft, key, value, &mut out);
         // Before there is an answer: one that is returned leaks if the listener panics.
         drop(out);
         put?;

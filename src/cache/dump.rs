@@ -389,7 +389,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             return Err(entry);
         }
         let Dumped { key, value, standing } = entry;
-        let refused = self.put(at, draft, key, value, out).err();
+        let refused = self.put(at, &draft, key, value, out).err();
         refused.map_or(Ok(()), |Refused { key, value, .. }| Err(Dumped { key, value, standing }))
     }
 }

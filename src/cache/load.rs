@@ -344,7 +344,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             !is_there && !landing.is_stale()
         };
         let value = match self.at_with_quota(digest, key, &mut draft, &mut out).filter(may_keep) {
-            Some(at) => match self.put(at, draft, key.clone(), value, &mut out) {
+            Some(at) => match self.put(at, &draft, key.clone(), value, &mut out) {
                 // SAFETY: put into the table, or retired, after the guard was entered.
                 Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
                 Err(refused) => refused.value,

@@ -391,7 +391,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
         let put = match self.at_with_quota(digest, &key, &mut draft, &mut out) {
-            Some(at) => self.put(at, draft, key, value, &mut out).map(|_| ()),
+            Some(at) => self.put(at, &draft, key, value, &mut out).map(|_| ()),
             None => {
                 let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
                 Err(Refused { key, value, why })
@@ -406,7 +406,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(super) fn put<'c>(
         &'c self,
         mut at: At<'c, K, V>,
-        draft: Draft,
+        draft: &Draft,
         key: K,
         value: V,
         out: &mut Departures<'_, K, V>,
@@ -415,7 +415,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             // On its way while the entry is made.
             room::prefetch(&at.writing.locked, draft.newcomer(at.digest));
         }
-        let new = match self.make(&mut at, &draft, key, value) {
+        let new = match self.make(&mut at, draft, key, value) {
             Ok(new) => new,
             Err((key, value)) => {
                 drop(at);
@@ -427,9 +427,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let At { mut writing, digest, found, .. } = at;
         self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
         let is_replaced =
-            found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, &draft, out));
+            found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, draft, out));
         if !is_replaced {
-            self.add(&mut writing, digest, entry, &draft, out);
+            self.add(&mut writing, digest, entry, draft, out);
         }
         new.publish();
         self.settle(&mut writing.locked, out);
