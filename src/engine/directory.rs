@@ -338,7 +338,8 @@ impl<P: Payload> Directory<P> {
     /// # Panics
     ///
     /// If this thread is already writing to this table.
-    #[inline]
+    // Always: handed back through memory, what is found would be waited for.
+    #[inline(always)]
     pub(crate) fn lock_and_find(&self, digest: Digest, eq: impl FnMut(P::Item) -> bool) -> Spot<'_, P> {
         // On its way while we lock.
         let prefetch = |segment: &_| Self::prefetch_in(segment, digest);

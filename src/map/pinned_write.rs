@@ -30,6 +30,8 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Safety
     ///
     /// Taken out under this lock, and retired once.
+    // Always, as `swap`: what is locked would be handed on through memory.
+    #[inline(always)]
     unsafe fn retire(&self, mut spot: Spot<'_, K, V>, entry: NonNull<Entry<K, V>>) {
         if OldEntries::<K, V>::GATHERS {
             let many = spot.writing.locked.state().keep.old.push(entry);
@@ -82,6 +84,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Puts a new entry in the place of an old one, which is given up and returned.
+    #[inline(always)]
     fn swap(&self, mut spot: Spot<'_, K, V>, found: Found, new: OwnedEntry<K, V>) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
         spot.writing.locked.replace(found, new.pointer());
