@@ -58,8 +58,9 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown, also by
 /// `reserve`, is between 44% and 88% full; one that was made for its entries by [`InlineMap::with_capacity`], by `collect` from
-/// an iterator that knows how many they are, or as a `clone`, about 90%. Tables that were grown out of are used again for further growth, or freed with the map. A value
-/// that shares its 8-byte words with nothing but its key is replaced by a single store; a longer one takes a copy.
+/// an iterator that knows how many they are, or as a `clone`, about 90%. Tables that were grown out of are used again for
+/// further growth, or freed with the map. A value that shares its 8-byte words with nothing but its key is replaced by a single
+/// store; a longer one takes a copy.
 ///
 /// # Under a lock
 ///
@@ -395,8 +396,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> 
     }
 }
 
-/// Without locks, as nobody else uses the map; what iterator and panics are told of is as in [`InlineMap::extend`]. An empty map
-/// is made anew for as many pairs as the iterator promises.
+/// Without locks, as nobody else uses the map; what iterator and panics are told of is as in [`InlineMap::extend`]. An empty
+/// map is made anew for as many pairs as the iterator promises.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
         Alone(self).extend(iter);
