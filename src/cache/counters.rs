@@ -28,6 +28,9 @@ pub struct CacheStats {
     pub insertions: u64,
     /// Entries that left because the cache was full.
     pub evictions: u64,
+    /// Of these, entries that were too heavy for what would have had to leave for them, and so left at once: see
+    /// [`Cache::insert`](crate::Cache::insert). Many of them tell of a cache that is too small for what is asked for.
+    pub turned_away: u64,
     /// Entries that left because their time was over.
     pub expirations: u64,
     /// Weight that left because the cache was full.
@@ -59,10 +62,14 @@ impl CacheStats {
 
 impl fmt::Display for CacheStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CacheStats { hits, misses, loads, failed_loads, insertions, evictions, expirations, .. } = self;
+        let CacheStats { hits, misses, loads, failed_loads, insertions, evictions, turned_away, .. } = self;
         writeln!(f, "{hits} hits, {misses} misses: {:.1}% hits", 100.0 * self.hit_ratio())?;
         writeln!(f, "{loads} loads in {:?}, {failed_loads} failed", self.load_time)?;
-        writeln!(f, "{insertions} insertions, {evictions} evictions, {expirations} expirations")?;
+        let expirations = self.expirations;
+        writeln!(
+            f,
+            "{insertions} insertions, {evictions} evictions ({turned_away} turned away), {expirations} expirations"
+        )?;
         write!(f, "{} entries; weight {} of {}", self.len, self.weight, self.capacity)
     }
 }
@@ -74,6 +81,7 @@ pub(super) enum Count {
     Misses,
     Insertions,
     Evictions,
+    TurnedAway,
     Expirations,
     EvictedWeight,
     Loads,
@@ -157,6 +165,7 @@ impl Counters {
             load_time: Duration::from_nanos(sum(Count::LoadNs)),
             insertions: sum(Count::Insertions),
             evictions: sum(Count::Evictions),
+            turned_away: sum(Count::TurnedAway),
             expirations: sum(Count::Expirations),
             evicted_weight: sum(Count::EvictedWeight),
             ..CacheStats::default()
@@ -183,6 +192,11 @@ pub(super) fn inserted(counts: &impl Counting) {
 #[inline]
 pub(super) fn evicted(counts: &impl Counting) {
     counts.count(Count::Evictions, 1);
+}
+
+/// An entry has been turned away; that it left is told apart.
+pub(super) fn turned_away(counts: &impl Counting) {
+    counts.count(Count::TurnedAway, 1);
 }
 
 /// An entry has left.

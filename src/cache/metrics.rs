@@ -10,8 +10,8 @@ impl CacheStats {
     ///
     /// Counters: `koel_cache_hits_total`, `koel_cache_misses_total`, `koel_cache_loads_total`,
     /// `koel_cache_failed_loads_total`, `koel_cache_load_seconds_total` (whole seconds), `koel_cache_insertions_total`,
-    /// `koel_cache_evictions_total`, `koel_cache_expirations_total`, `koel_cache_evicted_weight_total`. Gauges:
-    /// `koel_cache_entries`, `koel_cache_weight`, `koel_cache_capacity`.
+    /// `koel_cache_evictions_total`, `koel_cache_turned_away_total`, `koel_cache_expirations_total`,
+    /// `koel_cache_evicted_weight_total`. Gauges: `koel_cache_entries`, `koel_cache_weight`, `koel_cache_capacity`.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -26,6 +26,7 @@ impl CacheStats {
             ("koel_cache_load_seconds_total", self.load_time.as_secs()),
             ("koel_cache_insertions_total", self.insertions),
             ("koel_cache_evictions_total", self.evictions),
+            ("koel_cache_turned_away_total", self.turned_away),
             ("koel_cache_expirations_total", self.expirations),
             ("koel_cache_evicted_weight_total", self.evicted_weight),
         ];

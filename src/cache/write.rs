@@ -448,6 +448,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
     ) {
         if draft.is_turned_away || self.turns_away(&mut writing.locked, draft, 0, digest, out) {
+            counters::turned_away(&out.counts);
             let reserve = &mut writing.locked.state().keep.reserve;
             // SAFETY: under the lock, and nobody else has it.
             return unsafe { self.departed(entry, Cause::Size, reserve, out) };

@@ -94,6 +94,11 @@ fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
     assert_eq!((cache.get(&5000), cache.len()), (None, 1000));
     assert_eq!(cache.get_or_insert_with(5001, || 400), 400);
     assert_eq!(*told.lock().unwrap(), [(5000, Cause::Size), (5001, Cause::Size)]);
+    let stats = cache.stats();
+    assert_eq!(
+        (stats.insertions, stats.evictions, stats.turned_away, stats.evicted_weight),
+        (1002, 2, 2, 900)
+    );
     // What is asked for no more goes in the end.
     let times = (0..1000).take_while(|_| {
         cache.insert(5000, 500).unwrap();
@@ -140,7 +145,12 @@ fn what_is_turned_away_takes_no_room_that_is_idle() {
         cache.insert(1 << 32 | key, 900_000).unwrap();
         cache.insert(key, 600).unwrap();
         // The heavy ones, each at once.
-        assert_eq!((cache.len() as u64, cache.stats().evictions), (key + 1, key - 899), "at {key}");
+        let stats = cache.stats();
+        assert_eq!(
+            (stats.len as u64, stats.evictions, stats.turned_away),
+            (key + 1, key - 899, key - 899),
+            "at {key}"
+        );
     }
 }
 

@@ -94,6 +94,7 @@ fn a_recorder_is_told_what_the_stats_are_however_often() {
         ("load_seconds_total", stats.load_time.as_secs()),
         ("insertions_total", stats.insertions),
         ("evictions_total", stats.evictions),
+        ("turned_away_total", stats.turned_away),
         ("expirations_total", stats.expirations),
         ("evicted_weight_total", stats.evicted_weight),
         ("entries", stats.len as u64),
