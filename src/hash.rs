@@ -6,6 +6,8 @@
 
 use core::any::TypeId;
 use core::hash::{BuildHasher, Hash};
+#[cfg(feature = "rayon")]
+use core::ops::Range;
 
 /// Where a key belongs, in every table: see [`Place`] for one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,17 @@ pub(crate) fn scale(fraction: u32, n: u32) -> u32 {
     ((u64::from(fraction) * u64::from(n)) >> 32) as u32
 }
 
+/// Of 2^32 prefixes that are shared out among `parts`, in order: those of `prefixes` whose part has no others.
+#[cfg(feature = "rayon")]
+pub(crate) fn whole_parts(prefixes: Range<u64>, parts: u64) -> Range<u64> {
+    let begin = |part: u64| (part << 32).div_ceil(parts);
+    let part_of = |prefix: u64| (prefix * parts) >> 32;
+    // The first that begins there or later; the last that ends there or earlier ends where the one after it begins.
+    let first = prefixes.start.checked_sub(1).map_or(0, |before| part_of(before) + 1);
+    let start = begin(first);
+    start..begin(part_of(prefixes.end)).max(start)
+}
+
 /// The other bucket of an item: a function of bucket and tag only, and its own inverse [I2].
 ///
 /// The two buckets of an item sum to a number that its tag selects, modulo the number of buckets. MemC3 xors
@@ -139,6 +152,23 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "rayon")]
+    #[test]
+    fn whole_parts_are_those_that_begin_and_end_within() {
+        for parts in [1_u64, 2, 3, 17, 258, 1000, 1 << 20] {
+            let begins: Vec<u64> = (0..=parts.min(1000)).map(|part| (part << 32).div_ceil(parts)).collect();
+            for pair in begins.windows(2) {
+                let (begin, end) = (pair[0], pair[1]);
+                assert_eq!(whole_parts(begin..end, parts), begin..end);
+                assert!(whole_parts(begin + 1..end, parts).is_empty());
+                assert!(whole_parts(begin..end - 1, parts).is_empty());
+                assert_eq!(whole_parts(begin.saturating_sub(1)..end + 1, parts), begin..end, "of {parts}");
+            }
+            assert_eq!(whole_parts(0..1 << 32, parts), 0..1 << 32);
+        }
+        assert_eq!(whole_parts(5..1 << 31, 4), 1 << 30..1 << 31);
+    }
 
     #[test]
     fn alternate_is_its_own_inverse_and_stays_in_range() {

@@ -24,6 +24,8 @@ use super::root::{Root, free_root};
 use super::segment::{Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stripes::{self, Version};
+#[cfg(feature = "rayon")]
+use crate::hash::whole_parts;
 use crate::hash::{Digest, Place, scale};
 use crate::reentry::{self, Entered};
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
@@ -406,12 +408,13 @@ impl<P: Payload> Directory<P> {
 
     /// The shape of a copy.
     pub(crate) fn shape_of_copy(&self) -> Result<Shape, CapacityError> {
-        self.shape_for(self.len())
+        self.shape.for_items(self.len())
     }
 
-    /// The shape of a table with the same options for so many items.
-    pub(crate) fn shape_for(&self, items: usize) -> Result<Shape, CapacityError> {
-        self.shape.for_copy(items)
+    /// The shape of what is to be made in the place of this table for so many items: if it is empty, has less room, and grows.
+    pub(crate) fn shape_anew(&self, items: usize) -> Option<Shape> {
+        let is_to_be = items > self.slots() && self.shape.fixed_capacity.is_none() && self.is_empty();
+        is_to_be.then(|| self.shape.for_items(items).ok()).flatten()
     }
 
     /// Locks the segment that begins at prefix `cursor`, and tells where the next one begins; `None` at the end,
@@ -475,6 +478,19 @@ impl<P: Payload> Directory<P> {
             cursor = next;
         }
         ranges
+    }
+
+    /// Segments that the table began with.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn first_segments(&self) -> u32 {
+        self.shape.segments
+    }
+
+    /// The prefixes among these whose segments cover no others, however they will split: those of the first directory that lie
+    /// there as a whole.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64> {
+        whole_parts(prefixes, self.shape.segments.into())
     }
 
     /// Copies the items of a range that `ranges` gave.

@@ -103,11 +103,6 @@ impl<P: Payload> Directory<P> {
         self.grow(writing, digest.prefix(), false, rehash)
     }
 
-    /// Whether it grows when it has more items than room.
-    pub(crate) fn grows(&self) -> bool {
-        self.shape.fixed_capacity.is_none()
-    }
-
     /// Buckets that a path search looks at.
     pub(crate) fn budget(&self) -> usize {
         self.shape.budget

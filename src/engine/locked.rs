@@ -1,4 +1,5 @@
-//! Writing to a segment: every method needs a [`Locked`], which is the proof of [I5].
+//! Writing to a segment: every method needs a [`Locked`], which is the proof of [I5]: the lock, or that nobody else uses the
+//! segment [W7].
 //!
 //! Find, put, replace, remove, each in the order that the invariants ask for. Nothing here calls the user's code
 //! but `find`'s comparison, and nothing is half done when that panics. Loads by the functions that readers have, too,
@@ -27,11 +28,16 @@ pub(crate) struct Locked<'a, P: Payload, L = MutexGuard<'a, State<P>>> {
     state: L,
 }
 
-/// A segment that nobody else uses: as if it were locked.
-pub(super) type Owned<'a, P> = Locked<'a, P, Exclusive<'a, State<P>>>;
+/// A segment that nobody else uses, as if it were locked [W7].
+pub(super) type LockedAlone<'a, P> = Locked<'a, P, Exclusive<'a, State<P>>>;
 
-/// An empty slot, bucket and lane, and how many items were displaced for it.
-pub(super) type Room = (u32, u32, usize);
+/// An empty slot, and how many items were displaced for it.
+#[derive(Clone, Copy)]
+pub(super) struct Hole {
+    bucket: u32,
+    lane: u32,
+    hops: usize,
+}
 
 /// A locked segment's slots: marks, places, and emptying them. Finds nothing in its overflow. The lock is held as long as this
 /// lives.
@@ -178,14 +184,14 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 }
 
-impl<'a, P: Payload> Owned<'a, P> {
+impl<'a, P: Payload> LockedAlone<'a, P> {
     /// Without the lock.
     ///
     /// # Safety
     ///
-    /// Nobody else reads or writes the segment as long as this lives.
+    /// As long as this lives, nobody else locks the segment, reads or writes it.
     #[inline]
-    pub(super) unsafe fn own(segment: &'a Segment<P>) -> Self {
+    pub(super) unsafe fn alone(segment: &'a Segment<P>) -> Self {
         // SAFETY: the caller's.
         Locked { segment, state: unsafe { exclusively(&segment.write().state) } }
     }
@@ -321,14 +327,15 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// there is no path, and nothing has changed.
     #[inline(always)]
     pub(crate) fn put(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
-        let Some(room) = self.room_for(place, budget) else { return false };
-        self.put_into(room, place.tag, item, mark);
+        let Some(hole) = self.hole_for(place, budget) else { return false };
+        self.put_into(hole, place.tag, item, mark);
         true
     }
 
-    /// Puts an item into the room that has just been made for it.
+    /// Puts an item into the hole that has just been made for it.
     #[inline(always)]
-    pub(super) fn put_into(&mut self, (bucket, lane, hops): Room, tag: u8, item: P::Item, mark: u8) {
+    pub(super) fn put_into(&mut self, hole: Hole, tag: u8, item: P::Item, mark: u8) {
+        let Hole { bucket, lane, hops } = hole;
         self.state.tally.path_lengths[hops] += 1;
         // First: who sees it sees it counted.
         self.add_len(1);
@@ -340,19 +347,19 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// [`Locked::add_len`].
     #[inline]
     pub(crate) fn put_uncounted(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
-        let Some((bucket, lane, _)) = self.room_for(place, budget) else { return false };
+        let Some(Hole { bucket, lane, .. }) = self.hole_for(place, budget) else { return false };
         self.segment.buckets().fill(bucket, lane, place.tag, item, mark);
         true
     }
 
     /// An empty slot in one of the item's buckets.
     #[inline]
-    pub(super) fn room_for(&mut self, place: Place, budget: usize) -> Option<Room> {
+    pub(super) fn hole_for(&mut self, place: Place, budget: usize) -> Option<Hole> {
         let buckets = self.segment.buckets();
         if let Some(lane) = free_lane(buckets.tags(place.first)) {
-            Some((place.first, lane, 0))
+            Some(Hole { bucket: place.first, lane, hops: 0 })
         } else if let Some(lane) = free_lane(buckets.tags(place.second)) {
-            Some((place.second, lane, 0))
+            Some(Hole { bucket: place.second, lane, hops: 0 })
         } else {
             self.make_room([place.first, place.second], budget)
         }
@@ -367,7 +374,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// Searches a path and moves its items, last first: the hole arrives in one of the two buckets.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<Room> {
+    fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<Hole> {
         let buckets = self.segment.buckets();
         let in_buckets = self.len() - self.state.overflow_len;
         if in_buckets >= self.state.filling_from.saturating_add(self.last_ones()) {
@@ -382,7 +389,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         for pair in hops.windows(2).rev() {
             self.displace(pair[0], pair[1]);
         }
-        Some((hops[0].bucket, hops[0].lane, hops.len() - 1))
+        Some(Hole { bucket: hops[0].bucket, lane: hops[0].lane, hops: hops.len() - 1 })
     }
 
     /// Moves one item to the hole in its other bucket [W5].

@@ -12,7 +12,7 @@
 //! | `split` | give half of a segment's items to a new one |
 //! | `publish` | make the directory lead to new segments |
 //! | `draft` | a segment that is being built |
-//! | `sole` | inserting where nobody else reads or writes |
+//! | `alone` | inserting where nobody else reads or writes |
 //! | `counting` | items, slots, bytes and events over all segments |
 //! | `directory` | prefix to segment; reading; locking; walking |
 //! | `walk` | segment by segment, an item at a time |
@@ -32,6 +32,7 @@
 //! | `payload` | pointer or inline |
 //! | `memory`, `prefetch` | bytes; a hint |
 
+mod alone;
 mod batch;
 mod buckets;
 mod counting;
@@ -52,7 +53,6 @@ mod publish;
 mod root;
 mod segment;
 mod sizing;
-mod sole;
 mod split;
 mod stale;
 mod stats;
@@ -72,8 +72,6 @@ pub(crate) use pool::Retired;
 pub(crate) use prefetch::prefetch;
 pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};
-#[cfg(feature = "rayon")]
-pub(crate) use sole::whole;
 pub use stats::Stats;
 pub(crate) use stripes::{Moving, Version, begin_first, publish_departures, settled, unchanged};
 pub(crate) use walk::Walk;

@@ -170,9 +170,9 @@ impl Shape {
         })
     }
 
-    /// The shape of a copy of a table that holds `len` entries. A table of fixed capacity may hold more than that, and
+    /// The shape of a table with the same options for `len` entries. A table of fixed capacity may hold more than that, and
     /// then its copy's capacity is what it holds.
-    pub(crate) fn for_copy(&self, len: usize) -> Result<Self, CapacityError> {
+    pub(crate) fn for_items(&self, len: usize) -> Result<Self, CapacityError> {
         if let Some(capacity) = self.fixed_capacity {
             return Ok(Shape { fixed_capacity: Some(capacity.max(len)), ..*self });
         }
@@ -266,14 +266,14 @@ mod tests {
     #[test]
     fn a_copy_has_the_shape_that_its_entries_need() {
         let shape = fixed(10);
-        assert_eq!(shape.for_copy(5), Ok(shape));
+        assert_eq!(shape.for_items(5), Ok(shape));
         assert_eq!(
-            shape.for_copy(12),
+            shape.for_items(12),
             Ok(Shape { fixed_capacity: Some(12), ..shape }),
             "more than was promised"
         );
         let options = Options { capacity: 100, segment_slots: Some(64), ..Options::default() };
-        let copy = Shape::new(options).unwrap().for_copy(1000).unwrap();
+        let copy = Shape::new(options).unwrap().for_items(1000).unwrap();
         assert_eq!(Ok(copy), Shape::new(Options { capacity: 1000, ..options }));
         assert_eq!((copy.split_buckets, copy.segments), (16, 18));
     }

@@ -114,7 +114,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         let to = copy.segment().buckets();
         assert_eq!(from.len(), to.len());
         if is_empty && copy.len() == 0 {
-            // Room is made for what is to come.
+            // `reserve` splits what has nothing to copy.
             return copy;
         }
         // Once for all that is filled here [W3].
@@ -160,6 +160,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Empties the slots whose items `new` has: by [`Locked::copy_leaving`], and locked ever since.
     fn remove_copied(&mut self, new: &Locked<'_, P>) {
         if new.len() == 0 {
+            // Nothing leaves, and no reader is to be told of it.
             return;
         }
         let (from, to) = (self.segment().buckets(), new.segment().buckets());

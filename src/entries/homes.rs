@@ -12,15 +12,11 @@
 //! are at home. Cells are at most one region a slab, which goes as a whole, when all are free [M4].
 
 use core::alloc::Layout;
-#[cfg(feature = "rayon")]
-use core::ops::Range;
 use core::ptr::NonNull;
 
 #[cfg(any(loom, test))]
 use super::page::Begin;
 use super::page::{PAGE, begin_of};
-#[cfg(feature = "rayon")]
-use crate::engine::whole;
 use crate::engine::{Block, Meter, prefetch};
 use crate::hash::Digest;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
@@ -46,7 +42,7 @@ pub(crate) enum Within {
     Home,
     /// Anywhere in its page: else what is made for so many entries would need memory for more.
     Page,
-    /// The same, and nobody else uses the map.
+    /// The same, and nobody else uses the map, nor gives back what was in it [W7].
     PageAlone,
 }
 
@@ -174,17 +170,6 @@ impl Homes {
         let wide = u128::from(digest.bits()) * u128::from(self.pages);
         let cell = (u128::from(wide as u64) * u128::from(self.cells)) >> 64;
         ((wide >> 64) as u32, cell as u32)
-    }
-
-    /// The prefixes among these whose keys are at home in pages where no others are.
-    #[cfg(feature = "rayon")]
-    pub(super) fn whole_pages(&self, prefixes: Range<u64>) -> Range<u64> {
-        if self.pages == 0 {
-            return prefixes;
-        }
-        let Range { start, end } = whole(prefixes, self.pages.into());
-        // A page may begin with a digest in the middle of a prefix: that one is in two pages.
-        start..end.saturating_sub(1).max(start)
     }
 
     /// Starts loading the line in which a key's entry is at home [M5].

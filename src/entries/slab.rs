@@ -14,8 +14,6 @@
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, needs_drop};
-#[cfg(feature = "rayon")]
-use core::ops::Range;
 use core::ptr::NonNull;
 
 use std::sync::Arc;
@@ -171,12 +169,6 @@ impl<T> Slab<T> {
         unsafe { entry.byte_add(Self::TAIL_AT).cast() }
     }
 
-    /// The prefixes among these whose keys have home cells in pages where no others have.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn whole_pages(&self, prefixes: Range<u64>) -> Range<u64> {
-        self.homes.whole_pages(prefixes)
-    }
-
     /// Starts loading the line in which the entry of a key with this digest lies, if it is at home [M5].
     #[inline(always)]
     pub(crate) fn prefetch_home(&self, digest: Digest) {
@@ -186,7 +178,7 @@ impl<T> Slab<T> {
     }
 
     /// Memory for an entry, uninitialized; `None` if there is none [M1]. Under the lock of the digest's segment, whose
-    /// magazine it is.
+    /// magazine it is, or where nobody else uses that [W7].
     #[inline]
     pub(crate) fn allocate(
         &self,

@@ -1,8 +1,10 @@
-//! Filling a map that nobody else uses: what `collect`, `clone` and `extend` of a map of one's own do.
+//! Filling a map that nobody else uses: what `collect`, `clone` and `extend` of a map of one's own do [W7].
 //!
 //! An empty map is made anew for as many pairs as are promised, and pairs are inserted without locks.
 
 use core::hash::{BuildHasher, Hash};
+#[cfg(feature = "rayon")]
+use core::ops::Range;
 
 use bytemuck::Pod;
 
@@ -13,66 +15,51 @@ use crate::entries::{Entry, OwnedEntry, Table, Within};
 use crate::hash::Digest;
 use crate::outcome::FULL;
 
-/// A map that nobody else uses.
-pub(super) struct Alone<'m, M>(pub(super) &'m mut M);
-
-impl<K, V, S> HashMap<K, V, S> {
-    /// Makes an empty map anew, if it has less room than for so many entries: as far as there is memory.
-    pub(super) fn renew(&mut self, entries: usize) {
-        if entries > self.capacity() && self.is_empty() && self.table.directory.grows() {
-            let shape = self.table.directory.shape_for(entries);
-            if let Ok(table) = shape.and_then(|shape| Table::new(shape, entries, 0)) {
-                self.table = table;
-            }
-        }
-    }
-
-    /// Starts loading what inserting a key with this digest reads and writes.
-    #[inline]
-    pub(super) fn prepare(&self, digest: Digest) {
-        self.table.directory.prefetch(digest);
-        self.table.slab.prefetch_home(digest);
-    }
+/// What nobody else uses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ours {
+    /// The map.
+    Map,
+    /// The segment of the key.
+    #[cfg(feature = "rayon")]
+    Segment,
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
-    /// Inserts an entry; of one that is there the key is replaced as well. Whether there was room.
+/// What filling asks of either map.
+pub(super) trait Fill<K, V> {
+    /// Where a key belongs.
+    fn digest_of(&self, key: &K) -> Digest;
+
+    /// Makes an empty map anew, if it has less room than for so many entries: as far as there is memory.
+    fn remake_for(&mut self, entries: usize);
+
+    /// Starts loading what inserting a key with this digest reads and writes.
+    fn prepare(&self, digest: Digest);
+
+    /// Inserts or replaces an entry without the lock of its segment. Whether there was room.
     ///
     /// # Safety
     ///
-    /// Nobody else uses the segment of the key's digest, nor, if `within` says so, its home page.
-    #[inline]
-    pub(super) unsafe fn insert_alone(&self, digest: Digest, within: Within, key: K, value: V) -> bool {
-        // SAFETY: `eq` is called with entries of the segment, which are retired by nobody meanwhile.
-        let eq = |entry| unsafe { Entry::deref(entry) }.key == key;
-        // SAFETY: the caller's.
-        let spot = unsafe { self.table.directory.find_alone(digest, eq) };
-        let Some(mut room) = spot.room() else {
-            return self.pin().checked_insert_of(digest, key, value).is_ok();
-        };
-        let magazine = &mut room.keep().free;
-        let Ok(new) = OwnedEntry::new(&self.table.slab, magazine, digest, within, key, value) else {
-            return false;
-        };
-        room.put(new.pointer());
-        new.publish();
-        true
-    }
+    /// Nobody else uses what `ours` says, and nobody else shrinks the map.
+    unsafe fn insert_alone(&self, ours: Ours, digest: Digest, key: K, value: V) -> bool;
+
+    /// The same with the lock.
+    #[cfg(feature = "rayon")]
+    fn insert_locked(&self, digest: Digest, key: K, value: V) -> bool;
+
+    /// Segments that the map began with.
+    #[cfg(feature = "rayon")]
+    fn first_segments(&self) -> u32;
+
+    /// The prefixes among these whose segments cover no others, however they will split.
+    #[cfg(feature = "rayon")]
+    fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64>;
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Alone<'_, HashMap<K, V, S>> {
-    /// Inserts all pairs; of several values of a key the last stays. Panics if there is no room.
-    #[track_caller]
-    pub(super) fn extend(self, pairs: impl IntoIterator<Item = (K, V)>) {
-        let pairs = pairs.into_iter();
-        // A hint is no promise.
-        self.0.renew(pairs.size_hint().0);
-        let digested = |this: &Self, (key, value): (K, V)| (this.0.digest(&key), key, value);
-        assert!(in_batches(pairs, digested, self), "{FULL}");
-    }
-}
+/// A map that nobody else uses.
+struct Alone<'m, M>(&'m mut M);
 
-impl<K: Hash + Eq, V, S: BuildHasher> Target<K, V> for Alone<'_, HashMap<K, V, S>> {
+impl<K, V, M: Fill<K, V>> Target<K, V> for Alone<'_, M> {
     #[inline]
     fn prepare(&self, digest: Digest) {
         self.0.prepare(digest);
@@ -80,65 +67,122 @@ impl<K: Hash + Eq, V, S: BuildHasher> Target<K, V> for Alone<'_, HashMap<K, V, S
 
     #[inline]
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
-        // SAFETY: the map is ours alone.
-        unsafe { self.0.insert_alone(digest, Within::PageAlone, key, value) }
+        // SAFETY: borrowed mutably.
+        unsafe { self.0.insert_alone(Ours::Map, digest, key, value) }
     }
 }
 
-impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
-    /// Makes an empty map anew, if it has less room than for so many entries: as far as there is memory.
-    pub(super) fn renew(&mut self, entries: usize) {
-        if entries > self.capacity() && self.is_empty() && self.slots.grows() {
-            let shape = self.slots.shape_for(entries);
-            if let Ok(slots) = shape.and_then(|shape| Directory::new(shape, entries)) {
-                self.slots = slots;
-            }
+/// Inserts all pairs; of several values of a key the last stays. Panics if there is no room.
+#[track_caller]
+pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIterator<Item = (K, V)>) {
+    let pairs = pairs.into_iter();
+    // A hint is no promise.
+    map.remake_for(pairs.size_hint().0);
+    let digested = |map: &Alone<'_, M>, (key, value): (K, V)| (map.0.digest_of(&key), key, value);
+    assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
+    #[inline]
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
+    fn remake_for(&mut self, entries: usize) {
+        let shape = self.table.directory.shape_anew(entries);
+        if let Some(Ok(table)) = shape.map(|shape| Table::new(shape, entries, 0)) {
+            self.table = table;
         }
     }
+
+    #[inline]
+    fn prepare(&self, digest: Digest) {
+        self.table.directory.prefetch(digest);
+        self.table.slab.prefetch_home(digest);
+    }
+
+    #[inline]
+    unsafe fn insert_alone(&self, ours: Ours, digest: Digest, key: K, value: V) -> bool {
+        // SAFETY: `eq` is called with entries of the segment, which nobody takes out of it meanwhile.
+        let eq = |entry| unsafe { Entry::deref(entry) }.key == key;
+        // SAFETY: the caller's.
+        let spot = unsafe { self.table.directory.find_alone(digest, eq) };
+        let Some(mut hole) = spot.hole() else {
+            return self.pin().checked_insert_of(digest, key, value).is_ok();
+        };
+        // Of a page of cells others have their parts, and who takes entries out gives cells of any back.
+        let within = if ours == Ours::Map { Within::PageAlone } else { Within::Page };
+        let magazine = &mut hole.keep().free;
+        let Ok(new) = OwnedEntry::new(&self.table.slab, magazine, digest, within, key, value) else {
+            return false;
+        };
+        hole.put(new.pointer());
+        new.publish();
+        true
+    }
+
+    #[cfg(feature = "rayon")]
+    #[inline]
+    fn insert_locked(&self, digest: Digest, key: K, value: V) -> bool {
+        self.pin().checked_insert_of(digest, key, value).is_ok()
+    }
+
+    #[cfg(feature = "rayon")]
+    fn first_segments(&self) -> u32 {
+        self.table.directory.first_segments()
+    }
+
+    #[cfg(feature = "rayon")]
+    fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64> {
+        self.table.directory.whole_segments(prefixes)
+    }
 }
 
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
-    /// Inserts an entry, or replaces the value of one. Whether there was room.
-    ///
-    /// # Safety
-    ///
-    /// Nobody else uses the segment of the key's digest.
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Fill<K, V> for InlineMap<K, V, S> {
     #[inline]
-    pub(super) unsafe fn insert_alone(&self, digest: Digest, key: K, value: V) -> bool {
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
+    fn remake_for(&mut self, entries: usize) {
+        let shape = self.slots.shape_anew(entries);
+        if let Some(Ok(slots)) = shape.map(|shape| Directory::new(shape, entries)) {
+            self.slots = slots;
+        }
+    }
+
+    #[inline]
+    fn prepare(&self, digest: Digest) {
+        self.slots.prefetch(digest);
+    }
+
+    #[inline]
+    unsafe fn insert_alone(&self, _: Ours, digest: Digest, key: K, value: V) -> bool {
         // SAFETY: the caller's.
         let mut spot = unsafe { self.slots.find_alone(digest, |(other, _)| other == key) };
         if spot.replace(|(key, _)| (key, value)) {
             return true;
         }
-        match spot.room() {
-            Some(room) => room.put((key, value)),
+        match spot.hole() {
+            Some(hole) => hole.put((key, value)),
             None => return self.checked_insert_of(digest, key, value).is_ok(),
         }
         true
     }
-}
 
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Alone<'_, InlineMap<K, V, S>> {
-    /// Inserts all pairs; of several values of a key the last stays. Panics if there is no room.
-    #[track_caller]
-    pub(super) fn extend(self, pairs: impl IntoIterator<Item = (K, V)>) {
-        let pairs = pairs.into_iter();
-        // A hint is no promise.
-        self.0.renew(pairs.size_hint().0);
-        let digested = |this: &Self, (key, value): (K, V)| (this.0.digest(&key), key, value);
-        assert!(in_batches(pairs, digested, self), "{FULL}");
-    }
-}
-
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Target<K, V> for Alone<'_, InlineMap<K, V, S>> {
+    #[cfg(feature = "rayon")]
     #[inline]
-    fn prepare(&self, digest: Digest) {
-        self.0.slots.prefetch(digest);
+    fn insert_locked(&self, digest: Digest, key: K, value: V) -> bool {
+        self.checked_insert_of(digest, key, value).is_ok()
     }
 
-    #[inline]
-    fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
-        // SAFETY: the map is ours alone.
-        unsafe { self.0.insert_alone(digest, key, value) }
+    #[cfg(feature = "rayon")]
+    fn first_segments(&self) -> u32 {
+        self.slots.first_segments()
+    }
+
+    #[cfg(feature = "rayon")]
+    fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64> {
+        self.slots.whole_segments(prefixes)
     }
 }

@@ -6,7 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 
-use super::alone::Alone;
+use super::alone::extend_alone;
 use super::builder::sealed::FromShape;
 use super::{Builder, HashMapKind, IntoIter, Pinned, PinnedOwned};
 use crate::engine::{CapacityError, Shape, Stats};
@@ -411,7 +411,7 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
             .shape_of_copy()
             .and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
         let mut copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
-        Alone(&mut copy).extend(pin.iter().map(|(key, value)| (key.clone(), value.clone())));
+        extend_alone(&mut copy, pin.iter().map(|(key, value)| (key.clone(), value.clone())));
         copy
     }
 }
@@ -431,12 +431,12 @@ impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
 impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
         let mut map = Self::default();
-        Alone(&mut map).extend(iter);
+        extend_alone(&mut map, iter);
         map
     }
 }
 
-/// Without locks, as nobody else uses the map; what iterator and panics are told of is as in [`Pinned::extend`]. An empty map
+/// Without locks, as nobody else uses the map; panics, also of the iterator, do as is told of [`Pinned::extend`]. An empty map
 /// is made anew for as many pairs as the iterator promises.
 ///
 /// ```
@@ -446,7 +446,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap
 /// ```
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for HashMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
-        Alone(self).extend(iter);
+        extend_alone(self, iter);
     }
 }
 

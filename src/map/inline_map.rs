@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use ahash::RandomState;
 use bytemuck::Pod;
 
-use super::alone::Alone;
+use super::alone::extend_alone;
 use super::builder::sealed::FromShape;
 use super::{Builder, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{BATCH, CapacityError, Directory, Inline, Shape, Stats};
@@ -372,7 +372,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, 
             .shape_of_copy()
             .and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
         let mut copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
-        Alone(&mut copy).extend(self.iter());
+        extend_alone(&mut copy, self.iter());
         copy
     }
 }
@@ -391,16 +391,16 @@ impl<K: Pod + Hash + Eq, V: Pod + Eq, S: BuildHasher> Eq for InlineMap<K, V, S> 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> for InlineMap<K, V, S> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
         let mut map = Self::default();
-        Alone(&mut map).extend(iter);
+        extend_alone(&mut map, iter);
         map
     }
 }
 
-/// Without locks, as nobody else uses the map; what iterator and panics are told of is as in [`InlineMap::extend`]. An empty
+/// Without locks, as nobody else uses the map; panics, also of the iterator, do as is told of [`InlineMap::extend`]. An empty
 /// map is made anew for as many pairs as the iterator promises.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
-        Alone(self).extend(iter);
+        extend_alone(self, iter);
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `iter` | its iterators |
 //! | `inline_map`, `inline_write`, `inline_iter` | [`InlineMap`]: making one and reading, its writing half, its iterators |
 //! | `bulk` | inserting many pairs, for both |
+//! | `alone` | filling a map that nobody else uses, either |
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
 

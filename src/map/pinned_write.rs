@@ -552,7 +552,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Target<K, V> for &Pinned<'_, K, V, S, G> {
     #[inline]
     fn prepare(&self, digest: Digest) {
-        self.map.prepare(digest);
+        self.directory().prefetch(digest);
+        self.map.table.slab.prefetch_home(digest);
     }
 
     #[inline]

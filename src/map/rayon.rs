@@ -1,9 +1,9 @@
 //! Parallel iteration and collection. Feature `rayon`.
 //!
-//! Pairs are hashed and divided by the stretch of the directory that they belong to, and then each stretch is filled by one
-//! thread, some pairs ahead of which memory is fetched: no two threads meet at a lock, and what is written to stays in the
-//! caches. With one thread, that alone makes up for dividing them, in tables beyond the caches. Where nobody else uses the map,
-//! segments that lie in one stretch as a whole are filled without their locks.
+//! Pairs are hashed and divided into lists by the stretch of the directory that they belong to, and then each stretch is filled
+//! by one thread, some pairs ahead of which memory is fetched: no two threads meet at a lock, and what is written to stays in
+//! the caches. With one thread, that alone makes up for dividing them, in tables beyond the caches. Where nobody else uses the
+//! map, segments that lie in one stretch as a whole are filled without their locks [W7].
 
 use core::hash::{BuildHasher, Hash};
 use core::iter::Flatten;
@@ -13,29 +13,30 @@ use std::vec;
 use bytemuck::Pod;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
+use super::alone::{Fill, Ours};
 use super::bulk::{Target, in_batches};
 use super::{HashMap, InlineMap, Pinned};
-use crate::entries::{Entry, Within};
+use crate::entries::Entry;
 use crate::hash::{Digest, scale};
 use crate::outcome::FULL;
 use crate::reclaim::Guard;
 
-/// Most lists that pairs are divided into, by the top bits of their prefixes: each is a stretch of the directory. So many that
-/// a large map's stretches are not much larger than a second-level cache, and few enough to be written to in turn without
-/// missing the TLB.
+/// Most lists that pairs are divided into, by the top bits of their prefixes. So many that a large map's stretches are not much
+/// larger than a second-level cache, and few enough to be written to in turn without missing the TLB.
 const MOST_LISTS: usize = 256;
-/// Pairs of a list, where fewer lists will do.
+/// Pairs of a list, at least, if it is known how many there are.
 const PAIRS_PER_LIST: usize = 4096;
-/// Segments of the stretch that one thread fills where nobody else uses the map: those at its ends are shared with others.
-const SEGMENTS_PER_PART: usize = 4;
+/// Segments, at least, of what one thread fills where nobody else uses the map: those at its ends are shared with others.
+const SEGMENTS_PER_PART: u32 = 4;
 
 /// Pairs with their digests, of some lists, one after another; each in order.
-type Part<K, V> = Flatten<vec::IntoIter<Vec<(Digest, K, V)>>>;
+type Pairs<K, V> = Flatten<vec::IntoIter<Vec<(Digest, K, V)>>>;
 
-/// Pairs with their digests, divided into a power of two of lists. In each they are in order, as far as the iterator has one.
+/// Pairs with their digests, divided into lists. In each they are in order, as far as the iterator has one.
 struct Divided<K, V> {
-    /// As many lists in each piece.
-    pieces: Vec<Vec<Vec<(Digest, K, V)>>>,
+    /// The lists of each of those who divided some, as many of each.
+    shares: Vec<Vec<Vec<(Digest, K, V)>>>,
+    /// A power of two.
     lists: usize,
     len: usize,
 }
@@ -46,31 +47,35 @@ fn divided<K: Hash + Send, V: Send>(
     hasher: &(impl BuildHasher + Sync),
 ) -> Divided<K, V> {
     let pairs = pairs.into_par_iter();
-    let lists = pairs.opt_len().map_or(MOST_LISTS, |len| (len / PAIRS_PER_LIST).next_power_of_two());
-    let lists = lists.min(MOST_LISTS);
+    let lists = pairs.opt_len().map_or(MOST_LISTS, |len| power_of_two(len / PAIRS_PER_LIST).min(MOST_LISTS));
     let empty = || (0..lists).map(|_| Vec::new()).collect::<Vec<_>>();
-    let push = |mut piece: Vec<Vec<_>>, (key, value): (K, V)| {
+    let push = |mut share: Vec<Vec<_>>, (key, value): (K, V)| {
         let digest = Digest::of(&key, hasher);
-        piece[scale(digest.prefix(), lists as u32) as usize].push((digest, key, value));
-        piece
+        share[scale(digest.prefix(), lists as u32) as usize].push((digest, key, value));
+        share
     };
-    let pieces: Vec<Vec<Vec<_>>> = pairs.fold(empty, push).collect();
-    let len = pieces.iter().flatten().map(Vec::len).sum();
-    Divided { pieces, lists, len }
+    let shares: Vec<Vec<Vec<_>>> = pairs.fold(empty, push).collect();
+    let len = shares.iter().flatten().map(Vec::len).sum();
+    Divided { shares, lists, len }
+}
+
+/// The largest that is not larger; 1 for 0.
+fn power_of_two(n: usize) -> usize {
+    1 << n.max(1).ilog2()
 }
 
 impl<K: Send, V: Send> Divided<K, V> {
-    /// Inserts all pairs, those of as many neighbouring lists at a time as make `parts` of them; fewer lists than that are a
-    /// part each. `insert` gets the pairs of a part and the prefixes that it covers, and says whether all had room. Panics
-    /// if not.
-    fn insert(mut self, parts: usize, insert: impl Fn(Part<K, V>, Range<u64>) -> bool + Send + Sync) {
+    /// Inserts all pairs, those of as many neighbouring lists at a time as make `parts` of them, a power of two; fewer lists
+    /// than that are a part each. `insert` gets the pairs of a part and the prefixes that it covers, and says whether all had
+    /// room. Panics if not.
+    fn insert(mut self, parts: usize, insert: impl Fn(Pairs<K, V>, Range<u64>) -> bool + Send + Sync) {
         let parts = parts.min(self.lists);
         let (side_by_side, width) = (self.lists / parts, (1 << 32) / parts as u64);
-        let pieces = &mut self.pieces;
+        let shares = &mut self.shares;
         let of_part = |part: usize| {
-            let mut lists = Vec::with_capacity(side_by_side * pieces.len());
+            let mut lists = Vec::with_capacity(side_by_side * shares.len());
             for list in part * side_by_side..(part + 1) * side_by_side {
-                lists.extend(pieces.iter_mut().map(|piece| core::mem::take(&mut piece[list])));
+                lists.extend(shares.iter_mut().map(|share| core::mem::take(&mut share[list])));
             }
             (lists, part as u64 * width..(part as u64 + 1) * width)
         };
@@ -81,24 +86,38 @@ impl<K: Send, V: Send> Divided<K, V> {
     }
 }
 
-/// How many parts a table is filled in that nobody else uses, of so many segments.
-fn parts_alone(segments: u32) -> usize {
-    (segments as usize / SEGMENTS_PER_PART).max(1).next_power_of_two()
+/// Inserts all pairs into a map that nobody else uses.
+fn par_extend_alone<K, V, S, M>(
+    map: &mut M,
+    pairs: impl IntoParallelIterator<Item = (K, V)>,
+    hasher: impl Fn(&M) -> &S,
+) where
+    K: Hash + Send,
+    V: Send,
+    S: BuildHasher + Sync,
+    M: Fill<K, V> + Sync,
+{
+    let pairs = divided(pairs, hasher(map));
+    map.remake_for(pairs.len);
+    let map = &*map;
+    // What grew from few segments is filled with locks, by all threads.
+    let parts = match map.first_segments() / SEGMENTS_PER_PART {
+        0 | 1 => MOST_LISTS,
+        parts => power_of_two(parts as usize),
+    };
+    pairs.insert(parts, |pairs, prefixes| {
+        in_batches(pairs, |_, pair| pair, Part { map, alone: map.whole_segments(prefixes) })
+    });
 }
 
-/// A map that other threads fill as well, but nobody else uses; some prefixes are ours alone.
-struct Stretch<'m, M> {
+/// What one thread fills of a map that nobody uses but those who fill other parts of it.
+struct Part<'m, M> {
     map: &'m M,
+    /// Prefixes of this part, whose segments cover none of another one's.
     alone: Range<u64>,
 }
 
-impl<M> Stretch<'_, M> {
-    fn is_alone(&self, digest: Digest) -> bool {
-        self.alone.contains(&digest.prefix().into())
-    }
-}
-
-impl<K: Hash + Eq, V, S: BuildHasher> Target<K, V> for Stretch<'_, HashMap<K, V, S>> {
+impl<K, V, M: Fill<K, V>> Target<K, V> for Part<'_, M> {
     #[inline]
     fn prepare(&self, digest: Digest) {
         self.map.prepare(digest);
@@ -106,28 +125,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Target<K, V> for Stretch<'_, HashMap<K, V,
 
     #[inline]
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
-        if self.is_alone(digest) {
-            // SAFETY: so `par_extend` has it.
-            unsafe { self.map.insert_alone(digest, Within::PageAlone, key, value) }
+        if self.alone.contains(&digest.prefix().into()) {
+            // SAFETY: `par_extend_alone` has borrowed the map mutably. Parts have no prefix in common, so that the segment,
+            // which covers no other part's, is used by us alone; and nobody shrinks the map.
+            unsafe { self.map.insert_alone(Ours::Segment, digest, key, value) }
         } else {
-            self.map.pin().checked_insert_of(digest, key, value).is_ok()
-        }
-    }
-}
-
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Target<K, V> for Stretch<'_, InlineMap<K, V, S>> {
-    #[inline]
-    fn prepare(&self, digest: Digest) {
-        self.map.slots.prefetch(digest);
-    }
-
-    #[inline]
-    fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
-        if self.is_alone(digest) {
-            // SAFETY: so `par_extend` has it.
-            unsafe { self.map.insert_alone(digest, key, value) }
-        } else {
-            self.map.checked_insert_of(digest, key, value).is_ok()
+            self.map.insert_locked(digest, key, value)
         }
     }
 }
@@ -203,7 +206,8 @@ where
     }
 }
 
-/// As `&HashMap` does, and faster, as nobody else uses the map.
+/// As `&HashMap` does, but mostly without locks, as nobody else uses the map, and an empty map is made anew for as many pairs
+/// as there are.
 impl<K, V, S> ParallelExtend<(K, V)> for HashMap<K, V, S>
 where
     K: Hash + Eq + Send + Sync,
@@ -211,13 +215,7 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
-        let pairs = divided(pairs, &self.hasher);
-        self.renew(pairs.len);
-        let map = &*self;
-        pairs.insert(parts_alone(map.table.directory.first_segments()), |pairs, prefixes| {
-            let whole = map.table.directory.whole_segments(prefixes);
-            in_batches(pairs, |_, pair| pair, Stretch { map, alone: map.table.slab.whole_pages(whole) })
-        });
+        par_extend_alone(self, pairs, |map| &map.hasher);
     }
 }
 
@@ -254,7 +252,8 @@ where
     }
 }
 
-/// As `&InlineMap` does, and faster, as nobody else uses the map.
+/// As `&InlineMap` does, but mostly without locks, as nobody else uses the map, and an empty map is made anew for as many pairs
+/// as there are.
 impl<K, V, S> ParallelExtend<(K, V)> for InlineMap<K, V, S>
 where
     K: Pod + Hash + Eq + Send + Sync,
@@ -262,12 +261,7 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
-        let pairs = divided(pairs, &self.hasher);
-        self.renew(pairs.len);
-        let map = &*self;
-        pairs.insert(parts_alone(map.slots.first_segments()), |pairs, prefixes| {
-            in_batches(pairs, |_, pair| pair, Stretch { map, alone: map.slots.whole_segments(prefixes) })
-        });
+        par_extend_alone(self, pairs, |map| &map.hasher);
     }
 }
 

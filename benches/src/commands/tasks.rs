@@ -100,7 +100,7 @@ impl Task {
             Task::Fill => "Inserts by one thread into a map that is built without a capacity.".to_owned(),
             Task::FillMade => "Inserts by one thread into a map that is built for as many.".to_owned(),
             Task::Extend => "All keys in one call, from an iterator that knows how many there are, into a map that is built \
-                             without a capacity; one by one where a map has no such call."
+                             without a capacity and that nobody else uses; one by one where a map has no such call."
                 .to_owned(),
             Task::Texts => "String to String, 20 bytes each; lookups of keys that are there.".to_owned(),
             Task::Mix(workload) => {

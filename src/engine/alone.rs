@@ -1,0 +1,84 @@
+//! Inserting while nobody else uses a segment: without its lock [W7].
+//!
+//! A lock is taken and given back by instructions that wait until all that was stored before has arrived where it belongs: so
+//! of many insertions each waits for memory by itself, however early that was asked for. Without locks their waits overlap.
+
+use super::directory::Directory;
+use super::found::Found;
+use super::locked::{Hole, LockedAlone};
+use super::payload::Payload;
+use crate::hash::{Digest, Place};
+
+/// Where a key is in a segment that nobody else uses, or should be.
+pub(crate) struct AloneSpot<'a, P: Payload> {
+    segment: LockedAlone<'a, P>,
+    place: Place,
+    budget: usize,
+    /// The key's slot, if it is there.
+    found: Option<Found>,
+}
+
+/// An empty slot for one item, in a segment that nobody else uses.
+pub(crate) struct AloneHole<'a, P: Payload> {
+    segment: LockedAlone<'a, P>,
+    tag: u8,
+    hole: Hole,
+}
+
+impl<P: Payload> Directory<P> {
+    /// Finds the item that `eq` accepts.
+    ///
+    /// # Safety
+    ///
+    /// As long as what is returned lives, nobody else locks the segment that covers the digest, reads or writes it; and nobody
+    /// frees segments or roots that were replaced.
+    #[inline]
+    pub(crate) unsafe fn find_alone(
+        &self,
+        digest: Digest,
+        eq: impl FnMut(P::Item) -> bool,
+    ) -> AloneSpot<'_, P> {
+        let segment = self.locate(digest.prefix());
+        // SAFETY: the caller's.
+        let segment = unsafe { LockedAlone::alone(segment) };
+        let place = Place::new(digest, segment.segment().buckets().len());
+        let found = segment.find(place, eq);
+        AloneSpot { segment, place, budget: self.budget(), found }
+    }
+}
+
+impl<'a, P: Payload> AloneSpot<'a, P> {
+    /// Replaces the item that was found, if any was, by what `new` makes of it. Whether any was.
+    #[inline]
+    pub(crate) fn replace(&mut self, new: impl FnOnce(P::Item) -> P::Item) -> bool {
+        let Some(found) = self.found else { return false };
+        let item = new(self.segment.item(found));
+        self.segment.replace(found, item);
+        true
+    }
+
+    /// A hole for an item that was not found, for which others may be displaced; `None` if it was, or if it takes more than
+    /// that.
+    #[inline]
+    pub(crate) fn hole(mut self) -> Option<AloneHole<'a, P>> {
+        if self.found.is_some() || self.segment.is_filling_up() {
+            return None;
+        }
+        let hole = self.segment.hole_for(self.place, self.budget)?;
+        Some(AloneHole { segment: self.segment, tag: self.place.tag, hole })
+    }
+}
+
+impl<P: Payload> AloneHole<'_, P> {
+    /// What the front end keeps in the segment.
+    #[inline]
+    pub(crate) fn keep(&mut self) -> &mut P::Keep {
+        &mut self.segment.state().keep
+    }
+
+    /// Puts the item there.
+    #[inline]
+    pub(crate) fn put(mut self, item: P::Item) {
+        self.segment.put_into(self.hole, self.tag, item, 0);
+    }
+}
