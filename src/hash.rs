@@ -21,11 +21,19 @@ impl Digest {
     #[inline]
     pub(crate) fn of<S: BuildHasher, Q: ?Sized + Hash>(key: &Q, hasher: &S) -> Self {
         let hash = hasher.hash_one(key);
-        if is_final::<S>() { Digest(hash) } else { Digest::new(hash) }
+        if is_final::<S>() { Digest(hash) } else { Digest::mixed(hash) }
     }
 
-    /// Finalizes a hasher's output with a folded multiply (as in wyhash and foldhash), so that hashers that
-    /// leave bits unmixed, even the identity on integers, fill the table evenly.
+    /// Finalizes a hasher's output, however little mixed. The folded multiply alone would make a lattice of consecutive
+    /// numbers, in which those of one segment share a few of its buckets; so bits from above come down before (as in
+    /// MurmurHash3).
+    #[inline]
+    pub(crate) fn mixed(hash: u64) -> Self {
+        let spread = (hash ^ hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Digest::new(spread ^ spread >> 29)
+    }
+
+    /// Mixes a hash by a folded multiply (as in wyhash and foldhash).
     #[inline]
     pub(crate) fn new(hash: u64) -> Self {
         // Part of the format of filters that are kept as bytes: `version_2_is_what_it_was` tests it.

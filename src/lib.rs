@@ -133,7 +133,7 @@ pub mod model {
 
     /// First bucket, second bucket and tag of a hash in a table of `buckets`.
     pub fn place(hash: u64, buckets: u32) -> (u32, u32, u8) {
-        let place = crate::hash::Place::new(crate::hash::Digest::new(hash), buckets);
+        let place = crate::hash::Place::new(crate::hash::Digest::mixed(hash), buckets);
         (place.first, place.second, place.tag)
     }
 
@@ -144,6 +144,6 @@ pub mod model {
 
     /// The half of a hash that selects the segment.
     pub fn prefix(hash: u64) -> u32 {
-        crate::hash::Digest::new(hash).prefix()
+        crate::hash::Digest::mixed(hash).prefix()
     }
 }

@@ -57,6 +57,11 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| inline.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| InlineMap::<u64, u64>::with_capacity(usize::MAX));
 
+    drop(pin);
+    let (mut map, mut inline) = (map, inline);
+    assert_blamed_here(|| Extend::extend(&mut map, [(new, 0)]));
+    assert_blamed_here(|| Extend::extend(&mut inline, [(inline_new, 0)]));
+
     let cache: Cache<u64, u64> = Cache::new(1);
     assert_blamed_here(|| cache.compute(1, |_| Operation::<_, ()>::Remove).is_ok());
     let inline_cache = InlineCache::<u64, u64>::new(1);

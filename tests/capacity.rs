@@ -94,6 +94,23 @@ fn a_map_with_room_does_not_grow_much() {
     law::<Inlined>();
 }
 
+/// However much is reserved, segments are no larger, and a map that outgrows it takes no more memory than others.
+#[test]
+fn reserved_room_is_of_segments_as_any() {
+    for slots in [64, 1024, 4096] {
+        let memory = |reserved: usize| {
+            let map: InlineMap<u64, u64> = InlineMap::builder().segment_slots(slots).build();
+            map.reserve(reserved);
+            let stats = map.stats();
+            assert!(map.capacity() <= stats.segments * slots, "{stats:?} of {slots} slots");
+            (0..400_000).for_each(|n| assert!(map.insert(n, n).is_none()));
+            map.memory_usage()
+        };
+        let (grown, reserved) = (memory(0), memory(100_000));
+        assert!(reserved < grown + grown / 4, "{reserved} bytes, {grown} without");
+    }
+}
+
 #[test]
 fn reserved_room_does_not_grow_either() {
     fn law<M: Words>() {

@@ -85,6 +85,27 @@ fn what_promises_nothing_makes_a_map_grow() {
     assert_eq!((map.len(), inline.len()), (10_000, 10_000));
 }
 
+/// Each search in vain is one, though it is made twice.
+#[test]
+fn a_search_in_vain_is_counted_once() {
+    struct Alike;
+    impl std::hash::BuildHasher for Alike {
+        type Hasher = std::hash::DefaultHasher;
+        fn build_hasher(&self) -> Self::Hasher {
+            std::hash::DefaultHasher::new()
+        }
+    }
+    #[derive(PartialEq, Eq, Clone, Copy)]
+    struct Key(u64);
+    impl std::hash::Hash for Key {
+        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+    }
+    let mut alone: HashMap<Key, u64, Alike> = HashMap::with_hasher(Alike);
+    Extend::extend(&mut alone, (0..1000).map(|n| (Key(n), n)));
+    let stats = alone.stats();
+    assert_eq!((stats.overflow, stats.failed_searches), (992, 992), "{stats:?}");
+}
+
 /// As `with_capacity` makes it; and the builder's options stay.
 #[test]
 fn an_empty_map_is_made_anew_for_what_is_promised() {

@@ -222,3 +222,28 @@ fn entries_of_contradictory_keys_are_dropped_once() {
     drop(map.into_iter().take(10).collect::<Vec<_>>());
     ledger.assert_settled("contradictory keys");
 }
+
+/// Without a hash function: koel mixes what comes, and it is as good as one.
+#[test]
+fn numbers_in_a_row_are_spread_as_evenly_as_any() {
+    const KEYS: u64 = 300_000;
+    let sequences: [fn(u64) -> u64; 8] = [
+        |n| n,
+        |n| n * 8,
+        |n| n * 1000,
+        |n| n << 12,
+        |n| n << 32,
+        |n| n << 44,
+        |n| !n,
+        |n| (n as f64).to_bits(),
+    ];
+    for (i, sequence) in sequences.into_iter().enumerate() {
+        let builder = InlineMap::<u64, u64>::builder().fixed_capacity(KEYS as usize);
+        let bounded = builder.hasher(IDENTITY).build();
+        (0..KEYS).for_each(|n| assert!(bounded.checked_insert(sequence(n), n).is_ok()));
+        assert_eq!(bounded.stats().overflow, 0, "sequence {i}");
+        let mut grown = InlineMap::<u64, u64, _>::with_hasher(IDENTITY);
+        Extend::extend(&mut grown, (0..KEYS).map(|n| (sequence(n), n)));
+        assert!(grown.load_factor() > 0.88, "sequence {i}: {}", grown.load_factor());
+    }
+}

@@ -64,8 +64,11 @@ impl<'a, P: Payload> AloneSpot<'a, P> {
         if self.found.is_some() || self.segment.is_filling_up() {
             return None;
         }
-        let hole = self.segment.hole_for(self.place, self.budget)?;
-        Some(AloneHole { segment: self.segment, tag: self.place.tag, hole })
+        let failed = self.segment.state().tally.failed_searches;
+        let hole = self.segment.hole_for(self.place, self.budget);
+        // Who inserts it with the lock searches again, and counts it.
+        self.segment.state().tally.failed_searches = failed;
+        Some(AloneHole { hole: hole?, tag: self.place.tag, segment: self.segment })
     }
 }
 

@@ -247,20 +247,27 @@ impl<P: Payload> Directory<P> {
             return false;
         }
         let buckets = Shape::buckets_for(total);
-        let mut cursor = 0;
-        while let Some((mut writing, _)) = self.visit(cursor) {
-            loop {
-                let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
-                if u64::from(writing.locked.segment().buckets().len()) * segments >= buckets {
-                    break;
+        let lacks_some = |writing: &Writing<'_, P>| {
+            let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
+            u64::from(writing.locked.segment().buckets().len()) * segments < buckets
+        };
+        // Each once, and then again. If one were grown to its end before the next, the directory would soon have eight entries
+        // for each segment, and then segments double that should split.
+        loop {
+            let (mut cursor, mut has_grown) = (0, false);
+            while let Some((mut writing, next)) = self.visit(cursor) {
+                if lacks_some(&writing) {
+                    has_grown = true;
+                    if self.grow(&mut writing, cursor as u32, false, rehash).is_err() {
+                        return false;
+                    }
                 }
-                if self.grow(&mut writing, cursor as u32, false, rehash).is_err() {
-                    return false;
-                }
+                cursor = next;
             }
-            cursor = self.end_of(&writing);
+            if !has_grown {
+                return true;
+            }
         }
-        true
     }
 
     /// Replaces every segment that is much too large for its items by a smaller one.
@@ -284,12 +291,6 @@ impl<P: Payload> Directory<P> {
             }
             cursor = next;
         }
-    }
-
-    /// Where the segment ends.
-    fn end_of(&self, writing: &Writing<'_, P>) -> u64 {
-        let state = writing.locked.state_ref();
-        ((u64::from(state.index) + 1) << 32).div_ceil(u64::from(self.shape.segments) << state.level)
     }
 
     /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.

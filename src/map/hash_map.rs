@@ -426,9 +426,10 @@ impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> 
 
 impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises. Of several values of a key the last stays. Panics if there is no
-/// memory for them.
+/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; a `clone` takes
+/// less. Of equal keys the last stays, with its value. Panics if there is no memory for them.
 impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
+    #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
         let mut map = Self::default();
         extend_alone(&mut map, iter);
@@ -445,6 +446,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap
 /// assert!(map.len() == 1000 && map.capacity() < 1200);
 /// ```
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for HashMap<K, V, S> {
+    #[track_caller]
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
         extend_alone(self, iter);
     }

@@ -386,9 +386,10 @@ impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for Inlin
 
 impl<K: Pod + Hash + Eq, V: Pod + Eq, S: BuildHasher> Eq for InlineMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises. Of several values of a key the last stays. Panics if there is no
-/// memory for them.
+/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; a `clone` takes
+/// less. Of several values of a key the last stays. Panics if there is no memory for them.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> for InlineMap<K, V, S> {
+    #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
         let mut map = Self::default();
         extend_alone(&mut map, iter);
@@ -399,6 +400,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> 
 /// Without locks, as nobody else uses the map; panics, also of the iterator, do as is told of [`InlineMap::extend`]. An empty
 /// map is made anew for as many pairs as the iterator promises.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K, V, S> {
+    #[track_caller]
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
         extend_alone(self, iter);
     }
