@@ -414,7 +414,7 @@ impl<P: Payload> Directory<P> {
 
     /// The shape of what is to be made in the place of this table for so many items: if it is empty, has less room, and grows.
     pub(crate) fn shape_anew(&self, items: usize) -> Option<Shape> {
-        let lacks_room = Shape::buckets_for(items) * u64::from(SLOTS) > self.slots() as u64;
+        let lacks_room = Shape::buckets_for(items) > self.slots() as u64 / u64::from(SLOTS);
         let is_to_be = lacks_room && self.shape.fixed_capacity.is_none() && self.is_empty();
         is_to_be.then(|| self.shape.for_items(items).ok()).flatten()
     }
