@@ -44,8 +44,11 @@ pub(crate) type Exclusive<'a, T> = MutexGuard<'a, T>;
 #[inline(always)]
 pub(crate) unsafe fn exclusively<T>(mutex: &Mutex<T>) -> Exclusive<'_, T> {
     #[cfg(not(any(loom, shuttle)))]
-    // SAFETY: the caller's.
-    return unsafe { &mut *mutex.data_ptr() };
+    {
+        debug_assert!(!mutex.is_locked(), "somebody else has it");
+        // SAFETY: the caller's.
+        unsafe { &mut *mutex.data_ptr() }
+    }
     #[cfg(any(loom, shuttle))]
     mutex.try_lock().expect("nobody else has it")
 }

@@ -26,7 +26,11 @@ pub(super) enum Ours {
 }
 
 /// What filling asks of either map.
-pub(super) trait Fill<K, V> {
+///
+/// # Safety
+///
+/// `whole_segments` tells no prefix whose segment covers, or will ever cover, one that it was not asked about.
+pub(super) unsafe trait Fill<K, V> {
     /// Where a key belongs.
     fn digest_of(&self, key: &K) -> Digest;
 
@@ -40,7 +44,7 @@ pub(super) trait Fill<K, V> {
     ///
     /// # Safety
     ///
-    /// Nobody else uses what `ours` says, and nobody else shrinks the map.
+    /// Nobody else uses what `ours` says, and nobody frees segments or roots that were replaced: nobody else shrinks the map.
     unsafe fn insert_alone(&self, ours: Ours, digest: Digest, key: K, value: V) -> bool;
 
     /// The same with the lock.
@@ -82,7 +86,8 @@ pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
+// SAFETY: the directory's answer.
+unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     #[inline]
     fn digest_of(&self, key: &K) -> Digest {
         self.digest(key)
@@ -138,7 +143,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     }
 }
 
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Fill<K, V> for InlineMap<K, V, S> {
+// SAFETY: the directory's answer.
+unsafe impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Fill<K, V> for InlineMap<K, V, S> {
     #[inline]
     fn digest_of(&self, key: &K) -> Digest {
         self.digest(key)
