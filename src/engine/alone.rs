@@ -65,10 +65,12 @@ impl<'a, P: Payload> AloneSpot<'a, P> {
             return None;
         }
         let failed = self.segment.state().tally.failed_searches;
-        let hole = self.segment.hole_for(self.place, self.budget);
-        // Who inserts it with the lock searches again, and counts it.
-        self.segment.state().tally.failed_searches = failed;
-        Some(AloneHole { hole: hole?, tag: self.place.tag, segment: self.segment })
+        let Some(hole) = self.segment.hole_for(self.place, self.budget) else {
+            // Who inserts it with the lock searches again, and counts it.
+            self.segment.state().tally.failed_searches = failed;
+            return None;
+        };
+        Some(AloneHole { segment: self.segment, tag: self.place.tag, hole })
     }
 }
 

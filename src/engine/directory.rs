@@ -414,9 +414,12 @@ impl<P: Payload> Directory<P> {
 
     /// The shape of what is to be made in the place of this table for so many items: if it is empty, has less room, and grows.
     pub(crate) fn shape_anew(&self, items: usize) -> Option<Shape> {
+        // In this order: to count slots is to look at all segments.
+        if self.shape.fixed_capacity.is_some() || !self.is_empty() {
+            return None;
+        }
         let lacks_room = Shape::buckets_for(items) > self.slots() as u64 / u64::from(SLOTS);
-        let is_to_be = lacks_room && self.shape.fixed_capacity.is_none() && self.is_empty();
-        is_to_be.then(|| self.shape.for_items(items).ok()).flatten()
+        if lacks_room { self.shape.for_items(items).ok() } else { None }
     }
 
     /// Locks the segment that begins at prefix `cursor`, and tells where the next one begins; `None` at the end,
