@@ -7,7 +7,7 @@ use koel::{HashMap, InlineMap};
 
 mod common;
 
-use common::{AnyMap, Config, Counted, Ledger, Seeded, Words, fixed_configs, growing_configs, seeded};
+use common::{AnyMap, Config, Counted, Ledger, Words, fixed_configs, growing_configs, laws, seeded};
 
 fn assert_holds<M: Words>(map: &M, model: &Model<u64, u64>, what: &str) {
     assert_eq!(map.len(), model.len(), "{what}");
@@ -66,14 +66,10 @@ fn others_may_use<M: Words>(map: &M, entries: u64) {
     });
 }
 
-#[test]
-fn a_hash_map_of_one_s_own_is_filled_like_any() {
-    is_filled_like_a_model::<HashMap<u64, u64, Seeded>>();
-}
-
-#[test]
-fn an_inline_map_of_one_s_own_is_filled_like_any() {
-    is_filled_like_a_model::<InlineMap<u64, u64, Seeded>>();
+laws! {
+    is_filled_like_a_model =>
+        a_hash_map_of_one_s_own_is_filled_like_any,
+        an_inline_map_of_one_s_own_is_filled_like_any;
 }
 
 #[test]

@@ -3,15 +3,13 @@
 //! An empty map is made anew for as many pairs as are promised, and pairs are inserted without locks.
 
 use core::hash::{BuildHasher, Hash};
-#[cfg(feature = "rayon")]
-use core::ops::Range;
 
 use bytemuck::Pod;
 
 use super::bulk::{Target, in_batches};
 use super::{HashMap, InlineMap};
-use crate::engine::Directory;
-use crate::entries::{Entry, OwnedEntry, Table, Within};
+use crate::engine::{Directory, Inline, Payload, Shape};
+use crate::entries::{Entry, OwnedEntry, Slots, Table, Within};
 use crate::hash::Digest;
 use crate::outcome::FULL;
 
@@ -29,13 +27,26 @@ pub(super) enum Ours {
 ///
 /// # Safety
 ///
-/// `whole_segments` tells no prefix whose segment covers, or will ever cover, one that it was not asked about.
+/// `directory` is what entries are inserted into.
 pub(super) unsafe trait Fill<K, V> {
+    /// What its slots hold.
+    type Payload: Payload;
+
+    /// The map's segments.
+    fn directory(&self) -> &Directory<Self::Payload>;
+
     /// Where a key belongs.
     fn digest_of(&self, key: &K) -> Digest;
 
+    /// Makes the map, which is empty, anew in this shape, for so many entries; leaves it as it is if there is no memory.
+    fn remake(&mut self, shape: Shape, entries: usize);
+
     /// Makes an empty map anew, if it has less room than for so many entries: as far as there is memory.
-    fn remake_for(&mut self, entries: usize);
+    fn remake_for(&mut self, entries: usize) {
+        if let Some(shape) = self.directory().shape_anew(entries) {
+            self.remake(shape, entries);
+        }
+    }
 
     /// Starts loading what inserting a key with this digest reads and writes.
     fn prepare(&self, digest: Digest);
@@ -50,14 +61,6 @@ pub(super) unsafe trait Fill<K, V> {
     /// The same with the lock.
     #[cfg(feature = "rayon")]
     fn insert_locked(&self, digest: Digest, key: K, value: V) -> bool;
-
-    /// Segments that the map began with.
-    #[cfg(feature = "rayon")]
-    fn first_segments(&self) -> u32;
-
-    /// The prefixes among these whose segments cover no others, however they will split.
-    #[cfg(feature = "rayon")]
-    fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64>;
 }
 
 /// A map that nobody else uses.
@@ -86,16 +89,22 @@ pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
 }
 
-// SAFETY: the directory's answer.
+// SAFETY: the map has no other.
 unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
+    type Payload = Slots<K, V>;
+
+    #[inline]
+    fn directory(&self) -> &Directory<Slots<K, V>> {
+        &self.table.directory
+    }
+
     #[inline]
     fn digest_of(&self, key: &K) -> Digest {
         self.digest(key)
     }
 
-    fn remake_for(&mut self, entries: usize) {
-        let shape = self.table.directory.shape_anew(entries);
-        if let Some(Ok(table)) = shape.map(|shape| Table::new(shape, entries, 0)) {
+    fn remake(&mut self, shape: Shape, entries: usize) {
+        if let Ok(table) = Table::new(shape, entries, 0) {
             self.table = table;
         }
     }
@@ -131,28 +140,24 @@ unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     fn insert_locked(&self, digest: Digest, key: K, value: V) -> bool {
         self.pin().checked_insert_of(digest, key, value).is_ok()
     }
-
-    #[cfg(feature = "rayon")]
-    fn first_segments(&self) -> u32 {
-        self.table.directory.first_segments()
-    }
-
-    #[cfg(feature = "rayon")]
-    fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64> {
-        self.table.directory.whole_segments(prefixes)
-    }
 }
 
-// SAFETY: the directory's answer.
+// SAFETY: the map has no other.
 unsafe impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Fill<K, V> for InlineMap<K, V, S> {
+    type Payload = Inline<K, V>;
+
+    #[inline]
+    fn directory(&self) -> &Directory<Inline<K, V>> {
+        &self.slots
+    }
+
     #[inline]
     fn digest_of(&self, key: &K) -> Digest {
         self.digest(key)
     }
 
-    fn remake_for(&mut self, entries: usize) {
-        let shape = self.slots.shape_anew(entries);
-        if let Some(Ok(slots)) = shape.map(|shape| Directory::new(shape, entries)) {
+    fn remake(&mut self, shape: Shape, entries: usize) {
+        if let Ok(slots) = Directory::new(shape, entries) {
             self.slots = slots;
         }
     }
@@ -180,15 +185,5 @@ unsafe impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Fill<K, V> for InlineMap
     #[inline]
     fn insert_locked(&self, digest: Digest, key: K, value: V) -> bool {
         self.checked_insert_of(digest, key, value).is_ok()
-    }
-
-    #[cfg(feature = "rayon")]
-    fn first_segments(&self) -> u32 {
-        self.slots.first_segments()
-    }
-
-    #[cfg(feature = "rayon")]
-    fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64> {
-        self.slots.whole_segments(prefixes)
     }
 }

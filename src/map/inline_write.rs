@@ -4,6 +4,7 @@ use core::hash::{BuildHasher, Hash};
 
 use bytemuck::Pod;
 
+use super::alone::Fill;
 use super::bulk::{Target, in_batches};
 use super::{Full, InlineMap};
 use crate::engine::{self, Inline, NoRoom};
@@ -424,7 +425,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Target<K, V> for &InlineMap<K, V, S> {
     #[inline]
     fn prepare(&self, digest: Digest) {
-        self.slots.prefetch(digest);
+        Fill::prepare(*self, digest);
     }
 
     #[inline]

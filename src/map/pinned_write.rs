@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
+use super::alone::Fill;
 use super::bulk::{Target, in_batches};
 use super::{Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
@@ -552,8 +553,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Target<K, V> for &Pinned<'_, K, V, S, G> {
     #[inline]
     fn prepare(&self, digest: Digest) {
-        self.directory().prefetch(digest);
-        self.map.table.slab.prefetch_home(digest);
+        Fill::prepare(self.map, digest);
     }
 
     #[inline]

@@ -101,12 +101,12 @@ fn par_extend_alone<K, V, S, M>(
     map.remake_for(pairs.len);
     let map = &*map;
     // What grew from few segments is filled with locks, by all threads.
-    let parts = match map.first_segments() / SEGMENTS_PER_PART {
+    let parts = match map.directory().first_segments() / SEGMENTS_PER_PART {
         0 | 1 => MOST_LISTS,
         parts => power_of_two(parts as usize),
     };
     pairs.insert(parts, |pairs, prefixes| {
-        in_batches(pairs, |_, pair| pair, Part { map, alone: map.whole_segments(prefixes) })
+        in_batches(pairs, |_, pair| pair, Part { map, alone: map.directory().whole_segments(prefixes) })
     });
 }
 
