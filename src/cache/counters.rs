@@ -62,10 +62,10 @@ impl CacheStats {
 
 impl fmt::Display for CacheStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CacheStats { hits, misses, loads, failed_loads, insertions, evictions, turned_away, .. } = self;
+        let CacheStats { hits, misses, loads, failed_loads, .. } = self;
+        let CacheStats { insertions, evictions, turned_away, expirations, .. } = self;
         writeln!(f, "{hits} hits, {misses} misses: {:.1}% hits", 100.0 * self.hit_ratio())?;
         writeln!(f, "{loads} loads in {:?}, {failed_loads} failed", self.load_time)?;
-        let expirations = self.expirations;
         writeln!(
             f,
             "{insertions} insertions, {evictions} evictions ({turned_away} turned away), {expirations} expirations"

@@ -71,7 +71,7 @@ impl<K, V> Retire for Entry<K, V> {
 pub(crate) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
 
 impl<K, V> OwnedEntry<K, V> {
-    /// An entry at home or within so far of it, or in a piece from the magazine of a locked segment: the digest's. Hands key
+    /// An entry at home or within so far of it, or in a piece from the magazine of the digest's segment [M1]. Hands key
     /// and value back if there is no memory.
     #[inline]
     pub(crate) fn new(

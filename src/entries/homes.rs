@@ -184,7 +184,7 @@ impl Homes {
     }
 
     /// A free cell at a digest's home, or if none is free there and it may be, elsewhere in that page; `None` if there is none.
-    /// Of a slab with this address; under the lock of the digest's segment.
+    /// Of a slab with this address; under the lock of the digest's segment, or where nobody else uses that [W7].
     #[inline]
     pub(super) fn take(&self, digest: Digest, within: Within, slab: NonNull<()>) -> Option<NonNull<u8>> {
         // Relaxed: who frees the region has had the lock of every segment since it was closed [M4].

@@ -103,8 +103,8 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
                 cursor = next;
             }
         };
-        // SAFETY: who allocates an entry has the lock of a current segment, and those that follow that one are locked until
-        // they are current.
+        // SAFETY: nobody has the table to himself, as we use it; so who allocates an entry has the lock of a current segment,
+        // and those that follow that one are locked until they are current.
         unsafe { self.slab.release_homes(each_lock) };
     }
 }

@@ -334,8 +334,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().reserve(additional);
     }
 
-    /// Inserts all pairs, as [`Pinned::extend`]. With the map to yourself, `Extend::extend(&mut map, pairs)` is faster: it
-    /// takes no locks, and makes an empty map anew for as many pairs as the iterator promises.
+    /// Inserts all pairs, as [`Pinned::extend`]. With the map to yourself, `Extend::extend(&mut map, pairs)` takes no
+    /// locks, and makes an empty map anew for as many pairs as the iterator promises.
     ///
     /// # Panics
     ///
@@ -437,8 +437,8 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap
     }
 }
 
-/// Without locks, as nobody else uses the map; panics, also of the iterator, do as is told of [`Pinned::extend`]. An empty map
-/// is made anew for as many pairs as the iterator promises.
+/// Without locks, as nobody else uses the map. Panics, and treats an iterator that panics, as [`Pinned::extend`]. An empty map
+/// that grows is made anew for as many pairs as the iterator promises, if it has less room.
 ///
 /// ```
 /// let mut map: koel::HashMap<u64, u64> = koel::HashMap::new();

@@ -397,8 +397,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> 
     }
 }
 
-/// Without locks, as nobody else uses the map; panics, also of the iterator, do as is told of [`InlineMap::extend`]. An empty
-/// map is made anew for as many pairs as the iterator promises.
+/// Without locks, as nobody else uses the map. Panics, and treats an iterator that panics, as [`InlineMap::extend`]. An empty
+/// map that grows is made anew for as many pairs as the iterator promises, if it has less room.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K, V, S> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
