@@ -41,8 +41,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory; 24 more
 ///   with a weigher or times.
 /// * What has left is dropped a little later, when no look-up can be at it any more and some hundred of each thread's wait, or
-///   an eighth as many as there are slots, or with a weigher an eighth of the bound: with further writes, or by
-///   [`Cache::flush`].
+///   a 64th as many as there are slots (an eighth, where they own memory), or with a weigher an eighth of the bound: with
+///   further writes, or by [`Cache::flush`].
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads

@@ -18,6 +18,9 @@ pub(crate) type Slots<K, V, R = Reserve<K, V>> = Pointer<Entry<K, V>, R>;
 /// threads write to these are some eight thousand, a third of a millisecond's: twice as many plain entries as may wait in any
 /// case, and eight times as many others.
 const SLOTS_PER_WAITING: usize = 8;
+/// The same of a cache that has plain entries: of what it takes beyond keys and values an eighth would be a tenth more, and
+/// reading through it is as fast without.
+const SLOTS_PER_WAITING_IN_CACHES: usize = 64;
 /// Of a table, about: a pointer and a tag. Tables that are kept for growth count as well.
 const BYTES_PER_SLOT: usize = size_of::<usize>() + 1;
 
@@ -42,7 +45,9 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     pub(crate) fn new(shape: Shape, requested: usize, tail: usize) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
         let meter = directory.meter();
-        let room = move || meter.bytes() / BYTES_PER_SLOT / SLOTS_PER_WAITING / OldEntries::<K, V>::IN_ONE;
+        let is_few = R::MARKED && OldEntries::<K, V>::GATHERS;
+        let slots = if is_few { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
+        let room = move || meter.bytes() / BYTES_PER_SLOT / slots / OldEntries::<K, V>::IN_ONE;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
