@@ -28,11 +28,11 @@ impl<P: Payload> Directory<P> {
 
     /// What `walk` makes of the directory: again, if that has doubled under it. What then is in segments to which only the
     /// longer one leads is no longer in those to which the other does [G6].
-    fn walk<T>(&self, walk: impl Fn(&Root<P>) -> T) -> T {
+    fn walk<T>(&self, walk: impl Fn(Root<'_, P>) -> T) -> T {
         loop {
             let root = self.root();
             let result = walk(root);
-            if core::ptr::eq(root, self.root()) {
+            if root.is(self.root()) {
                 return result;
             }
             spin_loop();
@@ -73,7 +73,7 @@ impl<P: Payload> Directory<P> {
 
 /// What `ask` says of each segment at some moment when it was current, if the root is so throughout. One that changes its
 /// place, or is split, may be asked twice.
-fn each_current<P: Payload, T>(root: &Root<P>, ask: impl Fn(&Segment<P>) -> T) -> impl Iterator<Item = T> {
+fn each_current<P: Payload, T>(root: Root<'_, P>, ask: impl Fn(&Segment<P>) -> T) -> impl Iterator<Item = T> {
     let mut last: Option<(*const Segment<P>, Version)> = None;
     (0..root.len).filter_map(move |index| {
         loop {

@@ -21,7 +21,7 @@ use super::locked::Locked;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::Pool;
-use super::root::{Root, free_root};
+use super::root::{Header, Root, free_root};
 use super::segment::{Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stripes::{self, Version};
@@ -33,7 +33,7 @@ use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
 
 /// All segments of one table.
 pub(crate) struct Directory<P: Payload> {
-    root: AtomicPtr<Root<P>>,
+    root: AtomicPtr<Header>,
     pub(super) shape: Shape,
     pub(super) pool: Mutex<Pool<P>>,
     /// Shared with what was retired: it may be freed after the map has moved elsewhere.
@@ -107,7 +107,7 @@ impl<P: Payload> Directory<P> {
         self.root.store(root.as_ptr(), Ordering::Relaxed);
         let mut pool = self.pool.lock();
         // SAFETY: just constructed; freed by `drop`.
-        let root = unsafe { root.as_ref() };
+        let root = unsafe { Root::<P>::new(root) };
         for index in 0..segments {
             let left = (segments - index) as usize;
             // Slots of one segment are long enough to be by themselves, unless they are to share huge pages.
@@ -131,15 +131,16 @@ impl<P: Payload> Directory<P> {
     }
 
     #[inline(always)]
-    pub(super) fn root(&self) -> &Root<P> {
+    pub(super) fn root(&self) -> Root<'_, P> {
         // Acquire: pairs with the Release in `set_root`: the entries are seen [R1].
+        let header = self.root.load(crate::reclaim::PROTECTED);
         // SAFETY: never null once constructed. A root that was replaced is in the pool; what leaves that is freed when
         // no guard is left, or with `&mut self` [I6], [G5].
-        unsafe { &*self.root.load(crate::reclaim::PROTECTED) }
+        unsafe { Root::new(NonNull::new_unchecked(header)) }
     }
 
     /// Replaces the root, and returns the old one. With the pool locked.
-    pub(super) fn set_root(&self, root: NonNull<Root<P>>) -> Option<NonNull<Root<P>>> {
+    pub(super) fn set_root(&self, root: NonNull<Header>) -> Option<NonNull<Header>> {
         // Relaxed: stored with the pool locked.
         let old = NonNull::new(self.root.load(Ordering::Relaxed));
         // Release: pairs with the Acquire in `root`: the entries are seen.
@@ -155,7 +156,7 @@ impl<P: Payload> Directory<P> {
 
     /// [R1] from a root that was loaded since the look-up began.
     #[inline(always)]
-    pub(super) fn locate_from(root: &Root<P>, prefix: u32) -> &Segment<P> {
+    pub(super) fn locate_from(root: Root<'_, P>, prefix: u32) -> &Segment<P> {
         step();
         let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::memory::Meter;
 use super::payload::Payload;
-use super::root::{Root, free_root};
+use super::root::{Header, free_root};
 use super::segment::{Link, Links, Segment};
 use super::supply::Supply;
 
@@ -19,7 +19,7 @@ use super::supply::Supply;
 pub(super) struct Pool<P: Payload> {
     /// The first shelf: a segment of each size, linked by `shelf`. There are few sizes.
     shelves: Link<P>,
-    pub(super) roots: Vec<NonNull<Root<P>>>,
+    pub(super) roots: Vec<NonNull<Header>>,
     /// How many segments are current.
     pub(super) live: usize,
     /// Memory for further segments.
@@ -149,6 +149,7 @@ impl<P: Payload> Retired<P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::payload::Inline;
+    use super::super::root::Root;
     use super::*;
 
     type Words = Inline<u64, u64>;
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(pool.memory_usage(), 0, "segments are linked through themselves");
         pool.roots.reserve_exact(4);
         assert_eq!(pool.memory_usage(), 4 * size_of::<usize>());
-        pool.roots.push(Root::allocate(8, 0, &meter).expect("memory"));
+        pool.roots.push(Root::<Words>::allocate(8, 0, &meter).expect("memory"));
         let plan = Segment::<Words>::plan(2, 1).expect("a layout");
         let memory = pool.supply.take(&plan, 3, 1, false, &meter).expect("memory");
         pool.put(Segment::construct(memory, 2, 1));

@@ -6,7 +6,7 @@ use super::directory::Directory;
 use super::draft::NoRoom;
 use super::locked::Locked;
 use super::payload::Payload;
-use super::root::Root;
+use super::root::{Header, Root};
 use crate::sync::Ordering;
 
 impl<P: Payload> Directory<P> {
@@ -36,16 +36,16 @@ impl<P: Payload> Directory<P> {
 
     /// Publishes a root of twice the length and returns the old one. With the pool locked, which keeps entries as
     /// they are meanwhile.
-    fn double_root(&self) -> Result<NonNull<Root<P>>, NoRoom> {
+    fn double_root(&self) -> Result<NonNull<Header>, NoRoom> {
         let old = self.root();
         let len = old.len.checked_mul(2).ok_or(NoRoom)?;
-        let new = Root::allocate(len, old.level + 1, &self.meter).ok_or(NoRoom)?;
+        let new = Root::<P>::allocate(len, old.level + 1, &self.meter).ok_or(NoRoom)?;
         // SAFETY: just constructed.
-        let entries = unsafe { new.as_ref() };
+        let root = unsafe { Root::<P>::new(new) };
         for index in 0..len {
             // Relaxed: stores to entries are made with the pool locked; the root's Release publishes them.
             let segment = old.entry(index / 2).load(Ordering::Relaxed);
-            entries.entry(index).store(segment, Ordering::Relaxed);
+            root.entry(index).store(segment, Ordering::Relaxed);
         }
         self.set_root(new).ok_or(NoRoom)
     }

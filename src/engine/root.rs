@@ -1,9 +1,11 @@
-//! The directory's array of segment pointers, in one allocation.
+//! The directory's array of segment pointers, in one allocation with its [`Header`].
 //!
 //! Anybody may read it, at any time; entries are stored to with the pool locked. It stays allocated when it has been
 //! replaced: see `pool`.
 
 use core::alloc::Layout;
+use core::marker::PhantomData;
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 use super::memory::Meter;
@@ -11,39 +13,83 @@ use super::payload::Payload;
 use super::segment::Segment;
 use crate::sync::{AtomicPtr, init_zeroed};
 
-/// One array of segment pointers, which follows it.
-pub(crate) struct Root<P: Payload> {
-    /// Where that is, for whoever has no more than a reference.
-    entries: *const AtomicPtr<Segment<P>>,
+/// What the pointers follow.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub(crate) struct Header {
     pub(super) len: u32,
     /// `len` is the first root's length shifted left by this.
     pub(super) level: u32,
-    pub(super) layout: Layout,
+    layout: Layout,
 }
 
-impl<P: Payload> Root<P> {
+/// Leads to a header and the array behind it, which a reference to the header would not. So a look-up needs no pointer to the
+/// array: one load less that it would have to wait for.
+pub(crate) struct Root<'d, P: Payload> {
+    header: NonNull<Header>,
+    entries: PhantomData<&'d AtomicPtr<Segment<P>>>,
+}
+
+impl<P: Payload> Clone for Root<'_, P> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Payload> Copy for Root<'_, P> {}
+
+impl<P: Payload> Deref for Root<'_, P> {
+    type Target = Header;
+
+    #[inline(always)]
+    fn deref(&self) -> &Header {
+        // SAFETY: allocated as long as this lives (`new`); never written to.
+        unsafe { self.header.as_ref() }
+    }
+}
+
+impl<'d, P: Payload> Root<'d, P> {
+    const ENTRY: Layout = Layout::new::<AtomicPtr<Segment<P>>>();
+
     /// A root whose entries are null; `None` if there is no memory.
-    pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<Self>> {
+    pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<Header>> {
+        const { assert!(size_of::<Header>() % Self::ENTRY.align() == 0) };
         let entries = Layout::array::<AtomicPtr<Segment<P>>>(len as usize).ok()?;
-        let (layout, entries_at) = Layout::new::<Self>().extend(entries).ok()?;
+        let (layout, entries_at) = Layout::new::<Header>().extend(entries).ok()?;
+        debug_assert_eq!(entries_at, size_of::<Header>());
         let layout = layout.pad_to_align();
-        let base = meter.allocate(layout)?;
-        let this = base.cast::<Self>();
+        let header = meter.allocate(layout)?.cast::<Header>();
         // SAFETY: zeroed memory of this layout, ours alone.
         unsafe {
-            let entries = base.as_ptr().add(entries_at).cast::<AtomicPtr<Segment<P>>>();
-            init_zeroed(entries, len as usize);
-            this.write(Root { entries, len, level, layout });
+            init_zeroed(header.add(1).cast::<AtomicPtr<Segment<P>>>().as_ptr(), len as usize);
+            header.write(Header { len, level, layout });
         }
-        Some(this)
+        Some(header)
+    }
+
+    /// The root of this header.
+    ///
+    /// # Safety
+    ///
+    /// `header` came from [`Root::allocate`] of the same type, and is not freed as long as this lives.
+    #[inline(always)]
+    pub(super) unsafe fn new(header: NonNull<Header>) -> Self {
+        Root { header, entries: PhantomData }
     }
 
     /// The entry at `index`.
     #[inline(always)]
-    pub(super) fn entry(&self, index: u32) -> &AtomicPtr<Segment<P>> {
+    pub(super) fn entry(self, index: u32) -> &'d AtomicPtr<Segment<P>> {
         debug_assert!(index < self.len);
-        // SAFETY: within the array that was allocated with this root.
-        unsafe { &*self.entries.add(index as usize) }
+        // SAFETY: within the array that was allocated with this header, right behind it.
+        unsafe { self.header.add(1).cast::<AtomicPtr<Segment<P>>>().add(index as usize).as_ref() }
+    }
+
+    /// Whether it is the same.
+    #[inline]
+    pub(super) fn is(self, other: Root<'_, P>) -> bool {
+        self.header == other.header
     }
 }
 
@@ -52,10 +98,34 @@ impl<P: Payload> Root<P> {
 /// # Safety
 ///
 /// `root` came from [`Root::allocate`] with this meter, and nobody uses it any more.
-pub(super) unsafe fn free_root<P: Payload>(root: NonNull<Root<P>>, meter: &Meter) {
+pub(super) unsafe fn free_root(root: NonNull<Header>, meter: &Meter) {
     // SAFETY: the caller's.
     unsafe {
         let layout = root.as_ref().layout;
         meter.free(root.cast(), layout);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::payload::Pointer;
+    use super::*;
+    use crate::sync::Ordering;
+
+    #[test]
+    fn entries_are_null_and_side_by_side_behind_the_header() {
+        let meter = Meter::new();
+        let header = Root::<Pointer<u64, ()>>::allocate(5, 2, &meter).expect("memory");
+        // SAFETY: just allocated, and freed below.
+        let root = unsafe { Root::<Pointer<u64, ()>>::new(header) };
+        assert_eq!((root.len, root.level), (5, 2));
+        let addresses: Vec<usize> = (0..5).map(|i| core::ptr::from_ref(root.entry(i)).addr()).collect();
+        assert_eq!(addresses[0], header.addr().get() + size_of::<Header>());
+        assert!(addresses.windows(2).all(|pair| pair[1] - pair[0] == size_of::<usize>()));
+        // Relaxed: one thread.
+        assert!((0..5).all(|i| root.entry(i).load(Ordering::Relaxed).is_null()));
+        // SAFETY: nobody uses it any more.
+        unsafe { free_root(header, &meter) };
+        assert_eq!(meter.bytes(), 0);
     }
 }

@@ -18,7 +18,7 @@ use core::ptr::NonNull;
 use super::page::Begin;
 use super::page::{PAGE, begin_of};
 use crate::engine::{Block, Meter, prefetch};
-use crate::hash::Digest;
+use crate::hash::{Digest, scale};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
 
 /// Cells for each entry that the map is made for. With 1.25 87% of new entries of two words are at home, with 1.03 it would be
@@ -80,6 +80,42 @@ struct Memory {
     base: NonNull<u8>,
     layout: Layout,
     marks: Block,
+}
+
+/// Where keys' entries are at home, for who only starts to load them: what that takes, to lie where look-ups have it at hand. It
+/// may outlive the cells, as it is a hint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HomeLines {
+    base: *const u8,
+    /// 0: there are no homes.
+    pages: u32,
+    /// Of the cells of a page.
+    bytes: u32,
+}
+
+impl HomeLines {
+    /// Starts loading the line in which a key's entry is at home [M5].
+    #[inline(always)]
+    pub(crate) fn prefetch(self, digest: Digest) {
+        if self.pages > 0 {
+            prefetch(self.home(digest));
+        }
+    }
+
+    /// A byte of the cell that [`Homes::home`] tells: the same share of all cells' bytes as of their number.
+    #[inline(always)]
+    fn home(self, digest: Digest) -> *const u8 {
+        let (page, rest) = page_of(digest, self.pages);
+        self.base.wrapping_add(page as usize * PAGE + scale(rest, self.bytes) as usize)
+    }
+}
+
+/// The page that a digest selects, by its top bits, as the segment, so that neighbours lie side by side in either; and a fraction
+/// of 2^32 that selects a cell there. (Some cells are nobody's home if pages are more than 2^24, which is 64 GiB.)
+#[inline(always)]
+fn page_of(digest: Digest, pages: u32) -> (u32, u32) {
+    let wide = u64::from(digest.prefix()) * u64::from(pages);
+    ((wide >> 32) as u32, wide as u32)
 }
 
 impl Homes {
@@ -163,24 +199,16 @@ impl Homes {
         self.cells.div_ceil(64)
     }
 
-    /// The page and the cell that a digest selects: the page by its top bits, as the segment, so that neighbours lie side by
-    /// side in either.
+    /// The page and the cell that a digest selects.
     #[inline(always)]
     fn home(&self, digest: Digest) -> (u32, u32) {
-        let wide = u128::from(digest.bits()) * u128::from(self.pages);
-        let cell = (u128::from(wide as u64) * u128::from(self.cells)) >> 64;
-        ((wide >> 64) as u32, cell as u32)
+        let (page, rest) = page_of(digest, self.pages);
+        (page, scale(rest, self.cells))
     }
 
-    /// Starts loading the line in which a key's entry is at home [M5].
-    #[inline(always)]
-    pub(super) fn prefetch(&self, digest: Digest) {
-        // Relaxed: a hint.
-        if !self.closed.load(Ordering::Relaxed) {
-            let (page, cell) = self.home(digest);
-            let at = page as usize * PAGE + (cell * self.piece) as usize;
-            prefetch(self.base.as_ptr().wrapping_add(at));
-        }
+    /// Where homes are.
+    pub(super) fn lines(&self) -> HomeLines {
+        HomeLines { base: self.base.as_ptr(), pages: self.pages, bytes: self.cells * self.piece }
     }
 
     /// A free cell at a digest's home, or if none is free there and it may be, elsewhere in that page; `None` if there is none.
@@ -472,10 +500,30 @@ mod tests {
         }
     }
 
-    /// Where `prefetch` looks, in lines.
-    fn home_line(homes: &Homes, digest: Digest) -> usize {
+    /// Where a digest's home cell begins.
+    fn home_cell(homes: &Homes, digest: Digest) -> usize {
         let (page, cell) = homes.home(digest);
-        (homes.base.addr().get() + page as usize * PAGE + (cell * homes.piece) as usize) / LINE
+        homes.base.addr().get() + page as usize * PAGE + (cell * homes.piece) as usize
+    }
+
+    /// The line of that.
+    fn home_line(homes: &Homes, digest: Digest) -> usize {
+        home_cell(homes, digest) / LINE
+    }
+
+    #[test]
+    fn what_is_fetched_is_of_the_home_cell_and_all_cells_are_homes() {
+        for piece in PIECES {
+            let region = Region::new(3000, piece);
+            let lines = region.homes.lines();
+            let mut homes = HashSet::new();
+            for key in 0..100_000 {
+                let cell = home_cell(&region.homes, digest(key));
+                assert!((cell..cell + piece).contains(&lines.home(digest(key)).addr()), "{piece}");
+                homes.insert(cell);
+            }
+            assert_eq!(homes.len(), (region.homes.pages * region.homes.cells) as usize, "{piece}");
+        }
     }
 
     #[test]
@@ -547,7 +595,7 @@ mod tests {
         {
             assert!(large.take(Digest::new(7), Within::Page, SLAB).is_none(), "two in a line");
             let none = new(entries, wanted);
-            none.prefetch(Digest::new(7));
+            none.lines().prefetch(Digest::new(7));
             assert!(
                 none.take(Digest::new(7), Within::Page, SLAB).is_none()
                     && !none.has(NonNull::dangling())
@@ -557,7 +605,7 @@ mod tests {
         }
         for (entries, wanted) in [(1, Some(true)), (440_000, None)] {
             let some = new(entries, wanted);
-            some.prefetch(Digest::new(7));
+            some.lines().prefetch(Digest::new(7));
             assert!(some.take(Digest::new(7), Within::Page, SLAB).is_some() && meter.bytes() > 0);
             // SAFETY: nobody uses the cell.
             unsafe { some.free(&meter) };

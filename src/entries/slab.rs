@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::homes::{Homes, Within};
+use super::homes::{HomeLines, Homes, Within};
 use super::magazine::{Chain, Free, Magazine, Returned};
 use super::page::{Begin, PAGE, begin_of};
 use super::sorting::{Chunk, Sorting};
@@ -169,12 +169,9 @@ impl<T> Slab<T> {
         unsafe { entry.byte_add(Self::TAIL_AT).cast() }
     }
 
-    /// Starts loading the line in which the entry of a key with this digest lies, if it is at home [M5].
-    #[inline(always)]
-    pub(crate) fn prefetch_home(&self, digest: Digest) {
-        if !Self::BOXED {
-            self.homes.prefetch(digest);
-        }
+    /// Where entries are at home.
+    pub(super) fn home_lines(&self) -> HomeLines {
+        self.homes.lines()
     }
 
     /// Memory for an entry, uninitialized; `None` if there is none [M1]. Under the lock of the digest's segment, whose

@@ -6,9 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::entry::{Entry, EntrySlab, OwnedEntry};
+use super::homes::HomeLines;
 use super::magazine::Chain;
 use super::old::{OldEntries, Reserve, Reserves};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
+use crate::hash::Digest;
 use crate::reclaim::{Collector, Guard, Retire, discard};
 
 /// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
@@ -31,6 +33,7 @@ pub(crate) struct Table<K, V, R: Reserves<K, V> = Reserve<K, V>> {
     pub(crate) collector: Collector,
     pub(crate) directory: Directory<Slots<K, V, R>>,
     pub(crate) slab: Arc<EntrySlab<K, V>>,
+    home_lines: HomeLines,
     /// Entries are shared and dropped by whichever thread reclaims them; and a table of `K` is no table of a subtype.
     entries: PhantomData<*mut Entry<K, V>>,
 }
@@ -51,7 +54,16 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
-        Ok(Table { collector, directory, slab, entries: PhantomData })
+        let home_lines = slab.home_lines();
+        Ok(Table { collector, directory, slab, home_lines, entries: PhantomData })
+    }
+
+    /// Starts loading the line in which the entry of a key with this digest lies, if it is at home [M5].
+    #[inline(always)]
+    pub(crate) fn prefetch_home(&self, digest: Digest) {
+        if !EntrySlab::<K, V>::BOXED {
+            self.home_lines.prefetch(digest);
+        }
     }
 
     /// Bytes from the allocator: the tables and the entries in them.

@@ -112,7 +112,7 @@ unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     #[inline]
     fn prepare(&self, digest: Digest) {
         self.table.directory.prefetch(digest);
-        self.table.slab.prefetch_home(digest);
+        self.table.prefetch_home(digest);
     }
 
     #[inline]

@@ -211,7 +211,7 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let table = &self.map.table;
         let found = table.directory.find(
             digest,
-            || table.slab.prefetch_home(digest),
+            || table.prefetch_home(digest),
             |entry| {
                 // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the
                 // view would have to lie in memory.
@@ -365,7 +365,7 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             }
             self.map.table.directory.find_batch(
                 &digests[..keys.len()],
-                |i| self.map.table.slab.prefetch_home(digests[i]),
+                |i| self.map.table.prefetch_home(digests[i]),
                 |i, entry| key(&keys[i]).equivalent(&self.entry_behind(entry).key),
                 |i, entry| out[i] = answer(entry.map(|entry| self.entry_behind(entry))),
             );

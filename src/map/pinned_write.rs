@@ -107,7 +107,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline]
     fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_, K, V> {
         let eq = |entry| key.equivalent(&self.entry_behind(entry).key);
-        self.map.table.slab.prefetch_home(digest);
+        self.map.table.prefetch_home(digest);
         self.directory().lock_and_find(digest, eq)
     }
 
