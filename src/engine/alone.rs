@@ -38,7 +38,7 @@ impl<P: Payload> Directory<P> {
         digest: Digest,
         eq: impl FnMut(P::Item) -> bool,
     ) -> AloneSpot<'_, P> {
-        let segment = self.locate(digest.prefix());
+        let segment = self.locate(digest.prefix()).segment();
         // SAFETY: the caller's.
         let segment = unsafe { LockedAlone::alone(segment) };
         let place = Place::new(digest, segment.segment().buckets().len());

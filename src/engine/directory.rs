@@ -22,7 +22,7 @@ use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::Pool;
 use super::root::{Header, Root, free_root};
-use super::segment::{Plan, Probe, Segment};
+use super::segment::{Located, Plan, Probe, Segment};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::stripes::{self, Version};
 #[cfg(feature = "rayon")]
@@ -150,19 +150,20 @@ impl<P: Payload> Directory<P> {
 
     /// [R1]: the segment that covers `prefix`.
     #[inline(always)]
-    pub(super) fn locate(&self, prefix: u32) -> &Segment<P> {
+    pub(super) fn locate(&self, prefix: u32) -> Located<'_, P> {
         Self::locate_from(self.root(), prefix)
     }
 
     /// [R1] from a root that was loaded since the look-up began.
     #[inline(always)]
-    pub(super) fn locate_from(root: Root<'_, P>, prefix: u32) -> &Segment<P> {
+    pub(super) fn locate_from(root: Root<'_, P>, prefix: u32) -> Located<'_, P> {
         step();
         let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
+        let segment = entry.load(crate::reclaim::PROTECTED);
         // SAFETY: entries of a root that was published are never null; a segment that was replaced is kept, and freed,
         // like a root that was [I6], [G5].
-        unsafe { &*entry.load(crate::reclaim::PROTECTED) }
+        unsafe { Located::new(NonNull::new_unchecked(segment)) }
     }
 
     /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].
@@ -176,7 +177,7 @@ impl<P: Payload> Directory<P> {
         // led back to, the version that is read next shows it [R4]. Relaxed would do: a reader's next step is the Acquire
         // fence in `unchanged`, and for a writer [W1] the lock it holds orders these loads after all that its earlier
         // holders did, the replacing of this segment among it.
-        core::ptr::eq(self.locate(prefix), segment)
+        core::ptr::eq(self.locate(prefix).segment(), segment)
     }
 
     /// Finds the item that `eq` accepts. Takes no lock, writes nothing, waits for nobody.
@@ -226,11 +227,11 @@ impl<P: Payload> Directory<P> {
         step();
         match segment.pass(place, stripe, version, shown, eq) {
             Probe::Hit((item, lane)) => {
-                found(segment, place, lane);
+                found(&segment, place, lane);
                 Some(item)
             }
-            Probe::Miss if self.is_settled(digest, segment, stripe, version) => None,
-            Probe::Miss | Probe::Changed => self.find_carefully(digest, segment, version, &{ eq }),
+            Probe::Miss if self.is_settled(digest, &segment, stripe, version) => None,
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, &segment, version, &{ eq }),
         }
     }
 
@@ -283,7 +284,7 @@ impl<P: Payload> Directory<P> {
     /// that has doubled and leads to the same segment has changed nothing.
     pub(super) fn has_changed(&self, digest: Digest, before: &Segment<P>, version: Version) -> bool {
         let place = Place::new(digest, before.buckets().len());
-        !core::ptr::eq(self.locate(digest.prefix()), before)
+        !core::ptr::eq(self.locate(digest.prefix()).segment(), before)
             || !stripes::unchanged(before.stripe(place), version)
     }
 
@@ -291,7 +292,12 @@ impl<P: Payload> Directory<P> {
     ///
     /// The second pass of [R4] counts only if the version is the same odd one after it: then the item in flight was so
     /// throughout, and one of the two passes met it [I3]. If the version has changed, it is thrown away with the first.
-    fn attempt(&self, segment: &Segment<P>, digest: Digest, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
+    fn attempt(
+        &self,
+        segment: Located<'_, P>,
+        digest: Digest,
+        eq: &dyn Fn(P::Item) -> bool,
+    ) -> Probe<P::Item> {
         let (prefix, place) = (digest.prefix(), Place::new(digest, segment.buckets().len()));
         let stripe = segment.stripe(place);
         let version = stripes::begin(stripe);
@@ -307,7 +313,7 @@ impl<P: Payload> Directory<P> {
             seen = segment.pass_overflow(place, eq);
         }
         match seen {
-            Probe::Miss if !self.is_current(prefix, segment) || !stripes::unchanged(stripe, version) => {
+            Probe::Miss if !self.is_current(prefix, &segment) || !stripes::unchanged(stripe, version) => {
                 Probe::Changed
             }
             seen => seen,
@@ -329,7 +335,7 @@ impl<P: Payload> Directory<P> {
             if found || !segment.has_no_overflow() && segment.overflow().may_contain(place.tag) {
                 return true;
             }
-            if self.is_current(digest.prefix(), segment) && stripes::unchanged(stripe, version) {
+            if self.is_current(digest.prefix(), &segment) && stripes::unchanged(stripe, version) {
                 return false;
             }
             segment.count_retry();
@@ -355,7 +361,7 @@ impl<P: Payload> Directory<P> {
     /// Starts loading what `lock_and_find` reads of the segment that covers the digest now.
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {
-        Self::prefetch_in(self.locate(digest.prefix()), digest);
+        Self::prefetch_in(&self.locate(digest.prefix()), digest);
     }
 
     /// Starts loading what `lock_and_find` reads, and tells where that is.
@@ -383,7 +389,7 @@ impl<P: Payload> Directory<P> {
     fn lock_after<T>(&self, prefix: u32, prepare: impl Fn(&Segment<P>) -> T) -> (Writing<'_, P>, T) {
         let entered = Entered::new(self);
         loop {
-            let segment = self.locate(prefix);
+            let segment = self.locate(prefix).segment();
             let prepared = prepare(segment);
             let locked = Locked::lock(segment);
             // A segment is replaced only by its lock's holder: it is current until we let go.
@@ -566,7 +572,7 @@ mod tests {
         }
 
         fn segment(&self) -> (&Segment<Pointer<u64, ()>>, Place) {
-            let segment = self.table.locate(self.digest.prefix());
+            let segment = self.table.locate(self.digest.prefix()).segment();
             (segment, Place::new(self.digest, segment.buckets().len()))
         }
 

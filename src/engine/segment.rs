@@ -17,6 +17,8 @@
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 use super::buckets::{Buckets, SLOTS};
@@ -141,6 +143,55 @@ unsafe impl<P: Payload> Send for Segment<P> {}
 // SAFETY: as above.
 unsafe impl<P: Payload> Sync for Segment<P> {}
 
+/// Leads a reader to a segment and to the stripes behind it, without the pointer to them that a reference has to load first.
+pub(crate) struct Located<'d, P: Payload> {
+    segment: NonNull<Segment<P>>,
+    lives: PhantomData<&'d Segment<P>>,
+}
+
+impl<P: Payload> Clone for Located<'_, P> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Payload> Copy for Located<'_, P> {}
+
+impl<P: Payload> Deref for Located<'_, P> {
+    type Target = Segment<P>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Segment<P> {
+        self.segment()
+    }
+}
+
+impl<'d, P: Payload> Located<'d, P> {
+    /// # Safety
+    ///
+    /// `segment` came from [`Segment::construct`], and is not freed as long as this lives.
+    #[inline(always)]
+    pub(super) unsafe fn new(segment: NonNull<Segment<P>>) -> Self {
+        Located { segment, lives: PhantomData }
+    }
+
+    /// The segment by itself.
+    #[inline(always)]
+    pub(crate) fn segment(self) -> &'d Segment<P> {
+        // SAFETY: not freed (`new`), and never referred to mutably.
+        unsafe { self.segment.as_ref() }
+    }
+
+    /// [`Segment::stripe`].
+    #[inline(always)]
+    pub(crate) fn stripe(self, place: Place) -> &'d AtomicU64 {
+        let index = self.stripe_index(place);
+        // SAFETY: one of our stripes, which follow the segment in one allocation (`construct`).
+        unsafe { self.segment.add(1).cast::<AtomicU64>().add(index).as_ref() }
+    }
+}
+
 /// What reading a segment showed.
 #[derive(Debug)]
 pub(crate) enum Probe<T> {
@@ -192,7 +243,9 @@ impl<P: Payload> Segment<P> {
         {
             assert!(layout.size() <= block.size() && block.base().addr().get() % layout.align() == 0);
         }
+        // Where `write`, and `Located::stripe`, look.
         assert_eq!(plan.stripes_at, Self::BEFORE_STRIPES);
+        assert_eq!(plan.stripes_at - plan.segment_at, size_of::<Self>());
         // SAFETY: the memory is zeroed, large enough and aligned for the plan, ours alone, and lives until `free`.
         unsafe {
             let base = memory.head.base();
@@ -294,9 +347,14 @@ impl<P: Payload> Segment<P> {
     /// The stripe of a bucket pair: of both its buckets, whichever the item is in.
     #[inline(always)]
     pub(crate) fn stripe(&self, place: Place) -> &AtomicU64 {
-        let stripe = (place.first ^ place.second) & u32::from(self.stripe_mask);
-        // SAFETY: at most `stripe_mask`, and there are `stripe_mask + 1` stripes.
-        unsafe { &*self.stripes.add(stripe as usize) }
+        // SAFETY: one of our stripes.
+        unsafe { &*self.stripes.add(self.stripe_index(place)) }
+    }
+
+    /// Which stripe that is: at most `stripe_mask`, and there are `stripe_mask + 1`.
+    #[inline(always)]
+    fn stripe_index(&self, place: Place) -> usize {
+        ((place.first ^ place.second) & u32::from(self.stripe_mask)) as usize
     }
 
     /// All stripes.

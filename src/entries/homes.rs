@@ -82,8 +82,8 @@ struct Memory {
     marks: Block,
 }
 
-/// Where keys' entries are at home, for who only starts to load them: what that takes, to lie where look-ups have it at hand. It
-/// may outlive the cells, as it is a hint.
+/// Where keys' entries are at home, for who only starts to load them: what that takes, to lie where look-ups have it at hand.
+/// It may outlive the cells, as it is a hint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HomeLines {
     base: *const u8,
@@ -110,8 +110,8 @@ impl HomeLines {
     }
 }
 
-/// The page that a digest selects, by its top bits, as the segment, so that neighbours lie side by side in either; and a fraction
-/// of 2^32 that selects a cell there. (Some cells are nobody's home if pages are more than 2^24, which is 64 GiB.)
+/// The page that a digest selects, by its top bits, as the segment, so that neighbours lie side by side in either; and a
+/// fraction of 2^32 that selects a cell there. (Some cells are nobody's home if pages are more than 2^24, which is 64 GiB.)
 #[inline(always)]
 fn page_of(digest: Digest, pages: u32) -> (u32, u32) {
     let wide = u64::from(digest.prefix()) * u64::from(pages);
