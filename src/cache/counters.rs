@@ -77,7 +77,8 @@ impl fmt::Display for CacheStats {
 /// What is counted, of each thread by itself. All are Relaxed: information.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
-    Hits,
+    /// Hits and misses.
+    LookUps,
     Misses,
     Insertions,
     Evictions,
@@ -157,9 +158,11 @@ impl Counters {
             let counts = self.0.iter().map(|counts| counts[count as usize].load(Ordering::Relaxed));
             counts.fold(0, u64::wrapping_add)
         };
+        let misses = sum(Count::Misses);
         CacheStats {
-            hits: sum(Count::Hits),
-            misses: sum(Count::Misses),
+            // In this order a look-up that comes between is a hit, if anything; others' stores may be seen in any order.
+            hits: sum(Count::LookUps).saturating_sub(misses),
+            misses,
             loads: sum(Count::Loads),
             failed_loads: sum(Count::FailedLoads),
             load_time: Duration::from_nanos(sum(Count::LoadNs)),
@@ -177,9 +180,11 @@ impl Counters {
 #[inline(always)]
 pub(super) fn looked_up(counts: &impl Counting, found: bool) {
     // Where it is counted does not depend on what was found: loads that follow would have to wait for an address, or to be
-    // guessed not to.
-    counts.count(Count::Hits, u64::from(found));
-    counts.count(Count::Misses, u64::from(!found));
+    // guessed not to. A hit counts once.
+    counts.count(Count::LookUps, 1);
+    if !found {
+        counts.count(Count::Misses, 1);
+    }
 }
 
 /// An entry has been inserted or replaced.
