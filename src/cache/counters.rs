@@ -77,8 +77,7 @@ impl fmt::Display for CacheStats {
 /// What is counted, of each thread by itself. All are Relaxed: information.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
-    /// Hits and misses.
-    LookUps,
+    Hits,
     Misses,
     Insertions,
     Evictions,
@@ -158,11 +157,9 @@ impl Counters {
             let counts = self.0.iter().map(|counts| counts[count as usize].load(Ordering::Relaxed));
             counts.fold(0, u64::wrapping_add)
         };
-        let misses = sum(Count::Misses);
         CacheStats {
-            // In this order a look-up that comes between is a hit, if anything; others' stores may be seen in any order.
-            hits: sum(Count::LookUps).saturating_sub(misses),
-            misses,
+            hits: sum(Count::Hits),
+            misses: sum(Count::Misses),
             loads: sum(Count::Loads),
             failed_loads: sum(Count::FailedLoads),
             load_time: Duration::from_nanos(sum(Count::LoadNs)),
@@ -179,10 +176,11 @@ impl Counters {
 /// A look-up has come to its end.
 #[inline(always)]
 pub(super) fn looked_up(counts: &impl Counting, found: bool) {
-    // Where it is counted does not depend on what was found: loads that follow would have to wait for an address, or to be
-    // guessed not to. A hit counts once.
-    counts.count(Count::LookUps, 1);
-    if !found {
+    // By a branch, which is predicted: loads that follow would have to wait for an address that depended on what was found, or
+    // to be guessed not to. Each by itself: the difference of two others would not only rise.
+    if found {
+        counts.count(Count::Hits, 1);
+    } else {
         counts.count(Count::Misses, 1);
     }
 }
