@@ -332,8 +332,7 @@ impl<P: Payload> Buckets<P> {
         debug_assert!(lane < 2 * SLOTS);
         // Both are computed while the tags are on their way; then one selection is left.
         let first = self.slot(place.first, 0);
-        let words = SLOTS as usize * P::WORDS;
-        let second = self.slots.wrapping_add((place.second as usize * words).wrapping_sub(words));
+        let second = self.slot(place.second, 0).wrapping_sub(SLOTS as usize * P::WORDS);
         let bucket = if lane < SLOTS { first } else { second };
         bucket.wrapping_add(lane as usize * P::WORDS)
     }

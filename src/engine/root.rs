@@ -50,17 +50,15 @@ impl<P: Payload> Deref for Root<'_, P> {
 }
 
 impl<'d, P: Payload> Root<'d, P> {
-    const ENTRY: Layout = Layout::new::<AtomicPtr<Segment<P>>>();
-
     /// A root whose entries are null; `None` if there is no memory.
     pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<Header>> {
-        const { assert!(size_of::<Header>() % Self::ENTRY.align() == 0) };
         let entries = Layout::array::<AtomicPtr<Segment<P>>>(len as usize).ok()?;
         let (layout, entries_at) = Layout::new::<Header>().extend(entries).ok()?;
-        debug_assert_eq!(entries_at, size_of::<Header>());
+        // Where `entry` looks.
+        assert_eq!(entries_at, size_of::<Header>());
         let layout = layout.pad_to_align();
         let header = meter.allocate(layout)?.cast::<Header>();
-        // SAFETY: zeroed memory of this layout, ours alone.
+        // SAFETY: zeroed memory of this layout, ours alone; the entries follow the header.
         unsafe {
             init_zeroed(header.add(1).cast::<AtomicPtr<Segment<P>>>().as_ptr(), len as usize);
             header.write(Header { len, level, layout });
@@ -82,7 +80,8 @@ impl<'d, P: Payload> Root<'d, P> {
     #[inline(always)]
     pub(super) fn entry(self, index: u32) -> &'d AtomicPtr<Segment<P>> {
         debug_assert!(index < self.len);
-        // SAFETY: within the array that was allocated with this header, right behind it.
+        // SAFETY: within the array that was allocated with this header, right behind it: whoever asks counts up to `len`, or
+        // scales to it.
         unsafe { self.header.add(1).cast::<AtomicPtr<Segment<P>>>().add(index as usize).as_ref() }
     }
 

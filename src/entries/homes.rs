@@ -19,7 +19,7 @@ use super::page::Begin;
 use super::page::{PAGE, begin_of};
 use crate::engine::{Block, Meter, prefetch};
 use crate::hash::{Digest, scale};
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
 
 /// Cells for each entry that the map is made for. With 1.25 87% of new entries of two words are at home, with 1.03 it would be
 /// three quarters, with 1.4 90%.
@@ -83,30 +83,44 @@ struct Memory {
 }
 
 /// Where keys' entries are at home, for who only starts to load them: what that takes, to lie where look-ups have it at hand.
-/// It may outlive the cells, as it is a hint.
-#[derive(Clone, Copy, Debug)]
+/// A hint: nobody reads or writes there by it, and for a moment it may outlive the cells.
+#[derive(Debug)]
 pub(crate) struct HomeLines {
     base: *const u8,
-    /// 0: there are no homes.
-    pages: u32,
+    /// 0: there are no homes. Relaxed: a hint.
+    pages: AtomicU32,
     /// Of the cells of a page.
     bytes: u32,
 }
 
+// SAFETY: only the address is of use.
+unsafe impl Send for HomeLines {}
+// SAFETY: as above.
+unsafe impl Sync for HomeLines {}
+
 impl HomeLines {
     /// Starts loading the line in which a key's entry is at home [M5].
     #[inline(always)]
-    pub(crate) fn prefetch(self, digest: Digest) {
-        if self.pages > 0 {
-            prefetch(self.home(digest));
+    pub(super) fn prefetch(&self, digest: Digest) {
+        if let Some(home) = self.home(digest) {
+            prefetch(home);
         }
     }
 
     /// A byte of the cell that [`Homes::home`] tells: the same share of all cells' bytes as of their number.
     #[inline(always)]
-    fn home(self, digest: Digest) -> *const u8 {
-        let (page, rest) = page_of(digest, self.pages);
-        self.base.wrapping_add(page as usize * PAGE + scale(rest, self.bytes) as usize)
+    fn home(&self, digest: Digest) -> Option<*const u8> {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages == 0 {
+            return None;
+        }
+        let (page, rest) = page_of(digest, pages);
+        Some(self.base.wrapping_add(page as usize * PAGE + scale(rest, self.bytes) as usize))
+    }
+
+    /// The cells have been given back: look-ups are not to load what is there now.
+    pub(super) fn withdraw(&self) {
+        self.pages.store(0, Ordering::Relaxed);
     }
 }
 
@@ -208,7 +222,11 @@ impl Homes {
 
     /// Where homes are.
     pub(super) fn lines(&self) -> HomeLines {
-        HomeLines { base: self.base.as_ptr(), pages: self.pages, bytes: self.cells * self.piece }
+        HomeLines {
+            base: self.base.as_ptr(),
+            pages: AtomicU32::new(self.pages),
+            bytes: self.cells * self.piece,
+        }
     }
 
     /// A free cell at a digest's home, or if none is free there and it may be, elsewhere in that page; `None` if there is none.
@@ -338,17 +356,19 @@ impl Homes {
     }
 
     /// Gives the memory back if no cell is in use: takes all for good, has `wait` wait for whoever has not seen that, and frees
-    /// it [M4].
+    /// it [M4]. Whether that was done now.
     ///
     /// # Safety
     ///
     /// Who takes cells holds a lock meanwhile, and `wait` has each of these locks.
-    pub(super) unsafe fn release(&self, meter: &Meter, wait: impl FnOnce()) {
-        if self.close() {
+    pub(super) unsafe fn release(&self, meter: &Meter, wait: impl FnOnce()) -> bool {
+        let closed = self.close();
+        if closed {
             wait();
             // SAFETY: closed; who takes a cell holds a lock that `wait` has had, and has seen that it is closed: Relaxed.
             unsafe { self.free(meter) };
         }
+        closed
     }
 
     /// Takes all cells for good if none is in use: then nobody has one, and nobody will.
@@ -519,7 +539,8 @@ mod tests {
             let mut homes = HashSet::new();
             for key in 0..100_000 {
                 let cell = home_cell(&region.homes, digest(key));
-                assert!((cell..cell + piece).contains(&lines.home(digest(key)).addr()), "{piece}");
+                let fetched = lines.home(digest(key)).expect("there are homes").addr();
+                assert!((cell..cell + piece).contains(&fetched), "{piece}");
                 homes.insert(cell);
             }
             assert_eq!(homes.len(), (region.homes.pages * region.homes.cells) as usize, "{piece}");
@@ -595,7 +616,7 @@ mod tests {
         {
             assert!(large.take(Digest::new(7), Within::Page, SLAB).is_none(), "two in a line");
             let none = new(entries, wanted);
-            none.lines().prefetch(Digest::new(7));
+            assert_eq!(none.lines().home(Digest::new(7)), None);
             assert!(
                 none.take(Digest::new(7), Within::Page, SLAB).is_none()
                     && !none.has(NonNull::dangling())
@@ -605,7 +626,10 @@ mod tests {
         }
         for (entries, wanted) in [(1, Some(true)), (440_000, None)] {
             let some = new(entries, wanted);
-            some.lines().prefetch(Digest::new(7));
+            let lines = some.lines();
+            assert!(lines.home(Digest::new(7)).is_some());
+            lines.withdraw();
+            assert_eq!(lines.home(Digest::new(7)), None);
             assert!(some.take(Digest::new(7), Within::Page, SLAB).is_some() && meter.bytes() > 0);
             // SAFETY: nobody uses the cell.
             unsafe { some.free(&meter) };

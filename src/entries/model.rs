@@ -57,15 +57,9 @@ impl HomeCells {
 
     /// Gives the memory back if no cell is in use: whether it did so.
     pub fn release(&self) -> bool {
-        let mut released = false;
+        let each_lock = || self.segments.iter().for_each(|segment| drop(segment.lock()));
         // SAFETY: who takes a cell has one of these locks.
-        unsafe {
-            self.homes.release(&self.meter, || {
-                self.segments.iter().for_each(|segment| drop(segment.lock()));
-                released = true;
-            });
-        }
-        released
+        unsafe { self.homes.release(&self.meter, each_lock) }
     }
 }
 

@@ -354,14 +354,14 @@ impl<T> Slab<T> {
         Some(())
     }
 
-    /// Gives the home cells' memory back if none is in use [M4].
+    /// Gives the home cells' memory back if none is in use [M4]; whether it was given back now.
     ///
     /// # Safety
     ///
     /// Who allocates holds a lock meanwhile, and `wait` has each of these locks.
-    pub(crate) unsafe fn release_homes(&self, wait: impl FnOnce()) {
+    pub(crate) unsafe fn release_homes(&self, wait: impl FnOnce()) -> bool {
         // SAFETY: the caller's.
-        unsafe { self.homes.release(&self.meter, wait) };
+        unsafe { self.homes.release(&self.meter, wait) }
     }
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.

@@ -48,8 +48,8 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     pub(crate) fn new(shape: Shape, requested: usize, tail: usize) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
         let meter = directory.meter();
-        let is_few = R::MARKED && OldEntries::<K, V>::GATHERS;
-        let slots = if is_few { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
+        let is_plain_cache = R::MARKED && OldEntries::<K, V>::GATHERS;
+        let slots = if is_plain_cache { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
         let room = move || meter.bytes() / BYTES_PER_SLOT / slots / OldEntries::<K, V>::IN_ONE;
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
@@ -122,7 +122,9 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         };
         // SAFETY: nobody has the table to himself, as we use it; so who allocates an entry has the lock of a current segment,
         // and those that follow that one are locked until they are current.
-        unsafe { self.slab.release_homes(each_lock) };
+        if unsafe { self.slab.release_homes(each_lock) } {
+            self.home_lines.withdraw();
+        }
     }
 }
 
