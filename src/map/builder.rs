@@ -143,8 +143,9 @@ impl<T, S> Builder<T, S> {
     ///
     /// By default if entries are up to 16 bytes and the cells 8 MiB at least: from 420 thousand entries of two words on.
     /// Entries beyond the capacity lie where there is memory, as all do without home cells; so they do where there is no
-    /// memory for cells, in maps that start without a capacity, and if they are larger than half a KiB, aligned to more than
-    /// 64 bytes, or own memory themselves (have a `Drop`, as those of a `String` do): these lie beside that. An `InlineMap` has
+    /// memory for cells, in maps that start without a capacity (until `Extend` for `&mut` makes them anew), and if they are
+    /// larger than half a KiB, aligned to more than 64 bytes, or own memory themselves (have a `Drop`, as those of a `String`
+    /// do): these lie beside that. An `InlineMap` has
     /// no use for any. [`Pinned::shrink_to_fit`](crate::Pinned::shrink_to_fit) may end them.
     ///
     /// ```

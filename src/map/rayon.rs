@@ -181,7 +181,8 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
 }
 
 /// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
-/// meanwhile, with 8 bytes more for each. Panics as [`HashMap`]'s `extend` does.
+/// meanwhile, with 8 bytes more for each. Panics as [`HashMap`]'s `extend` does; if the iterator panics, or hashing a key does,
+/// none has been inserted.
 ///
 /// ```
 /// use rayon::prelude::*;
@@ -235,7 +236,8 @@ where
 }
 
 /// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
-/// meanwhile, with 8 bytes more for each. Panics as [`InlineMap::extend`] does.
+/// meanwhile, with 8 bytes more for each. Panics as [`InlineMap::extend`] does; if the iterator panics, or hashing a key does,
+/// none has been inserted.
 impl<K, V, S> ParallelExtend<(K, V)> for &InlineMap<K, V, S>
 where
     K: Pod + Hash + Eq + Send + Sync,

@@ -123,6 +123,28 @@ fn home_cells_of_what_is_replaced_in_parallel_are_given_back() {
 }
 
 #[test]
+fn an_iterator_that_panics_in_a_parallel_extend_inserts_nothing() {
+    let pairs = |last: u64| {
+        (0..10_000_u64).into_par_iter().map(move |n| {
+            if n == last {
+                // Without the hook's words on a thread of the pool.
+                std::panic::resume_unwind(Box::new("no more"));
+            }
+            (n, n)
+        })
+    };
+    for last in [0, 5000, 9999] {
+        let mut map: HashMap<u64, u64> = HashMap::from([(20_000, 1)]);
+        let mut inline: InlineMap<u64, u64> = InlineMap::from([(20_000, 1)]);
+        assert!(catch(|| (&map).par_extend(pairs(last))).is_err());
+        assert!(catch(|| map.par_extend(pairs(last))).is_err());
+        assert!(catch(|| (&inline).par_extend(pairs(last))).is_err());
+        assert!(catch(|| inline.par_extend(pairs(last))).is_err());
+        assert_eq!((map, inline), (HashMap::from([(20_000, 1)]), InlineMap::from([(20_000, 1)])));
+    }
+}
+
+#[test]
 fn an_empty_map_is_made_anew_for_what_is_collected_in_parallel() {
     let made: InlineMap<u64, u64> = InlineMap::with_capacity(100_000);
     let collected: InlineMap<u64, u64> = (0..100_000_u64).into_par_iter().map(|n| (n, n)).collect();
