@@ -125,7 +125,8 @@ impl<K, V, S> Cache<K, V, S> {
     pub(super) fn from_parts(parts: Parts<K, V, S>) -> Result<Self, CapacityError> {
         let Parts { shape, requested, capacity, hasher, policy, weigher, time, listener } = parts;
         let tail = if weigher.is_some() || time.is_some() { size_of::<Meta>() } else { 0 };
-        let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail)?;
+        // A listener is told of each entry by itself, and then each is retired (`Departures`).
+        let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail, listener.is_none())?;
         let bound = Bound::new(capacity, shape.segments);
         let mut cursor = 0;
         while let Some((mut writing, next)) = table.directory.visit(cursor) {

@@ -20,8 +20,8 @@ pub(crate) type Slots<K, V, R = Reserve<K, V>> = Pointer<Entry<K, V>, R>;
 /// threads write to these are some eight thousand, a third of a millisecond's: twice as many plain entries as may wait in any
 /// case, and eight times as many others.
 const SLOTS_PER_WAITING: usize = 8;
-/// The same of a cache that has plain entries: of what it takes beyond keys and values an eighth would be a tenth more, and
-/// reading through it is as fast without.
+/// The same in caches of plain entries: an eighth would add a tenth to what an entry takes beyond key and value, and reading
+/// through is no slower without it.
 const SLOTS_PER_WAITING_IN_CACHES: usize = 64;
 /// Of a table, about: a pointer and a tag. Tables that are kept for growth count as well.
 const BYTES_PER_SLOT: usize = size_of::<usize>() + 1;
@@ -44,18 +44,31 @@ unsafe impl<K: Send, V: Send, R: Reserves<K, V>> Send for Table<K, V, R> {}
 unsafe impl<K: Send + Sync, V: Send + Sync, R: Reserves<K, V>> Sync for Table<K, V, R> {}
 
 impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
-    /// An empty table, whose entries have `tail` more bytes each.
-    pub(crate) fn new(shape: Shape, requested: usize, tail: usize) -> Result<Self, CapacityError> {
+    /// An empty table, whose entries have `tail` more bytes each. Those that need no drop are retired many as one, if they
+    /// are `gathered`.
+    pub(crate) fn new(
+        shape: Shape,
+        requested: usize,
+        tail: usize,
+        gathered: bool,
+    ) -> Result<Self, CapacityError> {
         let directory = Directory::new(shape, requested)?;
         let meter = directory.meter();
-        let is_plain_cache = R::MARKED && OldEntries::<K, V>::GATHERS;
-        let slots = if is_plain_cache { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
-        let room = move || meter.bytes() / BYTES_PER_SLOT / slots / OldEntries::<K, V>::IN_ONE;
+        let room = move || Self::most_waiting(meter.bytes(), gathered);
         // Lists of entries are retired as one: few of them are many.
-        let collector = Collector::new(OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
+        let collector = Collector::new(gathered && OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
         let home_lines = slab.home_lines();
         Ok(Table { collector, directory, slab, home_lines, entries: PhantomData })
+    }
+
+    /// How many retired objects may wait before barriers stop waiting for their time, in a table whose segments have so many
+    /// bytes.
+    fn most_waiting(bytes: usize, gathered: bool) -> usize {
+        let gathers = OldEntries::<K, V>::GATHERS;
+        let slots = if R::MARKED && gathers { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
+        let in_one = if gathered { OldEntries::<K, V>::IN_ONE } else { 1 };
+        bytes / BYTES_PER_SLOT / slots / in_one
     }
 
     /// Starts loading the line in which the entry of a key with this digest lies, if it is at home [M5].
@@ -165,5 +178,32 @@ impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
             }
             discard(payload);
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_eighth_of_the_slots_waits_and_a_64th_of_plain_entries_in_a_cache() {
+        /// What lies under the locks of something that evicts.
+        #[derive(Default)]
+        struct Marked(Reserve<u64, u64>);
+        impl crate::engine::Keep for Marked {
+            const MARKED: bool = true;
+        }
+        // SAFETY: as `Reserve`'s.
+        unsafe impl Reserves<u64, u64> for Marked {
+            fn reserve(&mut self) -> &mut Reserve<u64, u64> {
+                &mut self.0
+            }
+        }
+        let bytes = 64 * 31 * 100 * BYTES_PER_SLOT;
+        // In lists of 31, and one by one.
+        assert_eq!(Table::<u64, u64>::most_waiting(bytes, true), 800);
+        assert_eq!(Table::<u64, String>::most_waiting(bytes, true), 800 * 31);
+        assert_eq!(Table::<u64, u64, Marked>::most_waiting(bytes, true), 100);
+        assert_eq!(Table::<u64, u64, Marked>::most_waiting(bytes, false), 100 * 31);
     }
 }

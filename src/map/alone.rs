@@ -104,7 +104,7 @@ unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     }
 
     fn remake(&mut self, shape: Shape, entries: usize) {
-        if let Ok(table) = Table::new(shape, entries, 0) {
+        if let Ok(table) = Table::new(shape, entries, 0, true) {
             self.table = table;
         }
     }

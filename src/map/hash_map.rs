@@ -383,7 +383,7 @@ impl<K, V, S> FromShape<S> for HashMapKind<K, V> {
     type Map = HashMap<K, V, S>;
 
     fn from_shape(shape: Shape, requested: usize, hasher: S) -> Result<Self::Map, CapacityError> {
-        Ok(HashMap { table: Table::new(shape, requested, 0)?, hasher })
+        Ok(HashMap { table: Table::new(shape, requested, 0, true)?, hasher })
     }
 }
 
