@@ -101,7 +101,7 @@ pub use map::{
 pub use outcome::{Compute, Occupied, Operation};
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 
-/// The hash function of both maps unless told otherwise: keyed at random for each map.
+/// The hash function of maps and caches unless told otherwise: keyed at random for each.
 pub use ahash::RandomState;
 /// What a borrowed form of a key implements: [`HashMap`] finds a `String` by a `&str` without more; implement it for
 /// look-ups by other types, with the same `Hash`.

@@ -28,7 +28,7 @@ const LIGHT: u64 = 1 << 16;
 /// What an entry weighs.
 pub(super) type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u64 + Send + Sync>;
 
-/// What is done to a cache's slots and segments.
+/// What slots hold, and what is kept under each segment's lock.
 pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 
 /// A bounded concurrent cache: what does not fit evicts what is least likely to be asked for again.

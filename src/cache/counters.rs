@@ -176,8 +176,8 @@ impl Counters {
 /// A look-up has come to its end.
 #[inline(always)]
 pub(super) fn looked_up(counts: &impl Counting, found: bool) {
-    // By a branch, which is predicted: loads that follow would have to wait for an address that depended on what was found, or
-    // to be guessed not to. Each by itself: the difference of two others would not only rise.
+    // A branch, which is predicted: stored to an address that depended on what was found, later loads would wait for it. Misses
+    // are counted by themselves: as look-ups less hits they could fall for a moment.
     if found {
         counts.count(Count::Hits, 1);
     } else {

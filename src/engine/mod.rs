@@ -14,7 +14,8 @@
 //! | `draft` | a segment that is being built |
 //! | `alone` | inserting where nobody else reads or writes |
 //! | `counting` | items, slots, bytes and events over all segments |
-//! | `directory` | prefix to segment; reading; locking; walking |
+//! | `find` | a look-up |
+//! | `directory` | prefix to segment; locking; walking |
 //! | `walk` | segment by segment, an item at a time |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
@@ -38,6 +39,7 @@ mod buckets;
 mod counting;
 mod directory;
 mod draft;
+mod find;
 mod found;
 mod growth;
 mod locked;

@@ -81,7 +81,7 @@ pub(crate) unsafe trait Payload: Sized {
 
 /// What a front end keeps under the lock of each segment.
 pub(crate) trait Keep: Default {
-    /// Whether each slot has a mark: a byte beside its tag that readers may change, too, and that moves with the item.
+    /// Whether each slot has a mark: half a byte beside its tag that readers may change, too, and that moves with the item.
     const MARKED: bool = false;
 }
 

@@ -3,11 +3,11 @@
 use core::fmt;
 
 use super::buckets::SLOTS;
-use super::path::MAX_HOPS;
+use super::path::QUEUE;
 
 /// Version counters in a table, shared out among its segments (MemC3, section 3.3: 8,192 counters).
 const STRIPES: u64 = 8192;
-/// Fewest stripes in a segment that has as many buckets: what shares a cache line with the segment's header.
+/// Fewest stripes in a segment that has as many buckets: what shares a cache line with the segment's head.
 const MIN_STRIPES: u64 = 4;
 /// Buckets for each stripe of a growing map's segment.
 const BUCKETS_PER_STRIPE: u64 = 256;
@@ -33,8 +33,8 @@ const CACHE_BUCKETS: u32 = 1 << 24;
 const MAX_BUCKETS: u64 = 1 << 28;
 /// Buckets a growing map's search looks at before it grows instead: three levels below the roots.
 const GROWING_BUDGET: usize = 2 * (1 + 4 + 16 + 64);
-/// Buckets a fixed map's search looks at: all within `MAX_HOPS`.
-const FIXED_BUDGET: usize = 2 * (4_usize.pow(MAX_HOPS as u32) - 1) / 3;
+/// Buckets a fixed map's search looks at: all that a path of `MAX_HOPS` leads to.
+const FIXED_BUDGET: usize = QUEUE;
 
 /// Entries that a map can be made for: prefixes tell about 2^32 buckets apart.
 #[cfg(target_pointer_width = "64")]

@@ -42,7 +42,8 @@ pub struct Stats {
     pub read_retries: u64,
     /// Segments: tables with a writer lock each.
     pub segments: usize,
-    /// Segments that gave half of what they covered to a new one of the same size.
+    /// Segments that gave half of what they covered to a new one of the same size, or, with items in the overflow, were
+    /// replaced by two.
     pub splits: u64,
     /// Segments replaced by a larger one.
     pub doublings: u64,

@@ -14,18 +14,19 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use super::home_lines::{HomeLines, page_of};
 #[cfg(any(loom, test))]
 use super::page::Begin;
 use super::page::{PAGE, begin_of};
-use crate::engine::{Block, Meter, prefetch};
+use crate::engine::{Block, Meter};
 use crate::hash::{Digest, scale};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
 
 /// Cells for each entry that the map is made for. With 1.25 87% of new entries of two words are at home, with 1.03 it would be
 /// three quarters, with 1.4 90%.
 const CELLS_PER_ENTRY: f64 = 1.25;
-/// Unless the map is told to have them, fewer bytes of cells are none: entries that a cache holds are not waited for long, and
-/// a cell costs an atomic operation to take and another to give back.
+/// Below so many bytes there are none by default: what the processor's caches hold is not waited for long, and a cell costs an
+/// atomic operation to take and another to give back.
 const FEWEST_BYTES: usize = 8 << 20;
 /// Nor are cells of which fewer fit a line: larger ones cost a fifth to a third more memory of the whole map, not a seventh.
 const FEWEST_SIDE_BY_SIDE: usize = 4;
@@ -80,56 +81,6 @@ struct Memory {
     base: NonNull<u8>,
     layout: Layout,
     marks: Block,
-}
-
-/// Where keys' entries are at home, for who only starts to load them: what that takes, to lie where look-ups have it at hand.
-/// A hint: nobody reads or writes there by it, and for a moment it may outlive the cells.
-#[derive(Debug)]
-pub(crate) struct HomeLines {
-    base: *const u8,
-    /// 0: there are no homes. Relaxed: a hint.
-    pages: AtomicU32,
-    /// Of the cells of a page.
-    bytes: u32,
-}
-
-// SAFETY: only the address is of use.
-unsafe impl Send for HomeLines {}
-// SAFETY: as above.
-unsafe impl Sync for HomeLines {}
-
-impl HomeLines {
-    /// Starts loading the line in which a key's entry is at home [M5].
-    #[inline(always)]
-    pub(super) fn prefetch(&self, digest: Digest) {
-        if let Some(home) = self.home(digest) {
-            prefetch(home);
-        }
-    }
-
-    /// A byte of the cell that [`Homes::home`] tells: the same share of all cells' bytes as of their number.
-    #[inline(always)]
-    fn home(&self, digest: Digest) -> Option<*const u8> {
-        let pages = self.pages.load(Ordering::Relaxed);
-        if pages == 0 {
-            return None;
-        }
-        let (page, rest) = page_of(digest, pages);
-        Some(self.base.wrapping_add(page as usize * PAGE + scale(rest, self.bytes) as usize))
-    }
-
-    /// The cells have been given back: look-ups are not to load what is there now.
-    pub(super) fn withdraw(&self) {
-        self.pages.store(0, Ordering::Relaxed);
-    }
-}
-
-/// The page that a digest selects, by its top bits, as the segment, so that neighbours lie side by side in either; and a
-/// fraction of 2^32 that selects a cell there. (Some cells are nobody's home if pages are more than 2^24, which is 64 GiB.)
-#[inline(always)]
-fn page_of(digest: Digest, pages: u32) -> (u32, u32) {
-    let wide = u64::from(digest.prefix()) * u64::from(pages);
-    ((wide >> 32) as u32, wide as u32)
 }
 
 impl Homes {
@@ -222,11 +173,7 @@ impl Homes {
 
     /// Where homes are.
     pub(super) fn lines(&self) -> HomeLines {
-        HomeLines {
-            base: self.base.as_ptr(),
-            pages: AtomicU32::new(self.pages),
-            bytes: self.cells * self.piece,
-        }
+        HomeLines::new(self.base.as_ptr(), self.pages, self.cells * self.piece)
     }
 
     /// A free cell at a digest's home, or if none is free there and it may be, elsewhere in that page; `None` if there is none.

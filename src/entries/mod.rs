@@ -8,11 +8,13 @@
 //! | `slab` | the entries' memory |
 //! | `sorting` | which chunks of it are not in use |
 //! | `homes` | cells of it that the digests of keys select |
+//! | `home_lines` | where those are, for look-ups |
 //! | `magazine` | pieces of it that are free, some or many |
 //! | `page` | what its pages begin with |
 //! | `model` | `homes` as models see them |
 
 mod entry;
+mod home_lines;
 mod homes;
 mod magazine;
 #[cfg(loom)]

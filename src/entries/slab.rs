@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::homes::{HomeLines, Homes, Within};
+use super::home_lines::HomeLines;
+use super::homes::{Homes, Within};
 use super::magazine::{Chain, Free, Magazine, Returned};
 use super::page::{Begin, PAGE, begin_of};
 use super::sorting::{Chunk, Sorting};

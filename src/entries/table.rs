@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::entry::{Entry, EntrySlab, OwnedEntry};
-use super::homes::HomeLines;
+use super::home_lines::HomeLines;
 use super::magazine::Chain;
 use super::old::{OldEntries, Reserve, Reserves};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};

@@ -89,7 +89,7 @@ pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
 }
 
-// SAFETY: the map has no other.
+// SAFETY: the map has no other directory.
 unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     type Payload = Slots<K, V>;
 
@@ -142,7 +142,7 @@ unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     }
 }
 
-// SAFETY: the map has no other.
+// SAFETY: the map has no other directory.
 unsafe impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Fill<K, V> for InlineMap<K, V, S> {
     type Payload = Inline<K, V>;
 

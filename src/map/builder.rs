@@ -128,7 +128,7 @@ impl<T, S> Builder<T, S> {
 
     /// Whether to ask the system for huge pages for the segments that the map starts with, and for its entries: fewer
     /// TLB misses in tables of many megabytes, at the price of touching memory 2 MiB at a time. By default they are
-    /// asked for if the map is made with more than half a million slots. Advice only, and only on Linux.
+    /// asked for if the map is made with half a million slots (2^19) or more. Advice only, and only on Linux.
     pub fn huge_pages(mut self, yes: bool) -> Self {
         self.options.huge_pages = Some(yes);
         self

@@ -110,7 +110,12 @@ impl<K: RefUnwindSafe, V: RefUnwindSafe, S: UnwindSafe> UnwindSafe for HashMap<K
 
 impl<K, V> HashMap<K, V> {
     /// An empty map: one bucket, no entries.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for it.
     #[must_use]
+    #[track_caller]
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
@@ -161,6 +166,10 @@ impl<K, V, S> HashMap<K, V, S> {
     /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do, unless it
     /// knows that they need it not: those of `ahash` and of the standard library's `RandomState`.
     ///
+    /// # Panics
+    ///
+    /// If there is no memory for it.
+    ///
     /// ```
     /// use std::hash::RandomState;
     ///
@@ -170,6 +179,7 @@ impl<K, V, S> HashMap<K, V, S> {
     /// assert_eq!(map.pin().get("key"), Some(&1));
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn with_hasher(hasher: S) -> Self {
         Self::with_capacity_and_hasher(0, hasher)
     }
@@ -388,6 +398,7 @@ impl<K, V, S> FromShape<S> for HashMapKind<K, V> {
 }
 
 impl<K, V, S: Default> Default for HashMap<K, V, S> {
+    #[track_caller]
     fn default() -> Self {
         Self::with_hasher(S::default())
     }
@@ -403,6 +414,7 @@ impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
 /// Copies every entry that is present throughout, into a map with the same options and room for as many. Panics if
 /// there is no memory for it, and in a closure that runs under this map's lock.
 impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K, V, S> {
+    #[track_caller]
     fn clone(&self) -> Self {
         let pin = self.pin();
         let copy = self
@@ -410,7 +422,10 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
             .directory
             .shape_of_copy()
             .and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
-        let mut copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
+        let mut copy: Self = match copy {
+            Ok(copy) => copy,
+            Err(error) => panic!("{error}"),
+        };
         extend_alone(&mut copy, pin.iter().map(|(key, value)| (key.clone(), value.clone())));
         copy
     }
@@ -453,6 +468,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for HashMap<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
+    #[track_caller]
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
         self.pin().extend(iter);
     }
@@ -468,6 +484,7 @@ impl<K, V, S> IntoIterator for HashMap<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, const N: usize> From<[(K, V); N]> for HashMap<K, V> {
+    #[track_caller]
     fn from(pairs: [(K, V); N]) -> Self {
         pairs.into_iter().collect()
     }

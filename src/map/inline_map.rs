@@ -91,7 +91,12 @@ impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: UnwindSafe> UnwindSafe f
 
 impl<K: Pod, V: Pod> InlineMap<K, V> {
     /// An empty map: one bucket.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for it.
     #[must_use]
+    #[track_caller]
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
@@ -125,7 +130,12 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
 impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// An empty map with this hash function. What it should be like is told at
     /// [`HashMap::with_hasher`](crate::HashMap::with_hasher).
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for it.
     #[must_use]
+    #[track_caller]
     pub fn with_hasher(hasher: S) -> Self {
         Self::with_capacity_and_hasher(0, hasher)
     }
@@ -351,6 +361,7 @@ impl<K: Pod, V: Pod, S> FromShape<S> for InlineMapKind<K, V> {
 }
 
 impl<K: Pod, V: Pod, S: Default> Default for InlineMap<K, V, S> {
+    #[track_caller]
     fn default() -> Self {
         Self::with_hasher(S::default())
     }
@@ -366,12 +377,16 @@ impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V,
 /// Copies every entry that is present throughout, into a map with the same options and room for as many. Panics if
 /// there is no memory for it, and in a closure that runs under this map's lock.
 impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
+    #[track_caller]
     fn clone(&self) -> Self {
         let copy = self
             .slots
             .shape_of_copy()
             .and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
-        let mut copy: Self = copy.unwrap_or_else(|error| panic!("{error}"));
+        let mut copy: Self = match copy {
+            Ok(copy) => copy,
+            Err(error) => panic!("{error}"),
+        };
         extend_alone(&mut copy, self.iter());
         copy
     }
@@ -407,6 +422,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K,
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for &InlineMap<K, V, S> {
+    #[track_caller]
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
         InlineMap::extend(self, iter);
     }
@@ -431,6 +447,7 @@ impl<K: Pod, V: Pod, S> IntoIterator for InlineMap<K, V, S> {
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, const N: usize> From<[(K, V); N]> for InlineMap<K, V> {
+    #[track_caller]
     fn from(pairs: [(K, V); N]) -> Self {
         pairs.into_iter().collect()
     }

@@ -123,7 +123,7 @@ fn home_cells_of_what_is_replaced_in_parallel_are_given_back() {
 }
 
 #[test]
-fn an_iterator_that_panics_in_a_parallel_extend_inserts_nothing() {
+fn a_parallel_extend_inserts_nothing_if_its_iterator_or_a_hash_panics() {
     let pairs = |last: u64| {
         (0..10_000_u64).into_par_iter().map(move |n| {
             if n == last {
@@ -142,6 +142,22 @@ fn an_iterator_that_panics_in_a_parallel_extend_inserts_nothing() {
         assert!(catch(|| inline.par_extend(pairs(last))).is_err());
         assert_eq!((map, inline), (HashMap::from([(20_000, 1)]), InlineMap::from([(20_000, 1)])));
     }
+    /// Of one number there is no hash.
+    #[derive(PartialEq, Eq)]
+    struct Number(u64);
+    impl std::hash::Hash for Number {
+        fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+            if self.0 == 5000 {
+                std::panic::resume_unwind(Box::new("none"));
+            }
+            state.write_u64(self.0);
+        }
+    }
+    let mut map: HashMap<Number, u64> = HashMap::from([(Number(20_000), 1)]);
+    let pairs = || (0..10_000_u64).into_par_iter().map(|n| (Number(n), n));
+    assert!(catch(|| (&map).par_extend(pairs())).is_err());
+    assert!(catch(|| map.par_extend(pairs())).is_err());
+    assert_eq!(map.len(), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The mark: the byte beside a slot's tag that tells an item's hits, and which queue it is in.
+//! The mark: half of the byte beside a slot's tag; it tells an item's hits, and which queue it is in.
 //!
 //! ```text
 //!   3: seen, while a ring is walked         1, 0: a hit sets the lowest of the two that is clear

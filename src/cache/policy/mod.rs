@@ -1,7 +1,7 @@
 //! Which entry a full cache gives up: [`Policy`], and an [`Evictor`] for every segment.
 //!
 //! An evictor is plain data under its segment's lock and knows nothing of the table: [`Residents`] answers for it.
-//! It hears of every insertion and removal. Of hits it learns from the *mark*, one byte beside the tag of every
+//! It hears of every insertion and removal. Of hits it learns from the *mark*, half a byte beside the tag of every
 //! slot, in which a hit sets a bit unless two are set: a hit on a hot entry writes nothing.
 //!
 //! [`adaptive`] is the default and says what it does; [`clock`] is MemC3's; [`local`] costs least. `docs/benchmarks.md`

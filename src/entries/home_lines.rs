@@ -1,0 +1,62 @@
+//! What a look-up needs to know of home cells: which line it may start loading.
+//!
+//! A copy, which a table keeps beside what its look-ups read anyway: cells themselves, and who has them, are in `homes`.
+
+use super::page::PAGE;
+use crate::engine::prefetch;
+use crate::hash::{Digest, scale};
+use crate::sync::{AtomicU32, Ordering};
+
+/// Where the home cells of keys are, for who starts loading what is there. Only a hint: for a moment it may outlive the cells.
+#[derive(Debug)]
+pub(crate) struct HomeLines {
+    base: *const u8,
+    /// 0: there are no homes. Relaxed: a hint.
+    pages: AtomicU32,
+    /// Of the cells of a page.
+    bytes: u32,
+}
+
+// SAFETY: only the address is of use.
+unsafe impl Send for HomeLines {}
+// SAFETY: as above.
+unsafe impl Sync for HomeLines {}
+
+impl HomeLines {
+    /// Of so many pages, from `base`, each of which has cells of so many bytes together. Without pages there are no homes.
+    pub(super) fn new(base: *const u8, pages: u32, bytes: u32) -> Self {
+        HomeLines { base, pages: AtomicU32::new(pages), bytes }
+    }
+
+    /// Starts loading the line in which a key's entry is at home [M5].
+    #[inline(always)]
+    pub(super) fn prefetch(&self, digest: Digest) {
+        if let Some(home) = self.home(digest) {
+            prefetch(home);
+        }
+    }
+
+    /// A byte of the cell that [`Homes::home`] tells: the same share of all cells' bytes as of their number.
+    #[inline(always)]
+    pub(super) fn home(&self, digest: Digest) -> Option<*const u8> {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages == 0 {
+            return None;
+        }
+        let (page, rest) = page_of(digest, pages);
+        Some(self.base.wrapping_add(page as usize * PAGE + scale(rest, self.bytes) as usize))
+    }
+
+    /// The cells have been given back: look-ups are not to load what is there now.
+    pub(super) fn withdraw(&self) {
+        self.pages.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The page that a digest selects, by its top bits, as the segment, so that neighbours lie side by side in either; and a
+/// fraction of 2^32 that selects a cell there. (Some cells are nobody's home if pages are more than 2^24, which is 64 GiB.)
+#[inline(always)]
+pub(super) fn page_of(digest: Digest, pages: u32) -> (u32, u32) {
+    let wide = u64::from(digest.prefix()) * u64::from(pages);
+    ((wide >> 32) as u32, wide as u32)
+}
