@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use super::Cache;
 use super::refused::{Refused, Why};
 use super::removal::Departures;
-use super::write::{At, Draft};
+use super::write::{At, NewEntry};
 use crate::engine::Found;
 use crate::entries::Entry;
 use crate::outcome::{Compute, Operation};
@@ -86,20 +86,21 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                     Operation::Insert(value) => (value, false),
                 },
             };
-            let mut draft = self.draft(&key, &value);
+            let mut new_entry = self.new_entry(&key, &value);
             let is_new = at.found.is_none();
-            draft.is_turned_away = is_turned_away && is_new;
-            if draft.is_turned_away || self.has_quota(&mut at.writing.locked, draft.weight, &mut out) {
-                return self.insert_decided(at, draft, old, (key, value), out);
+            new_entry.is_turned_away = is_turned_away && is_new;
+            if new_entry.is_turned_away || self.has_quota(&mut at.writing.locked, new_entry.weight, &mut out)
+            {
+                return self.insert_decided(at, new_entry, old, (key, value), out);
             }
             drop(at);
-            if !self.gather(digest, &mut draft, is_new, &mut out) {
-                let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
+            if !self.gather(digest, &mut new_entry, is_new, &mut out) {
+                let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.
                 drop(out);
                 return Err(Refused { key, value, why });
             }
-            decided = Some((value, seen, draft.is_turned_away));
+            decided = Some((value, seen, new_entry.is_turned_away));
         }
     }
 
@@ -125,7 +126,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     fn insert_decided<T>(
         &self,
         at: At<'_, K, V>,
-        draft: Draft,
+        new_entry: NewEntry,
         old: Option<(&K, &V)>,
         (key, value): (K, V),
         mut out: Departures<'_, K, V>,
@@ -140,7 +141,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         old_value = old.map(|(_, value)| value.clone());
         new_key = key.clone();
         new_value = value.clone();
-        let put = self.put(at, &draft, key, value, &mut out);
+        let put = self.put(at, &new_entry, key, value, &mut out);
         // Before there is an answer: one that is returned leaks if the listener panics.
         drop(out);
         put?;

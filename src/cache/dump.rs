@@ -10,7 +10,7 @@ use super::policy::{Evictor, Heat, WindowShare};
 use super::refused::Refused;
 use super::removal::Departures;
 use super::time::{Meta, NEVER, Nanos};
-use super::write::Draft;
+use super::write::NewEntry;
 use super::{Cache, Cause};
 use crate::entries::Entry;
 use crate::hash::{Digest, scale};
@@ -247,7 +247,7 @@ impl Room {
 /// What is known of an entry of a dump, once this cache has been asked about it.
 struct Plan {
     digest: Digest,
-    draft: Draft,
+    new_entry: NewEntry,
     /// Whether there was room for it, and its key was not here.
     chosen: bool,
 }
@@ -310,7 +310,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // [L4] The last of each queue first: each is put before those that are there.
         for (entry, plan) in entries.into_iter().zip(plans).rev() {
             let taken = match plan {
-                Some(Plan { digest, draft, chosen: true }) => self.restore(entry, digest, draft),
+                Some(Plan { digest, new_entry, chosen: true }) => self.restore(entry, digest, new_entry),
                 _ => Err(entry),
             };
             rest.extend(taken.err());
@@ -338,7 +338,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         for index in hottest {
             let Some(plan) = &mut plans[index] else { continue };
             plan.chosen =
-                !self.contains_key(&entries[index].key) && room.take(plan.digest, plan.draft.weight);
+                !self.contains_key(&entries[index].key) && room.take(plan.digest, plan.new_entry.weight);
         }
         plans
     }
@@ -346,22 +346,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Asks the user what is to be known of an entry. `None` if it has expired.
     fn ask(&self, entry: &Dumped<K, V>) -> Option<Plan> {
         let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
-        let mut draft = self.draft(key, value);
-        let own = lives.map_or(NEVER, |lives| draft.now.saturating_add(lives));
-        draft.deadline = draft.deadline.min(own);
-        draft.last_use = draft.now.saturating_sub(*idle);
-        draft.heat = Some(*heat);
-        let last_use = AtomicU64::new(draft.last_use);
-        let meta = Meta { weight: draft.weight, deadline: draft.deadline, last_use };
-        let expired = self.time.as_ref().is_some_and(|time| time.has_expired(&meta, draft.now));
-        (!expired).then(|| Plan { digest: self.digest(key), draft, chosen: false })
+        let mut new_entry = self.new_entry(key, value);
+        let own = lives.map_or(NEVER, |lives| new_entry.now.saturating_add(lives));
+        new_entry.deadline = new_entry.deadline.min(own);
+        new_entry.last_use = new_entry.now.saturating_sub(*idle);
+        new_entry.heat = Some(*heat);
+        let last_use = AtomicU64::new(new_entry.last_use);
+        let meta = Meta { weight: new_entry.weight, deadline: new_entry.deadline, last_use };
+        let expired = self.time.as_ref().is_some_and(|time| time.has_expired(&meta, new_entry.now));
+        (!expired).then(|| Plan { digest: self.digest(key), new_entry, chosen: false })
     }
 
     /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer, and goes on.
-    fn restore(&self, entry: Dumped<K, V>, digest: Digest, draft: Draft) -> Result<(), Dumped<K, V>> {
+    fn restore(&self, entry: Dumped<K, V>, digest: Digest, new_entry: NewEntry) -> Result<(), Dumped<K, V>> {
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        let restored = self.put_restored(entry, digest, draft, &mut out);
+        let restored = self.put_restored(entry, digest, new_entry, &mut out);
         // Before there is an answer: what is returned leaks if the listener panics.
         drop(out);
         restored
@@ -371,25 +371,25 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         &self,
         entry: Dumped<K, V>,
         digest: Digest,
-        mut draft: Draft,
+        mut new_entry: NewEntry,
         out: &mut Departures<'_, K, V>,
     ) -> Result<(), Dumped<K, V>> {
-        let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut draft, out) else {
+        let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, out) else {
             return Err(entry);
         };
         if let Some(found) = at.found {
-            if !self.has_expired(at.writing.locked.item(found), draft.now) {
+            if !self.has_expired(at.writing.locked.item(found), new_entry.now) {
                 return Err(entry);
             }
             self.take_out(&mut at.writing.locked, found, Cause::Expired, out);
             at.found = None;
         }
         // Others may have been faster.
-        if !at.writing.locked.state_ref().keep.evictor.fits(draft.weight) {
+        if !at.writing.locked.state_ref().keep.evictor.fits(new_entry.weight) {
             return Err(entry);
         }
         let Dumped { key, value, standing } = entry;
-        let refused = self.put(at, &draft, key, value, out).err();
+        let refused = self.put(at, &new_entry, key, value, out).err();
         refused.map_or(Ok(()), |Refused { key, value, .. }| Err(Dumped { key, value, standing }))
     }
 }

@@ -334,17 +334,17 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
     }
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
-        let mut draft = self.draft(key, &value);
+        let mut new_entry = self.new_entry(key, &value);
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        let now = draft.now;
+        let now = new_entry.now;
         let may_keep = |at: &At<'_, K, V>| {
             let is_there =
                 at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now));
             !is_there && !landing.is_stale()
         };
-        let value = match self.at_with_quota(digest, key, &mut draft, &mut out).filter(may_keep) {
-            Some(at) => match self.put(at, &draft, key.clone(), value, &mut out) {
+        let value = match self.at_with_quota(digest, key, &mut new_entry, &mut out).filter(may_keep) {
+            Some(at) => match self.put(at, &new_entry, key.clone(), value, &mut out) {
                 // SAFETY: put into the table, or retired, after the guard was entered.
                 Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
                 Err(refused) => refused.value,

@@ -5,7 +5,7 @@ use super::bound::Lending;
 use super::cache::CacheSlots;
 use super::removal::Departures;
 use super::time::Nanos;
-use super::write::Draft;
+use super::write::NewEntry;
 use super::{Cache, bound};
 use crate::engine::{Locked, Writing};
 use crate::hash::Digest;
@@ -81,11 +81,11 @@ impl<K, V, S> Cache<K, V, S> {
     pub(super) fn gather(
         &self,
         digest: Digest,
-        draft: &mut Draft,
+        new_entry: &mut NewEntry,
         may_turn_away: bool,
         out: &mut Departures<'_, K, V>,
     ) -> bool {
-        let &mut Draft { weight, now, .. } = draft;
+        let &mut NewEntry { weight, now, .. } = new_entry;
         let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
             return false;
@@ -95,8 +95,8 @@ impl<K, V, S> Cache<K, V, S> {
         let unused = idle.fold(lending.spare, u64::saturating_add);
         if may_turn_away && unused < needs.wanted {
             let mut writing = self.table.directory.lock(digest.prefix());
-            draft.is_turned_away = self.turns_away(&mut writing.locked, draft, unused, digest, out);
-            if draft.is_turned_away {
+            new_entry.is_turned_away = self.turns_away(&mut writing.locked, new_entry, unused, digest, out);
+            if new_entry.is_turned_away {
                 return true;
             }
         }

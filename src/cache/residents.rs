@@ -5,7 +5,7 @@ use crate::engine::{self, Found, Payload};
 use crate::hash::Place;
 
 /// What a cache knows of its entries beside where they are.
-pub(super) trait Tenants<P: Payload> {
+pub(super) trait Evict<P: Payload> {
     /// What the entry in a slot weighs.
     fn weight(&self, residents: &engine::Residents<'_, P>, slot: Found) -> u64;
 
@@ -13,26 +13,26 @@ pub(super) trait Tenants<P: Payload> {
     fn evict(&mut self, residents: &mut engine::Residents<'_, P>, slot: Found);
 }
 
-/// For who looks at slots, and sends nobody away.
-pub(super) struct Nobody;
+/// For who looks at slots, and evicts none.
+pub(super) struct NoEviction;
 
-impl<P: Payload> Tenants<P> for Nobody {
+impl<P: Payload> Evict<P> for NoEviction {
     fn weight(&self, _: &engine::Residents<'_, P>, _: Found) -> u64 {
-        unreachable!("nobody is weighed")
+        unreachable!("none is weighed")
     }
 
     fn evict(&mut self, _: &mut engine::Residents<'_, P>, _: Found) {
-        unreachable!("nobody leaves")
+        unreachable!("none is evicted")
     }
 }
 
 /// Slots, and what the cache knows of them.
 pub(super) struct Entries<'l, P: Payload, T> {
     pub(super) residents: engine::Residents<'l, P>,
-    pub(super) tenants: T,
+    pub(super) victims: T,
 }
 
-impl<P: Payload, T: Tenants<P>> Residents for Entries<'_, P, T> {
+impl<P: Payload, T: Evict<P>> Residents for Entries<'_, P, T> {
     type Slot = Found;
 
     #[inline]
@@ -52,12 +52,12 @@ impl<P: Payload, T: Tenants<P>> Residents for Entries<'_, P, T> {
 
     #[inline]
     fn weight(&self, slot: Found) -> u64 {
-        self.tenants.weight(&self.residents, slot)
+        self.victims.weight(&self.residents, slot)
     }
 
     #[inline]
     fn evict(&mut self, slot: Found) {
-        self.tenants.evict(&mut self.residents, slot);
+        self.victims.evict(&mut self.residents, slot);
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 use core::cell::Cell;
 
 use super::policy::{Evictor, Locator, Newcomer, Policy};
-use super::residents::{Entries, Nobody};
+use super::residents::{Entries, NoEviction};
 use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Writing};
 use crate::hash::{Digest, Place};
 
@@ -26,8 +26,8 @@ pub(super) trait Kept: Keep {
     fn patience(&mut self) -> &mut usize;
 }
 
-/// What a cache does under the lock of a segment into which an entry comes.
-pub(super) trait Host<P: Payload> {
+/// An entry comes into a cache: what that does under the lock of its segment.
+pub(super) trait Insertion<P: Payload> {
     /// Lets the policy admit the newcomer, for which it may have to evict; the newcomer's mark.
     fn admit(&mut self, locked: &mut Locked<'_, P>, newcomer: Newcomer) -> u8;
 
@@ -58,27 +58,27 @@ pub(super) fn add<'c, P: Payload<Keep: Kept>>(
     digest: Digest,
     item: P::Item,
     newcomer: Newcomer,
-    host: &mut impl Host<P>,
+    insertion: &mut impl Insertion<P>,
 ) {
     if is_short(&writing.locked) {
         // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
-        double(directory, writing, digest, |item| host.rehash(item));
+        double(directory, writing, digest, |item| insertion.rehash(item));
     }
     loop {
         let locked = &mut writing.locked;
-        let mark = host.admit(locked, newcomer);
+        let mark = insertion.admit(locked, newcomer);
         let place = Place::new(digest, locked.segment().buckets().len());
         if locked.put(place, item, mark, directory.budget()) {
             return;
         }
         // Not admitted, then: what follows calls the user's `Hash`.
-        host.withdraw(locked, newcomer, mark);
+        insertion.withdraw(locked, newcomer, mark);
         if !(may_help(locked, newcomer.weight)
-            && double(directory, writing, digest, |item| host.rehash(item)))
+            && double(directory, writing, digest, |item| insertion.rehash(item)))
         {
             let locked = &mut writing.locked;
-            let found = hindrance(&locked.residents(), place);
-            host.take_out(locked, found);
+            let found = victim_in_the_way(&locked.residents(), place);
+            insertion.take_out(locked, found);
         }
     }
 }
@@ -131,7 +131,7 @@ fn double<'c, P: Payload<Keep: Kept>>(
 /// before it has to search for anybody.
 fn adopt_strays<P: Payload<Keep: Kept>>(locked: &mut Locked<'_, P>, rehash: impl Fn(P::Item) -> Digest) {
     let (residents, state) = locked.parts();
-    let mut entries = Entries { residents, tenants: Nobody };
+    let mut entries = Entries { residents, victims: NoEviction };
     let evictor = state.keep.evictor_mut();
     for slot in evictor.strays(&mut entries) {
         let digest = rehash(entries.residents.item(slot));
@@ -141,7 +141,7 @@ fn adopt_strays<P: Payload<Keep: Kept>>(locked: &mut Locked<'_, P>, rehash: impl
 
 /// Of the entries of a place whose buckets are full, and from which no path leads, one that is hit the least.
 #[cold]
-fn hindrance<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found {
+fn victim_in_the_way<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found {
     let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
     let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
     least.expect("no path, though a bucket is empty")

@@ -14,8 +14,8 @@ use super::cache::CacheSlots;
 use super::policy::{Evictor, Heat, Locator, Newcomer, Policy};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
-use super::residents::{self, Tenants};
-use super::room::{self, Host};
+use super::residents::{self, Evict};
+use super::room::{self, Insertion};
 use super::share::Share;
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, counters};
@@ -32,7 +32,7 @@ pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 const SWEPT_BUCKETS: u32 = 2;
 
 /// An entry to come: what is known before anything is locked.
-pub(super) struct Draft {
+pub(super) struct NewEntry {
     pub(super) weight: u64,
     pub(super) now: Nanos,
     pub(super) deadline: Nanos,
@@ -43,7 +43,7 @@ pub(super) struct Draft {
     pub(super) is_turned_away: bool,
 }
 
-impl Draft {
+impl NewEntry {
     fn newcomer(&self, digest: Digest) -> Newcomer {
         Newcomer { locator: Locator::new(digest), weight: self.weight }
     }
@@ -105,8 +105,8 @@ impl<K, V, S> Cache<K, V, S> {
     ) -> T {
         let (residents, state) = locked.parts();
         let Share { evictor, reserve, .. } = &mut state.keep;
-        let tenants = Leavers { cache: self, reserve, now, out };
-        let answer = decision(evictor, &mut Entries { residents, tenants });
+        let victims = Victims { cache: self, reserve, now, out };
+        let answer = decision(evictor, &mut Entries { residents, victims });
         self.publish_used(locked);
         answer
     }
@@ -116,15 +116,15 @@ impl<K, V, S> Cache<K, V, S> {
     pub(super) fn turns_away(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
-        draft: &Draft,
+        new_entry: &NewEntry,
         part: u64,
         digest: Digest,
         out: &mut Departures<'_, K, V>,
     ) -> bool {
         self.weigher.is_some()
-            && draft.heat.is_none()
-            && self.decide(locked, draft.now, out, |evictor, entries| {
-                let newcomer = draft.newcomer(digest);
+            && new_entry.heat.is_none()
+            && self.decide(locked, new_entry.now, out, |evictor, entries| {
+                let newcomer = new_entry.newcomer(digest);
                 let weight = newcomer.weight.saturating_sub(part);
                 evictor.turns_away(Newcomer { weight, ..newcomer }, entries)
             })
@@ -226,17 +226,17 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots<K, V>, Leavers<'e, 'd, K, V, S>>;
+pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots<K, V>, Victims<'e, 'd, K, V, S>>;
 
 /// What becomes of a locked segment's entries that are evicted.
-pub(super) struct Leavers<'e, 'd, K, V, S> {
+pub(super) struct Victims<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
     reserve: &'e mut Reserve<K, V>,
     now: Nanos,
     out: &'e mut Departures<'d, K, V>,
 }
 
-impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, K, V, S> {
+impl<K, V, S> Evict<CacheSlots<K, V>> for Victims<'_, '_, K, V, S> {
     #[inline]
     fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
         // Without a look into the slot, where all weigh the same.
@@ -253,19 +253,21 @@ impl<K, V, S> Tenants<CacheSlots<K, V>> for Leavers<'_, '_, K, V, S> {
     }
 }
 
-/// A cache into which an entry comes.
-struct Adding<'e, 'd, K, V, S> {
+/// An entry comes in.
+struct Inserting<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
-    draft: &'e Draft,
+    new_entry: &'e NewEntry,
     out: &'e mut Departures<'d, K, V>,
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Host<CacheSlots<K, V>> for Adding<'_, '_, K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> Insertion<CacheSlots<K, V>> for Inserting<'_, '_, K, V, S> {
     #[inline]
     fn admit(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, newcomer: Newcomer) -> u8 {
-        self.cache.decide(locked, self.draft.now, self.out, |evictor, entries| match self.draft.heat {
-            None => evictor.admit(newcomer, entries),
-            Some(heat) => evictor.restore(newcomer, heat, entries),
+        self.cache.decide(locked, self.new_entry.now, self.out, |evictor, entries| {
+            match self.new_entry.heat {
+                None => evictor.admit(newcomer, entries),
+                Some(heat) => evictor.restore(newcomer, heat, entries),
+            }
         })
     }
 
@@ -292,9 +294,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Asks the user what is to be known of an entry.
-    pub(super) fn draft(&self, key: &K, value: &V) -> Draft {
+    pub(super) fn new_entry(&self, key: &K, value: &V) -> NewEntry {
         let now = self.now();
-        Draft {
+        NewEntry {
             weight: self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1)),
             now,
             deadline: self.time.as_ref().map_or(NEVER, |time| time.deadline(now, key, value)),
@@ -308,7 +310,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     fn make(
         &self,
         at: &mut At<'_, K, V>,
-        draft: &Draft,
+        new_entry: &NewEntry,
         key: K,
         value: V,
     ) -> Result<OwnedEntry<K, V>, (K, V)> {
@@ -318,9 +320,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let new = OwnedEntry::new(&self.table.slab, magazine, digest, Within::Home, key, value)?;
         if self.has_meta() {
             let meta = Meta {
-                weight: draft.weight,
-                deadline: draft.deadline,
-                last_use: AtomicU64::new(draft.last_use),
+                weight: new_entry.weight,
+                deadline: new_entry.deadline,
+                last_use: AtomicU64::new(new_entry.last_use),
             };
             // SAFETY: entries of this cache have a tail for it, and this one is ours.
             unsafe { Entry::tail::<Meta>(new.pointer()).write(meta) };
@@ -334,7 +336,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         &'c self,
         digest: Digest,
         key: &K,
-        draft: &mut Draft,
+        new_entry: &mut NewEntry,
         out: &mut Departures<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
         let mut has_asked = false;
@@ -342,20 +344,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let mut at = self.at(digest, key);
             let locked = &mut at.writing.locked;
             let is_new = at.found.is_none();
-            draft.is_turned_away &= is_new;
-            let has_quota = draft.is_turned_away || self.has_quota(locked, draft.weight, out);
-            let asks = !has_asked && is_new && self.should_ask(locked, draft.weight);
+            new_entry.is_turned_away &= is_new;
+            let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.weight, out);
+            let asks = !has_asked && is_new && self.should_ask(locked, new_entry.weight);
             if has_quota && !asks {
                 return Some(at);
             }
-            let expired = at.found.filter(|&found| self.has_expired(locked.item(found), draft.now));
+            let expired = at.found.filter(|&found| self.has_expired(locked.item(found), new_entry.now));
             if let Some(found) = expired {
                 // Who comes in its place is new.
                 self.take_out(locked, found, Cause::Expired, out);
                 continue;
             }
             drop(at);
-            if !self.gather(digest, draft, is_new, out) {
+            if !self.gather(digest, new_entry, is_new, out) {
                 return None;
             }
             has_asked = true;
@@ -385,15 +387,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # Ok::<(), koel::Refused<u32, &str>>(())
     /// ```
     pub fn insert(&self, key: K, value: V) -> Result<(), Refused<K, V>> {
-        let mut draft = self.draft(&key, &value);
+        let mut new_entry = self.new_entry(&key, &value);
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        let put = match self.at_with_quota(digest, &key, &mut draft, &mut out) {
-            Some(at) => self.put(at, &draft, key, value, &mut out).map(|_| ()),
+        let put = match self.at_with_quota(digest, &key, &mut new_entry, &mut out) {
+            Some(at) => self.put(at, &new_entry, key, value, &mut out).map(|_| ()),
             None => {
-                let why = Why::TooHeavy { weight: draft.weight, capacity: self.capacity() };
+                let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
                 Err(Refused { key, value, why })
             }
         };
@@ -406,16 +408,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(super) fn put<'c>(
         &'c self,
         mut at: At<'c, K, V>,
-        draft: &Draft,
+        new_entry: &NewEntry,
         key: K,
         value: V,
         out: &mut Departures<'_, K, V>,
     ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
         if at.found.is_none() {
             // On its way while the entry is made.
-            room::prefetch(&at.writing.locked, draft.newcomer(at.digest));
+            room::prefetch(&at.writing.locked, new_entry.newcomer(at.digest));
         }
-        let new = match self.make(&mut at, draft, key, value) {
+        let new = match self.make(&mut at, new_entry, key, value) {
             Ok(new) => new,
             Err((key, value)) => {
                 drop(at);
@@ -425,11 +427,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let entry = new.pointer();
         // After the new entry: if the user's `Hash` panics, that is dropped unlocked.
         let At { mut writing, digest, found, .. } = at;
-        self.sweep(&mut writing.locked, SWEPT_BUCKETS, draft.now, out);
+        self.sweep(&mut writing.locked, SWEPT_BUCKETS, new_entry.now, out);
         let is_replaced =
-            found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, draft, out));
+            found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, new_entry, out));
         if !is_replaced {
-            self.add(&mut writing, digest, entry, draft, out);
+            self.add(&mut writing, digest, entry, new_entry, out);
         }
         new.publish();
         self.settle(&mut writing.locked, out);
@@ -444,17 +446,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         writing: &mut Writing<'c, CacheSlots<K, V>>,
         digest: Digest,
         entry: NonNull<Entry<K, V>>,
-        draft: &Draft,
+        new_entry: &NewEntry,
         out: &mut Departures<'_, K, V>,
     ) {
-        if draft.is_turned_away || self.turns_away(&mut writing.locked, draft, 0, digest, out) {
+        if new_entry.is_turned_away || self.turns_away(&mut writing.locked, new_entry, 0, digest, out) {
             counters::turned_away(&out.counts);
             let reserve = &mut writing.locked.state().keep.reserve;
             // SAFETY: under the lock, and nobody else has it.
             return unsafe { self.departed(entry, Cause::Size, reserve, out) };
         }
-        let mut host = Adding { cache: self, draft, out };
-        room::add(&self.table.directory, writing, digest, entry, draft.newcomer(digest), &mut host);
+        let mut insertion = Inserting { cache: self, new_entry, out };
+        room::add(&self.table.directory, writing, digest, entry, new_entry.newcomer(digest), &mut insertion);
     }
 
     /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: it was the old
@@ -464,14 +466,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         found: Found,
         new: NonNull<Entry<K, V>>,
-        draft: &Draft,
+        new_entry: &NewEntry,
         out: &mut Departures<'_, K, V>,
     ) -> bool {
         let Some(old) = locked.residents().item_if_taken(found) else { return false };
-        let (before, after) = (self.weight_of(old), draft.weight);
+        let (before, after) = (self.weight_of(old), new_entry.weight);
         if after > before {
             let more = after - before;
-            self.decide(locked, draft.now, out, |evictor, entries| evictor.make_room(more, entries));
+            self.decide(locked, new_entry.now, out, |evictor, entries| evictor.make_room(more, entries));
         }
         if locked.residents().item_if_taken(found) != Some(old) {
             return false;
@@ -480,7 +482,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         locked.replace(found, new);
         // A use, as a hit is.
         locked.residents().set_mark(found, Policy::touch(mark));
-        let cause = if self.has_expired(old, draft.now) { Cause::Expired } else { Cause::Replaced };
+        let cause = if self.has_expired(old, new_entry.now) { Cause::Expired } else { Cause::Replaced };
         counters::departed(&out.counts, cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);

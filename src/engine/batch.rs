@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 use super::directory::Directory;
 use super::payload::Payload;
 use super::prefetch::prefetch;
-use super::segment::{Located, Probe};
+use super::segment::{Probe, SegmentRef};
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
 use crate::sync::{AtomicU64, step};
@@ -22,7 +22,7 @@ pub(crate) const BATCH: usize = 32;
 
 /// A look-up under way, as far as the tags have told.
 struct Pending<'a, P: Payload> {
-    segment: Located<'a, P>,
+    segment: SegmentRef<'a, P>,
     stripe: &'a AtomicU64,
     version: Version,
     /// Where the first matching tag is; null, if neither bucket shows one.
@@ -41,7 +41,7 @@ impl<P: Payload> Directory<P> {
         mut report: impl FnMut(usize, Option<P::Item>),
     ) {
         assert!(digests.len() <= BATCH);
-        let mut located = [const { MaybeUninit::<(Located<'_, P>, Place)>::uninit() }; BATCH];
+        let mut located = [const { MaybeUninit::<(SegmentRef<'_, P>, Place)>::uninit() }; BATCH];
         let root = self.root();
         for (digest, located) in digests.iter().zip(&mut located) {
             let segment = Self::locate_from(root, digest.prefix());
@@ -106,7 +106,7 @@ impl<P: Payload> Directory<P> {
 impl<'a, P: Payload> Pending<'a, P> {
     /// [R2], and of [R3] the tags; the slot is then on its way.
     #[inline(always)]
-    fn new(segment: Located<'a, P>, place: Place) -> Self {
+    fn new(segment: SegmentRef<'a, P>, place: Place) -> Self {
         let (buckets, stripe) = (segment.buckets(), segment.stripe(place));
         let version = stripes::begin(stripe);
         step();

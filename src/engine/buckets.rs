@@ -149,7 +149,7 @@ pub(crate) fn taken_lanes(word: u32) -> impl Iterator<Item = u32> {
 pub(crate) const MARK: u8 = 0x0F;
 
 /// How many buckets ahead of their hashing entries are fetched.
-const AHEAD: u32 = 4;
+const PREFETCH_DISTANCE: u32 = 4;
 
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
 pub(crate) struct Buckets<P: Payload> {
@@ -422,8 +422,8 @@ impl<P: Payload> Buckets<P> {
     /// Starts loading what those items point to that will be hashed some buckets later.
     #[inline]
     pub(super) fn fetch_ahead(&self, bucket: u32) {
-        if P::NULLABLE && bucket + AHEAD < self.len {
-            self.items(bucket + AHEAD).for_each(|(item, _)| P::prefetch(item));
+        if P::NULLABLE && bucket + PREFETCH_DISTANCE < self.len {
+            self.items(bucket + PREFETCH_DISTANCE).for_each(|(item, _)| P::prefetch(item));
         }
     }
 

@@ -21,8 +21,8 @@ use super::locked::Locked;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::Pool;
-use super::root::{Header, Root, free_root};
-use super::segment::{Located, Plan, Segment};
+use super::root::{Root, RootHeader, free_root};
+use super::segment::{Plan, Segment, SegmentRef};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 #[cfg(feature = "rayon")]
 use crate::hash::whole_parts;
@@ -32,7 +32,7 @@ use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
 
 /// All segments of one table.
 pub(crate) struct Directory<P: Payload> {
-    root: AtomicPtr<Header>,
+    root: AtomicPtr<RootHeader>,
     pub(super) shape: Shape,
     pub(super) pool: Mutex<Pool<P>>,
     /// Shared with what was retired: it may be freed after the map has moved elsewhere.
@@ -139,7 +139,7 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Replaces the root, and returns the old one. With the pool locked.
-    pub(super) fn set_root(&self, root: NonNull<Header>) -> Option<NonNull<Header>> {
+    pub(super) fn set_root(&self, root: NonNull<RootHeader>) -> Option<NonNull<RootHeader>> {
         // Relaxed: stored with the pool locked.
         let old = NonNull::new(self.root.load(Ordering::Relaxed));
         // Release: pairs with the Acquire in `root`: the entries are seen.
@@ -149,20 +149,20 @@ impl<P: Payload> Directory<P> {
 
     /// [R1]: the segment that covers `prefix`.
     #[inline(always)]
-    pub(super) fn locate(&self, prefix: u32) -> Located<'_, P> {
+    pub(super) fn locate(&self, prefix: u32) -> SegmentRef<'_, P> {
         Self::locate_from(self.root(), prefix)
     }
 
     /// [R1] from a root that was loaded since the look-up began.
     #[inline(always)]
-    pub(super) fn locate_from(root: Root<'_, P>, prefix: u32) -> Located<'_, P> {
+    pub(super) fn locate_from(root: Root<'_, P>, prefix: u32) -> SegmentRef<'_, P> {
         step();
         let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
         let segment = entry.load(crate::reclaim::PROTECTED);
         // SAFETY: entries of a root that was published are never null; a segment that was replaced is kept, and freed,
         // like a root that was [I6], [G5].
-        unsafe { Located::new(NonNull::new_unchecked(segment)) }
+        unsafe { SegmentRef::new(NonNull::new_unchecked(segment)) }
     }
 
     /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].

@@ -5,7 +5,7 @@
 
 use super::directory::Directory;
 use super::payload::Payload;
-use super::segment::{Located, Probe, Segment};
+use super::segment::{Probe, Segment, SegmentRef};
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
 use crate::sync::{AtomicU64, spin_loop, step};
@@ -125,7 +125,7 @@ impl<P: Payload> Directory<P> {
     /// throughout, and one of the two passes met it [I3]. If the version has changed, it is thrown away with the first.
     fn attempt(
         &self,
-        segment: Located<'_, P>,
+        segment: SegmentRef<'_, P>,
         digest: Digest,
         eq: &dyn Fn(P::Item) -> bool,
     ) -> Probe<P::Item> {

@@ -24,7 +24,7 @@ use crate::sync::Ordering;
 
 /// What replaces a segment: `count` segments of `buckets` each.
 #[derive(Clone, Copy)]
-struct Plan {
+struct Replacement {
     buckets: u32,
     /// 1: in place of the old one; 2: half its prefixes each.
     count: u32,
@@ -125,14 +125,14 @@ impl<P: Payload> Directory<P> {
     ) -> Result<(), NoRoom> {
         let segment = writing.locked.segment();
         let buckets = segment.buckets().len();
-        let double = Plan { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1, grows_early };
+        let double = Replacement { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1, grows_early };
         let splits = self.splits(&writing.locked);
         let started = Instant::now();
         if splits && segment.has_no_overflow() {
             self.split(writing, prefix, grows_early, rehash)?;
         } else {
-            let plan = if splits { Plan { buckets, count: 2, grows_early } } else { double };
-            self.rebuild(writing, plan, prefix, rehash)?;
+            let replacement = if splits { Replacement { buckets, count: 2, grows_early } } else { double };
+            self.rebuild(writing, replacement, prefix, rehash)?;
         }
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // Relaxed: information, as all counts.
@@ -157,25 +157,25 @@ impl<P: Payload> Directory<P> {
             || (root.len <= self.pool.lock().live as u32 * 4 && u64::from(root.len) < MAX_SEGMENTS)
     }
 
-    /// Builds what `plan` says from the locked segment, publishes it, and moves `writing` to the new segment that
+    /// Builds what `replacement` says from the locked segment, publishes it, and moves `writing` to the new segment that
     /// covers `prefix`.
     fn rebuild<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
-        plan: Plan,
+        replacement: Replacement,
         prefix: u32,
         rehash: &dyn Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
         let old = &mut writing.locked;
         let (index, level) = (old.state_ref().index, old.state_ref().level);
-        let (first, level) = if plan.count == 2 { (index * 2, level + 1) } else { (index, level) };
-        let drafts = (0..plan.count).map(|_| self.draft(plan.buckets, plan.count == 2));
+        let (first, level) = if replacement.count == 2 { (index * 2, level + 1) } else { (index, level) };
+        let drafts = (0..replacement.count).map(|_| self.draft(replacement.buckets, replacement.count == 2));
         let drafts = drafts.collect::<Result<SmallVec<[_; 2]>, _>>()?;
         let lock = |(draft, index): (&Draft<'a, P>, u32)| draft.lock(index, level);
         let mut new: SmallVec<[Locked<'a, P>; 2]> = drafts.iter().zip(first..).map(lock).collect();
         let entries = self.shape.segments << level;
         self.copy(old, &mut new, |digest| scale(digest.prefix(), entries).wrapping_sub(first), rehash)?;
-        new.iter_mut().for_each(|locked| locked.grow_early(plan.grows_early));
+        new.iter_mut().for_each(|locked| locked.grow_early(replacement.grows_early));
         self.publish(&new, new.len() - 1)?;
         for draft in drafts {
             draft.done();
@@ -284,7 +284,7 @@ impl<P: Payload> Directory<P> {
                 // No memory to get smaller: then it stays as it is.
                 let _ = self.rebuild(
                     &mut writing,
-                    Plan { buckets, count: 1, grows_early: false },
+                    Replacement { buckets, count: 1, grows_early: false },
                     cursor as u32,
                     rehash,
                 );

@@ -20,7 +20,7 @@ use crate::sync::{AtomicU64, Exclusive, MutexGuard, Ordering, exclusively, step}
 
 /// The share of a segment's slots, before 7/8 of them are taken, from which on items are copied ahead of its split: one in so
 /// many. While it is filled, so many slots must be looked at with each insertion.
-pub(super) const AHEAD: usize = 256;
+pub(super) const SLOTS_PER_COPY_AHEAD: usize = 256;
 
 /// A segment and its lock, or what stands for it.
 pub(crate) struct Locked<'a, P: Payload, L = MutexGuard<'a, State<P>>> {
@@ -444,7 +444,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
 
     /// How many insertions it is filling up with.
     fn last_ones(&self) -> usize {
-        self.slots() / AHEAD + 1
+        self.slots() / SLOTS_PER_COPY_AHEAD + 1
     }
 
     /// So many items are there.

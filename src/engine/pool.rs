@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::memory::Meter;
 use super::payload::Payload;
-use super::root::{Header, free_root};
+use super::root::{RootHeader, free_root};
 use super::segment::{Link, Links, Segment};
 use super::supply::Supply;
 
@@ -19,7 +19,7 @@ use super::supply::Supply;
 pub(super) struct Pool<P: Payload> {
     /// The first shelf: a segment of each size, linked by `shelf`. There are few sizes.
     shelves: Link<P>,
-    pub(super) roots: Vec<NonNull<Header>>,
+    pub(super) roots: Vec<NonNull<RootHeader>>,
     /// How many segments are current.
     pub(super) live: usize,
     /// Memory for further segments.

@@ -6,7 +6,7 @@ use super::directory::Directory;
 use super::draft::NoRoom;
 use super::locked::Locked;
 use super::payload::Payload;
-use super::root::{Header, Root};
+use super::root::{Root, RootHeader};
 use crate::sync::Ordering;
 
 impl<P: Payload> Directory<P> {
@@ -36,7 +36,7 @@ impl<P: Payload> Directory<P> {
 
     /// Publishes a root of twice the length and returns the old one. With the pool locked, which keeps entries as
     /// they are meanwhile.
-    fn double_root(&self) -> Result<NonNull<Header>, NoRoom> {
+    fn double_root(&self) -> Result<NonNull<RootHeader>, NoRoom> {
         let old = self.root();
         let len = old.len.checked_mul(2).ok_or(NoRoom)?;
         let new = Root::<P>::allocate(len, old.level + 1, &self.meter).ok_or(NoRoom)?;

@@ -1,4 +1,4 @@
-//! The directory's array of segment pointers, in one allocation with its [`Header`].
+//! The directory's array of segment pointers, in one allocation with its [`RootHeader`].
 //!
 //! Anybody may read it, at any time; entries are stored to with the pool locked. It stays allocated when it has been
 //! replaced: see `pool`.
@@ -16,7 +16,7 @@ use crate::sync::{AtomicPtr, init_zeroed};
 /// What the pointers follow.
 #[derive(Debug)]
 #[repr(C, align(8))]
-pub(crate) struct Header {
+pub(crate) struct RootHeader {
     pub(super) len: u32,
     /// `len` is the first root's length shifted left by this.
     pub(super) level: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Header {
 /// A root: header and entries in one allocation, so that a look-up has no pointer to the array to wait for. No reference to the
 /// header, which might not reach the entries.
 pub(crate) struct Root<'d, P: Payload> {
-    header: NonNull<Header>,
+    header: NonNull<RootHeader>,
     entries: PhantomData<&'d AtomicPtr<Segment<P>>>,
 }
 
@@ -40,10 +40,10 @@ impl<P: Payload> Clone for Root<'_, P> {
 impl<P: Payload> Copy for Root<'_, P> {}
 
 impl<P: Payload> Deref for Root<'_, P> {
-    type Target = Header;
+    type Target = RootHeader;
 
     #[inline(always)]
-    fn deref(&self) -> &Header {
+    fn deref(&self) -> &RootHeader {
         // SAFETY: allocated as long as this lives (`new`); never written to.
         unsafe { self.header.as_ref() }
     }
@@ -51,17 +51,17 @@ impl<P: Payload> Deref for Root<'_, P> {
 
 impl<'d, P: Payload> Root<'d, P> {
     /// A root whose entries are null; `None` if there is no memory.
-    pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<Header>> {
+    pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<RootHeader>> {
         let entries = Layout::array::<AtomicPtr<Segment<P>>>(len as usize).ok()?;
-        let (layout, entries_at) = Layout::new::<Header>().extend(entries).ok()?;
+        let (layout, entries_at) = Layout::new::<RootHeader>().extend(entries).ok()?;
         // Where `entry` looks.
-        assert_eq!(entries_at, size_of::<Header>());
+        assert_eq!(entries_at, size_of::<RootHeader>());
         let layout = layout.pad_to_align();
-        let header = meter.allocate(layout)?.cast::<Header>();
+        let header = meter.allocate(layout)?.cast::<RootHeader>();
         // SAFETY: zeroed memory of this layout, ours alone; the entries follow the header.
         unsafe {
             init_zeroed(header.add(1).cast::<AtomicPtr<Segment<P>>>().as_ptr(), len as usize);
-            header.write(Header { len, level, layout });
+            header.write(RootHeader { len, level, layout });
         }
         Some(header)
     }
@@ -72,7 +72,7 @@ impl<'d, P: Payload> Root<'d, P> {
     ///
     /// `header` came from [`Root::allocate`] of the same type, and is not freed as long as this lives.
     #[inline(always)]
-    pub(super) unsafe fn new(header: NonNull<Header>) -> Self {
+    pub(super) unsafe fn new(header: NonNull<RootHeader>) -> Self {
         Root { header, entries: PhantomData }
     }
 
@@ -97,7 +97,7 @@ impl<'d, P: Payload> Root<'d, P> {
 /// # Safety
 ///
 /// `root` came from [`Root::allocate`] with this meter, and nobody uses it any more.
-pub(super) unsafe fn free_root(root: NonNull<Header>, meter: &Meter) {
+pub(super) unsafe fn free_root(root: NonNull<RootHeader>, meter: &Meter) {
     // SAFETY: the caller's.
     unsafe {
         let layout = root.as_ref().layout;

@@ -144,21 +144,21 @@ unsafe impl<P: Payload> Send for Segment<P> {}
 unsafe impl<P: Payload> Sync for Segment<P> {}
 
 /// Leads a reader to a segment and to the stripes behind it, without the pointer to them that a reference has to load first.
-pub(crate) struct Located<'d, P: Payload> {
+pub(crate) struct SegmentRef<'d, P: Payload> {
     segment: NonNull<Segment<P>>,
     lives: PhantomData<&'d Segment<P>>,
 }
 
-impl<P: Payload> Clone for Located<'_, P> {
+impl<P: Payload> Clone for SegmentRef<'_, P> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P: Payload> Copy for Located<'_, P> {}
+impl<P: Payload> Copy for SegmentRef<'_, P> {}
 
-impl<P: Payload> Deref for Located<'_, P> {
+impl<P: Payload> Deref for SegmentRef<'_, P> {
     type Target = Segment<P>;
 
     #[inline(always)]
@@ -167,13 +167,13 @@ impl<P: Payload> Deref for Located<'_, P> {
     }
 }
 
-impl<'d, P: Payload> Located<'d, P> {
+impl<'d, P: Payload> SegmentRef<'d, P> {
     /// # Safety
     ///
     /// `segment` came from [`Segment::construct`], and is not freed as long as this lives.
     #[inline(always)]
     pub(super) unsafe fn new(segment: NonNull<Segment<P>>) -> Self {
-        Located { segment, lives: PhantomData }
+        SegmentRef { segment, lives: PhantomData }
     }
 
     /// The segment by itself.
@@ -243,7 +243,7 @@ impl<P: Payload> Segment<P> {
         {
             assert!(layout.size() <= block.size() && block.base().addr().get() % layout.align() == 0);
         }
-        // Where `write`, and `Located::stripe`, look.
+        // Where `write`, and `SegmentRef::stripe`, look.
         assert_eq!(plan.stripes_at, Self::BEFORE_STRIPES);
         assert_eq!(plan.stripes_at - plan.segment_at, size_of::<Self>());
         // SAFETY: the memory is zeroed, large enough and aligned for the plan, ours alone, and lives until `free`.

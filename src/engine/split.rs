@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use super::buckets::{SLOTS, tag_at, taken_lanes};
 use super::directory::{Directory, Writing};
 use super::draft::NoRoom;
-use super::locked::{AHEAD, Locked, pair};
+use super::locked::{Locked, SLOTS_PER_COPY_AHEAD, pair};
 use super::memory::try_box;
 use super::payload::Payload;
 use super::segment::Ahead;
@@ -19,7 +19,7 @@ use crate::hash::{Digest, scale};
 use crate::sync::step;
 
 /// Buckets that are copied ahead with each insertion: all, by when the segment splits.
-const AT_A_TIME: usize = AHEAD / SLOTS as usize;
+const AT_A_TIME: usize = SLOTS_PER_COPY_AHEAD / SLOTS as usize;
 
 impl<P: Payload> Directory<P> {
     /// Splits a segment that never had overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if

@@ -10,8 +10,8 @@ use super::cache::InlineSlots;
 use crate::cache::counters;
 use crate::cache::counters::Here;
 use crate::cache::policy::{Locator, Newcomer, Policy};
-use crate::cache::residents::{Entries, Tenants};
-use crate::cache::room::{self, Host};
+use crate::cache::residents::{Entries, Evict};
+use crate::cache::room::{self, Insertion};
 use crate::engine::{self, Found, Locked, Spot};
 use crate::hash::Digest;
 use crate::outcome::{Compute, Operation};
@@ -21,7 +21,7 @@ pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
 /// Counts who is evicted.
 struct Evictions<'c>(Here<'c>);
 
-impl<K: Pod, V: Pod> Tenants<InlineSlots<K, V>> for Evictions<'_> {
+impl<K: Pod, V: Pod> Evict<InlineSlots<K, V>> for Evictions<'_> {
     #[inline]
     fn weight(&self, _: &engine::Residents<'_, InlineSlots<K, V>>, _: Found) -> u64 {
         1
@@ -41,17 +41,17 @@ fn take_out<K: Pod, V: Pod>(locked: &mut Locked<'_, InlineSlots<K, V>>, found: F
     locked.state().keep.evictor.removed(mark, 1);
 }
 
-/// A cache into which an entry comes.
-struct Adding<'c, K: Pod, V: Pod, S> {
+/// An entry comes in.
+struct Inserting<'c, K: Pod, V: Pod, S> {
     cache: &'c InlineCache<K, V, S>,
     counts: Here<'c>,
 }
 
-impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Host<InlineSlots<K, V>> for Adding<'_, K, V, S> {
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Insertion<InlineSlots<K, V>> for Inserting<'_, K, V, S> {
     #[inline]
     fn admit(&mut self, locked: &mut Locked<'_, InlineSlots<K, V>>, newcomer: Newcomer) -> u8 {
         let (residents, state) = locked.parts();
-        let mut entries = Entries { residents, tenants: Evictions(self.counts) };
+        let mut entries = Entries { residents, victims: Evictions(self.counts) };
         state.keep.evictor.admit(newcomer, &mut entries)
     }
 
@@ -131,9 +131,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
             None => {
                 let newcomer = Newcomer { locator: Locator::new(at.digest), weight: 1 };
                 room::prefetch(locked, newcomer);
-                let mut host = Adding { cache: self, counts };
+                let mut insertion = Inserting { cache: self, counts };
                 let At { writing, digest, .. } = &mut at;
-                room::add(&self.directory, writing, *digest, (key, value), newcomer, &mut host);
+                room::add(&self.directory, writing, *digest, (key, value), newcomer, &mut insertion);
                 None
             }
         };
