@@ -285,6 +285,31 @@ fn owned_and_local_pins_protect_what_they_see() {
     ledger.assert_settled("owned and local pins");
 }
 
+/// A walk that begins in one thread and goes on in another, over a view of either kind, while what it walks over is replaced.
+#[test]
+fn a_walk_goes_on_in_another_thread() {
+    let ledger = Ledger::new();
+    let map = counting();
+    (0..2000).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_none()));
+    for round in 0..20 {
+        let (owned, local) = (map.pin_owned(), map.pin());
+        let mut walks = [owned.iter(), local.iter()];
+        let begun: usize = walks.iter_mut().map(|walk| walk.by_ref().take(round).count()).sum();
+        std::thread::scope(|scope| {
+            let threads = walks.map(|walk| {
+                scope.spawn(move || walk.filter(|(key, value)| value.n % 10_000 == **key).count())
+            });
+            (0..2000).for_each(|key| {
+                assert!(map.pin().insert(key, ledger.value(10_000 * round as u64 + key)).is_some());
+            });
+            let seen: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+            assert_eq!(begun + seen, 4000);
+        });
+    }
+    drop(map);
+    ledger.assert_settled("walks in other threads");
+}
+
 /// Owned pins that appear for the first time while entries are on their way out.
 #[test]
 fn the_first_owned_pin_protects_what_it_sees() {

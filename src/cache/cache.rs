@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 
 use ahash::RandomState;
@@ -80,6 +81,11 @@ pub struct Cache<K, V, S = RandomState> {
     pub(super) flights: Flights<K, V>,
     pub(super) counters: Counters,
 }
+
+/// A panic in user code leaves the cache whole.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for Cache<K, V, S> {}
+/// A panic in user code leaves the cache whole.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, S: UnwindSafe> UnwindSafe for Cache<K, V, S> {}
 
 /// What a builder has found out.
 pub(super) struct Parts<K, V, S> {

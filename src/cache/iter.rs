@@ -23,11 +23,16 @@ fn next<K, V, S>(walk: &mut Entries<K, V>, cache: &Cache<K, V, S>) -> Option<Non
     }
 }
 
-/// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter).
+/// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter). `Send`, if the cache is
+/// `Sync`.
 pub struct ViewIter<'v, K, V, S = RandomState> {
     cache: &'v Cache<K, V, S>,
     walk: Entries<K, V>,
 }
+
+// SAFETY: it shares entries, and drops none. The view that `'v` borrows stays where it is, and its guard was entered before
+// whatever another thread does that has got this from there.
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync> Send for ViewIter<'_, K, V, S> {}
 
 impl<'v, K, V, S> ViewIter<'v, K, V, S> {
     /// The view that `'v` borrows keeps the entries alive.

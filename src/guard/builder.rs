@@ -8,7 +8,7 @@ use super::error::Error;
 use super::filter::{Filter, Plan};
 use super::guarded::Guarded;
 use super::hot::Hot;
-use super::rebuild::Progress;
+use super::rebuild::{EXPECTED_KEYS, Progress};
 use super::shared::{OnProgress, Shared};
 use super::snapshot;
 use super::stats::Counters;
@@ -36,7 +36,7 @@ pub struct Builder<S> {
     store: S,
     filter: Filter,
     rate: f64,
-    expected_keys: u64,
+    expected_keys: Option<u64>,
     cache_bytes: u64,
     snapshot: Option<PathBuf>,
     on_progress: Option<OnProgress>,
@@ -48,7 +48,7 @@ impl<S: Store> Builder<S> {
             store,
             filter: Filter::default(),
             rate: 0.01,
-            expected_keys: 1000,
+            expected_keys: None,
             cache_bytes: 0,
             snapshot: None,
             on_progress: None,
@@ -71,7 +71,7 @@ impl<S: Store> Builder<S> {
     /// the store holds when it is scanned, whichever is more; beyond that a cuckoo filter grows, and a Bloom filter is built
     /// anew.
     pub fn expected_keys(mut self, keys: u64) -> Self {
-        self.expected_keys = keys;
+        self.expected_keys = Some(keys);
         self
     }
 
@@ -100,8 +100,9 @@ impl<S: Store> Builder<S> {
         self
     }
 
-    /// Called with the scan's progress: when it begins, each time it has seen some thousand keys, and when it is over. From
-    /// the scan's thread.
+    /// Called with the scan's progress: when it begins, each time it has seen some thousand keys, and when it is over, well or
+    /// not: [`Guarded::wait_until_ready`] then tells whether it has failed. A filter that there was before stays, and so
+    /// the phase may be [`Phase::Ready`](super::Phase::Ready) then as well. From the scan's thread; a panic ends the scan.
     pub fn on_progress(mut self, f: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Box::new(f));
         self
@@ -116,7 +117,7 @@ impl<S: Store> Builder<S> {
     pub fn open(self) -> Result<Guarded<S>, Error<S::Error>> {
         let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
         // To say at once what the scan would say later.
-        plan.build(self.expected_keys.max(1))?;
+        plan.build(self.expected_keys.unwrap_or(EXPECTED_KEYS).max(1))?;
         let (mut active, mut rejected) = (None, None);
         if let (Some(file), false) = (&self.snapshot, self.filter == Filter::None) {
             let generation = self.store.generation().map_err(Error::Store)?;

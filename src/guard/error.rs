@@ -17,7 +17,8 @@ pub enum Error<E> {
     Snapshot(SnapshotError),
     /// No thread could be started for the scan of the store.
     Thread(io::Error),
-    /// The scan of the store panicked: the guard goes on with the filter that it had, or without one.
+    /// The scan of the store panicked, or who was told of its progress: the guard goes on with the filter that it had, or
+    /// without one.
     ScanPanicked,
 }
 
@@ -34,7 +35,9 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Error::Filter(error) => write!(f, "the filter: {error}"),
             Error::Snapshot(error) => write!(f, "the snapshot: {error}"),
             Error::Thread(error) => write!(f, "no thread to scan the store with: {error}"),
-            Error::ScanPanicked => f.write_str("the scan of the store panicked"),
+            Error::ScanPanicked => {
+                f.write_str("the scan of the store panicked, or who is told of its progress")
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! [`Guarded`]: look-ups and writes.
 
 use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +20,17 @@ use crate::sync::{Mutex, Ordering};
 
 /// A store with a filter, and a cache, before it. See [the module](super).
 ///
-/// Every method takes `&self`; share it by reference or [`Arc`]. Dropping it ends its scan and gives the store back to
-/// nobody: share the store by [`Arc`], if you need it afterwards.
+/// Every method takes `&self`; share it by reference or [`Arc`]. Dropping it ends its scan, as soon as the store
+/// has yielded one more key, and gives the store back to nobody: share the store by [`Arc`], if you need it afterwards.
 pub struct Guarded<S: Store> {
     pub(super) shared: Arc<Shared<S, S::Error>>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
+
+/// A panic of the store leaves the guard whole.
+impl<S: Store + RefUnwindSafe> RefUnwindSafe for Guarded<S> {}
+/// A panic of the store leaves the guard whole.
+impl<S: Store + RefUnwindSafe> UnwindSafe for Guarded<S> {}
 
 /// A look-up that the cache has not answered.
 #[derive(Clone, Copy)]

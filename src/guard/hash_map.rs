@@ -1,6 +1,7 @@
 //! [`HashMapStore`]: a store in memory, for tests.
 
 use core::convert::Infallible;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,6 +32,11 @@ pub struct HashMapStore {
     lineage: u128,
     writes: AtomicU64,
 }
+
+/// No code of the user's runs in it. (Its locks are not poisoned, and so do not say it themselves.)
+impl RefUnwindSafe for HashMapStore {}
+/// As above.
+impl UnwindSafe for HashMapStore {}
 
 impl HashMapStore {
     /// An empty store.

@@ -1,6 +1,7 @@
 //! A filter from the store's keys, while the guard serves [D3].
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::error::Error;
@@ -9,10 +10,13 @@ use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
 use crate::FilterError;
+use crate::reclaim::discard;
 use crate::sync::{Mutex, Ordering};
 
 /// Progress is told each time so many keys have been scanned.
 const STEP: u64 = 4096;
+/// Keys that there will be, unless somebody has said how many.
+pub(super) const EXPECTED_KEYS: u64 = 1000;
 /// A scan that has failed is tried again after as many writes as it had seen keys, and so many at least: each write pays for a
 /// key or two.
 const FEWEST_WRITES: u64 = 4096;
@@ -25,7 +29,8 @@ pub struct Progress {
     pub phase: Phase,
     /// Keys that the current or last scan has seen.
     pub scanned: u64,
-    /// Keys that it will see, about; 0 if the store does not know.
+    /// Keys that it will see, about: as many as the store says, else as
+    /// [`Builder::expected_keys`](super::Builder::expected_keys) or the filter before; 0 if nobody knows.
     pub expected: u64,
 }
 
@@ -165,15 +170,17 @@ impl<S: Store> Shared<S, S::Error> {
     /// Whether another scan is needed: this one is not to be trusted, or more has come meanwhile than it had room for.
     fn scan(&self) -> Result<bool, Error<S::Error>> {
         let hint = self.store.len_hint().unwrap_or(0);
+        // A store that does not know how many keys it has should not get a filter that is too small again.
+        let known = self.active.pin().map_or(0, |active| active.len());
+        let expected = self.expected_keys.unwrap_or(0);
+        let to_scan = if hint > 0 { hint } else { known.max(expected) };
         // Relaxed: information.
-        self.to_scan.store(hint, Ordering::Relaxed);
+        self.to_scan.store(to_scan, Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
         if core::mem::take(&mut *self.again.lock()) {
             self.forget();
         }
-        // A store that does not know how many keys it has should not get a filter that is too small again.
-        let known = self.active.pin().map_or(0, |active| active.len());
-        let keys = hint.max(known).max(self.expected_keys);
+        let keys = hint.max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
         let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
@@ -187,15 +194,14 @@ impl<S: Store> Shared<S, S::Error> {
         for (key, number) in keys.zip(1..) {
             let hash = self.plan.hash(&key.map_err(Error::Store)?);
             rebuild.filter.add(hash, stripe_of(hash));
-            if number % STEP == 0 {
-                self.scanned.store(number, Ordering::Relaxed);
-                self.tell();
-                // Relaxed: soon enough.
-                if self.stop.load(Ordering::Relaxed) {
-                    return Ok(false);
-                }
-            }
             self.scanned.store(number, Ordering::Relaxed);
+            if number % STEP == 0 {
+                self.tell();
+            }
+            // Asked for each key: a store may take long to find one. Relaxed: soon enough.
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
         }
         rebuild.settle();
         let published = self.publish(&rebuild);
@@ -244,7 +250,12 @@ struct Ending<'a, S: Store> {
 impl<S: Store> Drop for Ending<'_, S> {
     fn drop(&mut self) {
         // Locked: who asks for a scan from now on begins one.
-        let _again = self.shared.again.lock();
+        let again = self.shared.again.lock();
         self.shared.end(Some(Error::ScanPanicked));
+        drop(again);
+        // It may have been the listener that panicked.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.shared.tell())) {
+            discard(payload);
+        }
     }
 }

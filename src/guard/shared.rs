@@ -17,7 +17,7 @@ pub(super) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
 pub(super) struct Shared<S, E> {
     pub(super) store: S,
     pub(super) plan: Plan,
-    pub(super) expected_keys: u64,
+    pub(super) expected_keys: Option<u64>,
     pub(super) stripes: Stripes,
     /// What readers ask; nothing: every look-up passes. Replaced while no write is under way [D3], but for being
     /// taken away, which harms nobody.

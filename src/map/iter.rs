@@ -11,11 +11,15 @@ use crate::reclaim::Guard;
 
 type Entries<K, V> = Directory<Slots<K, V>>;
 
-/// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter).
+/// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter). `Send`, if the map is `Sync`.
 pub struct Iter<'p, K, V> {
     directory: &'p Entries<K, V>,
     walk: Walk<NonNull<Entry<K, V>>>,
 }
+
+// SAFETY: it shares entries, and drops none. The view that `'p` borrows stays where it is, and its guard was entered before
+// whatever another thread does that has got this from there.
+unsafe impl<K: Send + Sync, V: Send + Sync> Send for Iter<'_, K, V> {}
 
 impl<'p, K, V> Iter<'p, K, V> {
     /// The pinned view that `'p` borrows keeps the entries alive.
@@ -85,13 +89,16 @@ impl<'p, K, V> Iterator for Values<'p, K, V> {
 
 impl<K, V> FusedIterator for Values<'_, K, V> {}
 
-/// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain).
+/// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain). `Send`, if the view is `Sync`.
 pub struct Drain<'p, K, V, G: Guard> {
     directory: &'p Entries<K, V>,
     guard: &'p G,
     walk: Walk<NonNull<Entry<K, V>>>,
     entries: PhantomData<&'p Entry<K, V>>,
 }
+
+// SAFETY: as `Iter`'s; and the guard, by which it retires, may be used by any thread.
+unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Send for Drain<'_, K, V, G> {}
 
 impl<'p, K, V, G: Guard> Drain<'p, K, V, G> {
     pub(super) fn new(directory: &'p Entries<K, V>, guard: &'p G) -> Self {

@@ -217,18 +217,40 @@ fn progress_is_told_from_the_beginning_to_the_end() {
     assert_eq!((last.scanned, last.phase), (10_000, Phase::Ready));
 }
 
+/// As many as somebody has said, where the store does not know; and after a scan that panics as well.
+#[test]
+fn progress_is_told_of_stores_that_do_not_know_their_length_and_of_scans_that_panic() {
+    let told = Arc::new(Mutex::new(Vec::<Progress>::new()));
+    let listener = Arc::clone(&told);
+    let listen = move |progress| listener.lock().unwrap().push(progress);
+    let store = filled(100);
+    store.hides_its_length();
+    store.next(Op::Scan, [Act::Do, Act::Panic]);
+    let guarded = Guarded::builder(Arc::clone(&store)).expected_keys(200).on_progress(listen).open().unwrap();
+    assert!(matches!(guarded.wait_until_ready(), Err(Error::ScanPanicked)));
+    drop(guarded);
+    let told = told.lock().unwrap();
+    assert!(told.iter().all(|progress| progress.expected == 200), "{told:?}");
+    let last = told[told.len() - 1];
+    assert_eq!((last.scanned, last.phase), (1, Phase::Unfiltered));
+}
+
 #[test]
 fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
     let (store, gate) = (filled(100_000), Gate::new());
     store.next(Op::Scan, [Act::Stall(gate.clone())]);
-    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    let seen = Arc::new(Mutex::new(0));
+    let listener = Arc::clone(&seen);
+    let listen = move |progress: Progress| *listener.lock().unwrap() = progress.scanned;
+    let guarded = Guarded::builder(Arc::clone(&store)).on_progress(listen).open().unwrap();
     gate.wait();
     std::thread::scope(|scope| {
         scope.spawn(move || drop(guarded));
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(std::time::Duration::from_millis(100));
         gate.open();
     });
     assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
+    assert!(*seen.lock().unwrap() < 4096, "keys may take long: {}", seen.lock().unwrap());
 }
 
 /// A scan that began before something was written around the guard does not end the distrust.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
 use koel::guard::{Generation, HashMapStore, Scanned, Store, Value};
@@ -82,6 +82,7 @@ pub(crate) struct ScriptedStore {
     pub(crate) inner: HashMapStore,
     script: Mutex<Vec<(Op, VecDeque<Act>)>>,
     pub(crate) reads: AtomicU64,
+    hides_length: AtomicBool,
 }
 
 impl ScriptedStore {
@@ -94,6 +95,11 @@ impl ScriptedStore {
     /// All operations are done as usual.
     pub(crate) fn forget_script(&self) {
         self.script.lock().expect("no panic with the script").clear();
+    }
+
+    /// From now on it does not say how many keys it has.
+    pub(crate) fn hides_its_length(&self) {
+        self.hides_length.store(true, Ordering::Relaxed);
     }
 
     /// How often `get` was called.
@@ -163,6 +169,6 @@ impl Store for ScriptedStore {
     }
 
     fn len_hint(&self) -> Option<u64> {
-        self.inner.len_hint()
+        if self.hides_length.load(Ordering::Relaxed) { None } else { self.inner.len_hint() }
     }
 }

@@ -46,9 +46,11 @@ assert_is!(InlineIter<'static, u64, u64>: Send + Sync + Debug + core::iter::Fuse
 assert_is!(InlineDrain<'static, u64, u64>: Send + Sync + Debug);
 assert_is!(InlineKeys<'static, u64, u64>: Send + Debug);
 assert_is!(InlineValues<'static, u64, u64>: Send + Debug);
-assert_is!(Iter<'static, u64, u64>: Debug + core::iter::FusedIterator);
-assert_is!(Keys<'static, u64, u64>: Debug);
-assert_is!(Values<'static, u64, u64>: Debug);
+// Across an `.await`, in a walk over an owned pin.
+assert_is!(Iter<'static, u64, String>: Send + Debug + core::iter::FusedIterator);
+assert_is!(Keys<'static, u64, String>: Send + Debug);
+assert_is!(Values<'static, u64, String>: Send + Debug);
+assert_is!(Drain<'static, u64, String, OwnedGuard<'static>>: Send + Debug);
 assert_is!(Drain<'static, u64, u64, LocalGuard<'static>>: Debug);
 assert_is!(PinnedOwned<'static, u64, String>: Send + Sync + Debug);
 assert_is!(OwnedGuard<'static>: Send + Sync + Debug);
@@ -71,6 +73,11 @@ struct NotDebug;
 // A panic leaves a map as it was, and so it may be looked at afterwards.
 assert_is!(HashMap<u64, String>: UnwindSafe + RefUnwindSafe);
 assert_is!(InlineMap<u64, u64>: UnwindSafe + RefUnwindSafe);
+assert_is!(Cache<u64, String>: UnwindSafe + RefUnwindSafe);
+assert_is!(koel::CuckooFilter: UnwindSafe + RefUnwindSafe);
+assert_is!(koel::ScalableCuckooFilter: UnwindSafe + RefUnwindSafe);
+assert_is!(koel::guard::Guarded<koel::guard::HashMapStore>: UnwindSafe + RefUnwindSafe);
+assert_is_not!(Cache<u64, Cell<u64>>: UnwindSafe);
 
 // Entries are dropped by any thread and shared by all.
 assert_is_not!(HashMap<u64, Rc<u64>>: Send);
@@ -95,7 +102,12 @@ assert_is_not!(LocalGuard<'static>: Sync);
 assert_is_not!(IntoIter<u64, Rc<u64>>: Send);
 assert_is_not!(IntoIter<u64, Cell<u64>>: Sync);
 assert_is_not!(Drain<'static, u64, Rc<u64>, LocalGuard<'static>>: Send);
+assert_is_not!(Drain<'static, u64, u64, LocalGuard<'static>>: Send);
+assert_is_not!(Drain<'static, u64, Cell<u64>, OwnedGuard<'static>>: Send);
 assert_is_not!(Iter<'static, u64, Rc<u64>>: Send);
+assert_is_not!(Iter<'static, Cell<u64>, u64>: Send);
+assert_is_not!(ViewIter<'static, u64, Cell<u64>>: Send);
+assert_is_not!(ViewIter<'static, u64, u64, NotShared>: Send);
 assert_is_not!(Iter<'static, u64, Cell<u64>>: Send);
 
 // Caches: as maps, and weigher, expiry function, listener and clock may be used by any thread.
@@ -135,8 +147,7 @@ assert_is_not!(CacheView<'static, u64, u64>: Sync);
 assert_is!(CacheIter<'static, u64, u64>: Debug + Iterator<Item = (u64, u64)>);
 assert_is_not!(CacheIter<'static, u64, u64>: Send);
 assert_is_not!(CacheIter<'static, u64, u64>: Sync);
-assert_is!(ViewIter<'static, u64, u64>: Debug + Iterator<Item = (&'static u64, &'static u64)>);
-assert_is_not!(ViewIter<'static, u64, u64>: Send);
+assert_is!(ViewIter<'static, u64, u64>: Send + Debug + Iterator<Item = (&'static u64, &'static u64)>);
 assert_is_not!(ViewIter<'static, u64, Cell<u64>>: Sync);
 assert_is!(Refused<NotDebug, NotDebug>: Error + Debug + Send + Sync);
 assert_is!(Refused<u64, String>: Clone + PartialEq + Eq);

@@ -59,7 +59,7 @@ fn a_guards_error_says_whose_it_is_and_leads_there() {
             Some(io().to_string()),
         ),
         (GuardError::Thread(io()), "no thread to scan the store with: disk on fire", Some(io().to_string())),
-        (GuardError::ScanPanicked, "the scan of the store panicked", None),
+        (GuardError::ScanPanicked, "the scan of the store panicked, or who is told of its progress", None),
     ];
     for (error, says, source) in errors {
         assert_eq!(error.to_string(), says);

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::super::error::FilterError;
 use super::super::hasher::Xxh3;
@@ -72,6 +73,11 @@ pub struct ScalableCuckooFilter<S = Xxh3> {
     pub(super) moving: Mutex<()>,
     pub(super) hasher: S,
 }
+
+/// A panic in user code leaves the filter as it was.
+impl<S: RefUnwindSafe> RefUnwindSafe for ScalableCuckooFilter<S> {}
+/// A panic in user code leaves the filter as it was.
+impl<S: UnwindSafe> UnwindSafe for ScalableCuckooFilter<S> {}
 
 impl ScalableCuckooFilter {
     /// A filter of this false-positive rate.
