@@ -86,7 +86,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// At most so many entries; with 0, nothing is kept, and [`Cache::insert`] hands back what it is given.
     ///
     /// A cache of more than some thousand entries is divided into segments, and each evicts when its own share is full. So it
-    /// may end up slightly below the bound.
+    /// may end up slightly below the bound: of 10,000 keys a cache for as many keeps some 9,900. A segment has room for some
+    /// 2^25 entries at most, and how many there are depends on the processors: [`CacheBuilder::try_build`] names the limit.
     ///
     /// ```
     /// let off: koel::Cache<u32, u32> = koel::Cache::builder().max_entries(0).build();
@@ -192,7 +193,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// Whom to tell of each entry that has left the cache: once, with the cause, after the entry cannot be found any more,
-    /// by the thread that took it out, with no lock held. It may use the cache. What is in the cache when that is dropped
+    /// by the thread that took it out, with no lock held. It may use the cache; but what it inserts into a full one evicts, of
+    /// which it is told in turn, and so on: to insert at each call never ends. What is in the cache when that is dropped
     /// has not left it. If it panics, it is told of the other entries that left with this one, and then the panic goes on in
     /// the operation that took them out.
     ///

@@ -93,6 +93,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value
     /// goes to those who wait for it and not into the cache; nor if it is too heavy for it.
     ///
+    /// Who waits blocks the thread. In a task, take [`Cache::get_or_insert_async`]: if the loader is another task of the same
+    /// thread, this would wait for ever.
+    ///
     /// # Panics
     ///
     /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.

@@ -1,13 +1,13 @@
 //! [`CuckooFilter`]: of fixed capacity.
 
 use core::fmt;
-use core::hash::{BuildHasher, Hash, Hasher};
+use core::hash::{BuildHasher, Hash};
 
 use super::builder::FilterBuilder;
 use super::collect::try_collect;
 use super::error::FilterError;
 use super::geometry::WholeDigest;
-use super::hasher::Xxh3;
+use super::hasher::{Xxh3, hash_bytes};
 use super::info::FilterInfo;
 use super::inner::{BATCH, Inner, digests, measured_rate};
 use super::sizing::Shape;
@@ -83,7 +83,8 @@ impl CuckooFilter {
     ///
     /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur
     /// more than once are inserted as often. Takes 8 bytes for each key meanwhile; 16, if the filter is of 8 MiB or more and
-    /// there is memory for them: it is filled segment by segment then, not in the order of the keys.
+    /// there is memory for them: it is filled segment by segment then, not in the order of the keys. Made of no keys it has
+    /// room for one.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
@@ -91,14 +92,34 @@ impl CuckooFilter {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     ///
+    /// Of these keys as `Hash` makes them: who asks by bytes takes [`CuckooFilter::from_keys_bytes`].
+    ///
     /// # Errors
     ///
-    /// [`FilterError::Rate`]; [`FilterError::Capacity`] for no keys; [`FilterError::Full`] if a key occurs too often.
+    /// [`FilterError::Rate`]; [`FilterError::Full`] if a key occurs too often.
     pub fn from_keys<Q: Hash>(
         keys: impl IntoIterator<Item = Q>,
         false_positive_rate: f64,
     ) -> Result<Self, FilterError> {
         Self::builder().false_positive_rate(false_positive_rate).from_keys(keys)
+    }
+
+    /// A filter of the bytes of these keys, as [`CuckooFilter::from_keys`]: to be asked by the `_bytes` forms.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys_bytes(["ada", "grace"], 1e-6)?;
+    /// assert!(filter.contains_bytes(b"ada") && !filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_keys`].
+    pub fn from_keys_bytes<Q: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).from_keys_bytes(keys)
     }
 }
 
@@ -279,9 +300,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// The hash of bytes, for the `_hash` forms: that of a single `write`.
     #[inline]
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(key);
-        hasher.finish()
+        hash_bytes(&self.hasher, key)
     }
 
     /// Inserts a key; once more, if it is there.
@@ -362,6 +381,16 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_hash(self.hash_bytes(key))
     }
 
+    /// Inserts the bytes of a key, unless they are there. As [`CuckooFilter::insert_unique`].
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::insert`].
+    #[inline]
+    pub fn insert_unique_bytes(&self, key: &[u8]) -> Result<bool, Full> {
+        self.insert_unique_hash(self.hash_bytes(key))
+    }
+
     /// Whether the bytes of a key are there.
     #[inline]
     pub fn contains_bytes(&self, key: &[u8]) -> bool {
@@ -372,6 +401,11 @@ impl<S: BuildHasher> CuckooFilter<S> {
     #[inline]
     pub fn remove_bytes(&self, key: &[u8]) -> bool {
         self.remove_hash(self.hash_bytes(key))
+    }
+
+    /// How often the bytes of a key were inserted and not removed. As [`CuckooFilter::count`].
+    pub fn count_bytes(&self, key: &[u8]) -> usize {
+        self.count_hash(self.hash_bytes(key))
     }
 
     /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap.
@@ -430,12 +464,30 @@ impl<S: BuildHasher> FilterBuilder<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn from_keys<Q: Hash>(
-        mut self,
+        self,
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digest = |key| Digest::new(self.hasher.hash_one(&key));
-        let digests: Vec<Digest> = try_collect(keys.into_iter().map(digest))?;
-        self.options.capacity = self.options.capacity.max(digests.len());
+        let digests = try_collect(keys.into_iter().map(|key| Digest::new(self.hasher.hash_one(&key))))?;
+        self.build_of(digests)
+    }
+
+    /// Builds a filter of the bytes of these keys; see [`CuckooFilter::from_keys_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterBuilder::from_keys`].
+    pub fn from_keys_bytes<Q: AsRef<[u8]>>(
+        self,
+        keys: impl IntoIterator<Item = Q>,
+    ) -> Result<CuckooFilter<S>, FilterError> {
+        let digest = |key: Q| Digest::new(hash_bytes(&self.hasher, key.as_ref()));
+        let digests = try_collect(keys.into_iter().map(digest))?;
+        self.build_of(digests)
+    }
+
+    fn build_of(mut self, digests: Vec<Digest>) -> Result<CuckooFilter<S>, FilterError> {
+        // Of none there is a filter as well.
+        self.options.capacity = self.options.capacity.max(digests.len()).max(1);
         let filter = self.build()?;
         let left = filter.inner.fill::<WholeDigest>(digests)?;
         if left.is_empty() { Ok(filter) } else { Err(FilterError::Full { inserted: filter.len() }) }

@@ -4,6 +4,7 @@ use core::error::Error;
 use core::fmt;
 
 use super::format::VERSION;
+use crate::full::Full;
 
 /// Why there is no such filter.
 #[derive(Debug)]
@@ -50,7 +51,8 @@ pub enum FilterError {
     },
     /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots.
     Full {
-        /// How many keys had room; if the filter was built of its keys, not necessarily the first ones.
+        /// How many of the keys that were to be inserted had room; if the filter was built of its keys, not necessarily the
+        /// first ones.
         inserted: usize,
     },
     /// Two filters differ in size, layout or hash function.
@@ -108,6 +110,13 @@ pub enum BytesError {
 impl From<BytesError> for FilterError {
     fn from(error: BytesError) -> Self {
         FilterError::Bytes(error)
+    }
+}
+
+/// Of one key: `inserted` is 0.
+impl From<Full> for FilterError {
+    fn from(_: Full) -> Self {
+        FilterError::Full { inserted: 0 }
     }
 }
 

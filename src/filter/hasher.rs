@@ -42,6 +42,14 @@ impl Xxh3 {
     }
 }
 
+/// The hash of bytes, by one write: what the `_bytes` forms of all filters go by.
+#[inline]
+pub(super) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write(key);
+    hasher.finish()
+}
+
 /// A hash function whose filters can be kept as bytes: what the bytes say of it is enough to make it again.
 ///
 /// ```

@@ -59,7 +59,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
         let digests = digests(keys, &self.hasher);
-        self.options.capacity = self.options.capacity.max(digests.len());
+        self.options.capacity = self.options.capacity.max(digests.len()).max(1);
         let filter = self.build()?;
         let left = fill::<WholeDigest>(&filter.inner, &digests)?;
         if left.is_empty() { Ok(filter) } else { Err(FilterError::Full { inserted: filter.len() }) }

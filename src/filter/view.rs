@@ -1,13 +1,13 @@
 //! [`FilterView`]: a filter in bytes that stay where they are.
 
 use core::fmt;
-use core::hash::{Hash, Hasher};
+use core::hash::Hash;
 
 use super::codec::Codec;
 use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
 use super::geometry::Place;
-use super::hasher::{FilterHasher, Xxh3};
+use super::hasher::{FilterHasher, Xxh3, hash_bytes};
 use super::layout::{Layout, Task};
 use super::plan::Lineage;
 use super::sizing::{Shape, rate_at, rate_of_any};
@@ -149,9 +149,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// The hash of bytes, for the `_hash` forms.
     #[inline]
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(key);
-        hasher.finish()
+        hash_bytes(&self.hasher, key)
     }
 
     /// Whether a key is there: false is certain; true is wrong at the false-positive rate.
@@ -169,6 +167,11 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// How often a key was inserted and not removed.
     pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         self.count_hash(self.hash(key))
+    }
+
+    /// How often the bytes of a key were inserted and not removed.
+    pub fn count_bytes(&self, key: &[u8]) -> usize {
+        self.count_hash(self.hash_bytes(key))
     }
 }
 

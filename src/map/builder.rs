@@ -88,7 +88,11 @@ impl<T, S> Builder<T, S> {
     /// remove at the same time, a few fewer may fit. In entries.
     ///
     /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as
-    /// there are free slots. If you need an exact bound, count for yourself.
+    /// there are free slots: so four where none to four were asked for, and 12 of 10. If you need an exact bound, count for
+    /// yourself.
+    ///
+    /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) hands back what does not fit. Everything else that inserts
+    /// panics then (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`, `extend`).
     ///
     /// It has fewer and larger segments than a growing map, and so fewer locks for writers.
     pub fn fixed_capacity(mut self, entries: usize) -> Self {

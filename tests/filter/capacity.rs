@@ -1,6 +1,6 @@
 //! As many keys as were asked for do fit.
 
-use koel::{CuckooFilter, FilterError};
+use koel::{CuckooFilter, FilterError, ScalableCuckooFilter};
 
 use crate::common::{env_number, seed};
 
@@ -61,8 +61,30 @@ fn filters_of_keys_are_built_for_their_number() {
         assert_eq!((filter.len(), filter.info().capacity_keys), (n, n));
         assert!((0..n).all(|key| filter.contains(&key)));
     }
-    assert!(CuckooFilter::from_keys(0..0, 0.001).is_err());
+    let none = CuckooFilter::from_keys(0..0, 0.001).unwrap();
+    assert!(none.is_empty() && (0..1000).all(|key| !none.contains(&key)));
     assert!(CuckooFilter::from_keys([1; 100], 0.001).is_err(), "a hundred copies");
+}
+
+/// All forms by bytes are one, and none is `Hash`'s.
+#[test]
+fn filters_of_bytes_are_built_of_bytes_and_asked_by_them() -> Result<(), FilterError> {
+    let names: Vec<String> = (0..500).map(|n| format!("name {n}")).collect();
+    let filter = CuckooFilter::from_keys_bytes(&names, 1e-7)?;
+    let growing = ScalableCuckooFilter::from_keys_bytes(&names, 1e-7)?;
+    for name in names.iter().map(String::as_bytes) {
+        assert!(filter.contains_bytes(name) && growing.contains_bytes(name));
+        assert!(!filter.contains(name) && !growing.contains(name));
+        assert!(!filter.insert_unique_bytes(name)? && !growing.insert_unique_bytes(name)?);
+        assert_eq!((filter.count_bytes(name), growing.count_bytes(name)), (1, 1));
+    }
+    assert_eq!((filter.len(), growing.len()), (500, 500));
+    assert!(filter.insert_unique_bytes(b"another")? && growing.insert_unique_bytes(b"another")?);
+    growing.insert_bytes(b"another")?;
+    assert_eq!((filter.count_bytes(b"another"), growing.count_bytes(b"another")), (1, 2));
+    let full = (0..).find_map(|_| filter.insert_bytes(b"another").err()).expect("two buckets are full of it");
+    assert!(matches!(full.into(), FilterError::Full { inserted: 0 }));
+    Ok(())
 }
 
 /// Filled segment by segment, not in the order of the keys.
@@ -90,5 +112,5 @@ fn filters_are_built_on_all_threads() {
         assert!((0..n).all(|key| filter.contains(&key)));
     }
     assert!(CuckooFilter::builder().par_from_keys(vec![1; 100]).is_err(), "a hundred copies");
-    assert!(CuckooFilter::builder().par_from_keys(0..0).is_err());
+    assert!(CuckooFilter::builder().par_from_keys(0..0).unwrap().is_empty());
 }

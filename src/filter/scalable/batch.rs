@@ -4,6 +4,7 @@ use core::hash::{BuildHasher, Hash};
 
 use super::super::collect::try_collect;
 use super::super::error::FilterError;
+use super::super::hasher::hash_bytes;
 use super::super::inner::{BATCH, digests};
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
@@ -109,11 +110,28 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
     ///
     /// As [`ScalableFilterBuilder::build`]; and [`FilterError::Full`] if a key occurs more often than it may.
     pub fn from_keys<Q: Hash>(
-        mut self,
+        self,
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digest = |key| Digest::new(self.hasher.hash_one(&key));
-        let digests: Vec<Digest> = try_collect(keys.into_iter().map(digest))?;
+        let digests = try_collect(keys.into_iter().map(|key| Digest::new(self.hasher.hash_one(&key))))?;
+        self.build_of(digests)
+    }
+
+    /// Builds a filter of the bytes of these keys, as [`ScalableFilterBuilder::from_keys`]: to be asked by the `_bytes` forms.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::from_keys`].
+    pub fn from_keys_bytes<Q: AsRef<[u8]>>(
+        self,
+        keys: impl IntoIterator<Item = Q>,
+    ) -> Result<ScalableCuckooFilter<S>, FilterError> {
+        let digest = |key: Q| Digest::new(hash_bytes(&self.hasher, key.as_ref()));
+        let digests = try_collect(keys.into_iter().map(digest))?;
+        self.build_of(digests)
+    }
+
+    fn build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let all = digests.len();
         self.capacity = self.capacity.max(all);
         let mut filter = self.build()?;

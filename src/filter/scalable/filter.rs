@@ -1,11 +1,11 @@
 //! [`ScalableCuckooFilter`]: grows.
 
 use core::fmt;
-use core::hash::{BuildHasher, Hash, Hasher};
+use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::super::error::FilterError;
-use super::super::hasher::Xxh3;
+use super::super::hasher::{Xxh3, hash_bytes};
 use super::super::inner::{Inner, measured_rate};
 use super::super::plan::Plan;
 use super::super::sizing::rate_of_any;
@@ -110,6 +110,24 @@ impl ScalableCuckooFilter {
         false_positive_rate: f64,
     ) -> Result<Self, FilterError> {
         Self::builder().false_positive_rate(false_positive_rate).from_keys(keys)
+    }
+
+    /// A filter of the bytes of these keys, as [`ScalableCuckooFilter::from_keys`]: to be asked by the `_bytes` forms.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys_bytes(["ada", "grace"], 1e-6)?;
+    /// assert!(filter.contains_bytes(b"ada") && !filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::from_keys`].
+    pub fn from_keys_bytes<Q: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).from_keys_bytes(keys)
     }
 }
 
@@ -307,9 +325,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// The hash of bytes, for the `_hash` forms: that of a single `write`.
     #[inline]
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(key);
-        hasher.finish()
+        hash_bytes(&self.hasher, key)
     }
 
     /// Inserts a key; once more, if it is there.
@@ -369,6 +385,16 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_hash(self.hash_bytes(key))
     }
 
+    /// Inserts the bytes of a key, unless they are there. As [`ScalableCuckooFilter::insert_unique`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableCuckooFilter::insert`].
+    #[inline]
+    pub fn insert_unique_bytes(&self, key: &[u8]) -> Result<bool, Full> {
+        self.insert_unique_hash(self.hash_bytes(key))
+    }
+
     /// Whether the bytes of a key are there.
     #[inline]
     pub fn contains_bytes(&self, key: &[u8]) -> bool {
@@ -379,6 +405,11 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     #[inline]
     pub fn remove_bytes(&self, key: &[u8]) -> bool {
         self.remove_hash(self.hash_bytes(key))
+    }
+
+    /// How often the bytes of a key were inserted and not removed. As [`ScalableCuckooFilter::count`].
+    pub fn count_bytes(&self, key: &[u8]) -> usize {
+        self.count_hash(self.hash_bytes(key))
     }
 }
 
