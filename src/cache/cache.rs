@@ -22,6 +22,7 @@ use crate::engine::{CapacityError, Shape};
 use crate::entries::{Entry, Slots, Table};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
+use crate::reentry;
 
 /// Less weight than this that waits to be freed is never too much.
 const LIGHT: u64 = 1 << 16;
@@ -245,7 +246,11 @@ impl<K, V, S> Cache<K, V, S> {
     /// the cache may hold: the collector waits for some hundred or more, of which few may be heavy.
     #[inline]
     pub(super) fn enter_to_write(&self) -> LocalGuard<'_> {
-        if self.weigher.is_some() && self.counters.here().takes_leave_of((self.capacity() / 8).max(LIGHT)) {
+        // Not under some map's lock, where only some are freed at a time [C2]: the thread's next write does it.
+        if self.weigher.is_some()
+            && !reentry::is_writing_any()
+            && self.counters.here().takes_leave_of((self.capacity() / 8).max(LIGHT))
+        {
             self.table.collector.flush();
         }
         self.enter()

@@ -160,8 +160,8 @@ impl<P: Payload> Directory<P> {
         let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
         let segment = entry.load(crate::reclaim::PROTECTED);
-        // SAFETY: entries of a root that was published are never null; a segment that was replaced is kept, and freed,
-        // like a root that was [I6], [G5].
+        // SAFETY: entries of a root that was published are never null, and came from `construct` (`populate`) or `pointer`
+        // (`publish`); a segment that was replaced is kept, and freed, like a root that was [I6], [G5].
         unsafe { SegmentRef::new(NonNull::new_unchecked(segment)) }
     }
 
@@ -172,7 +172,7 @@ impl<P: Payload> Directory<P> {
     #[inline(always)]
     pub(super) fn is_current(&self, prefix: u32, segment: &Segment<P>) -> bool {
         step();
-        // Acquire, in `locate`: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and
+        // Acquire, in `locate_from`: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and
         // led back to, the version that is read next shows it [R4]. Relaxed would do: a reader's next step is the Acquire
         // fence in `unchanged`, and for a writer [W1] the lock it holds orders these loads after all that its earlier
         // holders did, the replacing of this segment among it.
@@ -245,7 +245,7 @@ impl<P: Payload> Directory<P> {
             let segment = root.entry(index).load(crate::reclaim::PROTECTED);
             let new = !core::ptr::eq(segment, last);
             last = segment;
-            // SAFETY: as in `locate`.
+            // SAFETY: as in `locate_from`.
             new.then(|| unsafe { &*segment })
         })
     }

@@ -5,7 +5,6 @@
 //! that one segment wait, for at most one segment's copy. A panic in the user's `Hash`, or a lack of memory, leaves
 //! the old segment as it was. A split leaves the half that stays where it is: see `split`.
 
-use core::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -189,7 +188,7 @@ impl<P: Payload> Directory<P> {
         new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
         let mine = new.swap_remove((scale(prefix, entries) - first) as usize);
         let ahead = old.state().ahead.take();
-        let old = NonNull::from(old.segment());
+        let old = old.segment().pointer();
         // The old lock is released here, the other half's with `new`.
         writing.locked = mine;
         let mut pool = self.pool.lock();

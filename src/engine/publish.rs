@@ -25,9 +25,8 @@ impl<P: Payload> Directory<P> {
             let span = root.level - level;
             let first = locked.state_ref().index << span;
             for index in first..first + (1 << span) {
-                let segment = core::ptr::from_ref(locked.segment()).cast_mut();
-                // Release: pairs with the Acquire in `locate` and `is_current`.
-                root.entry(index).store(segment, Ordering::Release);
+                // Release: pairs with the Acquire in `locate_from`, also for `is_current`.
+                root.entry(index).store(locked.segment().pointer().as_ptr(), Ordering::Release);
             }
         }
         pool.live += more;

@@ -68,7 +68,7 @@ pub(crate) struct Ahead<P: Payload> {
 pub(crate) struct Segment<P: Payload> {
     tags: *const AtomicU32,
     slots: *const P::Word,
-    /// They follow us, and we follow `Write`.
+    /// They follow us, and we follow `Write`; it may reach all three, which a reference to us may not.
     stripes: *const AtomicU64,
     len: u32,
     stripe_mask: u16,
@@ -138,7 +138,7 @@ pub(crate) struct Plan {
 }
 
 // SAFETY: all that is shared is atomics, a mutex and what the pool's lock guards; the raw pointers lead into the
-// segment's own allocation. Whether an item may be shared or sent is for the front ends to say.
+// segment's own memory. Whether an item may be shared or sent is for the front ends to say.
 unsafe impl<P: Payload> Send for Segment<P> {}
 // SAFETY: as above.
 unsafe impl<P: Payload> Sync for Segment<P> {}
@@ -170,7 +170,7 @@ impl<P: Payload> Deref for SegmentRef<'_, P> {
 impl<'d, P: Payload> SegmentRef<'d, P> {
     /// # Safety
     ///
-    /// `segment` came from [`Segment::construct`], and is not freed as long as this lives.
+    /// `segment` came from [`Segment::construct`] or [`Segment::pointer`], and is not freed as long as this lives.
     #[inline(always)]
     pub(super) unsafe fn new(segment: NonNull<Segment<P>>) -> Self {
         SegmentRef { segment, lives: PhantomData }
@@ -284,6 +284,14 @@ impl<P: Payload> Segment<P> {
             });
             this
         }
+    }
+
+    /// Leads to the whole of the head, as what [`Segment::construct`] gave, and as a pointer made of this reference would not:
+    /// that may reach no further than the reference, and neither the stripes nor what is before us.
+    #[inline]
+    pub(super) fn pointer(&self) -> NonNull<Self> {
+        // SAFETY: the stripes follow us in one allocation, for all of which their pointer is good (`construct`).
+        unsafe { NonNull::new_unchecked(self.stripes.cast::<Self>().sub(1).cast_mut()) }
     }
 
     /// How far before the first stripe `Write` is.

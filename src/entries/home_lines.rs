@@ -7,7 +7,7 @@ use crate::engine::prefetch;
 use crate::hash::{Digest, scale};
 use crate::sync::{AtomicU32, Ordering};
 
-/// Where the home cells of keys are, for who starts loading what is there. Only a hint: for a moment it may outlive the cells.
+/// Where the home cells of keys are, for who starts loading what is there. Only a hint: it may outlive the cells.
 #[derive(Debug)]
 pub(crate) struct HomeLines {
     base: *const u8,
@@ -54,7 +54,7 @@ impl HomeLines {
 }
 
 /// The page that a digest selects, by its top bits, as the segment, so that neighbours lie side by side in either; and a
-/// fraction of 2^32 that selects a cell there. (Some cells are nobody's home if pages are more than 2^24, which is 64 GiB.)
+/// fraction of 2^32 that selects a cell there. (Some cells are nobody's home if pages are more than 2^23, which is 32 GiB.)
 #[inline(always)]
 pub(super) fn page_of(digest: Digest, pages: u32) -> (u32, u32) {
     let wide = u64::from(digest.prefix()) * u64::from(pages);

@@ -1,5 +1,6 @@
 //! [`InlineMap`], the writing half.
 
+use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 
 use bytemuck::Pod;
@@ -149,13 +150,36 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
+        let Ok(value) = self.try_get_or_insert_with(key, || Ok::<V, Infallible>(make()));
+        value
+    }
+
+    /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment, as in [`InlineMap::get_or_insert_with`].
+    ///
+    /// # Errors
+    ///
+    /// That of `make`; the map is as it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u32, u32> = koel::InlineMap::new();
+    /// assert!(map.try_get_or_insert_with(1, || "seven".parse()).is_err());
+    /// assert_eq!(map.try_get_or_insert_with(1, || "7".parse()), Ok(7));
+    /// ```
+    #[track_caller]
+    pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         if let Some(value) = self.get(&key) {
-            return value;
+            return Ok(value);
         }
         let spot = self.spot(&key);
         match spot.current() {
-            Some((_, current)) => current,
-            None => self.must_add(spot, key, make()),
+            Some((_, current)) => Ok(current),
+            None => Ok(self.must_add(spot, key, make()?)),
         }
     }
 

@@ -4,6 +4,7 @@
 //! only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation runs under the
 //! lock, and whatever panics, nothing is half done.
 
+use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 
@@ -260,16 +261,66 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// ```
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
+        let Ok(value) = self.try_get_or_insert_with(key, || Ok::<V, Infallible>(make()));
+        value
+    }
+
+    /// [`Pinned::get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::HashMap<String, u32> = koel::HashMap::new();
+    /// assert_eq!(*map.pin().get_or_insert_with_ref("key", || 7), 7);
+    /// assert_eq!(*map.pin().get_or_insert_with_ref("key", || unreachable!()), 7);
+    /// ```
+    #[track_caller]
+    pub fn get_or_insert_with_ref<Q>(&self, key: &Q, make: impl FnOnce() -> V) -> &V
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match self.get(key) {
+            Some(value) => value,
+            None => self.get_or_insert_with(key.to_owned(), make),
+        }
+    }
+
+    /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment, as in [`Pinned::get_or_insert_with`].
+    ///
+    /// # Errors
+    ///
+    /// That of `make`; the map is as it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::HashMap<&str, u32> = koel::HashMap::new();
+    /// assert!(map.pin().try_get_or_insert_with("key", || "seven".parse()).is_err());
+    /// assert_eq!(map.pin().try_get_or_insert_with("key", || "7".parse()), Ok(&7));
+    /// ```
+    #[track_caller]
+    pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
         if let Some(value) = self.get(&key) {
-            return value;
+            return Ok(value);
         }
         let spot = self.spot(&key);
         match spot.current() {
-            Some(current) => &self.entry_behind(current).value,
-            None => {
-                let value = make();
-                &self.must_add(spot, key, value).value
-            }
+            Some(current) => Ok(&self.entry_behind(current).value),
+            None => match make() {
+                Ok(value) => Ok(&self.must_add(spot, key, value).value),
+                Err(error) => {
+                    // Before there is a result that a panic in the key's drop could leak.
+                    drop(spot);
+                    drop(key);
+                    Err(error)
+                }
+            },
         }
     }
 

@@ -170,13 +170,16 @@ fn a_panic_in_drop_does_not_keep_an_owning_iterator_from_dropping_the_rest() {
 fn a_panic_in_the_drop_of_an_argument_changes_nothing() {
     type Verb = fn(&Arc<Ledger>, &Map);
     // Not `try_insert`: a function that panics in the drop of an argument leaks its result (rust-lang/rust#47949).
-    let verbs: [Verb; 5] = [
+    let verbs: [Verb; 6] = [
         |ledger, map| assert_eq!(map.pin().get_or_insert(fragile(ledger, 7), fragile(ledger, 8)).0.n, 7),
         |ledger, map| assert!(map.pin().update(fragile(ledger, 77), |_| unreachable!()).is_none()),
         |ledger, map| {
             map.pin().compute(fragile(ledger, 7), |_| Operation::Abort(()));
         },
         |ledger, map| assert_eq!(map.pin().get_or_insert_with(fragile(ledger, 7), || unreachable!()).0.n, 7),
+        |ledger, map| {
+            map.pin().try_get_or_insert_with(fragile(ledger, 77), || Err(())).map(|_| ()).unwrap_err();
+        },
         |ledger, map| {
             let refuse =
                 |n| map.pin().checked_insert(fragile(ledger, n), fragile(ledger, n)).map(|_| ()).err();

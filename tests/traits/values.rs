@@ -176,6 +176,25 @@ fn loops_go_over_pins_and_maps() {
     assert_eq!(inline.into_iter().collect::<BTreeMap<_, _>>(), owned);
 }
 
+/// By whatever name it is asked for, a value is made once, and one that cannot be made is not there.
+#[test]
+fn what_is_absent_is_made_once_or_not_at_all() {
+    let map: HashMap<String, u64> = HashMap::new();
+    let pin = map.pin();
+    assert_eq!(pin.try_get_or_insert_with("a".to_string(), || Err("none")), Err("none"));
+    assert!(map.is_empty());
+    assert_eq!(pin.try_get_or_insert_with("a".to_string(), || Ok::<_, ()>(1)), Ok(&1));
+    assert_eq!(pin.try_get_or_insert_with("a".to_string(), || Err("none")), Ok(&1));
+    assert_eq!(*pin.get_or_insert_with_ref("a", || unreachable!()), 1);
+    assert_eq!(*pin.get_or_insert_with_ref("b", || 2), 2);
+    assert_eq!((map.len(), pin.get("b")), (2, Some(&2)));
+    let inline: InlineMap<u64, u64> = InlineMap::new();
+    assert_eq!(inline.try_get_or_insert_with(1, || Err("none")), Err("none"));
+    assert!(inline.is_empty());
+    assert_eq!(inline.try_get_or_insert_with(1, || Ok::<_, ()>(10)), Ok(10));
+    assert_eq!(inline.try_get_or_insert_with(1, || Err("none")), Ok(10));
+}
+
 #[test]
 fn views_of_a_map_agree() {
     let map: HashMap<u64, u64> = (0..100).map(|n| (n, n)).collect();

@@ -17,7 +17,7 @@ use super::running;
 use super::wait::Wait;
 use super::waits;
 use crate::hash::Digest;
-use crate::sync::{AtomicUsize, Mutex, Ordering, SCHEDULED, fence};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, SCHEDULED, fence, global};
 
 /// A shard is held for some dozens of nanoseconds, twice a load: 32 are enough for any machine.
 const SHARDS: usize = if SCHEDULED { 1 } else { 32 };
@@ -25,6 +25,11 @@ const _: () = assert!(SHARDS.is_power_of_two());
 
 /// An empty table that has room for more than this gives it back.
 const KEPT_CAPACITY: usize = 64;
+
+global! {
+    /// Shards that were made.
+    static SHARD_NUMBERS: AtomicU64 = AtomicU64::new(0);
+}
 
 /// The keys that are being loaded.
 pub(crate) struct Flights<K, V> {
@@ -47,6 +52,8 @@ pub(super) enum Join<'a, K, V> {
 
 /// Some of the flights.
 pub(super) struct Shard<K, V> {
+    /// No other shard of the process has or had it.
+    number: u64,
     /// As many as `table` has; written under its lock.
     loads: AtomicUsize,
     table: Mutex<ShardTable<K, V>>,
@@ -75,11 +82,11 @@ pub(super) struct Entry<K, V> {
     pub(super) outcome: Option<Arc<OnceLock<V>>>,
 }
 
-/// A flight's name, unique in the process for as long as there is the flight.
+/// A flight's name, which none before had: a wait for it that was forgotten means no other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FlightId {
-    /// The address of its shard.
-    shard: usize,
+    /// Its shard's number.
+    shard: u64,
     number: u64,
 }
 
@@ -94,8 +101,10 @@ impl<K, V> Flights<K, V> {
     /// None yet.
     pub(crate) fn new() -> Self {
         let shard = || {
+            // Relaxed: each gets another one.
+            let number = SHARD_NUMBERS.fetch_add(1, Ordering::Relaxed);
             let table = ShardTable { entries: HashTable::new(), next_number: 0 };
-            CachePadded::new(Shard { loads: AtomicUsize::new(0), table: Mutex::new(table) })
+            CachePadded::new(Shard { number, loads: AtomicUsize::new(0), table: Mutex::new(table) })
         };
         Flights { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
@@ -218,7 +227,7 @@ impl<K, V> Shard<K, V> {
     }
 
     fn id(&self, number: u64) -> FlightId {
-        FlightId { shard: core::ptr::from_ref(self).addr(), number }
+        FlightId { shard: self.number, number }
     }
 }
 

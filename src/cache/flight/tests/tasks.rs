@@ -320,3 +320,34 @@ fn all_who_wait_are_woken_though_a_waker_panics() {
     assert_eq!((third.woken.get(), cache.get(&1), cache.loads()), (1, Some(7), 0));
     assert_eq!((second.poll(), third.poll()), (Poll::Ready(Ok(7)), Poll::Ready(Ok(7))));
 }
+
+/// Of a cache that is no more, whose place in memory another one may have: what waited there waits for nothing here.
+#[test]
+fn a_wait_that_was_forgotten_is_no_other_s() {
+    fn never(cache: &Cache, key: u32) -> Polled<'_> {
+        Polled::new(async move { cache.try_get_or_insert_async(&key, core::future::pending()).await })
+    }
+    fn asks_for_another(cache: &Cache, key: u32, other: u32) -> Polled<'_> {
+        Polled::new(async move {
+            let load = async {
+                let inner = cache.try_get_or_insert_async::<()>(&other, core::future::pending()).await;
+                inner
+                    .map_err(|error| if error == LoadError::Recursion { "a circle" } else { "another error" })
+            };
+            cache.try_get_or_insert_async(&key, load).await
+        })
+    }
+    for _ in 0..200 {
+        let cache = Cache::new();
+        let (mut two, mut one) = (never(&cache, 2), asks_for_another(&cache, 1, 2));
+        assert!(two.poll().is_pending() && one.poll().is_pending());
+        core::mem::forget(one);
+        drop(two);
+        drop(cache);
+        let cache = Cache::new();
+        let (mut one, mut two) = (never(&cache, 1), asks_for_another(&cache, 2, 1));
+        assert!(one.poll().is_pending());
+        let polled = two.poll();
+        assert!(polled.is_pending(), "{polled:?}");
+    }
+}
