@@ -65,6 +65,9 @@
 //! `docs/design.md` in the repository has the invariants, the protocols as numbered steps, a table of every atomic
 //! operation with its partner, and the models that check them.
 
+// Shows which items need a feature; what that takes is not stable yet.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod cache;
 mod engine;
 mod entries;
@@ -74,6 +77,9 @@ mod full;
 pub mod guard;
 mod hash;
 mod map;
+#[cfg(any(loom, shuttle))]
+#[doc(hidden)]
+pub mod model;
 mod outcome;
 mod per_thread;
 mod reclaim;
@@ -116,34 +122,3 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide.md")]
 struct Guide;
-
-/// What the models in `loom-tests` and the schedules in `shuttle-tests` need beside the public interface.
-#[cfg(any(loom, shuttle))]
-#[doc(hidden)]
-pub mod model {
-    #[cfg(loom)]
-    pub use crate::cache::LoadOnce;
-    #[cfg(loom)]
-    pub use crate::engine::model::CopiedAhead;
-    #[cfg(loom)]
-    pub use crate::entries::model::HomeCells;
-    pub use crate::reclaim::model::{Reclaimer, Watched};
-    #[cfg(loom)]
-    pub use crate::sync::stall;
-
-    /// First bucket, second bucket and tag of a hash in a table of `buckets`.
-    pub fn place(hash: u64, buckets: u32) -> (u32, u32, u8) {
-        let place = crate::hash::Place::new(crate::hash::Digest::mixed(hash), buckets);
-        (place.first, place.second, place.tag)
-    }
-
-    /// First bucket, second bucket and fingerprint of a hash in a filter of one segment of `buckets`.
-    pub fn filter_place(hash: u64, buckets: u32, fingerprint_bits: u32) -> (u32, u32, u32) {
-        crate::filter::model_place(hash, buckets, fingerprint_bits)
-    }
-
-    /// The half of a hash that selects the segment.
-    pub fn prefix(hash: u64) -> u32 {
-        crate::hash::Digest::mixed(hash).prefix()
-    }
-}
