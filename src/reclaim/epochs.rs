@@ -4,32 +4,26 @@
 //! so that guards, too, are of this epoch or the one before. To enter and to leave costs a thread a few plain stores to a
 //! [`Record`] of its own: no locked instruction and, where the kernel helps, no fence. `docs/design.md` argues [C1]..[C5].
 
-use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crossbeam_utils::CachePadded;
-use smallvec::SmallVec;
 
+use super::bags::{AGE, Bag, Bags, FEW, Pile, Retired, free_all, is_deep};
 use super::barrier::Barrier;
-use super::crowd::{Crowd, FEW_BAGS, Room};
+use super::crowd::{Crowd, Room};
 use super::pace::{LONGEST, Pace, REST};
 use super::sealed::Sealed;
-use super::{Guard, Retire, discard, postponed};
+use super::{Guard, Retire, postponed};
 use crate::record::{AWAITED, ENDED, INCOMPLETE, POSTPONED, Record};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Mutex, SCHEDULED, global, per_thread, step, with_mine};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Mutex, SCHEDULED, global, step};
 use crate::{reentry, seats};
 
-/// What is retired at epoch `n` is freed at `n + AGE`.
-const AGE: u64 = 3;
 /// Lists of bags; as many threads retire without meeting.
 pub(super) const BAGS: usize = if SCHEDULED { 2 } else { 8 };
-/// Objects in a bag that is sealed; `FEW`, if each of them stands for many.
+/// Objects in a bag that is sealed; [`FEW`], if each of them stands for many.
 pub(super) const MANY: usize = 32;
-const FEW: usize = 4;
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
 const FREED_AT_ONCE: usize = 2;
 /// Bags that are freed when one is sealed and too many wait: some times as many as come, and a bounded time.
@@ -38,8 +32,6 @@ const FREED_WHEN_MANY: usize = 8;
 /// these are more.
 const FREED_WITH_CARE: usize = 4;
 
-/// Age in epochs from which on nobody seems to come by a list any more: whoever retires frees what is a quarter as old.
-const FORSAKEN: u64 = 4 * AGE;
 /// At each so many seals of a list one of all, in turn, is looked at: whether it is forsaken. At each, where too many wait.
 const LOOKS_AROUND: usize = 8;
 
@@ -70,64 +62,6 @@ struct OwnedRecord {
     record: CachePadded<Record>,
     is_lent: AtomicBool,
     next: AtomicPtr<OwnedRecord>,
-}
-
-/// Something that was retired, and how to free it.
-#[derive(Debug)]
-struct Retired {
-    this: *mut (),
-    free: unsafe fn(*mut ()),
-}
-
-// SAFETY: maps ask for `Send` of what they share, and whoever has the bag owns what is in it.
-unsafe impl Send for Retired {}
-
-/// What was retired together; the first few need no memory.
-type Bag = SmallVec<[Retired; FEW]>;
-
-/// What was retired by some of the threads.
-#[derive(Debug, Default)]
-struct Bags {
-    open: Bag,
-    /// With the epoch after everything in it was unlinked; oldest first.
-    sealed: VecDeque<(u64, Bag)>,
-    /// How many have been sealed.
-    seals: usize,
-}
-
-/// What a list has, just after one more bag was sealed.
-struct Pile {
-    len: usize,
-    /// When the oldest was sealed, an epoch.
-    oldest: u64,
-    seals: usize,
-}
-
-impl Bags {
-    /// The sealed ones, if any is left.
-    fn pile(&self) -> Option<Pile> {
-        let &(oldest, _) = self.sealed.front()?;
-        Some(Pile { len: self.sealed.len(), oldest, seals: self.seals })
-    }
-
-    /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
-    fn has_room(&mut self, size: usize) -> bool {
-        let missing = size.saturating_sub(self.open.len()).max(1);
-        self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok()
-    }
-}
-
-/// Bags that one thread may be freeing at a time, each in a destructor of the one before: what is retired there
-/// waits, or destructors would pile up on its stack.
-const DEEPEST: u32 = 8;
-
-per_thread! {
-    static DEPTH: Cell<u32> = Cell::new(0);
-}
-
-/// Whether this thread must not free now.
-fn is_deep() -> bool {
-    with_mine(&DEPTH, Cell::get) >= DEEPEST
 }
 
 impl Collector {
@@ -339,10 +273,7 @@ impl Collector {
                 // be to wait for this thread itself.
                 return;
             }
-            bags.open.push(retired);
-            // For a bag that is sealed when there is no memory.
-            let _ = bags.sealed.try_reserve(1);
-            let is_full = bags.open.len() >= self.size;
+            let is_full = bags.push(retired, self.size);
             if is_full {
                 self.seal(&mut bags);
             }
@@ -392,36 +323,15 @@ impl Collector {
 
     /// Takes up to so many objects out of the oldest bag, if that is old enough.
     fn take_old(&self, bags: &mut Bags, most: usize) -> Bag {
-        let Some((sealed, oldest)) = bags.sealed.front_mut() else { return Bag::new() };
         // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
-        if *sealed + AGE > self.epoch.load(Acquire) {
-            return Bag::new();
-        }
-        if oldest.len() > most {
-            // So few that they need no memory.
-            return oldest.drain(oldest.len() - most..).collect();
-        }
-        let old = bags.sealed.pop_front();
-        self.crowd.went();
-        if bags.sealed.is_empty() {
-            // A guard that was held for long may have gone.
-            bags.sealed.shrink_to(FEW_BAGS);
-        }
-        old.map_or_else(Bag::new, |(_, old)| old)
+        bags.take_old(self.epoch.load(Acquire), most, &self.crowd)
     }
 
     /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
     fn seal(&self, bags: &mut Bags) -> bool {
-        if bags.sealed.try_reserve(1).is_err() {
-            return false;
-        }
         // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next
         // epoch does not see of that guard, its heavy barrier has shown to us.
-        let epoch = self.epoch.load(Relaxed);
-        bags.sealed.push_back((epoch, core::mem::take(&mut bags.open)));
-        bags.seals += 1;
-        self.crowd.came();
-        true
+        bags.seal(self.epoch.load(Relaxed), &self.crowd)
     }
 
     /// Frees up to so many bags that are old enough.
@@ -439,9 +349,8 @@ impl Collector {
     /// Frees some bags of a list whose threads seem to have gone, or to write no more.
     fn free_forsaken(&self, bags: &Mutex<Bags>, most: usize) {
         // Relaxed: when it is freed, its age is looked at again.
-        let is_forsaken = |&(sealed, _): &(u64, Bag)| sealed + FORSAKEN <= self.epoch.load(Relaxed);
-        let is_any = bags.lock().sealed.front().is_some_and(is_forsaken);
-        if is_any {
+        let is_forsaken = bags.lock().is_forsaken(self.epoch.load(Relaxed));
+        if is_forsaken {
             self.free_old(bags, most);
         }
     }
@@ -455,7 +364,7 @@ impl Collector {
     pub(super) fn seal_all(&self) {
         for bags in &self.bags {
             let mut bags = bags.lock();
-            if !bags.open.is_empty() {
+            if bags.has_open() {
                 self.seal(&mut bags);
             }
         }
@@ -489,7 +398,7 @@ impl Collector {
     }
 
     fn has_sealed(&self) -> bool {
-        self.bags.iter().any(|bags| !bags.lock().sealed.is_empty())
+        self.bags.iter().any(|bags| bags.lock().has_sealed())
     }
 
     /// Whether our guard of this record lives on, and will collect when it leaves.
@@ -506,37 +415,12 @@ impl Collector {
     }
 }
 
-/// Frees what is retired, one after the other.
-fn free_all(old: Bag) {
-    struct Freed;
-    impl Drop for Freed {
-        fn drop(&mut self) {
-            with_mine(&DEPTH, |depth| depth.set(depth.get() - 1));
-        }
-    }
-    with_mine(&DEPTH, |depth| depth.set(depth.get() + 1));
-    let _freed = Freed;
-    for Retired { this, free } in old {
-        // A panic in a user's `Drop` ends here: it would otherwise surface in whichever operation of whichever thread
-        // collects, and take the rest of the bag with it [C3].
-        // SAFETY: `retire`'s contract: no guard is left that could lead to it.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
-            // What a model finds must not end here.
-            if cfg!(loom) {
-                resume_unwind(payload);
-            }
-            discard(payload);
-        }
-    }
-}
-
 impl Drop for Collector {
     fn drop(&mut self) {
         // [C3]: `&mut self`: no guard is left.
         for bags in &self.bags {
-            let Bags { open, sealed, .. } = core::mem::take(&mut *bags.lock());
-            sealed.into_iter().for_each(|(_, old)| free_all(old));
-            free_all(open);
+            let bags = core::mem::take(&mut *bags.lock());
+            bags.into_all().for_each(free_all);
         }
         let mut next = self.owned.load(Relaxed);
         while !next.is_null() {

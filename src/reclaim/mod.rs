@@ -6,13 +6,15 @@
 //!
 //! | file | duty |
 //! | --- | --- |
-//! | `epochs` | guards, what is retired, and when it is freed |
+//! | `epochs` | guards, and when what is retired is freed |
+//! | `bags` | what waits for that |
 //! | `postponed` | calls to collect that come where no destructor may run |
 //! | `pace`, `crowd` | how often a barrier is passed; how much may wait for that |
 //! | `barrier` | a barrier of two halves, of which readers have the light one |
 //! | `stand_in`, `model` | for models |
 //! | `stress` | the collector alone, on threads |
 
+mod bags;
 mod barrier;
 mod crowd;
 mod epochs;

@@ -1,0 +1,158 @@
+//! What was retired and waits until it may be freed: bags, by age.
+
+use core::cell::Cell;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use smallvec::SmallVec;
+
+use super::crowd::{Crowd, FEW_BAGS};
+use super::discard;
+use crate::sync::{per_thread, with_mine};
+
+/// What is retired at epoch `n` is freed at `n + AGE`.
+pub(super) const AGE: u64 = 3;
+/// Age in epochs from which on nobody seems to come by a list any more: whoever retires frees what is a quarter as old.
+const FORSAKEN: u64 = 4 * AGE;
+/// Objects in a bag that is sealed, if each of them stands for many.
+pub(super) const FEW: usize = 4;
+
+/// Something that was retired, and how to free it.
+#[derive(Debug)]
+pub(super) struct Retired {
+    pub(super) this: *mut (),
+    pub(super) free: unsafe fn(*mut ()),
+}
+
+// SAFETY: maps ask for `Send` of what they share, and whoever has the bag owns what is in it.
+unsafe impl Send for Retired {}
+
+/// What was retired together; the first few need no memory.
+pub(super) type Bag = SmallVec<[Retired; FEW]>;
+
+/// What was retired by some of the threads.
+#[derive(Debug, Default)]
+pub(super) struct Bags {
+    open: Bag,
+    /// With the epoch after everything in it was unlinked; oldest first.
+    sealed: VecDeque<(u64, Bag)>,
+    /// How many have been sealed.
+    seals: usize,
+}
+
+/// What a list has, just after one more bag was sealed.
+pub(super) struct Pile {
+    pub(super) len: usize,
+    /// When the oldest was sealed, an epoch.
+    pub(super) oldest: u64,
+    pub(super) seals: usize,
+}
+
+impl Bags {
+    /// The sealed ones, if any is left.
+    pub(super) fn pile(&self) -> Option<Pile> {
+        let &(oldest, _) = self.sealed.front()?;
+        Some(Pile { len: self.sealed.len(), oldest, seals: self.seals })
+    }
+
+    /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
+    pub(super) fn has_room(&mut self, size: usize) -> bool {
+        let missing = size.saturating_sub(self.open.len()).max(1);
+        self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok()
+    }
+
+    /// Puts one in, for which there is room. Whether that makes so many.
+    pub(super) fn push(&mut self, retired: Retired, size: usize) -> bool {
+        self.open.push(retired);
+        // For a bag that is sealed when there is no memory.
+        let _ = self.sealed.try_reserve(1);
+        self.open.len() >= size
+    }
+
+    /// Notes when what is in the open bag was unlinked: not after this epoch. False: there is no memory for that.
+    pub(super) fn seal(&mut self, epoch: u64, crowd: &Crowd) -> bool {
+        if self.sealed.try_reserve(1).is_err() {
+            return false;
+        }
+        self.sealed.push_back((epoch, core::mem::take(&mut self.open)));
+        self.seals += 1;
+        crowd.came();
+        true
+    }
+
+    /// Takes up to so many objects out of the oldest bag, if that is old enough at this epoch.
+    pub(super) fn take_old(&mut self, epoch: u64, most: usize, crowd: &Crowd) -> Bag {
+        let Some((sealed, oldest)) = self.sealed.front_mut() else { return Bag::new() };
+        if *sealed + AGE > epoch {
+            return Bag::new();
+        }
+        if oldest.len() > most {
+            // So few that they need no memory.
+            return oldest.drain(oldest.len() - most..).collect();
+        }
+        let old = self.sealed.pop_front();
+        crowd.went();
+        if self.sealed.is_empty() {
+            // A guard that was held for long may have gone.
+            self.sealed.shrink_to(FEW_BAGS);
+        }
+        old.map_or_else(Bag::new, |(_, old)| old)
+    }
+
+    /// Whether nobody seems to come by any more.
+    pub(super) fn is_forsaken(&self, epoch: u64) -> bool {
+        self.sealed.front().is_some_and(|&(sealed, _)| sealed + FORSAKEN <= epoch)
+    }
+
+    /// Whether something is in the open bag.
+    pub(super) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Whether some bags are sealed.
+    pub(super) fn has_sealed(&self) -> bool {
+        !self.sealed.is_empty()
+    }
+
+    /// All bags, oldest first.
+    pub(super) fn into_all(self) -> impl Iterator<Item = Bag> {
+        self.sealed.into_iter().map(|(_, bag)| bag).chain([self.open])
+    }
+}
+
+/// Bags that one thread may be freeing at a time, each in a destructor of the one before: what is retired there
+/// waits, or destructors would pile up on its stack.
+const DEEPEST: u32 = 8;
+
+per_thread! {
+    static DEPTH: Cell<u32> = Cell::new(0);
+}
+
+/// Whether this thread must not free now.
+pub(super) fn is_deep() -> bool {
+    with_mine(&DEPTH, Cell::get) >= DEEPEST
+}
+
+/// Frees what is retired, one after the other.
+pub(super) fn free_all(old: Bag) {
+    struct Freed;
+    impl Drop for Freed {
+        fn drop(&mut self) {
+            with_mine(&DEPTH, |depth| depth.set(depth.get() - 1));
+        }
+    }
+    with_mine(&DEPTH, |depth| depth.set(depth.get() + 1));
+    let _freed = Freed;
+    for Retired { this, free } in old {
+        // A panic in a user's `Drop` ends here: it would otherwise surface in whichever operation of whichever thread
+        // collects, and take the rest of the bag with it [C3].
+        // SAFETY: `retire`'s contract: no guard is left that could lead to it.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
+            // What a model finds must not end here.
+            if cfg!(loom) {
+                resume_unwind(payload);
+            }
+            discard(payload);
+        }
+    }
+}
