@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `cache` | [`Cache`]: making one, reading |
 //! | `write` | its writing half: find, make room, commit |
+//! | `whole` | what is done to all of it: clear, purge, retain |
 //! | `compute` | what decides under the lock |
 //! | `dump`, `serde` | a cache's contents for a warm restart; the feature of this name |
 //! | `load`, `flight` | values that are loaded when they are missed, once for all who miss them |
@@ -43,6 +44,7 @@ mod serde;
 mod share;
 mod time;
 mod view;
+mod whole;
 mod write;
 
 pub use builder::{CacheBuilder, CacheError};

@@ -1,0 +1,124 @@
+//! What is done to a cache as a whole, segment by segment.
+
+use core::hash::{BuildHasher, Hash};
+
+use super::Cache;
+use super::removal::Cause;
+use super::write::At;
+use crate::entries::Entry;
+
+impl<K, V, S> Cache<K, V, S> {
+    /// Takes out all entries.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
+    /// let old = cache.get_or_insert_with(1, || {
+    ///     cache.clear(); // while the value is being loaded: it may be stale
+    ///     "old"
+    /// });
+    /// assert_eq!((old, cache.get(&1)), ("old", None));
+    /// ```
+    pub fn clear(&self) {
+        self.flights.invalidate_all();
+        let guard = self.enter();
+        let mut cursor = 0;
+        loop {
+            // Told segment by segment.
+            let mut out = self.departures(&guard);
+            let Some((mut writing, next)) = self.table.directory.visit(cursor) else { return };
+            let buckets = writing.locked.segment().buckets().len();
+            for bucket in 0..buckets {
+                for found in writing.locked.residents().occupied(bucket) {
+                    self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
+                }
+            }
+            writing.locked.state().keep.evictor.clear();
+            self.settle(&mut writing.locked, &mut out);
+            cursor = next;
+        }
+    }
+
+    /// Takes out all entries that have expired, and gives back memory that is not in use. Otherwise that is done little by
+    /// little by whoever writes, and for a single entry by whoever looks it up. Locks one segment at a time, for a walk over
+    /// its entries.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let cache: koel::Cache<u32, u32> =
+    ///     koel::Cache::builder().max_entries(10).time_to_live(Duration::from_secs(60)).clock(clock.clone()).build();
+    /// cache.insert(1, 1).unwrap();
+    /// clock.advance(Duration::from_secs(60));
+    /// assert_eq!((cache.get(&2), cache.len()), (None, 1)); // nobody has come by
+    /// cache.purge();
+    /// assert_eq!(cache.len(), 0);
+    /// ```
+    pub fn purge(&self) {
+        let guard = self.enter();
+        let mut cursor = 0;
+        loop {
+            let mut out = self.departures(&guard);
+            let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
+            self.sweep(&mut writing.locked, u32::MAX, self.now(), &mut out);
+            self.settle(&mut writing.locked, &mut out);
+            cursor = next;
+        }
+        self.table.flush(&guard);
+        // What has left is freed now, unless somebody else looks at it: its memory can be given back then.
+        drop(guard);
+        self.table.collector.flush();
+        self.table.purge(&self.enter());
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Keeps the entries for which `keep` holds and takes the others out.
+    ///
+    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
+    /// its removal, `keep` is asked again about the new one.
+    ///
+    /// # Panics
+    ///
+    /// If `keep` panics: what it has refused before is out. In a closure that runs
+    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// for i in 0..10 {
+    ///     cache.insert(i, i).unwrap();
+    /// }
+    /// cache.retain(|_, value| value % 2 == 0);
+    /// assert_eq!(cache.len(), 5);
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        let view = self.pin();
+        for (key, value) in view.iter() {
+            let (mut key, mut value) = (key, value);
+            let guard = self.enter();
+            while !keep(key, value) {
+                let digest = self.digest(key);
+                self.flights.invalidate(digest, key);
+                let mut out = self.departures(&guard);
+                let At { mut writing, found, .. } = self.at(digest, key);
+                let Some(found) = found else { break };
+                // SAFETY: in the table, under the lock, after both guards were entered.
+                let current = unsafe { Entry::deref(writing.locked.item(found)) }.pair();
+                if core::ptr::eq(current.1, value) && core::ptr::eq(current.0, key) {
+                    self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
+                    self.settle(&mut writing.locked, &mut out);
+                    break;
+                }
+                (key, value) = current;
+            }
+        }
+    }
+}
