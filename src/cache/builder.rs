@@ -101,6 +101,15 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// Entries that weigh at most so much together, in the weigher's unit. Without a weigher each weighs 1.
+    ///
+    /// ```
+    /// let cache = koel::Cache::builder()
+    ///     .max_weight(1 << 20)
+    ///     .weigher(|_: &u32, page: &String| page.len() as u64)
+    ///     .build();
+    /// cache.insert(1, "x".repeat(1000)).unwrap();
+    /// assert_eq!(cache.weight(), 1000);
+    /// ```
     pub fn max_weight(mut self, weight: u64) -> Self {
         self.max_weight = Some(weight);
         self
@@ -134,12 +143,32 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// How to choose what is evicted: [`Policy::Adaptive`], unless it is said.
+    ///
+    /// ```
+    /// use koel::{Cache, Policy};
+    ///
+    /// let cache: Cache<u32, u32> = Cache::builder().max_entries(100).policy(Policy::Clock).build();
+    /// assert_eq!(cache.policy(), Policy::Clock);
+    /// ```
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Entries are not returned any more when so much time has passed since they were inserted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let cache: koel::Cache<u32, u32> =
+    ///     koel::Cache::builder().max_entries(9).time_to_live(Duration::from_secs(60)).clock(clock.clone()).build();
+    /// cache.insert(1, 1).unwrap();
+    /// clock.advance(Duration::from_secs(59));
+    /// assert_eq!(cache.get(&1), Some(1));
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(cache.get(&1), None);
+    /// ```
     pub fn time_to_live(mut self, duration: Duration) -> Self {
         self.to_live = Some(duration);
         self
@@ -217,6 +246,14 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys.
+    ///
+    /// ```
+    /// use koel::Cache;
+    /// use std::hash::RandomState;
+    ///
+    /// let cache: Cache<u32, u32, _> = Cache::builder().max_entries(9).hasher(RandomState::new()).build();
+    /// cache.insert(1, 1).unwrap();
+    /// ```
     pub fn hasher<S2>(self, hasher: S2) -> CacheBuilder<K, V, S2> {
         CacheBuilder {
             max_entries: self.max_entries,

@@ -461,6 +461,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Whether there is an entry for a key; without a trace, as [`Cache::peek`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 10).unwrap();
+    /// assert!(cache.contains_key(&1) && !cache.contains_key(&2));
+    /// assert_eq!(cache.stats().hits, 0);
+    /// ```
     pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
         let guard = self.enter();
         self.peek_entry(key, &guard).is_some()

@@ -61,6 +61,17 @@ impl ManualClock {
     }
 
     /// Lets some time pass.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use koel::Clock;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let before = clock.now();
+    /// clock.advance(Duration::from_secs(60));
+    /// assert_eq!(clock.now() - before, Duration::from_secs(60));
+    /// ```
     pub fn advance(&self, by: Duration) {
         *self.time() += by;
     }

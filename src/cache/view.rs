@@ -59,6 +59,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If the removal listener panics: an entry that is found to have expired is taken out.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
+    /// cache.insert(1, "one".to_string()).unwrap();
+    /// let view = cache.pin();
+    /// assert_eq!(view.get_ref(&1).map(String::as_str), Some("one")); // not cloned
+    /// ```
     #[inline]
     pub fn get_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.cache.hit(key, &self.guard).map(|entry| entry.pair().1)

@@ -45,6 +45,12 @@ impl FilterBuilder<Xxh3> {
     /// The seed of the hash function; a different one each time, if it is not given.
     ///
     /// Filters can be united only if their seeds are equal.
+    ///
+    /// ```
+    /// let filters = [1, 1].map(|seed| koel::CuckooFilter::builder().capacity(100).seed(seed).build());
+    /// let [one, other] = filters.map(Result::unwrap);
+    /// assert_eq!(one.hash("ada"), other.hash("ada"));
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.hasher = Xxh3::with_seed(seed);
         self
@@ -59,6 +65,12 @@ impl<S> FilterBuilder<S> {
     /// 1 / 0.94 slots for a key; the number of slots is not rounded to a power of two. The fewer bits a fingerprint
     /// has and the fewer slots a bucket, the more room is needed: no filter has more than a million slots and 256
     /// for each key. So with 8 bits and buckets of one there is none in which more than 3,221 keys fit for sure.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::builder().capacity(10_000).build()?;
+    /// assert!(filter.info().capacity_keys >= 10_000);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
         self.options.capacity = keys;
         self
@@ -66,6 +78,12 @@ impl<S> FilterBuilder<S> {
 
     /// How often a look-up of an absent key may say that it is present, when there are as many keys as the capacity:
     /// above 0 and below 1. 0.01 unless this or a width is given.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::builder().capacity(10_000).false_positive_rate(0.001).build()?;
+    /// assert!(filter.measure_false_positive_rate(100_000) < 0.002);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.options.rate = Some(rate);
         self
@@ -73,6 +91,12 @@ impl<S> FilterBuilder<S> {
 
     /// Bits of a fingerprint: 2 to 32, in semi-sorted buckets 5 to 32. Without a rate, buckets of four that are not
     /// semi-sorted are taken, unless something else is asked for.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::builder().capacity(10_000).fingerprint_bits(16).build()?;
+    /// assert_eq!(filter.info().fingerprint_bits, 16);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn fingerprint_bits(mut self, bits: u32) -> Self {
         self.options.fingerprint_bits = Some(bits);
         self
@@ -108,6 +132,11 @@ impl<S> FilterBuilder<S> {
     /// # Errors
     ///
     /// If a value is out of its range, which the error names; if there is no such filter; if there is no memory for it.
+    ///
+    /// ```
+    /// let error = koel::CuckooFilter::builder().capacity(100).false_positive_rate(0.0).build().unwrap_err();
+    /// println!("{error}"); // names the range
+    /// ```
     pub fn build(self) -> Result<CuckooFilter<S>, FilterError> {
         let shape = self.options.shape()?;
         CuckooFilter::with_shape(shape, self.hasher, self.options.huge_pages)

@@ -257,6 +257,16 @@ impl<S: FilterHasher> ChunkLoader<S> {
     /// # Errors
     ///
     /// [`FilterError::Bytes`] if it is damaged, or not the next one, or there is none to come. It was not taken.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
+    /// let mut loader = <koel::ChunkLoader>::new();
+    /// for chunk in filter.chunks() {
+    ///     loader.load(&chunk)?;
+    /// }
+    /// assert!(loader.finish()?.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn load(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
         let expected = self.next_len().unwrap_or(0);
         if chunk.len() != expected {

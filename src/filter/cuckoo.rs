@@ -204,6 +204,13 @@ impl<S> CuckooFilter<S> {
     }
 
     /// Removes all keys, a segment at a time.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
+    /// filter.clear();
+    /// assert!(filter.is_empty() && !filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn clear(&self) {
         self.inner.clear();
     }
@@ -241,6 +248,13 @@ impl<S> CuckooFilter<S> {
     }
 
     /// [`CuckooFilter::contains`] of a key whose hash you have.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
+    /// let hash = filter.hash("ada"); // once, for several questions
+    /// assert!(filter.contains_hash(hash) && filter.remove_hash(hash));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.inner.contains(WholeDigest(Digest::new(hash)))
@@ -343,6 +357,12 @@ impl<S: BuildHasher> CuckooFilter<S> {
     }
 
     /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 1e-6)?;
+    /// assert!(filter.contains("ada") && !filter.contains("bob"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.contains_hash(self.hash(key))
@@ -352,6 +372,12 @@ impl<S: BuildHasher> CuckooFilter<S> {
     ///
     /// Only for keys that were inserted: the fingerprint of another key may be the one that is removed, if both have the
     /// same, and the other key is missed then unless this one was inserted.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 1e-6)?;
+    /// assert!(filter.remove("ada") && !filter.remove("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn remove<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.remove_hash(self.hash(key))
@@ -359,6 +385,12 @@ impl<S: BuildHasher> CuckooFilter<S> {
 
     /// How often a key was inserted and not removed. Too many, if other keys have its fingerprint and buckets; a copy
     /// that is just being moved may count twice. Never waits.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada", "ada"], 1e-6)?;
+    /// assert_eq!((filter.count("ada"), filter.count("bob")), (2, 0));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         self.count_hash(self.hash(key))
     }

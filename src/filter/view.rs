@@ -159,6 +159,13 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     }
 
     /// Whether the bytes of a key are there.
+    ///
+    /// ```
+    /// let bytes = koel::CuckooFilter::from_keys_bytes(["ada"], 0.001)?.to_bytes();
+    /// let view = <koel::FilterView>::from_bytes(&bytes)?; // no copy
+    /// assert!(view.contains_bytes(b"ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn contains_bytes(&self, key: &[u8]) -> bool {
         self.contains_hash(self.hash_bytes(key))

@@ -99,6 +99,16 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// The store's.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// assert_eq!(guarded.get(b"bob")?, None);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error<S::Error>> {
         let shared = &*self.shared;
@@ -224,6 +234,15 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// The store's. Whether the pair was put is then as the store leaves it; the guard is right either way.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// assert!(!guarded.put(b"ada", b"1815")?); // it was not there
+    /// assert!(guarded.put(b"ada", b"1852")?);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error<S::Error>> {
         let shared = &*self.shared;
         let mut section = Section::begin(shared, shared.plan.hash(key), key);
@@ -359,6 +378,15 @@ impl<S: Store> Guarded<S> {
     ///
     /// Why the last scan has failed, told once: the next call returns `Ok`, with a filter or without. [`Guarded::rebuild`]
     /// tries again; so do writes, after as many as the scan had seen keys, and 4,096 at least.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore, Phase};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?; // look-ups pass meanwhile
+    /// guarded.wait_until_ready()?;
+    /// assert_eq!(guarded.progress().phase, Phase::Ready);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
         // Acquire: pairs with the scan's last store.
         while self.shared.rebuilding.load(Ordering::Acquire) {
@@ -390,6 +418,17 @@ impl<S: Store> Guarded<S> {
     }
 
     /// What the guard has done since it was opened.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.wait_until_ready()?;
+    /// guarded.get(b"bob")?;
+    /// assert_eq!(guarded.stats().lookups(), 1);
+    /// println!("{}", guarded.stats());
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::of_counters(&self.shared.counters);
         stats.cache_bytes = self.shared.hot.weight();

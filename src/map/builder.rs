@@ -78,6 +78,11 @@ impl<T, S> Builder<T, S> {
 
     /// Room for `entries` from the start; the map grows when it has more. In entries. Of this and
     /// [`fixed_capacity`](Self::fixed_capacity) the last counts.
+    ///
+    /// ```
+    /// let map: koel::HashMap<u64, u64> = koel::HashMap::builder().capacity(1000).build();
+    /// assert!(map.capacity() >= 1000);
+    /// ```
     pub fn capacity(mut self, entries: usize) -> Self {
         (self.options.capacity, self.options.fixed) = (entries, false);
         self
@@ -95,6 +100,13 @@ impl<T, S> Builder<T, S> {
     /// panics then (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`, `extend`).
     ///
     /// It has fewer and larger segments than a growing map, and so fewer locks for writers.
+    ///
+    /// ```
+    /// let map = koel::HashMap::builder().fixed_capacity(100).build();
+    /// let pin = map.pin();
+    /// let full = (0..200).find_map(|n| pin.checked_insert(n, "value").err()).unwrap();
+    /// assert!(full.key >= 100 && full.value == "value");
+    /// ```
     pub fn fixed_capacity(mut self, entries: usize) -> Self {
         (self.options.capacity, self.options.fixed) = (entries, true);
         self
@@ -133,6 +145,11 @@ impl<T, S> Builder<T, S> {
     /// Whether to ask the system for huge pages for the segments that the map starts with, and for its entries: fewer
     /// TLB misses in tables of many megabytes, at the price of touching memory 2 MiB at a time. By default they are
     /// asked for if the map is made with half a million slots (2^19) or more. Advice only, and only on Linux.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::<u64, u64>::builder().capacity(1_000_000).huge_pages(false).build();
+    /// assert!(map.is_empty());
+    /// ```
     pub fn huge_pages(mut self, yes: bool) -> Self {
         self.options.huge_pages = Some(yes);
         self
@@ -182,6 +199,11 @@ impl<T, S> Builder<T, S> {
     /// # Errors
     ///
     /// If the capacity is beyond the limit, or there is no memory for it.
+    ///
+    /// ```
+    /// let error = koel::HashMap::<u64, u64>::builder().capacity(usize::MAX).try_build().unwrap_err();
+    /// println!("{error}"); // names the limit
+    /// ```
     pub fn try_build(self) -> Result<T::Map, CapacityError>
     where
         T: Kind<S>,

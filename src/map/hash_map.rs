@@ -114,6 +114,12 @@ impl<K, V> HashMap<K, V> {
     /// # Panics
     ///
     /// If there is no memory for it.
+    ///
+    /// ```
+    /// let map = koel::HashMap::new();
+    /// assert_eq!(map.pin().insert("one", 1), None);
+    /// assert_eq!(map.len(), 1);
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn new() -> Self {
@@ -208,6 +214,12 @@ impl<K, V, S> HashMap<K, V, S> {
     ///
     /// While it lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations
     /// as you like; it is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
+    /// let pin = map.pin(); // once for both
+    /// assert_eq!((pin.get(&1), pin.get(&2)), (Some(&"one"), Some(&"two")));
+    /// ```
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned::new(self, self.table.collector.enter())
@@ -270,6 +282,12 @@ impl<K, V, S> HashMap<K, V, S> {
     ///
     /// Not counted is the reclaimer: some 256 bytes for each thread that uses the map, and its lists; nor are entries with an
     /// allocation each that were removed and wait.
+    ///
+    /// ```
+    /// let small = koel::HashMap::<u64, u64>::with_capacity(1_000);
+    /// let large = koel::HashMap::<u64, u64>::with_capacity(1_000_000);
+    /// assert!(large.memory_usage() > 100 * small.memory_usage());
+    /// ```
     pub fn memory_usage(&self) -> usize {
         self.table.memory_usage()
     }
@@ -301,6 +319,14 @@ impl<K, V, S> HashMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one")]);
+    /// let pin = map.pin();
+    /// let one = pin.get(&1);
+    /// map.clear();
+    /// assert_eq!((map.len(), one), (0, Some(&"one"))); // the pin keeps it
+    /// ```
     pub fn clear(&self) {
         self.pin().clear();
     }

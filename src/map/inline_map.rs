@@ -95,6 +95,12 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
     /// # Panics
     ///
     /// If there is no memory for it.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::new();
+    /// assert_eq!(map.insert(1_u64, 2.5_f64), None);
+    /// assert_eq!(map.get(&1), Some(2.5));
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn new() -> Self {
@@ -106,6 +112,13 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
     /// # Panics
     ///
     /// Where [`InlineMap::try_with_capacity`] returns an error, with its message.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::with_capacity(1000);
+    /// let slots = map.capacity();
+    /// map.extend((0..1000_u64).map(|id| (id, id)));
+    /// assert_eq!(map.capacity(), slots); // it did not have to grow
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn with_capacity(entries: usize) -> Self {
@@ -192,6 +205,13 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u32, u32> = (0..100_000).map(|n| (n, n)).collect();
+    /// let stats = map.stats();
+    /// assert!(stats.segments > 1 && stats.failed_searches == 0);
+    /// println!("{stats}");
+    /// ```
     pub fn stats(&self) -> Stats {
         self.slots.stats()
     }
@@ -259,6 +279,12 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1_u8, 1_u8), (2, 4)]);
+    /// map.clear();
+    /// assert!(map.is_empty());
+    /// ```
     pub fn clear(&self) {
         drop(self.drain());
     }
@@ -271,6 +297,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 
     /// The value of a key. Two tag words and one slot are read; nothing is written.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
+    /// assert_eq!((map.get(&3), map.get(&4)), (Some(9), None));
+    /// ```
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
         self.get_key_value(key).map(|(_, value)| value)
@@ -283,6 +314,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 
     /// Whether the key is present.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
+    /// assert!(map.contains_key(&3) && !map.contains_key(&4));
+    /// ```
     #[inline]
     pub fn contains_key(&self, key: &K) -> bool {
         self.get_key_value(key).is_some()
@@ -290,6 +326,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// Whether the key may be present, judged by its 1-byte tag alone: false is certain; true is wrong for about one
     /// absent key in thirty-two in a full map. Reads two tag words and no slot.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
+    /// assert!(map.may_contain(&3)); // of absent keys some seem to be there
+    /// let wrong = (4..=255).filter(|key| map.may_contain(key)).count();
+    /// assert!(wrong < 50);
+    /// ```
     #[inline]
     pub fn may_contain(&self, key: &K) -> bool {
         self.slots.may_contain(self.digest(key))

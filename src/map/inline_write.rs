@@ -129,6 +129,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If there is no room, as [`InlineMap::insert`].
+    ///
+    /// ```
+    /// let map = koel::InlineMap::new();
+    /// assert_eq!((map.get_or_insert(1_u8, 10_u8), map.get_or_insert(1, 20)), (10, 10));
+    /// ```
     #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> V {
         self.get_or_insert_with(key, || value)
@@ -190,6 +195,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If `update` panics or writes to the same map, which then is as it was.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1_u8, 10_u8)]);
+    /// assert_eq!((map.update(1, |n| n + 1), map.update(2, |n| n + 1)), (Some(11), None));
+    /// ```
     #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
         let mut spot = self.spot(&key);
@@ -204,6 +214,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// As [`InlineMap::update`], and as [`InlineMap::insert`] if there is no room.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::new();
+    /// for letter in b"hello" {
+    ///     map.update_or_insert(*letter, |count| count + 1, 1_u32);
+    /// }
+    /// assert_eq!((map.get(&b'l'), map.get(&b'h')), (Some(2), Some(1)));
+    /// ```
     #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
         self.update_or_insert_with(key, update, || value)
@@ -283,6 +301,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1_u8, 10_u8)]);
+    /// assert_eq!((map.remove(&1), map.remove(&1)), (Some(10), None));
+    /// ```
     #[inline]
     pub fn remove(&self, key: &K) -> Option<V> {
         self.remove_entry(key).map(|(_, value)| value)
@@ -425,6 +448,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u32, u32> = (0..100_000).map(|n| (n, n)).collect();
+    /// map.retain(|key, _| *key < 100);
+    /// let before = map.capacity();
+    /// map.shrink_to_fit();
+    /// assert!(map.capacity() < before / 10 && map.len() == 100);
+    /// ```
     pub fn shrink_to_fit(&self) {
         // No purge: readers have no guards [G4].
         self.slots.shrink(&|(key, _)| self.digest(&key));

@@ -103,6 +103,13 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u32, u32> = (0..100_000).map(|n| (n, n)).collect();
+    /// let stats = map.pin().stats();
+    /// assert!(stats.segments > 1 && stats.failed_searches == 0);
+    /// println!("{stats}");
+    /// ```
     pub fn stats(&self) -> Stats {
         self.map.table.directory.stats()
     }
@@ -135,6 +142,11 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// # Panics
     ///
     /// As [`Pinned::iter`], in a closure that runs under this map's lock.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
+    /// assert_eq!(map.pin().keys().sum::<i32>(), 3);
+    /// ```
     pub fn keys(&self) -> Keys<'_, K, V> {
         Keys::new(self.iter())
     }
@@ -144,6 +156,11 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// # Panics
     ///
     /// As [`Pinned::iter`], in a closure that runs under this map's lock.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
+    /// assert!(map.pin().values().all(|name| name.len() == 3));
+    /// ```
     pub fn values(&self) -> Values<'_, K, V> {
         Values::new(self.iter())
     }
@@ -252,6 +269,11 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Whether the key is present.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("one".to_string(), 1)]);
+    /// assert!(map.pin().contains_key("one") && !map.pin().contains_key("two"));
+    /// ```
     #[inline]
     pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
         self.find(key).is_some()

@@ -240,6 +240,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If there is no room, as [`Pinned::insert`].
+    ///
+    /// ```
+    /// let map = koel::HashMap::new();
+    /// let pin = map.pin();
+    /// assert_eq!((pin.get_or_insert("key", 1), pin.get_or_insert("key", 2)), (&1, &1));
+    /// ```
     #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
         self.get_or_insert_with(key, || value)
@@ -361,6 +367,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// As [`Pinned::update`], and as [`Pinned::insert`] if there is no room.
+    ///
+    /// ```
+    /// let map = koel::HashMap::new();
+    /// for letter in "hello".chars() {
+    ///     map.pin().update_or_insert(letter, |count| count + 1, 1);
+    /// }
+    /// assert_eq!((map.pin()[&'l'], map.pin()[&'h']), (2, 1));
+    /// ```
     #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(&V) -> V, value: V) -> &V {
         self.update_or_insert_with(key, update, || value)
@@ -460,6 +474,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("one".to_string(), 1)]);
+    /// assert_eq!(map.pin().remove("one"), Some(&1));
+    /// assert_eq!(map.pin().remove("one"), None);
+    /// ```
     #[inline]
     pub fn remove<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.remove_entry(key).map(|(_, value)| value)
@@ -549,6 +569,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If there is no room, and in a closure that runs under this map's lock, as [`Pinned::insert`].
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one")]);
+    /// map.pin().extend([(1, "eins"), (2, "zwei")]);
+    /// assert_eq!((map.pin()[&1], map.len()), ("eins", 2));
+    /// ```
     #[track_caller]
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
         let pairs = pairs.into_iter();
@@ -574,6 +600,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// If there is no memory for them, and in a closure that runs under this map's lock: see
     /// [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::new();
+    /// map.pin().reserve(10_000);
+    /// let slots = map.capacity();
+    /// map.extend((0..10_000).map(|n| (n, n)));
+    /// assert_eq!(map.capacity(), slots);
+    /// ```
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let done = self.try_reserve(additional);
@@ -595,6 +629,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u32, u32> = (0..100_000).map(|n| (n, n)).collect();
+    /// map.pin().retain(|key, _| *key < 100);
+    /// let before = map.capacity();
+    /// map.pin().shrink_to_fit();
+    /// assert!(map.capacity() < before / 10 && map.len() == 100);
+    /// ```
     pub fn shrink_to_fit(&self) {
         self.directory().shrink(&|entry| self.rehash(entry));
         self.map.table.purge(&self.guard);

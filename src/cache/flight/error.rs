@@ -42,6 +42,12 @@ pub enum LoadError<E> {
 
 impl<E> LoadError<E> {
     /// The loader's own error, if it is one.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// let error = cache.try_get_or_insert_with(1, || Err("not there")).unwrap_err();
+    /// assert_eq!(error.into_loader(), Some("not there"));
+    /// ```
     pub fn into_loader(self) -> Option<E> {
         match self {
             LoadError::Loader(error) => Some(error),

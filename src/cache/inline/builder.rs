@@ -47,6 +47,11 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     ///
     /// Of more than some thousand each segment has its share, and evicts when that is used up: a few in a hundred keys that
     /// would all fit find theirs full, and the cache ends up a little below the bound.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::builder().max_entries(100).build();
+    /// assert_eq!(cache.capacity(), 100);
+    /// ```
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = Some(entries);
         self
@@ -91,6 +96,13 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     ///
     /// [`CacheError::NoBound`] without [`max_entries`](Self::max_entries); [`CacheError::Capacity`] if that is beyond the limit
     /// or the memory there is.
+    ///
+    /// ```
+    /// use koel::{CacheError, InlineCache};
+    ///
+    /// let error = InlineCache::<u64, u64>::builder().try_build().unwrap_err();
+    /// assert!(matches!(error, CacheError::NoBound));
+    /// ```
     pub fn try_build(self) -> Result<InlineCache<K, V, S>, CacheError>
     where
         K: Hash + Eq,

@@ -214,6 +214,14 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     }
 
     /// What the cache has done, and how full it is. Each entry weighs 1.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::new(10);
+    /// cache.insert(1, 10);
+    /// (cache.get(&1), cache.get(&2));
+    /// let stats = cache.stats();
+    /// assert_eq!((stats.hits, stats.misses), (1, 1));
+    /// ```
     pub fn stats(&self) -> CacheStats {
         let len = self.len();
         let sums = self.counters.sums();
@@ -269,6 +277,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// The value of a key, without a trace: neither the policy nor the counts are told.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::new(10);
+    /// cache.insert(1, 10);
+    /// assert_eq!((cache.peek(&1), cache.stats().hits), (Some(10), 0));
+    /// ```
     pub fn peek(&self, key: &K) -> Option<V> {
         self.directory.find(self.digest(key), || (), |(other, _)| other == *key).map(|(_, value)| value)
     }

@@ -75,6 +75,13 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::new(10);
+    /// cache.insert(1, 10);
+    /// cache.clear();
+    /// assert!(cache.is_empty());
+    /// ```
     pub fn clear(&self) {
         self.flights.invalidate_all();
         let mut cursor = 0;

@@ -42,6 +42,13 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// # Errors
     ///
     /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys_bytes(["ada"], 0.001)?;
+    /// let copy = <koel::ScalableCuckooFilter>::from_bytes(&filter.to_bytes())?;
+    /// assert!(copy.contains_bytes(b"ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
         let mut rest = bytes;
         let filter = Self::read_from(&mut rest)?;

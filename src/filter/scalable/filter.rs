@@ -85,6 +85,15 @@ impl ScalableCuckooFilter {
     /// # Errors
     ///
     /// If the rate is not above 0 and below 1, or lower than can be.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
+    /// for key in 0..50_000 {
+    ///     filter.insert(&key)?;
+    /// }
+    /// assert!(filter.measure_false_positive_rate(100_000) < 0.01);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn new(false_positive_rate: f64) -> Result<Self, FilterError> {
         Self::builder().false_positive_rate(false_positive_rate).build()
     }
@@ -334,6 +343,13 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     ///
     /// [`Full`] if it is there as often as it may be; if the filter cannot grow, because fingerprints would be wider than
     /// 32 bits or segments more than 65,536, or for lack of memory. Nothing was changed.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
+    /// filter.insert("ada")?;
+    /// assert!(filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn insert<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(), Full> {
         self.insert_hash(self.hash(key))
@@ -358,6 +374,12 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     }
 
     /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys(["ada"], 1e-6)?;
+    /// assert!(filter.contains("ada") && !filter.contains("bob"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.contains_hash(self.hash(key))
@@ -365,6 +387,12 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
 
     /// Removes one copy of a key, from the newest table that has it. False: it was not there. Only for keys that were
     /// inserted.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys(["ada"], 1e-6)?;
+    /// assert!(filter.remove("ada") && !filter.remove("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[inline]
     pub fn remove<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.remove_hash(self.hash(key))
