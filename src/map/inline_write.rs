@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use super::alone::Fill;
 use super::bulk::{Target, in_batches};
 use super::{Full, InlineMap};
-use crate::engine::{self, Inline, NoRoom};
+use crate::engine::{self, Inline, MAX_CAPACITY, NoRoom};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
 
@@ -433,7 +433,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let done = self.try_reserve(additional);
-        assert!(done, "no memory for {additional} more entries");
+        assert!(done, "no memory for {additional} more entries (the limit is {MAX_CAPACITY} in all)");
     }
 
     /// False: there was not memory for all.

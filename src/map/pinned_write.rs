@@ -13,7 +13,7 @@ use equivalent::Equivalent;
 use super::alone::Fill;
 use super::bulk::{Target, in_batches};
 use super::{Full, Pinned};
-use crate::engine::{self, Directory, Found, NoRoom};
+use crate::engine::{self, Directory, Found, MAX_CAPACITY, NoRoom};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
@@ -611,7 +611,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let done = self.try_reserve(additional);
-        assert!(done, "no memory for {additional} more entries");
+        assert!(done, "no memory for {additional} more entries (the limit is {MAX_CAPACITY} in all)");
     }
 
     /// False: there was not memory for all.

@@ -54,6 +54,26 @@ impl<E> LoadError<E> {
             LoadError::Recursion | LoadError::TimedOut => None,
         }
     }
+
+    /// The loader's own error, or what `other` makes of the two that are the cache's. For errors that are none to the standard
+    /// library, as a boxed one is not, and so cannot be in a `LoadError` that `?` is to convert.
+    ///
+    /// ```
+    /// type Fault = Box<dyn std::error::Error + Send + Sync>;
+    ///
+    /// fn read(cache: &koel::Cache<String, String>, file: &str) -> Result<String, Fault> {
+    ///     let load = || -> Result<String, Fault> { Ok(std::fs::read_to_string(file)?) };
+    ///     cache.try_get_or_insert_with_ref(file, load).map_err(|error| error.into_loader_or(Fault::from))
+    /// }
+    /// assert!(read(&koel::Cache::new(10), "no such file").is_err());
+    /// ```
+    pub fn into_loader_or(self, other: impl FnOnce(LoadError<Infallible>) -> E) -> E {
+        match self {
+            LoadError::Loader(error) => error,
+            LoadError::Recursion => other(LoadError::Recursion),
+            LoadError::TimedOut => other(LoadError::TimedOut),
+        }
+    }
 }
 
 /// A loader's error is its [`source`](Error::source), and not part of the text.
