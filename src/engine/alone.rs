@@ -38,9 +38,8 @@ impl<P: Payload> Directory<P> {
         digest: Digest,
         eq: impl FnMut(P::Item) -> bool,
     ) -> AloneSpot<'_, P> {
-        let segment = self.locate(digest.prefix()).segment();
         // SAFETY: the caller's.
-        let segment = unsafe { LockedAlone::alone(segment) };
+        let segment = unsafe { LockedAlone::alone(self.locate(digest.prefix())) };
         let place = Place::new(digest, segment.segment().buckets().len());
         let found = segment.find(place, eq);
         AloneSpot { segment, place, budget: self.budget(), found }

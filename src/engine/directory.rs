@@ -115,7 +115,7 @@ impl<P: Payload> Directory<P> {
             let segment = Segment::<P>::construct(memory, buckets, stripes);
             root.entry(index).store(segment.as_ptr(), Ordering::Relaxed);
             // SAFETY: just constructed.
-            Locked::lock(unsafe { segment.as_ref() }).state().index = index;
+            Locked::lock(unsafe { SegmentRef::new(segment) }).state().index = index;
         }
         pool.live = count;
         Some(())
@@ -160,8 +160,8 @@ impl<P: Payload> Directory<P> {
         let entry = root.entry(scale(prefix, root.len));
         // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
         let segment = entry.load(crate::reclaim::PROTECTED);
-        // SAFETY: entries of a root that was published are never null, and came from `construct` (`populate`) or `pointer`
-        // (`publish`); a segment that was replaced is kept, and freed, like a root that was [I6], [G5].
+        // SAFETY: entries of a root that was published are never null, and came from `construct`; a segment that was replaced
+        // is kept, and freed, like a root that was [I6], [G5].
         unsafe { SegmentRef::new(NonNull::new_unchecked(segment)) }
     }
 
@@ -225,11 +225,11 @@ impl<P: Payload> Directory<P> {
     fn lock_after<T>(&self, prefix: u32, prepare: impl Fn(&Segment<P>) -> T) -> (Writing<'_, P>, T) {
         let entered = Entered::new(self);
         loop {
-            let segment = self.locate(prefix).segment();
-            let prepared = prepare(segment);
+            let segment = self.locate(prefix);
+            let prepared = prepare(&segment);
             let locked = Locked::lock(segment);
             // A segment is replaced only by its lock's holder: it is current until we let go.
-            if self.is_current(prefix, segment) {
+            if self.is_current(prefix, &segment) {
                 return (Writing { locked, entered }, prepared);
             }
             drop(locked);
@@ -238,7 +238,7 @@ impl<P: Payload> Directory<P> {
     }
 
     /// The segments, each once, without locks: for counts that are exact when nobody writes.
-    pub(super) fn segments(&self) -> impl Iterator<Item = &Segment<P>> {
+    pub(super) fn segments(&self) -> impl Iterator<Item = SegmentRef<'_, P>> {
         let root = self.root();
         let mut last = core::ptr::null_mut();
         (0..root.len).filter_map(move |index| {
@@ -246,7 +246,7 @@ impl<P: Payload> Directory<P> {
             let new = !core::ptr::eq(segment, last);
             last = segment;
             // SAFETY: as in `locate_from`.
-            new.then(|| unsafe { &*segment })
+            new.then(|| unsafe { SegmentRef::new(NonNull::new_unchecked(segment)) })
         })
     }
 

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use super::directory::Directory;
 use super::locked::Locked;
 use super::payload::Payload;
-use super::segment::Segment;
+use super::segment::{Segment, SegmentRef};
 
 /// Segments to make room for at a time when more splits are to come.
 const SEGMENTS_AT_ONCE: usize = 16;
@@ -28,7 +28,7 @@ impl<'a, P: Payload> Draft<'a, P> {
     pub(super) fn lock(&self, index: u32, level: u32) -> Locked<'a, P> {
         // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2]; from
         // then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3], [G5].
-        let mut locked = Locked::lock(unsafe { self.segment.as_ref() });
+        let mut locked = Locked::lock(unsafe { SegmentRef::new(self.segment) });
         locked.clear();
         locked.grow_early(false);
         let state = locked.state();

@@ -188,7 +188,7 @@ impl<P: Payload> Directory<P> {
         new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
         let mine = new.swap_remove((scale(prefix, entries) - first) as usize);
         let ahead = old.state().ahead.take();
-        let old = old.segment().pointer();
+        let old = old.segment_ref().pointer();
         // The old lock is released here, the other half's with `new`.
         writing.locked = mine;
         let mut pool = self.pool.lock();
@@ -519,7 +519,7 @@ mod tests {
         let table = table(Options { capacity: 2000, fixed: true, ..Options::default() });
         (0..2000).for_each(|key| insert(&table, key).unwrap());
         let stats = table.stats();
-        let versions = table.segments().flat_map(|segment| segment.stripes());
+        let versions = table.segments().flat_map(|segment| segment.segment().stripes());
         let moves: u64 = versions.map(|stripe| stripe.load(Ordering::Relaxed) / 2).sum();
         assert!(moves > 10 && stats.displacements == moves, "{moves} moves, {stats:?}");
     }

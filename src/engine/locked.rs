@@ -13,7 +13,7 @@ use super::found::Found;
 use super::memory::Meter;
 use super::path;
 use super::payload::Payload;
-use super::segment::{Segment, State};
+use super::segment::{Segment, SegmentRef, State};
 use super::stripes::{self, Moving};
 use crate::hash::{Place, alternate};
 use crate::sync::{AtomicU64, Exclusive, MutexGuard, Ordering, exclusively, step};
@@ -24,7 +24,7 @@ pub(super) const SLOTS_PER_COPY_AHEAD: usize = 256;
 
 /// A segment and its lock, or what stands for it.
 pub(crate) struct Locked<'a, P: Payload, L = MutexGuard<'a, State<P>>> {
-    segment: &'a Segment<P>,
+    segment: SegmentRef<'a, P>,
     state: L,
 }
 
@@ -179,7 +179,7 @@ fn item<P: Payload>(found: Found) -> P::Item {
 impl<'a, P: Payload> Locked<'a, P> {
     /// Takes the lock [W1].
     #[inline]
-    pub(crate) fn lock(segment: &'a Segment<P>) -> Self {
+    pub(crate) fn lock(segment: SegmentRef<'a, P>) -> Self {
         Locked { segment, state: segment.write().state.lock() }
     }
 }
@@ -191,7 +191,7 @@ impl<'a, P: Payload> LockedAlone<'a, P> {
     ///
     /// As long as this lives, nobody else locks the segment, reads or writes it.
     #[inline]
-    pub(super) unsafe fn alone(segment: &'a Segment<P>) -> Self {
+    pub(super) unsafe fn alone(segment: SegmentRef<'a, P>) -> Self {
         // SAFETY: the caller's.
         Locked { segment, state: unsafe { exclusively(&segment.write().state) } }
     }
@@ -201,6 +201,12 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// The segment that is locked.
     #[inline]
     pub(crate) fn segment(&self) -> &'a Segment<P> {
+        self.segment.segment()
+    }
+
+    /// What leads there.
+    #[inline]
+    pub(super) fn segment_ref(&self) -> SegmentRef<'a, P> {
         self.segment
     }
 
@@ -252,14 +258,14 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// The items in the buckets with their marks.
     #[inline]
     pub(crate) fn residents(&self) -> Residents<'_, P> {
-        Residents { segment: self.segment, buckets: self.segment.buckets(), lock: PhantomData }
+        Residents { segment: &self.segment, buckets: self.segment.buckets(), lock: PhantomData }
     }
 
     /// The same, and apart from them what the lock guards beside the table.
     #[inline]
     pub(crate) fn parts(&mut self) -> (Residents<'_, P>, &mut State<P>) {
         let residents =
-            Residents { segment: self.segment, buckets: self.segment.buckets(), lock: PhantomData };
+            Residents { segment: &self.segment, buckets: self.segment.buckets(), lock: PhantomData };
         (residents, &mut self.state)
     }
 
@@ -470,7 +476,7 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// The buckets, and those of the overflow.
     pub(crate) fn arrays(&self) -> impl Iterator<Item = Buckets<P>> + use<'a, P> {
-        let segment = self.segment;
+        let segment = self.segment();
         core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
     }
 
@@ -536,7 +542,8 @@ mod tests {
         }
 
         fn lock(&self) -> Locked<'_, Words> {
-            Locked::lock(self.segment())
+            // SAFETY: alive as long as we are.
+            Locked::lock(unsafe { SegmentRef::new(self.segment) })
         }
 
         fn segment(&self) -> &Segment<Words> {

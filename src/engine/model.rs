@@ -48,7 +48,7 @@ impl CopiedAhead {
         let mut writing = table.lock(0);
         table.copy_ahead(&mut writing.locked, &rehash);
         let ahead = writing.locked.state_ref().ahead.as_ref().expect("it has begun");
-        let copy = ahead.lock().segment().pointer();
+        let copy = ahead.lock().segment_ref().pointer();
         drop(writing);
         CopiedAhead { table, copy }
     }

@@ -26,7 +26,7 @@ impl<P: Payload> Directory<P> {
             let first = locked.state_ref().index << span;
             for index in first..first + (1 << span) {
                 // Release: pairs with the Acquire in `locate_from`, also for `is_current`.
-                root.entry(index).store(locked.segment().pointer().as_ptr(), Ordering::Release);
+                root.entry(index).store(locked.segment_ref().pointer().as_ptr(), Ordering::Release);
             }
         }
         pool.live += more;

@@ -143,7 +143,8 @@ unsafe impl<P: Payload> Send for Segment<P> {}
 // SAFETY: as above.
 unsafe impl<P: Payload> Sync for Segment<P> {}
 
-/// Leads a reader to a segment and to the stripes behind it, without the pointer to them that a reference has to load first.
+/// Leads to a segment, and to the stripes behind it and what is before it, without the pointer that a reference has to load
+/// first. Directories and locks have these, so that whatever they lead to may reach all of a segment's head.
 pub(crate) struct SegmentRef<'d, P: Payload> {
     segment: NonNull<Segment<P>>,
     lives: PhantomData<&'d Segment<P>>,
@@ -170,7 +171,8 @@ impl<P: Payload> Deref for SegmentRef<'_, P> {
 impl<'d, P: Payload> SegmentRef<'d, P> {
     /// # Safety
     ///
-    /// `segment` came from [`Segment::construct`] or [`Segment::pointer`], and is not freed as long as this lives.
+    /// `segment` came from [`Segment::construct`], and is not freed as long as this lives. (A pointer made of a reference would
+    /// not do: it may reach no further than that, and neither the stripes nor what is before the segment.)
     #[inline(always)]
     pub(super) unsafe fn new(segment: NonNull<Segment<P>>) -> Self {
         SegmentRef { segment, lives: PhantomData }
@@ -181,6 +183,19 @@ impl<'d, P: Payload> SegmentRef<'d, P> {
     pub(crate) fn segment(self) -> &'d Segment<P> {
         // SAFETY: not freed (`new`), and never referred to mutably.
         unsafe { self.segment.as_ref() }
+    }
+
+    /// What leads here, as [`Segment::construct`] gave it.
+    #[inline]
+    pub(super) fn pointer(self) -> NonNull<Segment<P>> {
+        self.segment
+    }
+
+    /// [`Segment::write`].
+    #[inline(always)]
+    pub(crate) fn write(self) -> &'d Write<P> {
+        // SAFETY: before the segment in one allocation (`construct`).
+        unsafe { self.segment.cast::<Write<P>>().sub(1).as_ref() }
     }
 
     /// [`Segment::stripe`].
@@ -284,14 +299,6 @@ impl<P: Payload> Segment<P> {
             });
             this
         }
-    }
-
-    /// Leads to the whole of the head, as what [`Segment::construct`] gave, and as a pointer made of this reference would not:
-    /// that may reach no further than the reference, and neither the stripes nor what is before us.
-    #[inline]
-    pub(super) fn pointer(&self) -> NonNull<Self> {
-        // SAFETY: the stripes follow us in one allocation, for all of which their pointer is good (`construct`).
-        unsafe { NonNull::new_unchecked(self.stripes.cast::<Self>().sub(1).cast_mut()) }
     }
 
     /// How far before the first stripe `Write` is.

@@ -12,7 +12,7 @@ use super::draft::NoRoom;
 use super::locked::{Locked, SLOTS_PER_COPY_AHEAD, pair};
 use super::memory::try_box;
 use super::payload::Payload;
-use super::segment::Ahead;
+use super::segment::{Ahead, SegmentRef};
 use super::stale::Stale;
 use super::stripes;
 use crate::hash::{Digest, scale};
@@ -100,7 +100,7 @@ impl<P: Payload> Ahead<P> {
     pub(super) fn lock<'a>(&self) -> Locked<'a, P> {
         // SAFETY: neither current nor in the pool, nor retired, so nobody frees it until it is published or put away; from then
         // on what is said in `Draft::lock` holds.
-        Locked::lock(unsafe { self.segment.as_ref() })
+        Locked::lock(unsafe { SegmentRef::new(self.segment) })
     }
 }
 
@@ -450,7 +450,8 @@ mod tests {
         assert!(table.split(&mut writing, u32::MAX, false, &|(key, _)| Digest::new(key)).is_ok());
         assert_eq!((writing.locked.state_ref().index, writing.locked.state_ref().level), (1, 1));
         assert!(!core::ptr::eq(writing.locked.segment(), lower));
-        let old = table.segments().find(|segment| core::ptr::eq(*segment, lower)).expect("still current");
+        let old =
+            table.segments().find(|segment| core::ptr::eq(segment.segment(), lower)).expect("still current");
         drop(Locked::lock(old));
         drop(writing);
         assert!(
