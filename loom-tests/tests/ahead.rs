@@ -12,6 +12,8 @@ fn late_reader_never_finds_a_torn_value_in_what_is_copied_again() {
         let mut upper = (0..).filter(|&key| prefix(key) >> 31 == 1);
         let [held, other] = std::array::from_fn(|_| upper.next().expect("there are more"));
         let copied = Arc::new(CopiedAhead::new(held));
+        // Or there would be nothing to tear.
+        assert_eq!(copied.find_late(held), Some([held, !held]));
         let reader = {
             let copied = Arc::clone(&copied);
             thread::spawn(move || {

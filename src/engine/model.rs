@@ -35,7 +35,7 @@ fn item(key: u64) -> (u64, [u64; 2]) {
 }
 
 fn rehash((key, _): (u64, [u64; 2])) -> Digest {
-    Digest::new(key)
+    Digest::mixed(key)
 }
 
 impl CopiedAhead {
@@ -43,7 +43,7 @@ impl CopiedAhead {
     pub fn new(key: u64) -> Self {
         let options = Options { segment_slots: Some(4), ..Options::default() };
         let table = Directory::new(Shape::new(options).expect("a shape"), 0).expect("memory");
-        let spot = table.lock_and_find(Digest::new(key), |_| false);
+        let spot = table.lock_and_find(Digest::mixed(key), |_| false);
         assert!(table.insert(spot, item(key), rehash).is_ok());
         let mut writing = table.lock(0);
         table.copy_ahead(&mut writing.locked, &rehash);
@@ -61,10 +61,10 @@ impl CopiedAhead {
     pub fn exchange(&self, key: u64, other: u64) {
         let mut writing = self.lock();
         let locked = &mut writing.locked;
-        let place = Place::new(Digest::new(key), 1);
+        let place = Place::new(Digest::mixed(key), 1);
         let found = locked.find(place, |(found, _)| found == key).expect("it is there");
         locked.remove(found);
-        assert!(locked.put(Place::new(Digest::new(other), 1), item(other), 0, 0));
+        assert!(locked.put(Place::new(Digest::mixed(other), 1), item(other), 0, 0));
         self.table.copy_ahead(locked, &rehash);
     }
 
@@ -72,7 +72,7 @@ impl CopiedAhead {
     pub fn find_late(&self, key: u64) -> Option<[u64; 2]> {
         // SAFETY: alive as long as the table.
         let copy = unsafe { self.copy.as_ref() };
-        let place = Place::new(Digest::new(key), 1);
+        let place = Place::new(Digest::mixed(key), 1);
         let stripe = copy.stripe(place);
         let version = stripes::begin(stripe);
         match copy.pass(place, stripe, version, || (), |(found, _)| found == key) {
