@@ -290,22 +290,31 @@ fn owned_and_local_pins_protect_what_they_see() {
 fn a_walk_goes_on_in_another_thread() {
     let ledger = Ledger::new();
     let map = counting();
-    (0..2000).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_none()));
-    for round in 0..20 {
+    const KEYS: u64 = 20_000;
+    (0..KEYS).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_none()));
+    assert!(map.stats().segments > 3, "walks go from one to the next");
+    for round in 0..10 {
         let (owned, local) = (map.pin_owned(), map.pin());
         let mut walks = [owned.iter(), local.iter()];
         let begun: usize = walks.iter_mut().map(|walk| walk.by_ref().take(round).count()).sum();
         std::thread::scope(|scope| {
             let threads = walks.map(|walk| {
-                scope.spawn(move || walk.filter(|(key, value)| value.n % 10_000 == **key).count())
+                scope.spawn(move || walk.filter(|(key, value)| value.n % 100_000 == **key).count())
             });
-            (0..2000).for_each(|key| {
-                assert!(map.pin().insert(key, ledger.value(10_000 * round as u64 + key)).is_some());
+            (0..KEYS).for_each(|key| {
+                assert!(map.pin().insert(key, ledger.value(100_000 * round as u64 + key)).is_some());
             });
             let seen: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-            assert_eq!(begun + seen, 4000);
+            assert_eq!((begun + seen) as u64, 2 * KEYS);
         });
     }
+    // What is drained in another thread than it was begun in: each entry once, and dropped once.
+    let pin = map.pin_owned();
+    let mut drain = pin.drain();
+    let begun = drain.by_ref().take(10).count();
+    let rest = std::thread::scope(|scope| scope.spawn(move || drain.count()).join().unwrap());
+    assert_eq!(((begun + rest) as u64, map.len()), (KEYS, 0));
+    drop(pin);
     drop(map);
     ledger.assert_settled("walks in other threads");
 }

@@ -12,7 +12,7 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`Cache`] that keeps what it returns alive: from [`Cache::pin`].
 ///
-/// Not `Send`.
+/// Not `Send`, though walks over it are.
 ///
 /// ```compile_fail
 /// let cache: koel::Cache<u32, u32> = koel::Cache::new(1);

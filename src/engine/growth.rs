@@ -1,4 +1,4 @@
-//! Growth: a segment is replaced by a larger one, or split; the directory doubles when a split needs it.
+//! Growth: a segment is replaced by a larger one, or split; the root doubles when a split needs it.
 //!
 //! A replacement is built aside under its own lock from the old segment's items, published entry by entry, and the
 //! old segment, never written again while anyone could take it for current [I8], goes to the pool. Only writers of
@@ -376,9 +376,9 @@ mod tests {
         assert_eq!(table.budget(), shape.budget);
     }
 
-    /// Keys whose prefixes begin alike would go on splitting one segment, and the directory would double each time.
+    /// Keys whose prefixes begin alike would go on splitting one segment, and the root would double each time.
     #[test]
-    fn a_directory_has_at_most_eight_entries_for_each_segment() {
+    fn a_root_has_at_most_eight_entries_for_each_segment() {
         let table = table(segments_of(16));
         let alike = (0_u64..).filter(|key| Digest::new(*key).prefix() >> 21 == 5).take(600);
         let keys: Vec<u64> = alike.collect();

@@ -247,7 +247,7 @@ mod tests {
         assert_eq!((shape(1, 0).buckets, shape(1, 0).stripes), (2, 8192));
         assert_eq!((shape(1, 100).buckets, shape(1, 100).stripes_for(34)), (34, 32));
         assert_eq!((shape(16, 800).buckets, shape(16, 800).stripes), (252, 512));
-        assert_eq!(shape(1 << 20, 1).stripes, 4, "no fewer than share a line with the header");
+        assert_eq!(shape(1 << 20, 1).stripes, 4, "no fewer than share a line with the head");
         assert_eq!((shape(4, 10).segments, shape(4, 10).fixed_capacity, shape(4, 10).budget), (4, None, 682));
         // 2^19 slots in all, or a few less.
         assert!(shape(16, 26_208).huge_pages && !shape(16, 26_200).huge_pages && !shape(1, 100).huge_pages);

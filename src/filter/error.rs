@@ -187,6 +187,9 @@ impl fmt::Display for FilterError {
             FilterError::OutOfMemory { bytes } => {
                 write!(f, "no memory for a filter: {bytes} bytes were asked for")
             }
+            FilterError::Full { inserted: 0 } => f.write_str(
+                "no room: the filter is full, or the key is there as often as two buckets have slots",
+            ),
             FilterError::Full { inserted } => {
                 write!(
                     f,

@@ -120,19 +120,21 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
     pub(super) fn rebuild(&self) {
-        let ending = Ending { shared: self };
         // Until one is published that is not worn at once, and nobody has asked for another.
         loop {
-            let failure = match self.scan() {
-                Ok(true) => continue,
-                Ok(false) => None,
-                Err(error) => Some(error),
+            let failure = match catch_unwind(AssertUnwindSafe(|| self.scan())) {
+                Ok(Ok(true)) => continue,
+                Ok(Ok(false)) => None,
+                Ok(Err(error)) => Some(error),
+                Err(payload) => {
+                    discard(payload);
+                    Some(Error::ScanPanicked)
+                }
             };
             if self.end_unless_asked_again(failure) {
                 break;
             }
         }
-        core::mem::forget(ending);
         self.tell();
     }
 
@@ -169,18 +171,18 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// Whether another scan is needed: this one is not to be trusted, or more has come meanwhile than it had room for.
     fn scan(&self) -> Result<bool, Error<S::Error>> {
-        let hint = self.store.len_hint().unwrap_or(0);
+        let hint = self.store.len_hint();
         // A store that does not know how many keys it has should not get a filter that is too small again.
         let known = self.active.pin().map_or(0, |active| active.len());
         let expected = self.expected_keys.unwrap_or(0);
-        let to_scan = if hint > 0 { hint } else { known.max(expected) };
+        let to_scan = hint.unwrap_or(known.max(expected));
         // Relaxed: information.
         self.to_scan.store(to_scan, Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
         if core::mem::take(&mut *self.again.lock()) {
             self.forget();
         }
-        let keys = hint.max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
+        let keys = hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
         let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
@@ -239,23 +241,5 @@ impl<S: Store> Shared<S, S::Error> {
     fn is_out_of_patience(&self) -> bool {
         // Relaxed, both: a number. Of those who come at once one finds the last write.
         self.patience.load(Ordering::Relaxed) > 0 && self.patience.fetch_sub(1, Ordering::Relaxed) == 1
-    }
-}
-
-/// Ends a scan that panics.
-struct Ending<'a, S: Store> {
-    shared: &'a Shared<S, S::Error>,
-}
-
-impl<S: Store> Drop for Ending<'_, S> {
-    fn drop(&mut self) {
-        // Locked: who asks for a scan from now on begins one.
-        let again = self.shared.again.lock();
-        self.shared.end(Some(Error::ScanPanicked));
-        drop(again);
-        // It may have been the listener that panicked.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.shared.tell())) {
-            discard(payload);
-        }
     }
 }

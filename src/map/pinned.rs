@@ -16,7 +16,7 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
 ///
-/// Not `Send`; any number may exist at a time. A [`PinnedOwned`] may move between threads.
+/// Not `Send`, though walks over it are; any number may exist at a time. A [`PinnedOwned`] may move between threads.
 ///
 /// A function that takes either is generic over the guard:
 ///
