@@ -14,7 +14,7 @@ use super::counters::{self, CacheStats, Counters};
 use super::flight::Flights;
 use super::iter::CacheIter;
 use super::policy::{Evictor, Policy};
-use super::removal::Listener;
+use super::removal::{Listener, is_gathered};
 use super::share::Share;
 use super::time::{Meta, Nanos, Time};
 use super::view::{CacheView, CacheViewOwned};
@@ -132,8 +132,8 @@ impl<K, V, S> Cache<K, V, S> {
     pub(super) fn from_parts(parts: Parts<K, V, S>) -> Result<Self, CapacityError> {
         let Parts { shape, requested, capacity, hasher, policy, weigher, time, listener } = parts;
         let tail = if weigher.is_some() || time.is_some() { size_of::<Meta>() } else { 0 };
-        // A listener is told of each entry by itself, and then each is retired (`Departures`).
-        let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail, listener.is_none())?;
+        let gathered = is_gathered(listener.as_ref());
+        let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail, gathered)?;
         let bound = Bound::new(capacity, shape.segments);
         let mut cursor = 0;
         while let Some((mut writing, next)) = table.directory.visit(cursor) {

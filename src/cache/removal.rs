@@ -47,6 +47,12 @@ impl fmt::Display for Cause {
 /// Who is told.
 pub(super) type Listener<K, V> = Box<dyn Fn(&K, &V, Cause) + Send + Sync>;
 
+/// Whether what leaves a cache may wait for company, to be retired many as one: not if somebody is told of each by itself.
+#[inline]
+pub(super) fn is_gathered<K, V>(listener: Option<&Listener<K, V>>) -> bool {
+    listener.is_none()
+}
+
 /// An entry that has left, and why.
 type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
 
@@ -84,7 +90,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         entry: NonNull<Entry<K, V>>,
         cause: Cause,
     ) {
-        if OldEntries::<K, V>::GATHERS && self.listener.is_none() {
+        if OldEntries::<K, V>::GATHERS && is_gathered(self.listener) {
             // `extend` would move the list, even if there is none.
             if let Some(many) = reserve.old.push(entry) {
                 self.many.push(many);
