@@ -392,7 +392,7 @@ impl<S: Store> Guarded<S> {
         while self.shared.rebuilding.load(Ordering::Acquire) {
             let worker = self.worker.lock().take();
             match worker {
-                // What it panicked with is told as a failure.
+                // Of a scan that panics the failure is told; a panic of the listener's last call is nobody's.
                 Some(worker) => drop(worker.join()),
                 None => thread::sleep(Duration::from_millis(1)),
             }

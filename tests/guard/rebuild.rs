@@ -249,7 +249,7 @@ fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
     std::thread::scope(|scope| {
         scope.spawn(move || drop(guarded));
         // Long enough to have said that it is to end, or it ends some keys later.
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(std::time::Duration::from_millis(500));
         gate.open();
     });
     assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
