@@ -64,8 +64,13 @@ fn a_panic_names_the_line_that_called() {
 
     let cache: Cache<u64, u64> = Cache::new(1);
     assert_blamed_here(|| cache.compute(1, |_| Operation::<_, ()>::Remove).is_ok());
+    assert_blamed_here(|| cache.get_many(&[1, 2], &mut []));
+    assert_blamed_here(|| cache.get_many_ref(&[&1, &2], &mut []));
+    assert_blamed_here(|| cache.pin().get_many(&[1, 2], &mut []));
+    assert_blamed_here(|| cache.pin().get_many_ref(&[&1, &2], &mut []));
     let inline_cache = InlineCache::<u64, u64>::new(1);
     assert_blamed_here(|| inline_cache.compute(1, |_| Operation::<_, ()>::Remove));
+    assert_blamed_here(|| inline_cache.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| InlineCache::<u64, u64>::new(usize::MAX));
     assert_blamed_here(|| InlineCache::<u64, u64>::builder().build());
     let (filter, growing) = (CuckooFilter::new(10, 0.1).unwrap(), ScalableCuckooFilter::new(0.1).unwrap());

@@ -1,5 +1,7 @@
 //! Operations on a cache: those of `tests/cache`, chosen by the input.
 
+#[path = "../../tests/cache/kind.rs"]
+mod kind;
 #[path = "../../tests/cache/oracle.rs"]
 mod oracle;
 #[path = "../../tests/cache/run.rs"]
@@ -8,7 +10,8 @@ mod run;
 use koel::Policy;
 
 use super::input::Input;
-use run::{Bound, Choices, Kind, LIVES};
+use kind::{Bound, Kind, LIVES};
+use run::Choices;
 
 /// Inputs that would take long teach nothing new.
 const STEPS: usize = 150;

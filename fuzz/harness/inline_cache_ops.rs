@@ -17,7 +17,7 @@ const REQUESTS: [Request; 12] = [
     Request::ReadThrough,
     Request::ReadThrough,
     Request::ReadThrough,
-    Request::ReadThrough,
+    Request::GetMany,
     Request::Insert,
     Request::Remove,
     Request::RemoveIf,

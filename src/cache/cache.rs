@@ -381,13 +381,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let found = self.table.directory.find_and_mark(digest, || (), eq, Policy::touch);
-        let found = match &self.time {
-            None => found,
-            Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
-        };
+        let found = self.if_in_time(digest, found);
         counters::looked_up(&self.counters.here(), found.is_some());
         // SAFETY: found after the guard was entered.
         found.map(|entry| unsafe { Entry::deref(entry) })
+    }
+
+    /// An entry that was found, if it has not expired; notes its use.
+    #[inline(always)]
+    pub(super) fn if_in_time(
+        &self,
+        digest: Digest,
+        found: Option<NonNull<Entry<K, V>>>,
+    ) -> Option<NonNull<Entry<K, V>>> {
+        match &self.time {
+            None => found,
+            Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
+        }
     }
 
     /// Notes the use of an entry that was found; if it has expired, it is taken out.

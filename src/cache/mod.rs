@@ -2,7 +2,7 @@
 //!
 //! | file | duty |
 //! | --- | --- |
-//! | `cache` | [`Cache`]: making one, reading |
+//! | `cache`, `many` | [`Cache`]: making one, reading; many look-ups at once |
 //! | `write` | its writing half: find, make room, commit |
 //! | `whole` | what is done to all of it: clear, purge, retain |
 //! | `compute` | what decides under the lock |
@@ -31,6 +31,7 @@ mod flight;
 mod inline;
 mod iter;
 mod load;
+mod many;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;

@@ -37,6 +37,11 @@ impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
         self.cache
     }
 
+    /// What keeps alive what look-ups return.
+    pub(super) fn guard(&self) -> &G {
+        &self.guard
+    }
+
     /// Walks over the entries, in no particular order, leaving no trace: as [`Cache::iter`], but yields references.
     ///
     /// # Panics

@@ -10,15 +10,26 @@
 use core::mem::MaybeUninit;
 
 use super::directory::Directory;
+use super::found::Found;
 use super::payload::Payload;
 use super::prefetch::prefetch;
-use super::segment::{Probe, SegmentRef};
+use super::segment::{Probe, Segment, SegmentRef};
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
 use crate::sync::{AtomicU64, step};
 
 /// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1.
 pub(crate) const BATCH: usize = 32;
+
+/// The digests of up to [`BATCH`] keys; the rest are none.
+#[inline(always)]
+pub(crate) fn digests_of<T>(keys: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {
+    let mut digests = [Digest::ZERO; BATCH];
+    for (place, key) in digests.iter_mut().zip(keys) {
+        *place = digest(key);
+    }
+    digests
+}
 
 /// A look-up under way, as far as the tags have told.
 struct Pending<'a, P: Payload> {
@@ -38,6 +49,33 @@ impl<P: Payload> Directory<P> {
         digests: &[Digest],
         shown: impl Fn(usize),
         eq: impl Fn(usize, P::Item) -> bool + Copy,
+        report: impl FnMut(usize, Option<P::Item>),
+    ) {
+        self.find_batch_and(digests, shown, eq, |_, _, _| (), report);
+    }
+
+    /// Finds up to `BATCH` items, as [`Directory::find_batch`], and changes their marks, as [`Directory::find_and_mark`].
+    #[inline]
+    pub(crate) fn find_batch_and_mark(
+        &self,
+        digests: &[Digest],
+        shown: impl Fn(usize),
+        eq: impl Fn(usize, P::Item) -> bool + Copy,
+        change: impl Fn(u8) -> u8 + Copy,
+        report: impl FnMut(usize, Option<P::Item>),
+    ) {
+        let mark = |segment: &Segment<P>, bucket, lane| segment.buckets().change_mark(bucket, lane, change);
+        self.find_batch_and(digests, shown, eq, mark, report);
+    }
+
+    /// `find_batch`, which calls `found` with segment, bucket and lane of each item: it may have left meanwhile.
+    #[inline(always)]
+    fn find_batch_and(
+        &self,
+        digests: &[Digest],
+        shown: impl Fn(usize),
+        eq: impl Fn(usize, P::Item) -> bool + Copy,
+        found: impl Fn(&Segment<P>, u32, u32) + Copy,
         mut report: impl FnMut(usize, Option<P::Item>),
     ) {
         assert!(digests.len() <= BATCH);
@@ -63,12 +101,15 @@ impl<P: Payload> Directory<P> {
         let pending =
             unsafe { core::slice::from_raw_parts(pending.as_ptr().cast::<Pending<'_, P>>(), digests.len()) };
         let mut settle = |i: usize, item: Option<P::Item>| match item.filter(|&item| eq(i, item)) {
-            Some(item) => report(i, Some(item)),
+            Some(item) => {
+                pending[i].found(found);
+                report(i, Some(item));
+            }
             None if self.is_absent(digests[i], &pending[i]) => report(i, None),
             // A tag that lied, or something moved, or there is overflow.
             None => {
                 self.count_if_changed(digests[i], &pending[i]);
-                report(i, self.find(digests[i], || (), move |item| eq(i, item)));
+                report(i, self.find_and(digests[i], || (), move |item| eq(i, item), found));
             }
         };
         if !P::NULLABLE {
@@ -115,6 +156,15 @@ impl<'a, P: Payload> Pending<'a, P> {
         let slot = if lane.is_some() { slot } else { core::ptr::null() };
         prefetch(slot);
         Pending { segment, stripe, version, slot }
+    }
+
+    /// Tells where the item was that [`Pending::read`] has found.
+    #[inline(always)]
+    fn found(&self, found: impl Fn(&Segment<P>, u32, u32)) {
+        let buckets = self.segment.buckets();
+        // SAFETY: something was read from it, so that it is not null.
+        let (bucket, lane) = buckets.position_of(unsafe { Found::at(self.slot) });
+        found(&self.segment, bucket, lane);
     }
 
     /// [R3] of the slot. What is found is whole, and not yet compared.

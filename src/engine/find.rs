@@ -36,20 +36,19 @@ impl<P: Payload> Directory<P> {
         eq: impl Fn(P::Item) -> bool + Copy,
         change: impl FnOnce(u8) -> u8,
     ) -> Option<P::Item> {
-        self.find_and(digest, shown, eq, |segment, place, lane| {
-            let (bucket, lane) = place.slot(lane);
+        self.find_and(digest, shown, eq, |segment, bucket, lane| {
             segment.buckets().change_mark(bucket, lane, change);
         })
     }
 
-    /// `find`, which on its common path calls `found` with where it was: it may have left meanwhile.
+    /// `find`, which on its common path calls `found` with segment, bucket and lane of the item: it may have left meanwhile.
     #[inline(always)]
-    fn find_and(
+    pub(super) fn find_and(
         &self,
         digest: Digest,
         shown: impl Fn(),
         eq: impl Fn(P::Item) -> bool + Copy,
-        found: impl FnOnce(&Segment<P>, Place, u32),
+        found: impl FnOnce(&Segment<P>, u32, u32),
     ) -> Option<P::Item> {
         let segment = self.locate(digest.prefix());
         let place = Place::new(digest, segment.buckets().len());
@@ -58,7 +57,8 @@ impl<P: Payload> Directory<P> {
         step();
         match segment.pass(place, stripe, version, shown, eq) {
             Probe::Hit((item, lane)) => {
-                found(&segment, place, lane);
+                let (bucket, lane) = place.slot(lane);
+                found(&segment, bucket, lane);
                 Some(item)
             }
             Probe::Miss if self.is_settled(digest, &segment, stripe, version) => None,

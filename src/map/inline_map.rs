@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use super::alone::extend_alone;
 use super::builder::sealed::FromShape;
 use super::{Builder, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
-use crate::engine::{BATCH, CapacityError, Directory, Inline, Shape, Stats};
+use crate::engine::{BATCH, CapacityError, Directory, Inline, Shape, Stats, digests_of};
 use crate::hash::Digest;
 
 pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
@@ -387,10 +387,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     #[inline(always)]
     fn find_batch(&self, keys: &[K], report: impl FnMut(usize, Option<(K, V)>)) {
-        let mut digests = [Digest::ZERO; BATCH];
-        for (digest, key) in digests.iter_mut().zip(keys) {
-            *digest = self.digest(key);
-        }
+        let digests = digests_of(keys, |key| self.digest(key));
         self.slots.find_batch(&digests[..keys.len()], |_| (), |i, (key, _)| key == keys[i], report);
     }
 }

@@ -9,9 +9,8 @@ use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::{Drain, HashMap, Iter, Keys, Values};
-use crate::engine::{BATCH, Stats};
+use crate::engine::{BATCH, Stats, digests_of};
 use crate::entries::Entry;
-use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
@@ -381,10 +380,7 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         answer: impl Fn(Option<&'p Entry<K, V>>) -> A,
     ) {
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let mut digests = [Digest::ZERO; BATCH];
-            for (digest, from) in digests.iter_mut().zip(keys) {
-                *digest = self.map.digest(key(from));
-            }
+            let digests = digests_of(keys, |from| self.map.digest(key(from)));
             self.map.table.directory.find_batch(
                 &digests[..keys.len()],
                 |i| self.map.table.prefetch_home(digests[i]),

@@ -2,7 +2,8 @@
 
 use crate::POLICIES;
 use crate::common::{Rng, env_number, seed};
-use crate::run::{Bound, Choices, Kind, LIVES, run};
+use crate::kind::{Bound, Kind, LIVES};
+use crate::run::{Choices, run};
 
 impl Choices for Rng {
     fn below(&mut self, n: u64) -> u64 {

@@ -11,6 +11,7 @@ mod bound;
 mod dump;
 mod edges;
 mod few;
+mod kind;
 mod laws;
 mod loads;
 #[cfg(feature = "metrics")]
@@ -28,7 +29,7 @@ use koel::{Cache, CacheBuilder, Cause, Policy};
 /// All policies.
 pub(crate) const POLICIES: [Policy; 3] = [Policy::Adaptive, Policy::Clock, Policy::Local];
 
-pub(crate) use run::SEVERAL_SEGMENTS;
+pub(crate) use kind::SEVERAL_SEGMENTS;
 
 /// What a listener was told: key, the value's number, cause.
 pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;

@@ -3,70 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use koel::{Cache, CacheDump, Cause, Compute, ManualClock, Operation, Policy, RandomState, Why};
+use koel::{Cache, CacheDump, Cause, Compute, ManualClock, Operation, Policy, Why};
 
-use super::oracle::{Act, Item, Lives, Oracle, Told};
-
-/// Entries that a cache is made for so that it has several segments, whatever it may hold.
-pub(crate) const SEVERAL_SEGMENTS: usize = 5000;
-
-/// What the bound is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
-    Entries,
-    /// By weight, but each weighs 1; in several segments, of which some may hold nothing.
-    Ones,
-    /// In one segment, which grows.
-    Weight,
-    /// In several segments, which borrow from one another.
-    WeightOfMany,
-}
-
-impl Bound {
-    fn weighs(self) -> bool {
-        matches!(self, Bound::Weight | Bound::WeightOfMany)
-    }
-}
-
-/// A kind of cache.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
-    pub(crate) capacity: u64,
-    pub(crate) bound: Bound,
-    pub(crate) policy: Policy,
-    pub(crate) lives: Lives,
-}
-
-/// A cache with a listener, what that was told, and the clock. The same choices are the same run: so they seed the hashes.
-fn build(kind: Kind, seed: u64) -> (Cache<u64, Item>, Told, ManualClock) {
-    let Kind { capacity, bound, policy, lives } = kind;
-    let mut builder = Cache::builder().policy(policy).hasher(RandomState::with_seeds(seed, 1, 2, 3));
-    builder = match bound {
-        Bound::Entries => builder.max_entries(capacity as usize),
-        Bound::Weight => builder.max_weight(capacity),
-        Bound::Ones | Bound::WeightOfMany => builder.max_weight(capacity).estimated_entries(SEVERAL_SEGMENTS),
-    };
-    if bound.weighs() {
-        builder = builder.weigher(|_, item: &Item| item.weight);
-    }
-    let clock = ManualClock::new();
-    if lives.expire() {
-        builder = builder.clock(clock.clone());
-    }
-    if let Some(to_live) = lives.to_live {
-        builder = builder.time_to_live(to_live);
-    }
-    if let Some(to_idle) = lives.to_idle {
-        builder = builder.time_to_idle(to_idle);
-    }
-    if lives.own {
-        builder = builder.expiry(|_, item: &Item| item.lives);
-    }
-    let told = Told::default();
-    let ear = Told::clone(&told);
-    let listener = move |key: &u64, item: &Item, cause| ear.lock().unwrap().push((*key, *item.number, cause));
-    (builder.on_removal(listener).build(), told, clock)
-}
+use super::kind::{Bound, Kind, build};
+use super::oracle::{Act, Item, Oracle, Told};
 
 /// What chooses operations, and keys and values for them: chance, or a fuzzer.
 pub(crate) trait Choices {
@@ -319,9 +259,28 @@ impl<C: Choices> Run<'_, C> {
         self.oracle.hit(key, seen.map(|item| *item.number));
     }
 
+    /// Up to two batches, in which keys may come twice.
+    fn get_many(&mut self) {
+        let keys: Vec<u64> = (0..self.choices.below(40)).map(|_| self.key()).collect();
+        let mut seen = vec![None; keys.len()];
+        if self.choices.below(2) == 0 {
+            self.cache.get_many(&keys, &mut seen);
+        } else {
+            let view = self.cache.pin();
+            let mut shown = vec![None; keys.len()];
+            view.get_many_ref(&keys.iter().collect::<Vec<_>>(), &mut shown);
+            seen = shown.into_iter().map(|item| item.cloned()).collect();
+        }
+        self.told(Act::Look, None);
+        for (key, seen) in keys.into_iter().zip(seen) {
+            self.oracle.hit(key, seen.map(|item: Item| *item.number));
+        }
+    }
+
     fn step(&mut self) {
         match self.choices.below(200) {
-            0..50 => self.get(),
+            0..45 => self.get(),
+            45..50 => self.get_many(),
             50..60 => self.peek(),
             60..130 => self.insert(),
             130..150 => self.remove(),
@@ -387,13 +346,3 @@ pub(crate) fn run(kind: Kind, steps: usize, mut choices: impl Choices) {
     }
     run.check(true);
 }
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// None, each, and all together.
-pub(crate) const LIVES: [Lives; 4] = [
-    Lives::FOR_EVER,
-    Lives { to_live: Some(SECOND), to_idle: None, own: false },
-    Lives { to_live: None, to_idle: Some(SECOND), own: false },
-    Lives { to_live: Some(Duration::from_secs(2)), to_idle: Some(SECOND), own: true },
-];

@@ -9,6 +9,8 @@ use koel::{Cache, CacheStats, InlineCache, Operation, Policy};
 pub(crate) enum Request {
     /// A look-up, and an insertion if there is nothing.
     ReadThrough,
+    /// Look-ups of many keys from this one on, as a batch in one of them.
+    GetMany,
     Insert,
     Remove,
     RemoveIf,
@@ -65,6 +67,18 @@ impl<S: BuildHasher + Clone> Pair<S> {
                     assert_eq!(inline.insert(key, value), None);
                     cache.insert(key, value).unwrap();
                 }
+            }
+            Request::GetMany => {
+                let keys: Vec<u64> = (key..key + 1 + value % 40).collect();
+                let mut seen = vec![None; keys.len()];
+                let one_by_one: Vec<Option<u64>> = if value % 2 == 0 {
+                    inline.get_many(&keys, &mut seen);
+                    keys.iter().map(|key| cache.get(key)).collect()
+                } else {
+                    cache.get_many(&keys, &mut seen);
+                    keys.iter().map(|key| inline.get(key)).collect()
+                };
+                assert_eq!(seen, one_by_one);
             }
             Request::Insert => {
                 let old = cache.peek(&key);

@@ -65,8 +65,9 @@ impl<V: Number> Subject for Evicting<V> {
 
     fn get_many(&self, keys: &[u64]) -> Vec<Seen> {
         let view = self.cache.pin();
-        let seen = |key| Ok(view.get_ref(key).map(V::get));
-        keys.iter().map(seen).collect()
+        let mut seen = vec![None; keys.len()];
+        view.get_many(keys, &mut seen);
+        seen.into_iter().map(|value| Ok(value.map(V::get))).collect()
     }
 
     fn contains_key(&self, key: u64) -> bool {
@@ -163,7 +164,9 @@ where
     }
 
     fn get_many(&self, keys: &[u64]) -> Vec<Seen> {
-        keys.iter().map(|key| whole(self.cache.peek(key))).collect()
+        let mut seen = vec![None; keys.len()];
+        self.cache.get_many(keys, &mut seen);
+        seen.into_iter().map(whole).collect()
     }
 
     fn contains_key(&self, key: u64) -> bool {

@@ -1,0 +1,140 @@
+//! Many look-ups at once: [`Cache::get_many`], [`CacheView::get_many`] and what they share.
+
+use core::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+
+use super::counters;
+use super::policy::Policy;
+use super::{Cache, CacheView};
+use crate::engine::{BATCH, digests_of};
+use crate::entries::Entry;
+use crate::reclaim::Guard;
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Looks up what `key` makes of each of `keys`, batch by batch; `out[i]` becomes the answer to `keys[i]`. Counts, and tells
+    /// the policy, as [`Cache::hit`].
+    #[inline(always)]
+    fn hit_many<'g, T, Q: ?Sized + Hash + Equivalent<K>, A>(
+        &'g self,
+        keys: &[T],
+        key: impl Fn(&T) -> &Q,
+        out: &mut [A],
+        _guard: &'g impl Guard,
+        answer: impl Fn(Option<&'g Entry<K, V>>) -> A,
+    ) {
+        let counts = self.counters.here();
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            let digests = digests_of(keys, |from| self.digest(key(from)));
+            self.table.directory.find_batch_and_mark(
+                &digests[..keys.len()],
+                |_| (),
+                // SAFETY: found after the guard was entered.
+                |i, entry| key(&keys[i]).equivalent(unsafe { Entry::deref(entry) }.pair().0),
+                Policy::touch,
+                |i, found| {
+                    let found = self.if_in_time(digests[i], found);
+                    counters::looked_up(&counts, found.is_some());
+                    // SAFETY: found after the guard was entered.
+                    out[i] = answer(found.map(|entry| unsafe { Entry::deref(entry) }));
+                },
+            );
+        }
+    }
+
+    /// Clones of the values of many keys: `out[i]` becomes what `get(&keys[i])` would be, and counts as such.
+    ///
+    /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in caches larger than the
+    /// processor's several times as fast as so many [`Cache::get`]s. Each look-up is one of its own; together they are no
+    /// snapshot.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length. As [`Cache::get`], if the removal listener panics; then as [`Clone`] does: answers
+    /// to the keys before are in `out`.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// cache.insert(1, 10).unwrap();
+    /// cache.insert(2, 20).unwrap();
+    /// let mut values = [None; 3];
+    /// cache.get_many(&[2, 3, 1], &mut values);
+    /// assert_eq!(values, [Some(20), None, Some(10)]);
+    /// assert_eq!((cache.stats().hits, cache.stats().misses), (2, 1));
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn get_many<Q: Hash + Equivalent<K>>(&self, keys: &[Q], out: &mut [Option<V>])
+    where
+        V: Clone,
+    {
+        assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
+        let guard = self.enter();
+        self.hit_many(keys, |key| key, out, &guard, |entry| entry.map(|entry| entry.pair().1.clone()));
+    }
+
+    /// Clones of the values of many keys, given by reference, unsized ones as well: as [`Cache::get_many`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_many`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<String, u32> = koel::Cache::new(10);
+    /// cache.insert("one".to_string(), 1).unwrap();
+    /// let mut values = [None; 2];
+    /// cache.get_many_ref(&["one", "two"], &mut values);
+    /// assert_eq!(values, [Some(1), None]);
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn get_many_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, keys: &[&Q], out: &mut [Option<V>])
+    where
+        V: Clone,
+    {
+        assert_eq!(keys.len(), out.len(), "get_many_ref: as many places for values as keys");
+        let guard = self.enter();
+        self.hit_many(keys, |key| *key, out, &guard, |entry| entry.map(|entry| entry.pair().1.clone()));
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
+    /// The values of many keys: `out[i]` becomes what `get_ref(&keys[i])` would be, and counts as such; at the price of
+    /// [`Cache::get_many`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length. As [`CacheView::get_ref`], if the removal listener panics: answers to the keys
+    /// before are in `out`.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
+    /// cache.insert(1, "one".to_string()).unwrap();
+    /// let view = cache.pin();
+    /// let mut values = [None; 2];
+    /// view.get_many(&[2, 1], &mut values);
+    /// assert_eq!(values.map(|value| value.map(String::as_str)), [None, Some("one")]); // not cloned
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn get_many<'v, Q: Hash + Equivalent<K>>(&'v self, keys: &[Q], out: &mut [Option<&'v V>]) {
+        assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
+        self.cache().hit_many(keys, |key| key, out, self.guard(), |entry| entry.map(|entry| entry.pair().1));
+    }
+
+    /// The values of many keys, given by reference, unsized ones as well: as [`CacheView::get_many`].
+    ///
+    /// # Panics
+    ///
+    /// As [`CacheView::get_many`].
+    #[inline]
+    #[track_caller]
+    pub fn get_many_ref<'v, Q: ?Sized + Hash + Equivalent<K>>(
+        &'v self,
+        keys: &[&Q],
+        out: &mut [Option<&'v V>],
+    ) {
+        assert_eq!(keys.len(), out.len(), "get_many_ref: as many places for values as keys");
+        self.cache().hit_many(keys, |key| *key, out, self.guard(), |entry| entry.map(|entry| entry.pair().1));
+    }
+}
