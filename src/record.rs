@@ -4,22 +4,21 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, SCHEDULED};
 
-/// Guards of different collectors that a thread may have without more memory.
-const RECORDS: usize = if SCHEDULED { 2 } else { 4 };
+/// Guards that a thread may have at a time, each with a record of its own; further ones share records.
+const OWN: usize = if SCHEDULED { 2 } else { 5 };
+/// Shared records that a thread gets at a time.
+const SHARED: usize = if SCHEDULED { 2 } else { 7 };
 
-/// What a thread, or an owned guard, says of one collector's guards. Written by that thread alone, but for `calls`; the epoch
-/// last when a guard is entered, and first when it leaves: see `reclaim`.
+/// Which guard lives, if one does. Written by its thread alone, but for `calls`.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Record {
-    /// When its guard was entered, the first of those that live; 0: it has none.
-    pub(crate) epoch: AtomicU64,
-    /// The collector of that guard, by its number, which is nobody else's; of the last one, if it has none.
-    pub(crate) collector: AtomicU64,
-    /// Guards of the same collector that live, beside one.
-    nested: AtomicU32,
-    /// What whoever leaves has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`].
+    /// Whose guard it is, and when it was entered, of several the first: the collector's stamp. 0: there is none.
+    pub(crate) stamp: AtomicU64,
+    /// What whoever leaves has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`], [`SHARES`].
     pub(crate) calls: AtomicU32,
+    /// How many guards have it, if it is shared.
+    guards: AtomicU32,
 }
 
 /// Somebody waits for the guard to leave, and whoever leaves collects [C5].
@@ -30,31 +29,29 @@ pub(crate) const ENDED: u32 = 2;
 pub(crate) const INCOMPLETE: u32 = 4;
 /// The thread could not collect when some guard left that was awaited.
 pub(crate) const POSTPONED: u32 = 8;
+/// The guard is one of several that share a record, for which this one stands.
+pub(crate) const SHARES: u32 = 16;
 
 /// Relaxed, all: the thread's own stores; `calls`, which others set, too, is ordered by the barriers [C5].
 impl Record {
     /// Whether there is no guard. Asked by the thread itself.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.epoch.load(Ordering::Relaxed) == 0
+        self.stamp.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether more guards than one live. Which of them goes first does not matter.
-    #[inline(always)]
-    pub(crate) fn is_nested(&self) -> bool {
-        self.nested.load(Ordering::Relaxed) != 0
-    }
-
-    #[cold]
-    pub(crate) fn nest(&self) {
+    /// One more guard shares it.
+    pub(crate) fn join(&self) {
         // Guards that are forgotten count for ever.
-        let nested = self.nested.load(Ordering::Relaxed).checked_add(1).expect("too many pins of one thread");
-        self.nested.store(nested, Ordering::Relaxed);
+        let guards = self.guards.load(Ordering::Relaxed).checked_add(1).expect("too many pins of one thread");
+        self.guards.store(guards, Ordering::Relaxed);
     }
 
-    #[cold]
-    pub(crate) fn unnest(&self) {
-        self.nested.store(self.nested.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+    /// One of the guards that share it has gone. Whether it was the last.
+    pub(crate) fn part(&self) -> bool {
+        let guards = self.guards.load(Ordering::Relaxed) - 1;
+        self.guards.store(guards, Ordering::Relaxed);
+        guards == 0
     }
 
     /// From now on whoever leaves has this to do.
@@ -68,47 +65,84 @@ impl Record {
     }
 }
 
-/// Records of one thread: some, and more where it once had guards of more collectors at a time.
-#[derive(Debug, Default)]
+/// Records of one thread.
+#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Records {
-    here: [Record; RECORDS],
+    own: [Record; OWN],
+    /// What each guard has that shares a record.
+    proxy: Record,
+    /// Null, or shared ones.
+    more: AtomicPtr<Shared>,
+}
+
+/// Records that guards share, each of those of one collector.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Shared {
+    here: [Record; SHARED],
     /// Null, or those that come after.
-    more: AtomicPtr<Records>,
+    more: AtomicPtr<Shared>,
 }
 
 #[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
-const _: () = assert!(size_of::<Records>() <= 128 && size_of::<Record>() == 24);
+const _: () = assert!(size_of::<Records>() == 104 && size_of::<Shared>() <= 128);
 
 impl Records {
+    pub(crate) fn new() -> Self {
+        let records = Records {
+            own: Default::default(),
+            proxy: Record::default(),
+            more: AtomicPtr::new(core::ptr::null_mut()),
+        };
+        records.proxy.call(SHARES);
+        records
+    }
+
     /// The one that is looked at first.
-    pub(crate) fn first(&'static self) -> &'static Record {
-        &self.here[0]
+    pub(crate) fn first(&self) -> &Record {
+        &self.own[0]
+    }
+
+    /// What guards have that share a record. It is none of those that are looked at.
+    pub(crate) fn proxy(&self) -> &Record {
+        &self.proxy
+    }
+
+    /// Those of one guard each.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &Record> {
+        self.own.iter()
+    }
+
+    /// Those that guards share.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &Record> {
+        let at = |link: &AtomicPtr<Shared>| {
+            // Acquire: pairs with the store in `add`.
+            // SAFETY: null, or leaked there.
+            unsafe { link.load(Ordering::Acquire).as_ref::<'static>() }
+        };
+        core::iter::successors(at(&self.more), move |shared| at(&shared.more)).flat_map(|shared| &shared.here)
     }
 
     /// All of them.
-    pub(crate) fn iter(&'static self) -> impl Iterator<Item = &'static Record> {
-        let next = |records: &&'static Records| {
-            // Acquire: pairs with the store in `add`.
-            // SAFETY: null, or leaked there.
-            unsafe { records.more.load(Ordering::Acquire).as_ref() }
-        };
-        core::iter::successors(Some(self), next).flat_map(|records| &records.here)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.own().chain(self.shared())
     }
 
-    /// Adds a record, which is never freed: a thread has no more than it once had guards at a time. By the thread itself.
-    pub(crate) fn add(&'static self) -> &'static Record {
-        let mut last = self;
-        // SAFETY: as in `iter`. Acquire: the thread's own stores, or those of whoever had the seat before.
-        while let Some(more) = unsafe { last.more.load(Ordering::Acquire).as_ref() } {
-            last = more;
+    /// Adds a shared record, which is never freed: a thread has no more than it once had guards of collectors at a time. By
+    /// the thread itself.
+    pub(crate) fn add(&self) -> &Record {
+        let mut link = &self.more;
+        // SAFETY: as in `shared`. Acquire: the thread's own stores, or those of whoever had the seat before.
+        while let Some(more) = unsafe { link.load(Ordering::Acquire).as_ref::<'static>() } {
+            link = &more.more;
         }
-        let more: &'static Records = Box::leak(Box::<CachePadded<Records>>::default());
+        let more: &'static Shared = Box::leak(Box::<CachePadded<Shared>>::default());
         // What all of the thread's guards have to do, these have.
         let calls = self.first().calls.load(Ordering::Relaxed) & (ENDED | POSTPONED);
         more.here.iter().for_each(|record| record.call(calls));
-        // Release: pairs with the load in `iter`.
-        last.more.store(core::ptr::from_ref(more).cast_mut(), Ordering::Release);
-        more.first()
+        // Release: pairs with the load in `shared`.
+        link.store(core::ptr::from_ref(more).cast_mut(), Ordering::Release);
+        &more.here[0]
     }
 }

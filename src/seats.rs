@@ -129,7 +129,7 @@ fn goes_on() -> bool {
 fn make_seat(number: usize) -> &'static Seat {
     // Relaxed: stored with `SEATS` locked, as it is now.
     let next = AtomicPtr::new(LAST.load(Ordering::Relaxed));
-    let seat = Seat { records: Records::default(), number, ended: AtomicBool::new(false), next };
+    let seat = Seat { records: Records::new(), number, ended: AtomicBool::new(false), next };
     // Alone in its cache lines: each pin writes to it, and its neighbours may be other threads'.
     let seat: &'static CachePadded<Seat> = Box::leak(Box::new(CachePadded::new(seat)));
     // Release: pairs with the load in `records`.
@@ -190,6 +190,13 @@ pub(crate) fn my_records_if_any() -> Option<&'static Records> {
 /// From now on [`first_record`] has something to give to this thread.
 pub(crate) fn offer_first_record() {
     with_mine(&MINE, |mine| mine.record.set(mine.seat.get().map(|seat| seat.records.first())));
+}
+
+/// The records of the thread whose proxy this is.
+#[cold]
+pub(crate) fn records_of(proxy: &Record) -> &'static Records {
+    let mut records = seats().map(|seat| &seat.records);
+    records.find(|records| core::ptr::eq(records.proxy(), proxy)).expect("each thread's seat stays")
 }
 
 /// The records of all threads.
@@ -257,14 +264,13 @@ mod tests {
     fn enter() -> &'static Record {
         let idle = my_records().iter().find(|record| record.is_idle());
         let record = idle.unwrap_or_else(|| my_records().add());
-        // Of no collector: some that other tests have would wait for it. Release, both: as in `announce`.
-        record.collector.store(0, Ordering::Release);
-        record.epoch.store(1, Ordering::Release);
+        // Of no collector: some that other tests have would wait for it. Release: as in `announce`.
+        record.stamp.store(1, Ordering::Release);
         record
     }
 
     fn leave(record: &Record) {
-        record.epoch.store(0, Ordering::Relaxed);
+        record.stamp.store(0, Ordering::Relaxed);
         if record.calls.load(Ordering::Relaxed) & ENDED != 0 {
             left_late(record);
         }

@@ -192,6 +192,50 @@ fn what_was_flushed_is_freed_when_the_record_is_another_collectors() {
     });
 }
 
+/// A call that another collector's guard of the same record has answered is made anew.
+#[test]
+fn what_was_flushed_is_freed_when_another_collectors_guard_has_answered() {
+    scene(3, || {
+        let cell = Cell::new();
+        let reader = cell.spawn(|cell| {
+            drop(cell.reclaimer.enter());
+            drop(cell.other.enter());
+            drop(cell.reclaimer.enter());
+        });
+        cell.replace();
+        reader.join().unwrap();
+        assert!(cell.objects[0].is_freed(), "nobody has freed it");
+    });
+}
+
+/// Where a thread has more guards than records of its own.
+#[test]
+fn guards_that_share_a_record_hide_none() {
+    for first_ends_first in [false, true] {
+        loom::model(move || {
+            let cell = Cell::new();
+            let reader = cell.spawn(move |cell| {
+                let others = [cell.other.enter(), cell.other.enter()];
+                let (first, second) = (cell.reclaimer.enter(), cell.reclaimer.enter());
+                cell.read();
+                let last = if first_ends_first {
+                    drop(first);
+                    second
+                } else {
+                    drop(second);
+                    first
+                };
+                cell.read();
+                drop(last);
+                drop(others);
+            });
+            cell.replace();
+            reader.join().unwrap();
+            assert!(cell.objects[0].is_freed(), "nobody has freed it");
+        });
+    }
+}
+
 /// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what
 /// the reader has read reaches it by the record and the epoch alone. Then the reader's record has another guard, of the same
 /// collector or of another.

@@ -133,6 +133,29 @@ fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
     });
 }
 
+/// A record that has guards of two collectors in turn: whose call it is that a guard answers it does not know.
+#[test]
+fn what_was_flushed_is_freed_though_records_have_guards_of_two_collectors() {
+    explore(1500, || {
+        let (cell, other) = (Cell::new(2), Cell::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..3 {
+                    drop(cell.reclaimer.enter());
+                    drop(other.reclaimer.enter());
+                }
+            });
+            for cell in [&cell, &other] {
+                scope.spawn(|| {
+                    cell.replace();
+                    cell.reclaimer.flush();
+                });
+            }
+        });
+        assert_eq!([cell.freed(), other.freed()], [1, 1], "nobody has freed it");
+    });
+}
+
 /// Advances by some, frees by others, and an object that is unlinked at any moment between.
 #[test]
 fn what_others_advance_over_is_not_freed_early() {

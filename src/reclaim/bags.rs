@@ -8,12 +8,13 @@ use smallvec::SmallVec;
 
 use super::crowd::{Crowd, FEW_BAGS};
 use super::discard;
+use super::stamp::Epoch;
 use crate::sync::{per_thread, with_mine};
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
-pub(super) const AGE: u64 = 3;
+pub(super) const AGE: i32 = 3;
 /// Age in epochs from which on nobody seems to come by a list any more: whoever retires frees what is a quarter as old.
-const FORSAKEN: u64 = 4 * AGE;
+const FORSAKEN: i32 = 4 * AGE;
 /// Objects in a bag that is sealed, if each of them stands for many.
 pub(super) const FEW: usize = 4;
 
@@ -35,7 +36,7 @@ pub(super) type Bag = SmallVec<[Retired; FEW]>;
 pub(super) struct Bags {
     open: Bag,
     /// With the epoch after everything in it was unlinked; oldest first.
-    sealed: VecDeque<(u64, Bag)>,
+    sealed: VecDeque<(Epoch, Bag)>,
     /// How many have been sealed.
     seals: usize,
 }
@@ -43,8 +44,8 @@ pub(super) struct Bags {
 /// What a list has, just after one more bag was sealed.
 pub(super) struct Pile {
     pub(super) len: usize,
-    /// When the oldest was sealed, an epoch.
-    pub(super) oldest: u64,
+    /// When the oldest was sealed.
+    pub(super) oldest: Epoch,
     pub(super) seals: usize,
 }
 
@@ -70,7 +71,7 @@ impl Bags {
     }
 
     /// Notes when what is in the open bag was unlinked: not after this epoch. False: there is no memory for that.
-    pub(super) fn seal(&mut self, epoch: u64, crowd: &Crowd) -> bool {
+    pub(super) fn seal(&mut self, epoch: Epoch, crowd: &Crowd) -> bool {
         if self.sealed.try_reserve(1).is_err() {
             return false;
         }
@@ -81,9 +82,9 @@ impl Bags {
     }
 
     /// Takes up to so many objects out of the oldest bag, if that is old enough at this epoch.
-    pub(super) fn take_old(&mut self, epoch: u64, most: usize, crowd: &Crowd) -> Bag {
+    pub(super) fn take_old(&mut self, epoch: Epoch, most: usize, crowd: &Crowd) -> Bag {
         let Some((sealed, oldest)) = self.sealed.front_mut() else { return Bag::new() };
-        if *sealed + AGE > epoch {
+        if epoch.since(*sealed) < AGE {
             return Bag::new();
         }
         if oldest.len() > most {
@@ -93,15 +94,17 @@ impl Bags {
         let old = self.sealed.pop_front();
         crowd.went();
         if self.sealed.is_empty() {
-            // A guard that was held for long may have gone.
-            self.sealed.shrink_to(FEW_BAGS);
+            // A guard that was held for long may have gone. A new one, as to shrink it might want memory.
+            if self.sealed.capacity() > 2 * FEW_BAGS {
+                self.sealed = VecDeque::new();
+            }
         }
         old.map_or_else(Bag::new, |(_, old)| old)
     }
 
     /// Whether nobody seems to come by any more.
-    pub(super) fn is_forsaken(&self, epoch: u64) -> bool {
-        self.sealed.front().is_some_and(|&(sealed, _)| sealed + FORSAKEN <= epoch)
+    pub(super) fn is_forsaken(&self, epoch: Epoch) -> bool {
+        self.sealed.front().is_some_and(|&(sealed, _)| epoch.since(sealed) >= FORSAKEN)
     }
 
     /// Whether something is in the open bag.

@@ -20,11 +20,19 @@ mod kernel {
     /// Whether the kernel does the heavy half. Asks it, once.
     pub(super) fn helps() -> bool {
         static HELPS: OnceLock<bool> = OnceLock::new();
-        let registers = || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-        *HELPS.get_or_init(|| !super::is_left_alone() && registers() && barrier())
+        *HELPS.get_or_init(|| !super::is_left_alone() && registers() && passes())
     }
 
+    /// A process that was taken down and put up again may have to register anew.
     pub(super) fn barrier() -> bool {
+        passes() || registers() && passes()
+    }
+
+    fn registers() -> bool {
+        membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+    }
+
+    fn passes() -> bool {
         membarrier(MembarrierCommand::PrivateExpedited).is_ok()
     }
 }
@@ -90,9 +98,12 @@ impl Barrier {
     /// The other half. False: the kernel has refused, and there was no barrier.
     #[must_use]
     pub(super) fn heavy(self) -> bool {
-        // SeqCst: pairs with the one in `light`; and keeps the compiler from moving anything past the call.
+        // SeqCst: pairs with the one in `light`; and keeps the compiler from moving what comes before past the call.
         fence(Ordering::SeqCst);
-        !self.helped || kernel::barrier()
+        let passed = !self.helped || kernel::barrier();
+        // And what comes after it.
+        compiler_fence(Ordering::SeqCst);
+        passed
     }
 }
 

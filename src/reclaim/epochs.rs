@@ -14,9 +14,10 @@ use super::barrier::Barrier;
 use super::crowd::{Crowd, Room};
 use super::pace::{LONGEST, Pace, REST};
 use super::sealed::Sealed;
+use super::stamp::Stamp;
 use super::{Guard, Retire, postponed};
-use crate::record::{AWAITED, ENDED, INCOMPLETE, POSTPONED, Record};
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::record::{AWAITED, ENDED, INCOMPLETE, POSTPONED, Record, Records, SHARES};
+use crate::sync::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Mutex, SCHEDULED, global, step};
 use crate::{reentry, seats};
 
@@ -38,9 +39,8 @@ const LOOKS_AROUND: usize = 8;
 /// What retired memory belongs to: one for each map.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    /// Which one it is: numbers are not used again, as addresses are.
-    number: u64,
-    epoch: CachePadded<AtomicU64>,
+    /// Which one it is, and its epoch: a [`Stamp`].
+    stamp: CachePadded<AtomicU64>,
     barrier: Barrier,
     pace: CachePadded<Pace>,
     /// The first record of guards that are not bound to a thread; each leads to the next.
@@ -52,8 +52,15 @@ pub(crate) struct Collector {
 }
 
 global! {
-    /// Collectors that were made, and one. 0 is nobody's.
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+    /// How many collectors have been made.
+    static MADE: AtomicU64 = AtomicU64::new(0);
+}
+
+/// A guard that holds up an advance.
+#[derive(Debug)]
+pub(super) struct Older<'c> {
+    record: &'c Record,
+    entered: Stamp,
 }
 
 /// A record that is lent to one owned guard after the other.
@@ -74,8 +81,7 @@ impl Collector {
     /// The same, at this pace.
     pub(super) fn at(pace: Pace, soon: bool, room: Option<Room>) -> Self {
         Collector {
-            number: NEXT.fetch_add(1, Relaxed),
-            epoch: CachePadded::new(AtomicU64::new(1)),
+            stamp: CachePadded::new(AtomicU64::new(Stamp::first(MADE.fetch_add(1, Relaxed)).bits())),
             barrier: Barrier::new(),
             pace: CachePadded::new(pace),
             owned: AtomicPtr::new(core::ptr::null_mut()),
@@ -102,23 +108,48 @@ impl Collector {
     #[inline(never)]
     fn enter_beside(&self) -> LocalGuard<'_> {
         let records = seats::my_records();
-        // Relaxed: the thread's own stores.
-        let is_ours = |record: &&Record| !record.is_idle() && record.collector.load(Relaxed) == self.number;
-        let record = if let Some(record) = records.iter().find(is_ours) {
-            record.nest();
-            record
-        } else {
-            let record = records.iter().find(|record| record.is_idle()).unwrap_or_else(|| records.add());
-            if self.barrier.is_to_be_completed() {
-                record.call(INCOMPLETE);
-            } else {
-                seats::offer_first_record();
+        let record = match records.own().find(|record| record.is_idle()) {
+            Some(record) => {
+                self.take(record);
+                record
             }
-            self.announce(record);
-            self.barrier.complete_light();
-            record
+            None => self.share(records),
         };
         LocalGuard { collector: self, record, here: PhantomData }
+    }
+
+    /// Announces a guard in an idle record of this thread.
+    fn take(&self, record: &Record) {
+        if self.barrier.is_to_be_completed() {
+            record.call(INCOMPLETE);
+        } else {
+            seats::offer_first_record();
+        }
+        self.announce(record);
+        self.barrier.complete_light();
+    }
+
+    /// Adds a guard to those that share a record of ours; what it has in its place.
+    fn share(&self, records: &'static Records) -> &'static Record {
+        let record = self.shared(records).unwrap_or_else(|| {
+            let idle = records.shared().find(|record| record.is_idle());
+            let record = idle.unwrap_or_else(|| records.add());
+            self.take(record);
+            record
+        });
+        record.join();
+        records.proxy()
+    }
+
+    /// The record that guards of ours share, if there are some.
+    fn shared(&self, records: &'static Records) -> Option<&'static Record> {
+        // Relaxed, both: the thread's own stores; and the collector's number never changes.
+        let number = self.stamp(Relaxed).number();
+        records.shared().find(|record| Stamp::from_bits(record.stamp.load(Relaxed)).number() == number)
+    }
+
+    fn stamp(&self, ordering: Ordering) -> Stamp {
+        Stamp::from_bits(self.stamp.load(ordering))
     }
 
     /// A guard that may move between threads [C1].
@@ -171,16 +202,13 @@ impl Collector {
     /// completed, when it has been.
     #[inline(always)]
     fn announce(&self, record: &Record) {
-        // Release: pairs with the load in `older_guard`: who sees that it is another collector's has seen the guard before
-        // leave.
-        record.collector.store(self.number, Release);
         // Acquire: pairs with the exchange in `advance`: what its barrier saw unlinked, we do not find. The light barrier below
         // is no substitute: one heavy barrier reaches us sooner than whoever unlinks.
-        let epoch = self.epoch.load(Acquire);
+        let stamp = self.stamp.load(Acquire);
         step();
-        // Release: pairs with the load in `older_guard`: who sees it has seen the reads under the guard before, too, and sees
-        // whose it is.
-        record.epoch.store(epoch, Release);
+        // Release: pairs with the load in `older_guard`: who sees it has seen the guards before leave, of whichever collector,
+        // and what they read.
+        record.stamp.store(stamp, Release);
         // Pairs with the heavy one in `advance`.
         Barrier::light();
     }
@@ -189,7 +217,7 @@ impl Collector {
     #[inline(always)]
     fn leave(&self, record: &Record) {
         // Release: pairs with the load in `older_guard`: what we have read is freed after we have read it.
-        record.epoch.store(0, Release);
+        record.stamp.store(0, Release);
         step();
         // Pairs with the heavy one in `await_leaving`.
         Barrier::light();
@@ -201,11 +229,14 @@ impl Collector {
     /// The guard of a record has gone, and that is not all.
     #[cold]
     fn leave_on_call(&self, record: &Record) {
+        if record.calls.load(Relaxed) & SHARES != 0 {
+            return self.leave_shared(record);
+        }
         self.barrier.complete_light();
         // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
         if is_deep() || reentry::is_writing_any() {
             let is_awaited = record.calls.load(Relaxed) & AWAITED != 0;
-            if is_awaited && postponed::postpone(self.number) {
+            if is_awaited && postponed::postpone(self.stamp(Relaxed).number()) {
                 record.uncall(AWAITED);
             }
             if record.calls.load(Relaxed) & ENDED != 0 {
@@ -218,41 +249,49 @@ impl Collector {
             // First: what is freed may enter guards.
             seats::left_late(record);
         }
-        let was_postponed = calls & POSTPONED != 0 && postponed::is_to_follow(self.number);
+        let was_postponed = calls & POSTPONED != 0 && postponed::is_to_follow(self.stamp(Relaxed).number());
         if (calls & AWAITED != 0 || was_postponed) && !self.collect_all() {
             record.call(AWAITED);
         }
     }
 
-    /// Advances the epoch, unless a guard of an older one lives: that one's record then.
-    pub(super) fn advance(&self) -> Result<(), Option<&Record>> {
+    /// A guard has gone that shared a record, of which this is the proxy.
+    #[inline(never)]
+    fn leave_shared(&self, proxy: &Record) {
+        let records = seats::records_of(proxy);
+        let record = self.shared(records).expect("it has a record");
+        if record.part() {
+            self.leave(record);
+        }
+    }
+
+    /// Advances the epoch, unless a guard of an older one lives: that one then.
+    pub(super) fn advance(&self) -> Result<(), Option<Older<'_>>> {
         // Relaxed: the heavy barrier makes it an Acquire of the exchange below, by whoever advanced to here.
-        let epoch = self.epoch.load(Relaxed);
+        let now = self.stamp(Relaxed);
         // Whom we see without a barrier we need none for.
-        self.older_guard(epoch)?;
+        self.older_guard(now)?;
         // Pairs with the light one in `announce`.
         if !self.pace.pass(|| self.barrier.heavy()) {
             return Err(None);
         }
         step();
-        self.older_guard(epoch)?;
+        self.older_guard(now)?;
         // Release: pairs with the loads of whoever frees, and enters, in the next epoch. Somebody else may have been faster.
-        let _ = self.epoch.compare_exchange(epoch, epoch + 1, Release, Relaxed);
+        let _ = self.stamp.compare_exchange(now.bits(), now.next().bits(), Release, Relaxed);
         Ok(())
     }
 
-    /// Fails with a record of a guard of ours that was not entered in `epoch`.
-    fn older_guard(&self, epoch: u64) -> Result<(), Option<&Record>> {
+    /// Fails with a guard of ours that was not entered in the epoch that is `now`.
+    fn older_guard(&self, now: Stamp) -> Result<(), Option<Older<'_>>> {
         let threads = seats::records().map(|record| -> &Record { record });
         let owned = self.owned_records().map(|owned| -> &Record { &owned.record });
-        let is_older = |record: &&Record| {
+        let mut guards = threads.chain(owned).map(|record| {
             // Acquire: pairs with the stores of `announce` and `leave`.
-            ![0, epoch].contains(&record.epoch.load(Acquire))
-                // Acquire: pairs with the store of `announce`. If it is another's by now, ours has left.
-                && record.collector.load(Acquire) == self.number
-        };
-        match threads.chain(owned).find(is_older) {
-            Some(record) => Err(Some(record)),
+            Older { record, entered: Stamp::from_bits(record.stamp.load(Acquire)) }
+        });
+        match guards.find(|guard| guard.entered.holds_up(now)) {
+            Some(older) => Err(Some(older)),
             None => Ok(()),
         }
     }
@@ -294,14 +333,14 @@ impl Collector {
     fn collect(&self, bags: &Mutex<Bags>, Pile { len, oldest, seals }: Pile, is_careful: bool) {
         let is_crowded = self.crowd.is_too_much(len, self.size);
         // Whoever finds that the oldest is free to go needs no barrier for that.
-        let is_stuck = is_crowded && oldest + AGE > self.epoch.load(Relaxed);
+        let is_stuck = is_crowded && self.stamp(Relaxed).epoch().since(oldest) < AGE;
         if is_stuck || self.pace.is_due() {
             match self.advance() {
                 // Maybe nobody retires any more once it has left.
-                Err(Some(record))
+                Err(Some(older))
                     if is_stuck
-                        && record.calls.load(Relaxed) & AWAITED == 0
-                        && !self.await_leaving(record) =>
+                        && older.record.calls.load(Relaxed) & AWAITED == 0
+                        && !self.await_leaving(&older) =>
                 {
                     self.collect_all();
                 }
@@ -324,14 +363,14 @@ impl Collector {
     /// Takes up to so many objects out of the oldest bag, if that is old enough.
     fn take_old(&self, bags: &mut Bags, most: usize) -> Bag {
         // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
-        bags.take_old(self.epoch.load(Acquire), most, &self.crowd)
+        bags.take_old(self.stamp(Acquire).epoch(), most, &self.crowd)
     }
 
     /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
     fn seal(&self, bags: &mut Bags) -> bool {
         // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next
         // epoch does not see of that guard, its heavy barrier has shown to us.
-        bags.seal(self.epoch.load(Relaxed), &self.crowd)
+        bags.seal(self.stamp(Relaxed).epoch(), &self.crowd)
     }
 
     /// Frees up to so many bags that are old enough.
@@ -349,7 +388,7 @@ impl Collector {
     /// Frees some bags of a list whose threads seem to have gone, or to write no more.
     fn free_forsaken(&self, bags: &Mutex<Bags>, most: usize) {
         // Relaxed: when it is freed, its age is looked at again.
-        let is_forsaken = bags.lock().is_forsaken(self.epoch.load(Relaxed));
+        let is_forsaken = bags.lock().is_forsaken(self.stamp(Relaxed).epoch());
         if is_forsaken {
             self.free_old(bags, most);
         }
@@ -380,9 +419,9 @@ impl Collector {
         while advances < AGE && self.has_sealed() {
             match self.advance() {
                 Ok(()) => advances += 1,
-                Err(Some(record)) if !self.await_leaving(record) => {}
-                Err(record) => {
-                    refused = record.is_none();
+                Err(Some(older)) if !self.await_leaving(&older) => {}
+                Err(older) => {
+                    refused = older.is_none();
                     break;
                 }
             }
@@ -401,17 +440,20 @@ impl Collector {
         self.bags.iter().any(|bags| bags.lock().has_sealed())
     }
 
-    /// Whether our guard of this record lives on, and will collect when it leaves.
-    fn await_leaving(&self, record: &Record) -> bool {
-        let epoch = record.epoch.load(Relaxed);
+    /// Whether a guard lives on, and will collect when it leaves.
+    fn await_leaving(&self, Older { record, entered }: &Older<'_>) -> bool {
         record.call(AWAITED);
+        step();
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
-        // If the kernel refuses, it may have been seen or not. It counts as living on: to try again might be to wait for this
-        // thread itself.
-        let passed = || self.pace.pass(|| self.barrier.heavy());
-        // Acquire: pairs with the store in `announce`: of another collector's guard, it is seen whose it is.
-        let is_same = || record.epoch.load(Acquire) == epoch && record.collector.load(Relaxed) == self.number;
-        epoch != 0 && (!passed() || is_same())
+        // If the kernel refuses, it may have been seen or not. It counts as living on: to try again might be to wait for
+        // this thread itself.
+        let passed = self.pace.pass(|| self.barrier.heavy());
+        // Acquire: pairs with the store in `announce`: of another guard that was entered as early it is seen that one before
+        // has answered the call, maybe another collector's.
+        let is_there = || record.stamp.load(Acquire) == entered.bits();
+        // Relaxed: as told, after the load before.
+        let is_called = || record.calls.load(Relaxed) & AWAITED != 0;
+        !passed || is_there() && is_called()
     }
 }
 
@@ -431,8 +473,7 @@ impl Drop for Collector {
     }
 }
 
-/// A guard bound to its thread: neither `Send` nor `Sync`. To enter again on the same thread searches the thread's records,
-/// and stores nothing that others read.
+/// A guard bound to its thread: neither `Send` nor `Sync`. To enter another on the same thread searches the thread's records.
 pub struct LocalGuard<'c> {
     collector: &'c Collector,
     record: &'c Record,
@@ -474,11 +515,7 @@ impl Guard for OwnedGuard<'_> {
 impl Drop for LocalGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.record.is_nested() {
-            self.record.unnest();
-        } else {
-            self.collector.leave(self.record);
-        }
+        self.collector.leave(self.record);
     }
 }
 

@@ -7,6 +7,7 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `epochs` | guards, and when what is retired is freed |
+//! | `stamp` | whose epoch it is, and which |
 //! | `bags` | what waits for that |
 //! | `postponed` | calls to collect that come where no destructor may run |
 //! | `pace`, `crowd` | how often a barrier is passed; how much may wait for that |
@@ -23,6 +24,7 @@ pub(crate) mod model;
 mod pace;
 #[cfg_attr(loom, allow(dead_code, reason = "loom's threads are never kept from collecting"))]
 mod postponed;
+mod stamp;
 #[cfg(loom)]
 mod stand_in;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -15,7 +15,7 @@ const PATIENCE: u32 = 100;
 
 struct Mine {
     /// Numbers of collectors; 0 is nobody's.
-    collectors: [Cell<u64>; MOST],
+    collectors: [Cell<u32>; MOST],
     /// Where the next is noted.
     next: Cell<usize>,
     patience: Cell<u32>,
@@ -30,7 +30,7 @@ per_thread! {
 }
 
 /// Whoever leaves next on this thread asks [`is_to_follow`]. False: the thread has no records that could tell.
-pub(super) fn postpone(collector: u64) -> bool {
+pub(super) fn postpone(collector: u32) -> bool {
     let Some(records) = seats::my_records_if_any() else { return false };
     with_mine(&MINE, |mine| {
         let is_noted = mine.collectors.iter().any(|noted| noted.get() == collector);
@@ -46,7 +46,7 @@ pub(super) fn postpone(collector: u64) -> bool {
 
 /// Whether a call of this collector was postponed, a guard of which has left. It is to be followed then.
 #[cold]
-pub(super) fn is_to_follow(collector: u64) -> bool {
+pub(super) fn is_to_follow(collector: u32) -> bool {
     with_mine(&MINE, |mine| {
         let noted = mine.collectors.iter().find(|noted| noted.get() == collector);
         if let Some(noted) = noted {

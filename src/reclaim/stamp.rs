@@ -1,0 +1,89 @@
+//! [`Stamp`]: an epoch of one collector, in a word that says whose it is.
+
+/// A collector's number and its epoch; 0 is no stamp.
+///
+/// Both come again, an epoch after 2^32 advances and a number when as many collectors have been made. A guard holds up the
+/// second advance after it was entered, so that what it says is never that old; and guards of two collectors of one number
+/// hold up each other's advances, no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(u64);
+
+/// When something was sealed, by its collector's advances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Epoch(u32);
+
+impl Stamp {
+    /// The first epoch of the collector that is made as number `n`, from 0.
+    pub(super) fn first(n: u64) -> Self {
+        // Not 0.
+        let number = n % u64::from(u32::MAX) + 1;
+        Stamp(number << 32 | 1)
+    }
+
+    #[inline(always)]
+    pub(super) fn from_bits(bits: u64) -> Self {
+        Stamp(bits)
+    }
+
+    #[inline(always)]
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Whose it is.
+    pub(super) fn number(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub(super) fn epoch(self) -> Epoch {
+        Epoch(self.0 as u32)
+    }
+
+    /// The same collector's next epoch.
+    pub(super) fn next(self) -> Self {
+        Stamp(u64::from(self.number()) << 32 | u64::from((self.0 as u32).wrapping_add(1)))
+    }
+
+    /// Whether a guard that was entered then holds up the advance from `now`: one of the same collector, of another epoch.
+    pub(super) fn holds_up(self, now: Stamp) -> bool {
+        self != now && self.number() == now.number()
+    }
+}
+
+impl Epoch {
+    /// How many epochs later this is.
+    pub(super) fn since(self, earlier: Epoch) -> i32 {
+        self.0.wrapping_sub(earlier.0) as i32
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_come_again_and_numbers_stay() {
+        let first = Stamp::first(6);
+        assert_eq!((first.number(), first.next().number()), (7, 7));
+        assert_eq!(first.next().next().epoch().since(first.epoch()), 2);
+        let last = Stamp(first.0 | u64::from(u32::MAX));
+        assert_eq!((last.next().number(), last.next().epoch()), (7, Epoch(0)));
+        assert_eq!(last.next().next().next().epoch().since(last.epoch()), 3);
+        assert_eq!(last.epoch().since(last.next().epoch()), -1);
+    }
+
+    #[test]
+    fn no_stamp_is_none() {
+        let numbers = [0, 1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), u64::MAX];
+        assert!(numbers.into_iter().all(|n| Stamp::first(n).number() != 0));
+    }
+
+    #[test]
+    fn a_guard_holds_up_the_next_epoch_of_its_own_collector() {
+        let (ours, others) = (Stamp::first(0), Stamp::first(1));
+        assert!(ours.holds_up(ours.next()) && !ours.holds_up(ours));
+        assert!(!others.holds_up(ours.next()) && !Stamp(0).holds_up(ours));
+        // Whoever advances has fallen behind.
+        assert!(ours.next().holds_up(ours));
+    }
+}
