@@ -413,7 +413,8 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
             unreachable!("a path leads over occupied slots");
         };
         let mark = buckets.mark(from.bucket, from.lane);
-        // Into the bucket that it leaves comes the next one, or the newcomer.
+        // Both: into the bucket that it leaves may come nobody, if there is no memory for the newcomer.
+        self.note_change_of(from.bucket);
         self.note_change_of(to.bucket);
         let _moving = Moving::start(self.segment.stripe(place));
         buckets.fill(to.bucket, to.lane, tag, item, mark);

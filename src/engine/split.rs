@@ -292,13 +292,15 @@ mod tests {
                 let place = |item| Place::new(digest(item), locked.segment().buckets().len());
                 let found = locked
                     .find(place(present[chosen]), |item| [items[chosen], others[chosen]].contains(&item));
-                match (number / 500 % 3, found) {
+                match (number / 500 % 4, found) {
                     (0, Some(found)) => locked.remove(found),
                     (1, Some(found)) => locked.replace(found, others[chosen]),
                     (2, _) => {
                         let Some(new) = absent.next() else { continue };
                         assert!(locked.put(place(*new), *new, 0, QUEUE));
                     }
+                    // For an item that does not come, where others may have been displaced for it.
+                    (3, _) => _ = locked.hole_for(place(items[chosen]), QUEUE),
                     _ => {}
                 }
             }

@@ -10,6 +10,7 @@
 mod common;
 
 mod allocator;
+mod alone;
 mod operations;
 
 use std::collections::BTreeSet;

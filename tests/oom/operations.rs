@@ -6,6 +6,7 @@ use koel::{
 };
 
 use crate::allocator::Plan;
+use crate::alone::{boxes_alone, extend_alone};
 use crate::common::{AnyMap, Config, Seeded, catch, seeded};
 
 /// Does it, without the memory that the plan refuses.
@@ -71,6 +72,7 @@ pub(crate) const ALL: &[Case] = &[
     case("HashMap::shrink_to_fit", shrink::<Pointers>, None, NEVER),
     case("InlineMap::shrink_to_fit", shrink::<Inline>, None, NEVER),
     case("HashMap of boxes", boxes, Some(Fails::AtOnce), PINNING),
+    case("HashMap of boxes, alone", boxes_alone, Some(Fails::AtOnce), NEVER),
     case("Cache::try_build", cache_build, Some(Fails::AtOnce), CACHE),
     case("Cache::insert", cache_insert, Some(Fails::AtOnce), CACHE),
     case("Cache::get_or_insert_with", cache_load, None, CACHE),
@@ -90,15 +92,15 @@ pub(crate) const ALL: &[Case] = &[
 ];
 
 /// Tells the parent that an operation has failed.
-fn failed() {
+pub(crate) fn failed() {
     eprintln!("failed");
 }
 
-trait Words: AnyMap<Key = u64, Value = u64, Hasher = Seeded> {}
+pub(crate) trait Words: AnyMap<Key = u64, Value = u64, Hasher = Seeded> {}
 impl<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>> Words for M {}
 
 /// The map has exactly `0..len`, each as it was put.
-fn assert_whole<M: Words>(map: &M, len: u64) {
+pub(crate) fn assert_whole<M: Words>(map: &M, len: u64) {
     assert!((0..len).all(|key| map.get(&key) == Some(!key)), "a key is lost");
     assert_eq!((map.len() as u64, map.entries().len() as u64), (len, len));
     assert_eq!(map.get(&len), None);
@@ -166,25 +168,6 @@ fn extend<M: Words>(plan: &mut Plan) {
             assert_whole(&map, map.len() as u64);
             map.extend(pairs());
         }
-    }
-    assert_whole(&map, 300);
-}
-
-/// An empty map is made anew, and where there is no memory for that it grows as it is filled.
-fn extend_alone<M: Words>(plan: &mut Plan) {
-    let mut map = M::build(Config::GROWING, seeded(1));
-    let _ = M::build(Config::GROWING, seeded(1)).get(&0);
-    let mut first = 0;
-    for last in [100, 120, 300] {
-        let taken: Vec<_> = (first..last).map(|key| (key, !key)).collect();
-        if let Err(message) = catch(|| plan.run(|| map.extend_alone(taken))) {
-            assert!(message.contains("no memory") && plan.is_over(), "{message}");
-            failed();
-            assert!((first..last).contains(&(map.len() as u64)), "{} of {first} to {last}", map.len());
-            assert_whole(&map, map.len() as u64);
-            map.extend_alone((first..last).map(|key| (key, !key)));
-        }
-        first = last;
     }
     assert_whole(&map, 300);
 }
