@@ -114,7 +114,7 @@ fn reserved_room_is_of_segments_as_any() {
 #[test]
 fn reserved_room_does_not_grow_either() {
     fn law<M: Words>() {
-        for (present, additional) in [(0, 1000), (1000, 10), (1000, 100_000), (50_000, 50_000)] {
+        for (present, additional) in [(0, 1000), (1000, 10), (3000, 680), (1000, 100_000), (50_000, 50_000)] {
             let map = M::build(Config::GROWING, seeded(7));
             (0..present).for_each(|key| ignore(map.insert(key, key)));
             map.reserve(additional as usize);
@@ -125,6 +125,21 @@ fn reserved_room_does_not_grow_either() {
             assert!(after <= before + before / 20 + 8, "{before} slots became {after}");
             assert!((0..present + additional).all(|key| map.get(&key) == Some(key)));
         }
+    }
+    law::<Hashed>();
+    law::<Inlined>();
+}
+
+/// Emptied, it has grown far enough: of its segments nobody has said until now how many are to come.
+#[test]
+fn room_that_an_iterator_promises_to_fill_does_not_grow_either() {
+    fn law<M: Words>() {
+        let mut map = M::build(Config::GROWING, seeded(7));
+        (0..3680).for_each(|key| ignore(map.insert(key, key)));
+        map.clear();
+        let before = map.capacity();
+        map.extend_alone((0..before as u64 * 9 / 10).map(|key| (key, key)));
+        assert_eq!(map.capacity(), before);
     }
     law::<Hashed>();
     law::<Inlined>();

@@ -235,8 +235,8 @@ impl<P: Payload> Directory<P> {
         Ok(())
     }
 
-    /// Grows segments until `additional` more items will find room without growing, if they spread evenly. False:
-    /// no memory for it.
+    /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
+    /// far as paths lead from then on. False: no memory for it.
     pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Fn(P::Item) -> Digest) -> bool {
         if self.shape.fixed_capacity.is_some() {
             return true;
@@ -261,11 +261,19 @@ impl<P: Payload> Directory<P> {
                         return false;
                     }
                 }
+                writing.locked.grow_early(false);
                 cursor = next;
             }
             if !has_grown {
                 return true;
             }
+        }
+    }
+
+    /// Segments are filled as far as paths lead before they grow: somebody has said how many items are to come.
+    pub(crate) fn expect_items(&mut self) {
+        for segment in self.segments() {
+            Locked::lock(segment).grow_early(false);
         }
     }
 

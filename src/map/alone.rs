@@ -35,16 +35,22 @@ pub(super) unsafe trait Fill<K, V> {
     /// The map's segments.
     fn directory(&self) -> &Directory<Self::Payload>;
 
+    /// The map's segments.
+    fn directory_mut(&mut self) -> &mut Directory<Self::Payload>;
+
     /// Where a key belongs.
     fn digest_of(&self, key: &K) -> Digest;
 
     /// Makes the map, which is empty, anew in this shape, for so many entries; leaves it as it is if there is no memory.
     fn remake(&mut self, shape: Shape, entries: usize);
 
-    /// Makes an empty map anew, if it has less room than for so many entries: as far as there is memory.
+    /// Makes an empty map anew, if it has less room than for so many entries: as far as there is memory. One that has room for
+    /// them is filled without growing.
     fn remake_for(&mut self, entries: usize) {
         if let Some(shape) = self.directory().shape_anew(entries) {
             self.remake(shape, entries);
+        } else if entries > 0 && self.directory().is_empty() {
+            self.directory_mut().expect_items();
         }
     }
 
@@ -98,6 +104,10 @@ unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
         &self.table.directory
     }
 
+    fn directory_mut(&mut self) -> &mut Directory<Slots<K, V>> {
+        &mut self.table.directory
+    }
+
     #[inline]
     fn digest_of(&self, key: &K) -> Digest {
         self.digest(key)
@@ -149,6 +159,10 @@ unsafe impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Fill<K, V> for InlineMap
     #[inline]
     fn directory(&self) -> &Directory<Inline<K, V>> {
         &self.slots
+    }
+
+    fn directory_mut(&mut self) -> &mut Directory<Inline<K, V>> {
+        &mut self.slots
     }
 
     #[inline]
