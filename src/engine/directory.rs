@@ -255,6 +255,11 @@ impl<P: Payload> Directory<P> {
         self.shape.for_items(self.len())
     }
 
+    /// Sets how many items a table of fixed capacity takes, and returns how many it took; `None` if it grows.
+    pub(crate) fn limit(&mut self, items: usize) -> Option<usize> {
+        self.shape.fixed_capacity.as_mut().map(|limit| core::mem::replace(limit, items))
+    }
+
     /// The shape of what is to be made in the place of this table for so many items: if it is empty, has less room, and grows.
     pub(crate) fn shape_anew(&self, items: usize) -> Option<Shape> {
         // In this order: to count slots is to look at all segments.

@@ -95,6 +95,18 @@ pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
 }
 
+/// Fills an empty map that was made as the copy of another: with what that has, which may have become more meanwhile than
+/// such a map would take. Panics if there is no memory for them.
+#[track_caller]
+pub(super) fn fill_copy<K, V, M: Fill<K, V>>(copy: &mut M, pairs: impl Iterator<Item = (K, V)>) {
+    let limit = copy.directory_mut().limit(usize::MAX);
+    extend_alone(copy, pairs);
+    if let Some(limit) = limit {
+        let len = copy.directory().len();
+        copy.directory_mut().limit(limit.max(len));
+    }
+}
+
 // SAFETY: the map has no other directory.
 unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     type Payload = Slots<K, V>;

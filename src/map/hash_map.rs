@@ -6,7 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 
-use super::alone::extend_alone;
+use super::alone::{extend_alone, fill_copy};
 use super::builder::sealed::FromShape;
 use super::{Builder, HashMapKind, IntoIter, Pinned, PinnedOwned};
 use crate::engine::{CapacityError, Shape, Stats};
@@ -452,7 +452,7 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
             Ok(copy) => copy,
             Err(error) => panic!("{error}"),
         };
-        extend_alone(&mut copy, pin.iter().map(|(key, value)| (key.clone(), value.clone())));
+        fill_copy(&mut copy, pin.iter().map(|(key, value)| (key.clone(), value.clone())));
         copy
     }
 }

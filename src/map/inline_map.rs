@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use ahash::RandomState;
 use bytemuck::Pod;
 
-use super::alone::extend_alone;
+use super::alone::{extend_alone, fill_copy};
 use super::builder::sealed::FromShape;
 use super::{Builder, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{BATCH, CapacityError, Directory, Inline, Shape, Stats, digests_of};
@@ -427,7 +427,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, 
             Ok(copy) => copy,
             Err(error) => panic!("{error}"),
         };
-        extend_alone(&mut copy, self.iter());
+        fill_copy(&mut copy, self.iter());
         copy
     }
 }

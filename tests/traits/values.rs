@@ -1,6 +1,8 @@
 //! Debug, Clone, Eq, Default, collecting, extending, indexing, converting.
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
 
 use koel::{Compute, Full, HashMap, InlineMap, Occupied, Operation};
 
@@ -92,6 +94,52 @@ fn a_copy_has_its_original_s_bound() {
         assert_eq!((copy.capacity(), copy.stats().segments), (map.capacity(), map.stats().segments));
         assert!((1000..2000).any(|key| copy.checked_insert(key, 0).is_err()));
     }
+}
+
+/// Its entries are replaced by as many others when the first is cloned: the copy gets some of both.
+#[test]
+fn a_copy_of_a_full_map_takes_what_comes_while_it_is_made() {
+    /// Of whoever clones it first, what it is to do.
+    struct Busy(Arc<Mutex<Option<Task>>>);
+    type Task = Box<dyn FnOnce() + Send>;
+    impl Clone for Busy {
+        fn clone(&self) -> Self {
+            let task = self.0.lock().unwrap().take();
+            task.into_iter().for_each(|task| task());
+            Busy(Arc::clone(&self.0))
+        }
+    }
+    /// Keys of one hundred have one hash.
+    #[derive(Clone, PartialEq, Eq)]
+    struct Alike(u64);
+    impl Hash for Alike {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            (self.0 / 100).hash(state);
+        }
+    }
+    let mut with_both = 0;
+    for others in (100..2000).step_by(100) {
+        let map =
+            HashMap::<Alike, Busy>::builder().fixed_capacity(40).segment_slots(16).hasher(seeded(others));
+        let map = Arc::new(map.build());
+        let busy = Arc::new(Mutex::new(None));
+        let fill = |map: &HashMap<_, _, _>, first: u64, busy: &Arc<_>| {
+            map.pin().clear();
+            map.extend((first..first + 40).map(|n| (Alike(n), Busy(Arc::clone(busy)))));
+        };
+        fill(&map, 0, &busy);
+        let (weak, again) = (Arc::downgrade(&map), Arc::clone(&busy));
+        *busy.lock().unwrap() =
+            Some(Box::new(move || fill(&weak.upgrade().expect("being cloned"), others, &again)) as Box<_>);
+        let copy = HashMap::clone(&map);
+        let len = copy.len();
+        assert!(len >= 40 && (0..40).all(|n| copy.pin().contains_key(&Alike(n))));
+        with_both += usize::from(len == 80);
+        // And no more.
+        let takes = |n| copy.pin().checked_insert(Alike(n), Busy(Arc::clone(&busy))).is_ok();
+        assert!((5000..5100).filter(|n| takes(*n)).count() <= 8, "{len}");
+    }
+    assert!(with_both > 0);
 }
 
 #[test]
