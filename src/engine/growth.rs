@@ -277,7 +277,8 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Replaces every segment that is much too large for its items by a smaller one.
+    /// Replaces every segment that is much too large for its items by a smaller one, and gives back what was copied ahead of
+    /// splits that are not due any more.
     pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
         if self.shape.fixed_capacity.is_some() {
             return;
@@ -295,6 +296,10 @@ impl<P: Payload> Directory<P> {
                     cursor as u32,
                     rehash,
                 );
+            }
+            if !writing.locked.is_filling_up() {
+                let ahead = writing.locked.state().ahead.take();
+                ahead.into_iter().for_each(|ahead| self.pool.lock().put(ahead.segment));
             }
             cursor = next;
         }

@@ -399,6 +399,22 @@ mod tests {
     }
 
     #[test]
+    fn shrinking_gives_back_what_was_copied_ahead_unless_the_segment_is_about_to_split() {
+        let digest = |(key, _): (u64, u64)| Digest::new(key);
+        let (table, keys) = copied_ahead();
+        table.shrink(&digest);
+        assert!(table.lock(0).locked.state_ref().ahead.is_some(), "it is about to split");
+        for key in 0..10 {
+            let mut spot = table.lock_and_find(Digest::new(key), |item| item.0 == key);
+            spot.writing.locked.remove(spot.found.expect("put"));
+        }
+        table.shrink(&digest);
+        assert!(table.lock(0).locked.state_ref().ahead.is_none());
+        assert_eq!((table.slots(), table.pool.lock().take(16).is_some()), (64, true));
+        assert!((10..keys).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key).is_some()));
+    }
+
+    #[test]
     fn a_hash_that_panics_while_items_are_copied_ahead_leaves_all_as_it_was() {
         let (table, keys) = copied_ahead();
         let digest = |(key, _): (u64, u64)| Digest::new(key);
