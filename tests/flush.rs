@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::{Arc, mpsc};
 
-use common::{AnyMap, Config, Counted, Ledger, Seeded, seeded};
+use common::{AnyMap, Config, Counted, Ledger, Seeded, catch, seeded};
 use koel::HashMap;
 
 type Map = HashMap<u64, Counted, Seeded>;
@@ -34,6 +34,32 @@ fn removals_are_dropped_by_flush(what: &str, ledger: &Ledger, map: &Map) {
 fn removed_values_are_dropped_by_a_flush() {
     let ledger = Ledger::new();
     removals_are_dropped_by_flush("never an owned pin", &ledger, &filled(&ledger));
+}
+
+/// Destructors of others would run there.
+#[test]
+fn a_flush_under_the_map_s_lock_panics_and_drops_nothing() {
+    for config in [Config::GROWING, Config::fixed(ENTRIES as usize)] {
+        let ledger = Ledger::new();
+        let map = Map::build(config, seeded(1));
+        (0..ENTRIES).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_none()));
+        map.pin().remove(&0);
+        let flushes: [fn(&Map); 4] =
+            [Map::flush, Map::shrink_to_fit, |map| map.pin().flush(), |map| map.pin().shrink_to_fit()];
+        for flush in flushes {
+            let under_the_lock = || {
+                map.pin().update(1, |_| {
+                    flush(&map);
+                    unreachable!("it panics")
+                });
+            };
+            let message = catch(under_the_lock).unwrap_err();
+            assert!(message.contains("same map"), "{message}");
+            assert_eq!(ledger.alive() as u64, ENTRIES);
+        }
+        map.flush();
+        assert_eq!(ledger.alive() as u64, ENTRIES - 1);
+    }
 }
 
 #[test]

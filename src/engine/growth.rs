@@ -238,6 +238,8 @@ impl<P: Payload> Directory<P> {
     /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
     /// far as paths lead from then on. False: no memory for it.
     pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Fn(P::Item) -> Digest) -> bool {
+        // Also where nothing will be locked.
+        self.assert_not_writing();
         if self.shape.fixed_capacity.is_some() {
             return true;
         }
@@ -280,6 +282,8 @@ impl<P: Payload> Directory<P> {
     /// Replaces every segment that is much too large for its items by a smaller one, and gives back what was copied ahead of
     /// splits that are not due any more.
     pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
+        // Also where nothing will be locked.
+        self.assert_not_writing();
         if self.shape.fixed_capacity.is_some() {
             return;
         }

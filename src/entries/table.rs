@@ -86,7 +86,12 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     }
 
     /// Starts the reclamation of what this thread has retired, and of what waits for company under the segments' locks.
+    ///
+    /// # Panics
+    ///
+    /// If this thread is writing to the table: what is freed would run others' destructors under its lock.
     pub(crate) fn flush(&self, guard: &impl Guard) {
+        self.directory.assert_not_writing();
         if OldEntries::<K, V>::GATHERS {
             self.retire_old(guard);
         }

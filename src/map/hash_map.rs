@@ -83,10 +83,10 @@ use crate::hash::Digest;
 ///
 /// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
 /// for writing; so may `Hash` and `Eq`. They may read this map and any other. If they write to the same map, walk over
-/// it or ask for its `stats`, they would wait for themselves: that panics instead. If they write to *another* map, the
-/// lock of that one is taken inside of this one's, and it is for you to keep to one order: a closure on map A that
-/// writes to B in one thread and a closure on B that writes to A in another wait for each other for ever. More than
-/// sixteen deep it panics.
+/// it or ask for its `stats`, they would wait for themselves: that panics instead; so does a `flush`, as it would run the
+/// destructors of other entries there. If they write to *another* map, the lock of that one is taken inside of this
+/// one's, and it is for you to keep to one order: a closure on map A that writes to B in one thread and a closure on B
+/// that writes to A in another wait for each other for ever. More than sixteen deep it panics.
 ///
 /// # Panics in your code
 ///

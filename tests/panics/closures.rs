@@ -111,9 +111,13 @@ fn writes<M: Subject>() -> Vec<Write<M>> {
 }
 
 fn writing_to_the_same_map<M: Subject>() {
+    [Config::GROWING.segments_of(16), Config::fixed(60)].into_iter().for_each(writing_to_one_of::<M>);
+}
+
+fn writing_to_one_of<M: Subject>(config: Config) {
     for (what, operation) in operations::<M>() {
         for (inner, write) in writes::<M>() {
-            let map = filled::<M>(Config::GROWING.segments_of(16));
+            let map = filled::<M>(config);
             let before = map.entries();
             let message = catch(|| operation(&map, &|| write(&map))).unwrap_err();
             assert!(message.contains("same map"), "{inner} in {what}: {message}");
