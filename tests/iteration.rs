@@ -4,10 +4,11 @@
 mod common;
 
 use std::collections::{HashMap as Model, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Config, Rng, Words, fixed_configs, growing_configs, ignore, laws, on_threads, seed, seeded};
-use koel::{HashMap, InlineMap};
+use koel::{HashMap, InlineCache, InlineMap};
 
 laws! {
     in_growth => a_walk_over_a_growing_hash_map_sees_all_once, a_walk_over_a_growing_inline_map_sees_all_once;
@@ -287,4 +288,48 @@ fn a_drain_that_ends_in_a_closure_under_its_map_s_lock_leaves_all_as_it_is() {
         value + 1
     });
     assert_eq!((updated, inline.len()), (Some(8), 100));
+}
+
+/// Keys that are equal need not have the same bytes.
+#[test]
+fn retain_asks_about_a_key_that_took_the_place_of_an_equal_one() {
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(C)]
+    struct Noted {
+        key: u32,
+        note: u32,
+    }
+    impl PartialEq for Noted {
+        fn eq(&self, other: &Self) -> bool {
+            self.key == other.key
+        }
+    }
+    impl Eq for Noted {}
+    impl Hash for Noted {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.key.hash(state);
+        }
+    }
+    let old = Noted { key: 1, note: 0 };
+    let new = Noted { note: 1, ..old };
+    let mut asked = Vec::new();
+    let map = InlineMap::from([(old, 5)]);
+    map.retain(|key, _| {
+        asked.push(key.note);
+        if key.note == 0 {
+            assert!(map.remove(key).is_some() && map.insert(new, 5).is_none());
+        }
+        key.note == 1
+    });
+    assert_eq!((&asked[..], map.len()), (&[0, 1][..], 1));
+    let cache = InlineCache::new(100);
+    cache.insert(old, 5);
+    cache.retain(|key, _| {
+        asked.push(key.note);
+        if key.note == 0 {
+            assert!(cache.remove(key).is_some() && cache.insert(new, 5).is_none());
+        }
+        key.note == 1
+    });
+    assert_eq!((&asked[2..], cache.len()), (&[0, 1][..], 1));
 }

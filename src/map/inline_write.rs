@@ -353,8 +353,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees each entry that is present throughout, with no lock held. If a value is replaced between `keep`'s verdict
-    /// and the removal, `keep` is asked again about the new one.
+    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict
+    /// and its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other
+    /// bytes.
     ///
     /// # Panics
     ///
@@ -366,15 +367,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(map.len(), 5);
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
-        for (key, mut value) in self.iter() {
+        for (mut key, mut value) in self.iter() {
             while !keep(&key, &value) {
                 let mut spot = self.spot(&key);
-                let Some((_, current)) = spot.current() else { break };
-                if bytemuck::bytes_of(&current) == bytemuck::bytes_of(&value) {
+                let Some(current) = spot.current() else { break };
+                if same_bytes(&current.0, &key) && same_bytes(&current.1, &value) {
                     spot.remove();
                     break;
                 }
-                value = current;
+                (key, value) = current;
             }
         }
     }
@@ -487,6 +488,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Target<K, V> for &InlineMap<K, 
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
         self.checked_insert_of(digest, key, value).is_ok()
     }
+}
+
+/// Whether they are the same, whatever `Eq` says.
+fn same_bytes<T: Pod>(one: &T, other: &T) -> bool {
+    bytemuck::bytes_of(one) == bytemuck::bytes_of(other)
 }
 
 impl<K: Pod, V: Pod> Spot<'_, K, V> {

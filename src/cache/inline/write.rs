@@ -238,8 +238,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
 
     /// Keeps the entries for which `keep` holds and takes the others out.
     ///
-    /// Sees each entry that is present throughout, with no lock held. If a value is replaced between `keep`'s verdict and
-    /// the removal, `keep` is asked again about the new one.
+    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
+    /// its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other bytes.
     ///
     /// # Panics
     ///
@@ -255,16 +255,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!(cache.len(), 5);
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
-        for (key, mut value) in self.iter() {
+        for (mut key, mut value) in self.iter() {
             while !keep(&key, &value) {
                 let mut replaced_by = None;
-                self.remove_if(&key, |_, current| {
-                    let is_same = bytemuck::bytes_of(current) == bytemuck::bytes_of(&value);
-                    replaced_by = (!is_same).then_some(*current);
+                self.remove_if(&key, |other, current| {
+                    // Whatever `Eq` says.
+                    let is_same = bytemuck::bytes_of(other) == bytemuck::bytes_of(&key)
+                        && bytemuck::bytes_of(current) == bytemuck::bytes_of(&value);
+                    replaced_by = (!is_same).then_some((*other, *current));
                     is_same
                 });
                 match replaced_by {
-                    Some(current) => value = current,
+                    Some(current) => (key, value) = current,
                     None => break,
                 }
             }
