@@ -7,7 +7,9 @@ use std::collections::{HashMap as Model, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Config, Rng, Words, fixed_configs, growing_configs, ignore, laws, on_threads, seed, seeded};
+use common::{
+    Config, Rng, Words, catch, fixed_configs, growing_configs, ignore, laws, on_threads, seed, seeded,
+};
 use koel::{HashMap, InlineCache, InlineMap};
 
 laws! {
@@ -270,24 +272,38 @@ fn a_walk_that_pauses_holds_no_lock() {
     assert!(first.is_some() && walk.all(|(key, value)| key == value && *key < 3 * PRESENT));
 }
 
-/// A drop that waited for the lock would wait for itself, and one that panicked in an unwind would end the process.
+/// Drops it, or lets an unwinding do that.
+fn ends<T>(dropped: T, unwinds: bool) -> u64 {
+    assert!(!unwinds, "as planned");
+    drop(dropped);
+    0
+}
+
+/// A drop that waited for the lock would wait for itself, and one that panicked in an unwinding would end the process.
 #[test]
-fn a_drain_that_ends_in_a_closure_under_its_map_s_lock_leaves_all_as_it_is() {
+fn a_drain_that_ends_in_a_closure_under_its_map_s_lock_panics_unless_that_unwinds() {
     let map: HashMap<u64, u64> = (0..100).map(|key| (key, key)).collect();
-    let pin = map.pin();
-    let drain = pin.drain();
-    let updated = pin.update(7, |value| {
-        drop(drain);
-        value + 1
-    });
-    assert_eq!((updated, pin.len()), (Some(&8), 100));
     let inline: InlineMap<u64, u64> = (0..100).map(|key| (key, key)).collect();
-    let drain = inline.drain();
-    let updated = inline.update(7, |value| {
-        drop(drain);
-        value + 1
-    });
-    assert_eq!((updated, inline.len()), (Some(8), 100));
+    for unwinds in [false, true] {
+        let messages = [
+            catch(|| {
+                let pin = map.pin();
+                let drain = pin.drain();
+                pin.update(7, |_| ends(drain, unwinds));
+            }),
+            catch(|| {
+                let drain = inline.drain();
+                inline.update(7, |_| ends(drain, unwinds));
+            }),
+        ];
+        let expected = if unwinds { "as planned" } else { "same map" };
+        assert!(
+            messages.iter().all(|message| message.as_ref().unwrap_err().contains(expected)),
+            "{messages:?}"
+        );
+        assert_eq!((map.len(), map.pin().get(&7)), (100, Some(&7)));
+        assert_eq!((inline.len(), inline.get(&7)), (100, Some(7)));
+    }
 }
 
 /// Keys that are equal need not have the same bytes.

@@ -89,8 +89,8 @@ impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
 
 impl<K: Pod, V: Pod> Drop for InlineDrain<'_, K, V> {
     fn drop(&mut self) {
-        // From a closure under this map's lock `next` panics; this may be the unwinding from there.
-        if !self.0.slots.is_writing() {
+        // In a closure under this map's lock this panics; but not in an unwinding, which may be that of this panic.
+        if !(std::thread::panicking() && self.0.slots.is_writing()) {
             self.for_each(drop);
         }
     }

@@ -263,7 +263,8 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    /// In a closure that runs under this map's lock, also when the iterator is dropped there, unless that is in an unwinding:
+    /// then the entries stay. See [the type](InlineMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::InlineMap::from([(1, 10)]);

@@ -127,8 +127,8 @@ impl<K, V, G: Guard> FusedIterator for Drain<'_, K, V, G> {}
 
 impl<K, V, G: Guard> Drop for Drain<'_, K, V, G> {
     fn drop(&mut self) {
-        // From a closure under this map's lock `next` panics; this may be the unwinding from there.
-        if !self.directory.is_writing() {
+        // In a closure under this map's lock this panics; but not in an unwinding, which may be that of this panic.
+        if !(std::thread::panicking() && self.directory.is_writing()) {
             self.for_each(drop);
         }
     }

@@ -169,7 +169,8 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
+    /// In a closure that runs under this map's lock, also when the iterator is dropped there, unless that is in an unwinding:
+    /// then the entries stay. See [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one")]);
