@@ -28,4 +28,4 @@ mod table;
 pub(crate) use entry::{Entry, OwnedEntry};
 pub(crate) use homes::Within;
 pub(crate) use old::{OldEntries, Reserve, Reserves, retire_all};
-pub(crate) use table::{Slots, Table};
+pub(crate) use table::{Slots, Table, drop_each};

@@ -166,23 +166,30 @@ impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
             // Nothing in them needs to be dropped [C4].
             return;
         }
-        let mut panic: Option<Box<dyn Any + Send>> = None;
-        self.directory.take_all(|entry| {
+        drop_each(|drop_one| {
             // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
-            let drop_entry = || drop(unsafe { OwnedEntry::from_raw(entry) });
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_entry)) {
-                match panic {
-                    None => panic = Some(payload),
-                    Some(_) => discard(payload),
-                }
-            }
+            self.directory.take_all(|entry| drop_one(unsafe { OwnedEntry::from_raw(entry) }));
         });
-        if let Some(payload) = panic {
-            if !std::thread::panicking() {
-                resume_unwind(payload);
+    }
+}
+
+/// Drops each entry that `all` calls its argument with, even if the drop of another panics; the first panic goes on
+/// afterwards, unless there is one already.
+pub(crate) fn drop_each<K, V>(all: impl FnOnce(&mut dyn FnMut(OwnedEntry<K, V>))) {
+    let mut panic: Option<Box<dyn Any + Send>> = None;
+    all(&mut |entry| {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(entry))) {
+            match panic {
+                None => panic = Some(payload),
+                Some(_) => discard(payload),
             }
-            discard(payload);
         }
+    });
+    if let Some(payload) = panic {
+        if !std::thread::panicking() {
+            resume_unwind(payload);
+        }
+        discard(payload);
     }
 }
 

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use crate::engine::{Directory, Walk};
-use crate::entries::{self, Entry, OwnedEntry, Slots, Table};
+use crate::entries::{self, Entry, OwnedEntry, Slots, Table, drop_each};
 use crate::reclaim::Guard;
 
 type Entries<K, V> = Directory<Slots<K, V>>;
@@ -184,10 +184,11 @@ unsafe impl<K: Sync, V: Sync> Sync for IntoIter<K, V> {}
 
 impl<K, V> Drop for IntoIter<K, V> {
     fn drop(&mut self) {
-        // SAFETY: as in `next`.
-        let own = |entry| unsafe { OwnedEntry::from_raw(entry) };
-        // A vector goes on dropping when the drop of one element panics.
-        drop(self.walk.items.drain(..).map(own).collect::<Vec<_>>());
+        // What is still in the table goes with that.
+        drop_each(|drop_one| {
+            // SAFETY: as in `next`.
+            self.walk.items.drain(..).for_each(|entry| drop_one(unsafe { OwnedEntry::from_raw(entry) }));
+        });
     }
 }
 

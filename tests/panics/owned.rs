@@ -1,6 +1,7 @@
 //! A panic in `Clone` or `Drop` of keys and values, and of iterators passed to `extend`: nothing is dropped twice, and
 //! nothing leaks.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use koel::{Full, HashMap, Operation};
@@ -163,6 +164,25 @@ fn a_panic_in_drop_does_not_keep_an_owning_iterator_from_dropping_the_rest() {
             at_every_call(Site::Drop, Config::GROWING.segments_of(16), iterate, |_, _| unreachable!());
         assert_eq!(panics, 100);
     }
+}
+
+/// More than one in an unwinding would end the process.
+#[test]
+fn of_many_panics_in_drops_of_an_owning_iterator_the_first_goes_on() {
+    struct Fused<'d>(&'d Cell<u64>);
+    impl Drop for Fused<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            panic!("drop number {}", self.0.get());
+        }
+    }
+    let drops = Cell::new(0);
+    let map = HashMap::<u64, Fused<'_>>::builder().segment_slots(16).build();
+    map.extend((0..50).map(|n| (n, Fused(&drops))));
+    let mut entries = map.into_iter();
+    core::mem::forget(entries.next());
+    assert_eq!(catch(|| drop(entries)).unwrap_err(), "drop number 1");
+    assert_eq!(drops.get(), 49);
 }
 
 /// What was passed in and is not needed is dropped by the operation: a panic then is the caller's.
