@@ -10,8 +10,18 @@ use serde::ser::{Serialize, Serializer};
 
 use super::{HashMap, InlineMap};
 
-/// Room that a hint in foreign data may make us allocate; more comes with the entries themselves.
-const CAUTIOUS: usize = 1 << 12;
+/// Entries for which a hint in foreign data may make us allocate room, and that are inserted at a time: so many, or a mebibyte
+/// of them.
+const fn cautious<T>() -> usize {
+    let (entries, bytes, each) = (1 << 12, 1 << 20, size_of::<T>());
+    if each <= bytes / entries {
+        entries
+    } else if each < bytes {
+        bytes / each
+    } else {
+        1
+    }
+}
 
 /// Needs the feature `serde`.
 impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
@@ -79,18 +89,30 @@ where
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<M, A::Error> {
         let mut map = M::default();
-        let hint = access.size_hint().unwrap_or(0).min(CAUTIOUS);
-        let mut entries = Vec::with_capacity(hint);
+        let most = const { cautious::<(K, V)>() };
+        let mut entries = Vec::with_capacity(access.size_hint().unwrap_or(0).min(most));
         loop {
             let next = access.next_entry()?;
             let done = next.is_none();
             entries.extend(next);
-            if done || entries.len() >= CAUTIOUS {
+            if done || entries.len() >= most {
                 map.extend(entries.drain(..));
             }
             if done {
                 return Ok(map);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cautious;
+
+    #[test]
+    fn foreign_data_makes_us_allocate_a_mebibyte_or_one_entry() {
+        assert_eq!((cautious::<()>(), cautious::<[u8; 256]>()), (4096, 4096));
+        assert_eq!((cautious::<[u8; 257]>(), cautious::<[u8; 1 << 19]>()), (4080, 2));
+        assert_eq!((cautious::<[u8; 1 << 20]>(), cautious::<[u8; 1 << 30]>()), (1, 1));
     }
 }
