@@ -17,7 +17,7 @@ use super::locked::Locked;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::{Pool, Retired};
-use super::sizing::{MAX_CAPACITY, MAX_SEGMENTS, Shape};
+use super::sizing::{MAX_BUCKETS, MAX_CAPACITY, MAX_SEGMENTS, Shape};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
 
@@ -124,14 +124,16 @@ impl<P: Payload> Directory<P> {
     ) -> Result<(), NoRoom> {
         let segment = writing.locked.segment();
         let buckets = segment.buckets().len();
-        let double = Replacement { buckets: buckets.checked_mul(2).ok_or(NoRoom)?, count: 1, grows_early };
         let splits = self.splits(&writing.locked);
+        if !splits && u64::from(buckets) * 2 > MAX_BUCKETS {
+            return Err(NoRoom);
+        }
         let started = Instant::now();
         if splits && segment.has_no_overflow() {
             self.split(writing, prefix, grows_early, rehash)?;
         } else {
-            let replacement = if splits { Replacement { buckets, count: 2, grows_early } } else { double };
-            self.rebuild(writing, replacement, prefix, rehash)?;
+            let (buckets, count) = if splits { (buckets, 2) } else { (buckets * 2, 1) };
+            self.rebuild(writing, Replacement { buckets, count, grows_early }, prefix, rehash)?;
         }
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // Relaxed: information, as all counts.

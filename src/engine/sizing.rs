@@ -29,8 +29,8 @@ const HUGE_SLOTS: u64 = 1 << 19;
 pub(super) const MAX_SEGMENTS: u64 = 1 << 28;
 /// Most buckets in one segment of a cache: a hash's 24 bits beside the tag tell so many apart.
 const CACHE_BUCKETS: u32 = 1 << 24;
-/// Most buckets in one segment.
-const MAX_BUCKETS: u64 = 1 << 28;
+/// Most buckets in one segment, however it came by them: `mirror` is for fewer than 2^31 [I2].
+pub(super) const MAX_BUCKETS: u64 = 1 << 28;
 /// Buckets a growing map's search looks at before it grows instead: three levels below the roots.
 const GROWING_BUDGET: usize = 2 * (1 + 4 + 16 + 64);
 /// Buckets a fixed map's search looks at: all that a path of `MAX_HOPS` leads to.
