@@ -58,11 +58,14 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         Pinned { map, guard }
     }
 
-    /// The entry behind a pointer that came out of the table since this view was made.
+    /// The entry behind a pointer.
+    ///
+    /// # Safety
+    ///
+    /// It was in this map's table at some time since this view was made.
     #[inline(always)]
-    pub(super) fn entry_behind(&self, entry: NonNull<Entry<K, V>>) -> &Entry<K, V> {
-        // SAFETY: every pointer that the methods of this type get from the table was in it after `guard` was
-        // entered, and the reference does not outlive `self`.
+    pub(super) unsafe fn entry_behind(&self, entry: NonNull<Entry<K, V>>) -> &Entry<K, V> {
+        // SAFETY: the caller's: if it was unlinked, after `guard` was entered; and the reference does not outlive `self`.
         unsafe { Entry::deref(entry) }
     }
 
@@ -232,11 +235,12 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             |entry| {
                 // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the
                 // view would have to lie in memory.
-                // SAFETY: as in `entry_behind`.
+                // SAFETY: just found in the table; used under the guard.
                 key.equivalent(unsafe { &Entry::deref(entry).key })
             },
         );
-        found.map(|entry| self.entry_behind(entry))
+        // SAFETY: just found in the table.
+        found.map(|entry| unsafe { self.entry_behind(entry) })
     }
 
     /// The value of a key. Two tag words, one slot and one entry are read; nothing is written.
@@ -382,11 +386,13 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ) {
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
             let digests = digests_of(keys, |from| self.map.digest(key(from)));
+            // SAFETY: the batch finds it in the table.
+            let behind = |entry| unsafe { self.entry_behind(entry) };
             self.map.table.directory.find_batch(
                 &digests[..keys.len()],
                 |i| self.map.table.prefetch_home(digests[i]),
-                |i, entry| key(&keys[i]).equivalent(&self.entry_behind(entry).key),
-                |i, entry| out[i] = answer(entry.map(|entry| self.entry_behind(entry))),
+                |i, entry| key(&keys[i]).equivalent(&behind(entry).key),
+                |i, entry| out[i] = answer(entry.map(behind)),
             );
         }
     }

@@ -76,13 +76,21 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
+    /// The entry that was found.
+    #[inline]
+    fn entry_at(&self, spot: &Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
+        // SAFETY: spots are of this map's table; there it is, under the lock.
+        unsafe { self.entry_behind(spot.writing.locked.item(found)) }
+    }
+
     /// Empties a slot and gives its entry up.
     fn take_out(&self, mut spot: Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
         spot.writing.locked.remove(found);
         // SAFETY: just removed, under the lock.
         unsafe { self.retire(spot, old) };
-        self.entry_behind(old)
+        // SAFETY: as above.
+        unsafe { self.entry_behind(old) }
     }
 
     /// Puts a new entry in the place of an old one, which is given up and returned.
@@ -93,7 +101,8 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         new.publish();
         // SAFETY: just replaced, under the lock.
         unsafe { self.retire(spot, old) };
-        self.entry_behind(old)
+        // SAFETY: as above.
+        unsafe { self.entry_behind(old) }
     }
 }
 
@@ -107,7 +116,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Locks the segment of a key with this digest, and finds the key.
     #[inline]
     fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_, K, V> {
-        let eq = |entry| key.equivalent(&self.entry_behind(entry).key);
+        // SAFETY: called with what is in the table.
+        let eq = |entry| key.equivalent(unsafe { &self.entry_behind(entry).key });
         self.map.table.prefetch_home(digest);
         self.directory().lock_and_find(digest, eq)
     }
@@ -116,17 +126,20 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline]
     fn add(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Result<&Entry<K, V>, OwnedEntry<K, V>> {
         let pointer = new.pointer();
-        match self.directory().insert(spot, pointer, |entry| self.rehash(entry)) {
+        match self.directory().insert(spot, pointer, self.rehash()) {
             Ok(()) => {
                 new.publish();
-                Ok(self.entry_behind(pointer))
+                // SAFETY: just inserted, or removed since.
+                Ok(unsafe { self.entry_behind(pointer) })
             }
             Err(NoRoom) => Err(new),
         }
     }
 
-    fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest {
-        self.map.digest(&self.entry_behind(entry).key)
+    /// Computes the digest of an entry that is in the table.
+    fn rehash(&self) -> impl Fn(NonNull<Entry<K, V>>) -> Digest {
+        // SAFETY: called, by growth and shrinking, with what is in the table.
+        |entry| self.map.digest(unsafe { &self.entry_behind(entry).key })
     }
 
     /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
@@ -217,11 +230,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<&V, Occupied<&V, V>> {
         let spot = self.spot(&key);
-        if let Some(current) = spot.current() {
+        if let Some(found) = spot.found {
+            let current = &self.entry_at(&spot, found).value;
             // Before there is a result that a panic in the key's drop could leak.
             drop(spot);
             drop(key);
-            return Err(Occupied { current: &self.entry_behind(current).value, not_inserted: value });
+            return Err(Occupied { current, not_inserted: value });
         }
         Ok(&self.must_add(spot, key, value).value)
     }
@@ -316,8 +330,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             return Ok(value);
         }
         let spot = self.spot(&key);
-        match spot.current() {
-            Some(current) => Ok(&self.entry_behind(current).value),
+        match spot.found {
+            Some(found) => Ok(&self.entry_at(&spot, found).value),
             None => match make() {
                 Ok(value) => Ok(&self.must_add(spot, key, value).value),
                 Err(error) => {
@@ -348,7 +362,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
         let spot = self.spot(&key);
         let found = spot.found?;
-        let current = self.entry_behind(spot.writing.locked.item(found));
+        let current = self.entry_at(&spot, found);
         let value = update(&current.value);
         Some(&self.replace(spot, found, key, value).1.value)
     }
@@ -358,7 +372,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     fn replace(&self, spot: Spot<'_, K, V>, found: Found, key: K, value: V) -> (&Entry<K, V>, &Entry<K, V>) {
         let (spot, new) = self.must_make(spot, key, value);
         let pointer = new.pointer();
-        (self.swap(spot, found, new), self.entry_behind(pointer))
+        let old = self.swap(spot, found, new);
+        // SAFETY: just inserted, or removed since.
+        (old, unsafe { self.entry_behind(pointer) })
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
@@ -405,7 +421,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let spot = self.spot(&key);
         match spot.found {
             Some(found) => {
-                let current = self.entry_behind(spot.writing.locked.item(found));
+                let current = self.entry_at(&spot, found);
                 let value = update(&current.value);
                 &self.replace(spot, found, key, value).1.value
             }
@@ -446,7 +462,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
     {
         let spot = self.spot(&key);
-        let current = spot.current().map(|entry| self.entry_behind(entry).pair());
+        let current = spot.found.map(|found| self.entry_at(&spot, found).pair());
         match (f(current), spot.found) {
             (Operation::Abort(result), _) => {
                 drop(spot);
@@ -520,7 +536,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     {
         let spot = self.spot(key);
         let Some(found) = spot.found else { return Ok(None) };
-        let current = self.entry_behind(spot.writing.locked.item(found));
+        let current = self.entry_at(&spot, found);
         if condition(&current.key, &current.value) {
             Ok(Some(self.take_out(spot, found).pair()))
         } else {
@@ -548,7 +564,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             while !keep(key, value) {
                 let spot = self.spot(key);
                 let Some(found) = spot.found else { break };
-                let current = self.entry_behind(spot.writing.locked.item(found));
+                let current = self.entry_at(&spot, found);
                 if core::ptr::eq(&current.value, value) && core::ptr::eq(&current.key, key) {
                     self.take_out(spot, found);
                     break;
@@ -616,7 +632,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// False: there was not memory for all.
     pub(super) fn try_reserve(&self, additional: usize) -> bool {
-        self.directory().reserve(additional, &|entry| self.rehash(entry))
+        self.directory().reserve(additional, &self.rehash())
     }
 
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
@@ -638,7 +654,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert!(map.capacity() < before / 10 && map.len() == 100);
     /// ```
     pub fn shrink_to_fit(&self) {
-        self.directory().shrink(&|entry| self.rehash(entry));
+        self.directory().shrink(&self.rehash());
         self.map.table.purge(&self.guard);
     }
 }
