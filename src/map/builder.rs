@@ -93,8 +93,9 @@ impl<T, S> Builder<T, S> {
     /// remove at the same time, a few fewer may fit. In entries.
     ///
     /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as
-    /// there are free slots; of small maps more: four where up to three were asked for, twelve or so for ten. If you need an
-    /// exact bound, count for yourself.
+    /// there are free slots; of small maps more: four where up to three were asked for, twelve or so for ten. And more where
+    /// keys collide, as most of those leave their slots free for others: a map for 1,000 that has 500 keys of one hash may take
+    /// 1,550 in all. If you need an exact bound, count for yourself.
     ///
     /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) hands back what does not fit. Everything else that inserts
     /// panics then (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`, `extend`).

@@ -90,7 +90,8 @@ use crate::hash::Digest;
 ///
 /// # Panics in your code
 ///
-/// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation. A panic in the `Drop`
+/// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation; but what [`Pinned::retain`] has
+/// removed before stays removed, and what [`Pinned::extend`] has inserted stays there. A panic in the `Drop`
 /// of an entry that was removed or replaced is reported by the panic hook and goes no further: such entries are
 /// dropped later, by whichever operation of whichever thread finds that nobody looks at them any more.
 ///
@@ -103,9 +104,9 @@ pub struct HashMap<K, V, S = RandomState> {
     pub(super) hasher: S,
 }
 
-/// A panic in user code leaves the map as it was.
+/// A panic in user code leaves the map whole.
 impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for HashMap<K, V, S> {}
-/// A panic in user code leaves the map as it was.
+/// A panic in user code leaves the map whole.
 impl<K: RefUnwindSafe, V: RefUnwindSafe, S: UnwindSafe> UnwindSafe for HashMap<K, V, S> {}
 
 impl<K, V> HashMap<K, V> {

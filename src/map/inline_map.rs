@@ -71,7 +71,8 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # Panics in your code
 ///
-/// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation.
+/// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation; but what [`InlineMap::retain`] has
+/// removed before stays removed, and what [`InlineMap::extend`] has inserted stays there.
 pub struct InlineMap<K: Pod, V: Pod, S = RandomState> {
     pub(super) slots: Slots<K, V>,
     pub(super) hasher: S,
@@ -84,9 +85,9 @@ unsafe impl<K: Pod + Send, V: Pod + Send, S: Send> Send for InlineMap<K, V, S> {
 // SAFETY: through a shared map, copies are put in by one thread and taken by another, and keys compared by both.
 unsafe impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> Sync for InlineMap<K, V, S> {}
 
-/// A panic in user code leaves the map as it was.
+/// A panic in user code leaves the map whole.
 impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for InlineMap<K, V, S> {}
-/// A panic in user code leaves the map as it was.
+/// A panic in user code leaves the map whole.
 impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: UnwindSafe> UnwindSafe for InlineMap<K, V, S> {}
 
 impl<K: Pod, V: Pod> InlineMap<K, V> {
