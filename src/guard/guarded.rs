@@ -345,8 +345,7 @@ impl<S: Store> Guarded<S> {
                 Ok(())
             }
             Err(error) => {
-                // Release: pairs with the load in `wait_until_ready`.
-                self.shared.rebuilding.store(false, Ordering::Release);
+                self.shared.end_before_it_began();
                 Err(Error::Thread(error))
             }
         }
@@ -360,7 +359,7 @@ impl<S: Store> Guarded<S> {
             self.shared.active.clear();
         }
         self.shared.active.flush();
-        // No thread: without a filter the guard is slow, and right.
+        // No thread: without a filter the guard is slow, and right; writes try again.
         let _ = self.start_scan();
     }
 
@@ -377,7 +376,8 @@ impl<S: Store> Guarded<S> {
     /// # Errors
     ///
     /// Why the last scan has failed, told once: the next call returns `Ok`, with a filter or without. [`Guarded::rebuild`]
-    /// tries again; so do writes, after as many as the scan had seen keys, and 4,096 at least.
+    /// tries again; so do writes, after as many as the scan had seen keys, and 4,096 at least: also when no thread could be
+    /// started for a scan that nobody had asked for.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Phase};

@@ -159,14 +159,27 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// No scan is running; why the last one failed, if it has.
     fn end(&self, failure: Option<Error<S::Error>>) {
-        // Relaxed, both: a number.
-        let patience = self.scanned.load(Ordering::Relaxed).max(FEWEST_WRITES);
-        self.patience.store(if failure.is_some() { patience } else { 0 }, Ordering::Relaxed);
+        // Relaxed: a number.
+        self.patience.store(if failure.is_some() { self.writes_until_next() } else { 0 }, Ordering::Relaxed);
         *self.failure.lock() = failure;
         // Writers that still tell it tell nobody.
         *self.next.lock() = None;
         // Release: pairs with the load in `Guarded::wait_until_ready`, which then reads how it ended.
         self.rebuilding.store(false, Ordering::Release);
+    }
+
+    /// There was no thread for the scan. The caller holds `again`.
+    pub(super) fn end_before_it_began(&self) {
+        // Relaxed: a number.
+        self.patience.store(self.writes_until_next(), Ordering::Relaxed);
+        // Release: pairs with the load in `Guarded::wait_until_ready`.
+        self.rebuilding.store(false, Ordering::Release);
+    }
+
+    /// How many writes it takes until a scan that has failed is tried again.
+    fn writes_until_next(&self) -> u64 {
+        // Relaxed: a number.
+        self.scanned.load(Ordering::Relaxed).max(FEWEST_WRITES)
     }
 
     /// Whether another scan is needed: this one is not to be trusted, or more has come meanwhile than it had room for.
@@ -230,16 +243,36 @@ impl<S: Store> Shared<S, S::Error> {
     /// Whether a scan is to be tried, after a write: the filter is worn, or there is none since a scan has failed. Again only
     /// after some writes, if the last one has failed.
     pub(super) fn wants_rebuild(&self) -> bool {
-        match self.active.pin().map(|active| active.is_worn()) {
-            Some(false) => false,
-            Some(true) if self.failure.lock().is_none() => true,
-            _ => self.is_out_of_patience(),
+        let is_worn = self.active.pin().map(|active| active.is_worn());
+        if is_worn == Some(false) {
+            return false;
         }
-    }
-
-    /// One write more has come since a scan has failed: whether that is enough.
-    fn is_out_of_patience(&self) -> bool {
         // Relaxed, both: a number. Of those who come at once one finds the last write.
-        self.patience.load(Ordering::Relaxed) > 0 && self.patience.fetch_sub(1, Ordering::Relaxed) == 1
+        let left =
+            self.patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        // None has failed: a worn filter waits for nothing; and where there is none, none was asked for, or it is on its way.
+        left.map_or(is_worn.is_some(), |left| left == 1)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::guard::{Guarded, HashMapStore};
+
+    /// The filter was taken away, and no thread could be started to scan for another.
+    #[test]
+    fn writes_try_again_when_there_was_no_thread_for_a_scan() {
+        let guarded = Guarded::open(HashMapStore::new()).expect("a thread");
+        guarded.wait_until_ready().expect("a store that cannot fail");
+        guarded.shared.active.clear();
+        guarded.shared.end_before_it_began();
+        for write in 1..=FEWEST_WRITES {
+            assert_eq!(guarded.progress().phase, Phase::Unfiltered, "before write {write}");
+            guarded.put(&write.to_le_bytes(), b"").expect("a store that cannot fail");
+        }
+        guarded.wait_until_ready().expect("a store that cannot fail");
+        assert_eq!(guarded.progress().phase, Phase::Ready);
+        assert_eq!(guarded.stats().filter_keys, FEWEST_WRITES);
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Shared<S, E> {
     pub(super) to_scan: AtomicU64,
     /// Why the last scan failed.
     pub(super) failure: Mutex<Option<Error<E>>>,
-    /// Writes before the scan that failed is tried again; 0, if none has failed.
+    /// Writes before a scan that has failed, or for which there was no thread, is tried again; 0, if none has failed.
     pub(super) patience: AtomicU64,
     pub(super) on_progress: Option<OnProgress>,
     /// Why the snapshot was not used.

@@ -82,6 +82,7 @@ pub(crate) struct ScriptedStore {
     pub(crate) inner: HashMapStore,
     script: Mutex<Vec<(Op, VecDeque<Act>)>>,
     pub(crate) reads: AtomicU64,
+    scans: AtomicU64,
     hides_length: AtomicBool,
 }
 
@@ -105,6 +106,11 @@ impl ScriptedStore {
     /// How often `get` was called.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// How often `scan_keys` was called.
+    pub(crate) fn scans(&self) -> u64 {
+        self.scans.load(Ordering::Relaxed)
     }
 
     fn run<T>(&self, op: Op, mut action: impl FnMut() -> T) -> Result<T, Scripted> {
@@ -160,6 +166,7 @@ impl Store for ScriptedStore {
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Scripted>>, Scripted> {
+        self.scans.fetch_add(1, Ordering::Relaxed);
         let keys = sure(self.inner.scan_keys());
         Ok(keys.map(|key| self.run(Op::Scan, || sure(key.clone()))))
     }
