@@ -105,7 +105,8 @@ pub trait Store: Send + Sync + 'static {
     /// The store's.
     fn delete(&self, key: &[u8]) -> Result<bool, Self::Error>;
 
-    /// All keys at the moment of this call, in any order.
+    /// All keys at the moment of this call, in any order. The iterator may hold up writes as long as it lives: meanwhile the
+    /// guard waits for none.
     ///
     /// # Errors
     ///

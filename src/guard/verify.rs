@@ -1,6 +1,7 @@
 //! Samples of the store's keys, which the filter must not take for absent.
 
 use super::error::Error;
+use super::filter::Active;
 use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
@@ -23,25 +24,30 @@ impl<S: Store> Shared<S, S::Error> {
         let skip = self.plan.hash(&active.len().to_le_bytes()) as usize % every;
         let keys = self.store.scan_keys().map_err(Error::Store)?;
         let mut verification = Verification::default();
+        let mut denied = Vec::new();
         for key in keys.skip(skip).step_by(every).take(samples) {
             let key = key.map_err(Error::Store)?;
             verification.checked += 1;
             let hash = self.plan.hash(&key);
-            let stripe = stripe_of(hash);
-            let is_known_absent = || self.stripes.is_known_absent(stripe, hash, &key);
-            if active.may_contain(hash, stripe) && !is_known_absent() {
-                continue;
+            if self.denies(&active, hash, &key) {
+                denied.push((hash, key));
             }
+        }
+        // The scan is over: a store may let no write pass as long as it lasts, and one that waits for it holds a stripe.
+        for (hash, key) in denied {
             // Perhaps it was deleted since the scan began, or the filter replaced: with the stripe held, both are still.
-            let _writing = self.stripes.write(stripe);
-            let says_absent = self
-                .active
-                .pin()
-                .is_some_and(|active| !active.may_contain(hash, stripe) || is_known_absent());
-            if says_absent && self.store.get(&key).map_err(Error::Store)?.is_some() {
+            let _writing = self.stripes.write(stripe_of(hash));
+            let is_denied = self.active.pin().is_some_and(|active| self.denies(&active, hash, &key));
+            if is_denied && self.store.get(&key).map_err(Error::Store)?.is_some() {
                 verification.false_negatives += 1;
             }
         }
         Ok(verification)
+    }
+
+    /// Whether a look-up of the key would be told that it is absent.
+    fn denies(&self, active: &Active, hash: u64, key: &[u8]) -> bool {
+        let stripe = stripe_of(hash);
+        !active.may_contain(hash, stripe) || self.stripes.is_known_absent(stripe, hash, key)
     }
 }

@@ -6,6 +6,7 @@ mod filters;
 mod hot;
 mod kills;
 mod laws;
+mod locked;
 mod order;
 mod policy;
 mod rebuild;
