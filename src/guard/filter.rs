@@ -98,7 +98,8 @@ impl Active {
 
     fn with_crowded(sets: Sets, crowded: Box<[AtomicBool]>) -> Self {
         let slots = match &sets {
-            Sets::Cuckoo(filter) => filter.capacity(),
+            // Of the oldest table: one from a snapshot has grown.
+            Sets::Cuckoo(filter) => filter.info().tables[0].slots,
             Sets::Bloom(_) => 0,
         };
         Active { sets, crowded, slots }

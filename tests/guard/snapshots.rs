@@ -55,6 +55,27 @@ fn a_snapshot_that_fits_is_loaded_and_nothing_is_scanned() {
     }
 }
 
+/// A filter that has grown before and after it was written down has four tables at the same size as any other.
+#[test]
+fn a_filter_from_a_snapshot_wears_as_if_it_had_never_been_written_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    let (store, first) = with_snapshot(Filter::Cuckoo, &file);
+    for number in KEYS..10_000 {
+        first.put(&key(number), b"").unwrap();
+    }
+    assert_eq!(first.progress().scanned, 0, "it has grown");
+    first.snapshot(&file).unwrap();
+    drop(first);
+    let guarded = builder(store, Filter::Cuckoo, &file).open().unwrap();
+    assert!(guarded.rejected_snapshot().is_none());
+    for number in 10_000..40_000 {
+        guarded.put(&key(number), b"").unwrap();
+    }
+    guarded.wait_until_ready().unwrap();
+    assert!(guarded.progress().scanned > 10_000, "it was built anew: {:?}", guarded.progress());
+}
+
 #[test]
 fn a_snapshot_from_before_a_write_is_refused() {
     let folder = tempfile::tempdir().unwrap();
