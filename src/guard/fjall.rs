@@ -129,8 +129,9 @@ impl FjallStore {
     /// One batch, with the generation that it makes. `writing` is held, or nobody else knows the store.
     fn commit(&self, change: impl FnOnce(&mut fjall::Batch)) -> Result<(), FjallError> {
         let count = self.read_generation()?.count + 1;
-        let mode = self.durable.then_some(PersistMode::SyncAll);
-        let mut batch = self.keyspace.batch().durability(mode);
+        // Not `None`: fjall would keep the last writes in the process's memory, and its end would lose them.
+        let mode = if self.durable { PersistMode::SyncAll } else { PersistMode::Buffer };
+        let mut batch = self.keyspace.batch().durability(Some(mode));
         change(&mut batch);
         let row = [&self.lineage.to_le_bytes()[..], &count.to_le_bytes()].concat();
         batch.insert(&self.generation, GENERATION, row);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use koel::guard::{Guarded, RedbStore, SnapshotError, Store};
+use koel::guard::{FjallStore, Guarded, RedbStore, SnapshotError, Store};
 
 use crate::common::{Rng, finds, key, long};
 
@@ -63,9 +63,13 @@ fn the_child() {
 }
 
 fn spawn(folder: &Path, seed: u64) -> Child {
+    spawn_test("kills::the_child", CHILD, folder, seed)
+}
+
+fn spawn_test(test: &str, variable: &str, folder: &Path, seed: u64) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "kills::the_child", "--nocapture", "--test-threads=1"]);
-    command.env(CHILD, folder).env("KOEL_GUARD_SEED", seed.to_string());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.env(variable, folder).env("KOEL_GUARD_SEED", seed.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a child")
 }
 
@@ -192,4 +196,37 @@ fn open_counted(folder: &Path, counts: [&mut u64; 3]) -> Guarded<RedbStore> {
         Some(_) => *damaged += 1,
     }
     guarded
+}
+
+const FJALL_CHILD: &str = "KOEL_GUARD_FJALL_CHILD";
+
+/// Puts keys, not durably, until it is killed, and says so of each.
+#[test]
+fn the_child_with_fjall() {
+    let Some(folder) = std::env::var_os(FJALL_CHILD) else { return };
+    let guarded =
+        Guarded::open(FjallStore::open(folder).expect("the keyspace").durable(false)).expect("a guard");
+    let mut out = std::io::stdout();
+    for number in 0.. {
+        guarded.put(&key(number), b"").expect("a put");
+        write!(out, "\nput {number}\n").expect("the parent listens");
+    }
+}
+
+/// Only an end of the system may take back what was not made durable.
+#[test]
+fn a_process_that_is_killed_loses_nothing_that_fjall_has_taken_though_not_durably() {
+    for kill in 0..if long() { 100 } else { 5 } {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = spawn_test("kills::the_child_with_fjall", FJALL_CHILD, folder.path(), kill);
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let last = format!("put {}", 100 + 10 * kill);
+        assert!(lines.any(|line| line == last));
+        child.kill().expect("SIGKILL");
+        child.wait().expect("an end");
+        let later = lines.filter_map(|line| line.strip_prefix("put ")?.parse::<u64>().ok());
+        let last = later.last().unwrap_or(100 + 10 * kill);
+        let store = FjallStore::open(folder.path()).expect("the keyspace");
+        assert!((0..=last).all(|number| store.get(&key(number)).expect("a look-up").is_some()), "{last}");
+    }
 }
