@@ -222,6 +222,18 @@ pub(crate) fn spin_loop() {
     scheduler::thread::yield_now();
 }
 
+/// Whether a thread has ended, if anybody knows: shuttle does not.
+#[cfg(not(loom))]
+pub(crate) fn has_ended(thread: &thread::JoinHandle<()>) -> bool {
+    #[cfg(not(shuttle))]
+    return thread.is_finished();
+    #[cfg(shuttle)]
+    {
+        let _ = thread;
+        false
+    }
+}
+
 /// shuttle's threads.
 #[cfg(shuttle)]
 pub(crate) mod thread {

@@ -120,7 +120,8 @@ impl Active {
         self.crowded[stripe].load(Ordering::Relaxed)
     }
 
-    /// Puts a fingerprint in. The caller holds the stripe, or nobody else knows the filter.
+    /// Puts a fingerprint in. The caller holds the stripe. A scan does not, beside writers who do: no mark is taken back
+    /// before the filter is published, so that what it has left out stays marked.
     pub(super) fn add(&self, hash: u64, stripe: usize) -> Added {
         if self.is_crowded(stripe) {
             return Added::Unneeded;

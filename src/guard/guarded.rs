@@ -16,7 +16,7 @@ use super::store::{Store, Value};
 use super::stripes::{Seen, stripe_of};
 use super::verify::Verification;
 use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Mutex, Ordering};
+use crate::sync::{Mutex, Ordering, has_ended};
 
 /// A store with a filter, and a cache, before it. See [the module](super).
 ///
@@ -24,7 +24,8 @@ use crate::sync::{Mutex, Ordering};
 /// has yielded one more key, and gives the store back to nobody: share the store by [`Arc`], if you need it afterwards.
 pub struct Guarded<S: Store> {
     pub(super) shared: Arc<Shared<S, S::Error>>,
-    worker: Mutex<Option<JoinHandle<()>>>,
+    /// Threads of scans: the last one's, and those that have not come back from telling how theirs ended. None panics.
+    workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// A panic of the store leaves the guard whole.
@@ -87,7 +88,7 @@ impl<S: Store> Guarded<S> {
     }
 
     pub(super) fn with_shared(shared: Shared<S, S::Error>) -> Self {
-        Guarded { shared: Arc::new(shared), worker: Mutex::new(None) }
+        Guarded { shared: Arc::new(shared), workers: Mutex::default() }
     }
 
     /// The value of a key.
@@ -251,8 +252,12 @@ impl<S: Store> Guarded<S> {
             Ok(existed) => existed,
             Err(error) => {
                 // Only the store knows what became of it; if it cannot say, the fingerprint stays.
-                if let Ok(None) = shared.store.get(key) {
+                let now = shared.store.get(key);
+                if let Ok(None) = now {
                     section.revoke();
+                } else {
+                    // Before an error of the user's type is dropped.
+                    drop(section);
                 }
                 shared.counters.mine().count(Event::Failed);
                 return Err(Error::Store(error));
@@ -290,7 +295,12 @@ impl<S: Store> Guarded<S> {
             shared.counters.mine().count(Event::Failed);
             Error::Store(error)
         })?;
-        let known = !existed || section.left();
+        let known = if existed {
+            section.left()
+        } else {
+            drop(section);
+            true
+        };
         shared.counters.mine().count(Event::Delete);
         if !known {
             self.distrust();
@@ -341,7 +351,9 @@ impl<S: Store> Guarded<S> {
         let thread = thread::Builder::new().name("koel-guard".to_owned());
         match thread.spawn(move || shared.rebuild()) {
             Ok(worker) => {
-                *self.worker.lock() = Some(worker);
+                let mut workers = self.workers.lock();
+                workers.retain(|worker| !has_ended(worker));
+                workers.push(worker);
                 Ok(())
             }
             Err(error) => {
@@ -390,9 +402,8 @@ impl<S: Store> Guarded<S> {
     pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
         // Acquire: pairs with the scan's last store.
         while self.shared.rebuilding.load(Ordering::Acquire) {
-            let worker = self.worker.lock().take();
+            let worker = self.workers.lock().pop();
             match worker {
-                // Of a scan that panics the failure is told; a panic of the listener's last call is nobody's.
                 Some(worker) => drop(worker.join()),
                 None => thread::sleep(Duration::from_millis(1)),
             }
@@ -524,8 +535,9 @@ impl<S: Store> Drop for Guarded<S> {
     fn drop(&mut self) {
         // Relaxed: soon enough.
         self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(worker) = self.worker.lock().take() {
-            // It may be the worker itself that drops this, in `on_progress`: it has come to its end then, as told above.
+        let workers = core::mem::take(&mut *self.workers.lock());
+        for worker in workers {
+            // It may be the worker itself that drops this, in `on_progress`: it ends soon.
             if worker.thread().id() != thread::current().id() {
                 drop(worker.join());
             }

@@ -122,7 +122,7 @@ impl<S: Store> Shared<S, S::Error> {
     pub(super) fn rebuild(&self) {
         // Until one is published that is not worn at once, and nobody has asked for another.
         loop {
-            let failure = match catch_unwind(AssertUnwindSafe(|| self.scan())) {
+            let mut failure = match catch_unwind(AssertUnwindSafe(|| self.scan())) {
                 Ok(Ok(true)) => continue,
                 Ok(Ok(false)) => None,
                 Ok(Err(error)) => Some(error),
@@ -131,11 +131,15 @@ impl<S: Store> Shared<S, S::Error> {
                     Some(Error::ScanPanicked)
                 }
             };
-            if self.end_unless_asked_again(failure) {
+            let is_over = self.end_unless_asked_again(&mut failure);
+            // With nothing locked, and the end told: an error of the user's type, or the one that it has replaced.
+            discard(Box::new(failure));
+            if is_over {
                 break;
             }
         }
-        self.tell();
+        // Of a scan that panics the failure is told; a panic of the listener's last call is nobody's.
+        catch_unwind(AssertUnwindSafe(|| self.tell())).unwrap_or_else(discard);
     }
 
     /// Somebody may have written around the guard: nothing that was learned from the store is true for sure.
@@ -146,8 +150,9 @@ impl<S: Store> Shared<S, S::Error> {
         self.hot.clear();
     }
 
-    /// The scan is over, well or with a failure, unless another one must follow.
-    fn end_unless_asked_again(&self, failure: Option<Error<S::Error>>) -> bool {
+    /// The scan is over, well or with a failure, unless another one must follow. If it is, the failure of the scan before is
+    /// handed back.
+    fn end_unless_asked_again(&self, failure: &mut Option<Error<S::Error>>) -> bool {
         let again = self.again.lock();
         // Relaxed: soon enough.
         if *again && !self.stop.load(Ordering::Relaxed) {
@@ -158,10 +163,10 @@ impl<S: Store> Shared<S, S::Error> {
     }
 
     /// No scan is running; why the last one failed, if it has.
-    fn end(&self, failure: Option<Error<S::Error>>) {
+    fn end(&self, failure: &mut Option<Error<S::Error>>) {
         // Relaxed: a number.
         self.patience.store(if failure.is_some() { self.writes_until_next() } else { 0 }, Ordering::Relaxed);
-        *self.failure.lock() = failure;
+        core::mem::swap(&mut *self.failure.lock(), failure);
         // Writers that still tell it tell nobody.
         *self.next.lock() = None;
         // Release: pairs with the load in `Guarded::wait_until_ready`, which then reads how it ended.

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod common;
+mod drops;
 mod filters;
 mod hot;
 mod kills;

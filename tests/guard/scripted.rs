@@ -58,7 +58,7 @@ impl Gate {
         self.leave.wait();
     }
 
-    fn stall(&self) {
+    pub(crate) fn stall(&self) {
         self.arrive.wait();
         self.leave.wait();
     }
