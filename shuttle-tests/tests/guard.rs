@@ -71,6 +71,7 @@ impl Replacer {
 }
 
 fn read(guard: &Guard, replacer: &Replacer) {
+    let mut last = [0; HELD as usize];
     for round in 0..4 {
         let least = replacer.done.load(Ordering::SeqCst);
         let seen: Vec<Option<u64>> = if round % 2 == 0 {
@@ -81,8 +82,10 @@ fn read(guard: &Guard, replacer: &Replacer) {
             values.into_iter().map(|value| value.map(|value| number(&value))).collect()
         };
         let most = replacer.begun.load(Ordering::SeqCst);
-        for seen in seen {
+        for (seen, last) in seen.into_iter().zip(&mut last) {
             let seen = seen.expect("a held key that is reported absent");
+            assert!(seen >= *last, "{seen} after {last} had been seen");
+            *last = seen;
             assert!((least..=most).contains(&seen), "{seen} while {least} was over and {most} had begun");
         }
         // What the store holds from now on, the guard does not deny, though its put may not be over.
@@ -197,5 +200,34 @@ fn guard_that_is_told_of_a_write_around_it_while_it_scans_scans_again() {
         guard.wait_until_ready().expect("a store that cannot fail");
         assert_eq!(guard.progress().phase, Phase::Ready);
         (0..=HELD).for_each(|i| assert!(get(&guard, i).is_some()));
+    });
+}
+
+/// Somebody replaces values around the guard, and asks for a scan: from its end on nobody gets what was cached before.
+#[test]
+fn guard_that_is_asked_for_a_scan_forgets_what_it_has_cached() {
+    explore(300, || {
+        let builder = Guarded::builder(HashMapStore::new()).expected_keys(4).cache_bytes(2000);
+        let guard = builder.open().expect("options in their range");
+        (0..HELD).for_each(|i| assert!(!put(&guard, i, 0)));
+        let told = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let (guard, told) = (&guard, &told);
+            scope.spawn(|| {
+                (0..HELD).for_each(|i| assert_eq!(guard.store().put(&key(i), &key(7)), Ok(true)));
+                guard.rebuild().expect("threads");
+                guard.wait_until_ready().expect("a store that cannot fail");
+                told.store(7, Ordering::SeqCst);
+            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for round in 0..4 * HELD {
+                        let least = told.load(Ordering::SeqCst);
+                        assert!(get(guard, round % HELD) >= Some(least), "cached before it was told");
+                    }
+                });
+            }
+        });
+        (0..HELD).for_each(|i| assert_eq!(get(&guard, i), Some(7)));
     });
 }
