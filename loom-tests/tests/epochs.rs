@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use koel::model::{Reclaimer, Watched, stall};
+use loom::sync::Notify;
 use loom::sync::atomic::{AtomicPtr, Ordering};
 use loom::thread;
 
@@ -192,16 +193,22 @@ fn what_was_flushed_is_freed_when_the_record_is_another_collectors() {
     });
 }
 
-/// A call that another collector's guard of the same record has answered is made anew.
+/// A call that another collector's guard of the same record has answered is made anew, though a guard is there again that was
+/// entered as early as the first.
 #[test]
 fn what_was_flushed_is_freed_when_another_collectors_guard_has_answered() {
+    // Away from the reader before its first guard leaves, back when that is called, away again when the last one is there.
     scene(3, || {
-        let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            drop(cell.reclaimer.enter());
+        let (cell, entered) = (Cell::new(), Arc::new(Notify::new()));
+        let there = Arc::clone(&entered);
+        let reader = cell.spawn(move |cell| {
+            let guard = cell.reclaimer.enter();
+            there.notify();
+            drop(guard);
             drop(cell.other.enter());
             drop(cell.reclaimer.enter());
         });
+        entered.wait();
         cell.replace();
         reader.join().unwrap();
         assert!(cell.objects[0].is_freed(), "nobody has freed it");
