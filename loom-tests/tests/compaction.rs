@@ -19,7 +19,7 @@ fn key_in_the_newer_table() -> Vec<u8> {
     builder.max_branches = 1 << 16;
     builder.check(move || {
         let filter = ScalableCuckooFilter::builder().capacity(1).false_positive_rate(0.01).seed(1);
-        let filter = filter.build().unwrap();
+        let filter = filter.max_duplicates(2).build().unwrap();
         (10..18).for_each(|hash| filter.insert_hash(hash).unwrap());
         filter.insert_hash(KEY).unwrap();
         (10..18).for_each(|hash| assert!(filter.remove_hash(hash)));
@@ -86,5 +86,15 @@ fn removal_finds_a_key_that_moves_to_an_older_table() {
         2,
         |filter| assert!(filter.remove_hash(KEY)),
         |filter| assert!(filter.is_empty() && !filter.contains_hash(KEY)),
+    );
+}
+
+/// Two copies are allowed: one that is moved is not two.
+#[test]
+fn copy_that_moves_to_an_older_table_is_counted_once() {
+    compact_against(
+        2,
+        |filter| filter.insert_hash(KEY).unwrap(),
+        |filter| assert!(filter.count_hash(KEY) == 2 && filter.insert_hash(KEY).is_err()),
     );
 }

@@ -5,6 +5,7 @@ mod common;
 
 mod bytes;
 mod capacity;
+mod churn;
 mod hostile;
 mod laws;
 mod scalable;

@@ -7,7 +7,7 @@ use koel::{FilterError, ScalableCuckooFilter};
 use crate::common::{Rng, env_number, on_threads, seed};
 use crate::layouts;
 
-fn new(capacity: usize, rate: f64) -> ScalableCuckooFilter {
+pub(crate) fn new(capacity: usize, rate: f64) -> ScalableCuckooFilter {
     ScalableCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed()).build().unwrap()
 }
 
@@ -201,7 +201,7 @@ fn removing_one_key_never_loses_another() {
 }
 
 /// Sets it when it is dropped: other threads end, too, if this one panics.
-struct SetAtEnd<'a>(&'a AtomicBool);
+pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
     fn drop(&mut self) {

@@ -364,7 +364,8 @@ fn scalable_insert(plan: &mut Plan) {
         }
     }
     assert!((0..SCALABLE_KEYS).all(|key| filter.contains(&key)));
-    assert_eq!((filter.len() as u64, filter.info().tables.len()), (SCALABLE_KEYS, 3));
+    // Without memory for a third table, room was made in the first.
+    assert_eq!(filter.len() as u64, SCALABLE_KEYS);
 }
 
 fn compact(plan: &mut Plan) {

@@ -51,7 +51,7 @@ pub(super) struct Chain {
     oldest: Level,
     /// Nothing: the oldest is alone.
     list: Swapped<List>,
-    /// Held by who replaces the list.
+    /// Held by who replaces the list, and while a table is being emptied.
     structure: Mutex<()>,
 }
 
@@ -111,7 +111,7 @@ impl Chain {
         self.list.flush();
     }
 
-    /// Waits for whoever is replacing the list.
+    /// Waits for whoever is replacing the list, or emptying a table to take it off.
     pub(super) fn lock(&self) -> Restructuring<'_> {
         Restructuring { chain: self, _lock: self.structure.lock() }
     }

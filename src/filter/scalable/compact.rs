@@ -8,7 +8,7 @@ use super::super::geometry::Place;
 use super::super::layout::Task;
 use super::super::locked::Locked;
 use super::super::sizing::load_limit;
-use super::chain::Level;
+use super::chain::{Level, Restructuring};
 use super::filter::ScalableCuckooFilter;
 
 impl<S> ScalableCuckooFilter<S> {
@@ -16,7 +16,8 @@ impl<S> ScalableCuckooFilter<S> {
     /// many tables were given back.
     ///
     /// Worth a call after many removals. Look-ups go on, and miss nothing; inserts and removals go on, and wait for a
-    /// segment that is being emptied, some milliseconds at the most. A table is left alone if the older ones
+    /// segment that is being emptied, some milliseconds at the most; an insertion that finds no room in the tables that stay
+    /// waits until the one that is being emptied is given back or left alone. A table is left alone if the older ones
     /// have no room for what it holds, or if there is no memory to list that. The false-positive rate stays within what
     /// was asked for.
     ///
@@ -42,22 +43,21 @@ impl<S> ScalableCuckooFilter<S> {
             if older.is_empty() || source.inner.table.len() as f64 > room {
                 continue;
             }
-            if empty_into(source, older) {
-                let is_off = self.take_off(source);
-                self.chain.flush();
-                if is_off {
-                    given_back += 1;
-                } else {
-                    open(source);
-                }
+            // Who finds no room in the other tables waits until this one is off the list, or open again.
+            let restructuring = self.chain.lock();
+            if empty_into(source, older) && self.take_off(&restructuring, source) {
+                given_back += 1;
+            } else {
+                open(source);
             }
+            drop(restructuring);
+            self.chain.flush();
         }
         given_back
     }
 
     /// Takes an empty table off the list; false if there is no memory for a shorter one.
-    fn take_off(&self, table: &Level) -> bool {
-        let restructuring = self.chain.lock();
+    fn take_off(&self, restructuring: &Restructuring<'_>, table: &Level) -> bool {
         let others = |level: &&Level| !Arc::ptr_eq(&level.inner, &table.inner);
         let left = try_collect(self.chain.levels().iter().filter(others).cloned());
         left.is_ok_and(|left| restructuring.replace(left))
@@ -86,13 +86,9 @@ fn empty_into(source: &Level, older: &[Level]) -> bool {
         // Whoever holds the lock from now on does not insert: the segment stays empty.
         Locked::lock(table, segment.index).state().closed = true;
     }
-    let done = table
+    table
         .segments()
-        .all(|segment| source.inner.layout.run(EmptySegment { source, older, segment: segment.index }));
-    if !done {
-        open(source);
-    }
-    done
+        .all(|segment| source.inner.layout.run(EmptySegment { source, older, segment: segment.index }))
 }
 
 /// Empties one segment. False: not all found room.

@@ -10,7 +10,7 @@ use super::super::inner::{Inner, measured_rate};
 use super::super::plan::Plan;
 use super::super::sizing::rate_of_any;
 use super::builder::ScalableFilterBuilder;
-use super::chain::{Chain, Level};
+use super::chain::{Chain, Level, Restructuring};
 use super::places::Places;
 use crate::full::Full;
 use crate::hash::Digest;
@@ -228,23 +228,33 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     pub(crate) fn insert_digest(&self, digest: Digest) -> Result<(), Full> {
+        let levels = self.chain.levels();
+        let places = Places::fetched(&levels, digest);
+        if places.count() >= self.max_duplicates && places.count_locked() >= self.max_duplicates {
+            return Err(Full::NOTHING);
+        }
+        if places.insert() {
+            return Ok(());
+        }
+        drop(levels);
+        let inserted = self.insert_growing(digest);
+        self.chain.flush();
+        inserted
+    }
+
+    /// Inserts what has found no room, and adds tables for it, while nobody else does and no table is being emptied: one that
+    /// takes nothing for the time being is no reason to add another.
+    #[cold]
+    fn insert_growing(&self, digest: Digest) -> Result<(), Full> {
+        let restructuring = self.chain.lock();
         loop {
             let levels = self.chain.levels();
-            let places = Places::fetched(&levels, digest);
-            if places.count() >= self.max_duplicates && places.count_locked() >= self.max_duplicates {
-                return Err(Full::NOTHING);
-            }
+            let places = Places::new(&levels, digest);
             if places.insert() {
                 return Ok(());
             }
-            let newest = levels.first().map_or(0, |level| level.index);
-            drop(levels);
-            let grown = self.grow(newest);
-            self.chain.flush();
-            if let Err(full) = grown {
-                // A free slot may have been overlooked that others were just changing.
-                let found_room = Places::new(&self.chain.levels(), digest).insert_directly();
-                return if found_room { Ok(()) } else { Err(full) };
+            if let Err(full) = self.grow(&restructuring, &levels) {
+                return if places.insert_displacing_older() { Ok(()) } else { Err(full) };
             }
         }
     }
@@ -305,21 +315,15 @@ impl<S> ScalableCuckooFilter<S> {
         }
     }
 
-    /// Adds a table, unless somebody else has: table `newest` was the newest.
-    fn grow(&self, newest: u32) -> Result<(), Full> {
-        let restructuring = self.chain.lock();
-        let levels = self.chain.levels();
-        let current = levels.first().map_or(0, |level| level.index);
-        // A table that is being emptied takes nothing: another of the same size would not be newer.
-        if current != newest {
-            return Ok(());
-        }
-        let shape = self.plan.shape(newest + 1).ok_or(Full::NOTHING)?;
+    /// Adds a table to these, which are all there are.
+    fn grow(&self, restructuring: &Restructuring<'_>, levels: &[Level]) -> Result<(), Full> {
+        let index = levels[0].index + 1;
+        let shape = self.plan.shape(index).ok_or(Full::NOTHING)?;
         let inner = Inner::new(shape, None).map_err(|_| Full::NOTHING)?;
         let mut longer = Vec::new();
         longer.try_reserve_exact(levels.len() + 1).map_err(|_| Full::NOTHING)?;
-        longer.push(Level::new(inner, newest + 1));
-        longer.extend_from_slice(&levels);
+        longer.push(Level::new(inner, index));
+        longer.extend_from_slice(levels);
         if restructuring.replace(longer) { Ok(()) } else { Err(Full::NOTHING) }
     }
 }
@@ -398,7 +402,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.remove_hash(self.hash(key))
     }
 
-    /// How often a key was inserted and not removed, in all tables.
+    /// How often a key was inserted and not removed, in all tables. A copy that a compaction is just moving may count twice.
     pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         self.count_hash(self.hash(key))
     }

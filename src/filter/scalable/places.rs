@@ -72,26 +72,32 @@ impl<'a> Places<'a> {
     }
 
     /// Puts a copy into a free slot of the newest table, or of an older one; only if none is free, it displaces others in the
-    /// newest, as a search that finds no path takes microseconds. False: there is no room.
+    /// newest, as a search that finds no path takes microseconds. False: there is no room, but for what is being emptied.
     pub(super) fn insert(&self) -> bool {
         let newest = &self.levels[0].inner;
-        put(newest, self.newest, false)
-            || self
-                .each()
-                .skip(1)
-                .any(|(level, place)| level.inner.has_room(&place) && put(&level.inner, &place, false))
-            || put(newest, self.newest, true)
+        put(newest, self.newest, false) == Some(true)
+            || self.older().any(|(level, place)| {
+                level.inner.has_room(&place) && put(&level.inner, &place, false) == Some(true)
+            })
+            // What is being emptied has room in the others, and so should have what comes.
+            || put(newest, self.newest, true).unwrap_or_else(|| self.insert_displacing_older())
     }
 
-    /// Puts a copy into any free slot. False: each table had none when its segment was locked.
-    pub(super) fn insert_directly(&self) -> bool {
-        self.each().any(|(level, place)| put(&level.inner, &place, false))
+    /// Puts a copy into an older table, and displaces others there.
+    pub(super) fn insert_displacing_older(&self) -> bool {
+        self.older().any(|(level, place)| put(&level.inner, &place, true) == Some(true))
+    }
+
+    /// All tables but the newest, and the place in each.
+    #[inline(always)]
+    fn older(&self) -> impl Iterator<Item = (&'a Level, Older<'_>)> {
+        self.each().skip(1)
     }
 }
 
-/// Puts a fingerprint into a table, and displaces others only if told to. False: there is no room, or the table is being
-/// emptied.
-fn put(inner: &Inner, at: impl ToPlace, displaces: bool) -> bool {
+/// Puts a fingerprint into a table, and displaces others only if told to. Whether it had room; `None`: the table is being
+/// emptied, and takes nothing.
+fn put(inner: &Inner, at: impl ToPlace, displaces: bool) -> Option<bool> {
     inner.layout.run(Put { table: &inner.table, at, displaces })
 }
 
@@ -102,14 +108,14 @@ struct Put<'a, S> {
 }
 
 impl<S: ToPlace> Task for Put<'_, S> {
-    type Output = bool;
+    type Output = Option<bool>;
 
-    fn run<C: Codec>(self, codec: C) -> bool {
+    fn run<C: Codec>(self, codec: C) -> Option<bool> {
         let place = self.table.place(codec, self.at);
         let mut locked = Locked::lock(self.table, place.segment);
         if locked.state().closed {
-            return false;
+            return None;
         }
-        if self.displaces { locked.insert(codec, place) } else { locked.insert_directly(codec, place) }
+        Some(if self.displaces { locked.insert(codec, place) } else { locked.insert_directly(codec, place) })
     }
 }
