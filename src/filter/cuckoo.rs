@@ -82,7 +82,8 @@ impl CuckooFilter {
     /// A filter of these keys, made for their number at this false-positive rate.
     ///
     /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur
-    /// more than once are inserted as often. Takes 8 bytes for each key meanwhile; 16, if the filter is of 8 MiB or more and
+    /// more than once are inserted as often: up to 8 times, all of them, in a filter that is made larger for it if need be (at
+    /// rates from 1e-8 on). Takes 8 bytes for each key meanwhile; 16, if the filter is of 8 MiB or more and
     /// there is memory for them: it is filled segment by segment then, not in the order of the keys. Made of no keys it has
     /// room for one.
     ///
@@ -96,7 +97,7 @@ impl CuckooFilter {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Rate`]; [`FilterError::Full`] if a key occurs too often.
+    /// As [`FilterBuilder::from_keys`].
     pub fn from_keys<Q: Hash>(
         keys: impl IntoIterator<Item = Q>,
         false_positive_rate: f64,
@@ -485,9 +486,15 @@ impl<S: BuildHasher> FilterBuilder<S> {
     /// Builds a filter of these keys; see [`CuckooFilter::from_keys`]. Its capacity is their number, or more if it
     /// was asked for.
     ///
+    /// Many repeated keys take more room than as many different ones. If they have none, the filter is built once more: 1.12
+    /// times as large where keys come twice, and up to two and a half times where they come as often as a bucket has slots. It
+    /// has 8 then, unless something else is asked for.
+    ///
     /// # Errors
     ///
-    /// As [`FilterBuilder::build`]; and [`FilterError::Full`] if a key occurs more often than two buckets have slots.
+    /// As [`FilterBuilder::build`], if a value is out of its range, no such filter can be, or there is no memory for it or for
+    /// the list of keys. [`FilterError::Full`] if a key occurs more often than two buckets have slots; if more than a few occur
+    /// more often than one has; or if the rate, width or buckets that were asked for do not do for so many copies.
     ///
     /// ```
     /// let builder = koel::CuckooFilter::builder().capacity(1000).fingerprint_bits(16).seed(1);
@@ -517,12 +524,37 @@ impl<S: BuildHasher> FilterBuilder<S> {
         self.build_of(digests)
     }
 
-    fn build_of(mut self, digests: Vec<Digest>) -> Result<CuckooFilter<S>, FilterError> {
+    fn build_of(self, mut digests: Vec<Digest>) -> Result<CuckooFilter<S>, FilterError> {
+        self.filled(&mut digests, |inner, digests| inner.fill::<WholeDigest>(digests, true))
+    }
+
+    /// Builds a filter of these digests. `fill` gives them to a table and says what had no room. That many are the same is not
+    /// known before it shows, by want of room: then a table is made in which all might come twice, four or eight times.
+    pub(super) fn filled(
+        mut self,
+        digests: &mut Vec<Digest>,
+        mut fill: impl FnMut(&Inner, &mut Vec<Digest>) -> Result<Vec<Digest>, FilterError>,
+    ) -> Result<CuckooFilter<S>, FilterError> {
         // Of none there is a filter as well.
         self.options.capacity = self.options.capacity.max(digests.len()).max(1);
-        let filter = self.build()?;
-        let left = filter.inner.fill::<WholeDigest>(digests)?;
-        if left.is_empty() { Ok(filter) } else { Err(FilterError::Full { inserted: filter.len() }) }
+        let mut shape = self.options.shape()?;
+        let (mut copies, mut most, mut inserted) = (1, 0, 0);
+        loop {
+            if most <= 2 * shape.format.bucket_slots as usize {
+                let inner = Inner::new(shape, self.options.huge_pages)?;
+                let left = fill(&inner, digests)?;
+                let Some(first) = left.first() else {
+                    return Ok(CuckooFilter { inner, hasher: self.hasher });
+                };
+                inserted = inner.table.len();
+                most = digests.iter().filter(|digest| *digest == first).count();
+            }
+            copies *= 2;
+            shape = match self.options.shape_of_copies(copies) {
+                Ok(shape) => shape,
+                Err(_) => return Err(FilterError::Full { inserted }),
+            };
+        }
     }
 }
 

@@ -49,10 +49,11 @@ pub enum FilterError {
         /// What was asked for.
         bytes: usize,
     },
-    /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots.
+    /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots, or more than
+    /// a few occur more often than one has ([`FilterBuilder::from_keys`](crate::FilterBuilder::from_keys)).
     Full {
         /// How many of the keys that were to be inserted had room; if the filter was built of its keys, not necessarily the
-        /// first ones.
+        /// first ones, and not all were tried if many had none.
         inserted: usize,
     },
     /// Two filters differ in size, layout or hash function.

@@ -148,23 +148,21 @@ impl Inner {
         self.layout.run(InsertBatch { inner: self, digests })
     }
 
-    /// Fills a table that nobody else uses; with what had no room. An error if there is no memory for a list of its locks.
+    /// Fills a table that nobody else uses, and orders the digests as that is fastest; with what had no room, or is left
+    /// untried ([`put_all`]). An error if there is no memory for a list of its locks.
     pub(crate) fn fill<S: ToPlace + From<Digest>>(
         &self,
-        digests: Vec<Digest>,
+        digests: &mut Vec<Digest>,
+        gives_up: bool,
     ) -> Result<Vec<Digest>, FilterError> {
-        let digests = self.ordered(digests);
-        self.layout.run(Fill { table: &self.table, digests: &digests, form: PhantomData::<S> })
-    }
-
-    /// Digests in the order in which the table is filled fastest.
-    fn ordered(&self, digests: Vec<Digest>) -> Vec<Digest> {
         let geometry = self.table.geometry();
-        if geometry.segments == 1 || self.table.memory_usage() < PARTED_BYTES {
-            return digests;
+        if geometry.segments > 1 && self.table.memory_usage() >= PARTED_BYTES {
+            // As they are, if there is no memory to order them.
+            if let Ok((parted, _)) = parted(digests, geometry) {
+                *digests = parted;
+            }
         }
-        // As they are, if there is no memory to order them.
-        parted(&digests, geometry).map_or(digests, |(parted, _)| parted)
+        self.layout.run(Fill { table: &self.table, digests, gives_up, form: PhantomData::<S> })
     }
 
     /// Fills one segment with digests of it; with those that had no room.
@@ -173,8 +171,15 @@ impl Inner {
         &self,
         segment: u32,
         digests: &[Digest],
+        gives_up: bool,
     ) -> Vec<Digest> {
-        self.layout.run(FillSegment { table: &self.table, segment, digests, form: PhantomData::<S> })
+        self.layout.run(FillSegment {
+            table: &self.table,
+            segment,
+            digests,
+            gives_up,
+            form: PhantomData::<S>,
+        })
     }
 }
 
@@ -183,6 +188,7 @@ struct FillSegment<'a, S> {
     table: &'a Table,
     segment: u32,
     digests: &'a [Digest],
+    gives_up: bool,
     form: PhantomData<S>,
 }
 
@@ -192,21 +198,27 @@ impl<S: ToPlace + From<Digest>> Task for FillSegment<'_, S> {
 
     fn run<C: Codec>(self, codec: C) -> Vec<Digest> {
         let mut locked = Locked::lock(self.table, self.segment);
-        put_all::<C, S>(self.table, codec, self.digests, |place| locked.insert_evenly(codec, place))
+        let put = |place| locked.insert_evenly(codec, place);
+        put_all::<C, S>(self.table, codec, self.digests, self.gives_up, put)
     }
 }
 
 /// Gives the places of all to `put`, in order; with those that it has no room for. Buckets are asked for `BATCH` keys at a
-/// time.
+/// time. If it `gives_up`, it tries no more when one in a thousand had no room: a search in vain takes as long as hundreds that
+/// find a free slot.
 #[inline(always)]
 fn put_all<C: Codec, S: ToPlace + From<Digest>>(
     table: &Table,
     codec: C,
     digests: &[Digest],
+    gives_up: bool,
     mut put: impl FnMut(Place) -> bool,
 ) -> Vec<Digest> {
-    let mut full = Vec::new();
-    for digests in digests.chunks(BATCH) {
+    let most = if gives_up { (digests.len() / 1024).max(64) } else { digests.len() };
+    let (mut full, mut rest) = (Vec::new(), digests);
+    while !rest.is_empty() && full.len() <= most {
+        let (digests, after) = rest.split_at(rest.len().min(BATCH));
+        rest = after;
         let mut places = [Place::default(); BATCH];
         for (place, digest) in places.iter_mut().zip(digests) {
             *place = table.place(codec, S::from(*digest));
@@ -218,6 +230,7 @@ fn put_all<C: Codec, S: ToPlace + From<Digest>>(
             }
         }
     }
+    full.extend_from_slice(rest);
     full
 }
 
@@ -411,6 +424,7 @@ impl Task for InsertBatch<'_> {
 struct Fill<'a, S> {
     table: &'a Table,
     digests: &'a [Digest],
+    gives_up: bool,
     form: PhantomData<S>,
 }
 
@@ -422,6 +436,6 @@ impl<S: ToPlace + From<Digest>> Task for Fill<'_, S> {
         let locks = self.table.segments().map(|segment| Locked::lock(self.table, segment.index));
         let mut segments: Vec<Locked<'_>> = try_collect(locks)?;
         let put = |place: Place| segments[place.segment as usize].insert_evenly(codec, place);
-        Ok(put_all::<C, S>(self.table, codec, self.digests, put))
+        Ok(put_all::<C, S>(self.table, codec, self.digests, self.gives_up, put))
     }
 }

@@ -24,7 +24,11 @@ fn digests<Q: Hash>(
 
 /// Fills a table that nobody else uses: digests are parted by segment, and each segment is filled by one thread. What had
 /// no room; an error if there is no memory to part them.
-fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &[Digest]) -> Result<Vec<Digest>, FilterError> {
+fn fill<P: ToPlace + From<Digest>>(
+    inner: &Inner,
+    digests: &[Digest],
+    gives_up: bool,
+) -> Result<Vec<Digest>, FilterError> {
     let geometry = inner.table.geometry();
     let share = digests.len().div_ceil(rayon::current_num_threads()).max(1);
     let shares = digests.par_chunks(share).map(|digests| parted(digests, geometry));
@@ -32,7 +36,7 @@ fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &[Digest]) -> Result<
     let fill_segment = |segment: u32| {
         let of_segment = move |(parted, ends): &'_ (Vec<Digest>, Vec<usize>)| {
             let begin = segment.checked_sub(1).map_or(0, |before| ends[before as usize]);
-            inner.fill_segment::<P>(segment, &parted[begin..ends[segment as usize]])
+            inner.fill_segment::<P>(segment, &parted[begin..ends[segment as usize]], gives_up)
         };
         shares.iter().flat_map(of_segment)
     };
@@ -55,14 +59,11 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
     ///
     /// As [`FilterBuilder::from_keys`]; which keys had room is not said in order.
     pub fn par_from_keys<Q: Hash>(
-        mut self,
+        self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digests = digests(keys, &self.hasher);
-        self.options.capacity = self.options.capacity.max(digests.len()).max(1);
-        let filter = self.build()?;
-        let left = fill::<WholeDigest>(&filter.inner, &digests)?;
-        if left.is_empty() { Ok(filter) } else { Err(FilterError::Full { inserted: filter.len() }) }
+        let mut digests = digests(keys, &self.hasher);
+        self.filled(&mut digests, |inner, digests| fill::<WholeDigest>(inner, digests, true))
     }
 }
 
@@ -86,7 +87,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         let digests = digests(keys, &self.hasher);
         self.capacity = self.capacity.max(digests.len());
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| fill::<Digest>(inner, &digests))?;
+        let left = filter.fill_oldest(digests, |inner, digests| fill::<Digest>(inner, &digests, false))?;
         match left.into_iter().try_for_each(|digest| filter.insert_digest(digest)) {
             Ok(()) => Ok(filter),
             Err(_) => Err(FilterError::Full { inserted: filter.len() }),

@@ -16,6 +16,9 @@ const MISFIT: f64 = 1e-6;
 /// Slots for each key that are worth asking for, and for few keys: who would need more of them should take other buckets.
 const MOST_SLOTS: (u64, u64) = (256, 1 << 20);
 
+/// No format has room for more.
+const MOST_KEYS: u64 = 1 << 36;
+
 /// By how many times a table may be larger than the smallest with fingerprints of that width, to err less.
 const EMPTIEST: usize = 4;
 /// In bytes: as large any table may be.
@@ -79,39 +82,44 @@ fn geometry(format: Format, buckets: u64) -> Geometry {
     Geometry::new(segments as u32, in_each as u32, format.fingerprint_bits, format.fingerprint_bits)
 }
 
-/// Whether so many keys fit.
-fn fits(capacity: usize, format: Format, geometry: Geometry) -> bool {
-    let keys = capacity as f64;
-    if keys <= f64::from(2 * format.bucket_slots) && geometry.all_buckets() == 2 {
+/// Whether so many keys fit, of which each comes `copies` times: its copies share its two buckets, so that for the keys that
+/// are different these have as many times fewer slots.
+fn fits(capacity: usize, copies: u32, format: Format, geometry: Geometry) -> bool {
+    let bucket_slots = format.bucket_slots / copies;
+    if bucket_slots == 0 {
+        return false;
+    }
+    let keys = capacity.div_ceil(copies as usize) as f64;
+    if keys <= f64::from(2 * bucket_slots) && geometry.all_buckets() == 2 {
         // All have the same two buckets.
         return true;
     }
-    let slots = geometry.all_buckets() as f64 * f64::from(format.bucket_slots);
-    if keys > slots * load_limit(format.bucket_slots, slots) {
+    let slots = geometry.all_buckets() as f64 * f64::from(bucket_slots);
+    if keys > slots * load_limit(bucket_slots, slots) {
         return false;
     }
     // More keys than two buckets have slots, all with the same two buckets: how many such groups are expected? Larger
     // groups of buckets are overfull less often, but there are more of them: hence the factors, found by trial.
+    let group = 2 * bucket_slots + 1;
+    let (others, factorial) = (f64::from(group - 1), (1..=group).map(f64::from).product::<f64>());
     let same_sum = collision(format.fingerprint_bits) + 2.0 / f64::from(geometry.buckets);
     let same_pair = 2.0 / geometry.all_buckets() as f64 * same_sum;
-    let group = f64::from(2 * format.bucket_slots + 1);
-    let factorial: f64 = (1..=2 * format.bucket_slots + 1).map(f64::from).product();
-    let factor = if format.bucket_slots == 1 { 10.0 } else { 3.0 };
-    let groups = factor * keys.powf(group) / factorial * same_pair.powf(group - 1.0);
+    let factor = if bucket_slots == 1 { 10.0 } else { 3.0 };
+    let groups = factor * keys.powf(f64::from(group)) / factorial * same_pair.powf(others);
     groups <= MISFIT
 }
 
-/// The fewest buckets in which so many keys fit.
-fn smallest(capacity: usize, format: Format) -> Option<Geometry> {
+/// The fewest buckets in which so many keys fit, of which each comes `copies` times.
+fn smallest(capacity: usize, copies: u32, format: Format) -> Option<Geometry> {
     let slots = (capacity as u64).saturating_mul(MOST_SLOTS.0).saturating_add(MOST_SLOTS.1);
     let most = (slots / u64::from(format.bucket_slots)).min(u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS));
-    if !fits(capacity, format, geometry(format, most)) {
+    if !fits(capacity, copies, format, geometry(format, most)) {
         return None;
     }
     let (mut too_few, mut enough) = (0, most);
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;
-        match fits(capacity, format, geometry(format, middle)) {
+        match fits(capacity, copies, format, geometry(format, middle)) {
             true => enough = middle,
             false => too_few = middle,
         }
@@ -121,10 +129,10 @@ fn smallest(capacity: usize, format: Format) -> Option<Geometry> {
 
 /// The most keys that fit in a format at all.
 fn largest_capacity(format: Format) -> usize {
-    let (mut fit, mut too_many) = (1, (1_u64 << 36).min(usize::MAX as u64) as usize);
+    let (mut fit, mut too_many) = (1, MOST_KEYS.min(usize::MAX as u64) as usize);
     while too_many - fit > 1 {
         let middle = fit + (too_many - fit) / 2;
-        match smallest(middle, format) {
+        match smallest(middle, 1, format) {
             Some(_) => fit = middle,
             None => too_many = middle,
         }
@@ -156,63 +164,71 @@ pub(super) fn check(
 impl Options {
     /// The shape that is asked for, in the least memory.
     pub(crate) fn shape(&self) -> Result<Shape, FilterError> {
+        self.shape_of_copies(1)
+    }
+
+    /// The same, for keys that all come so many times: 1, 2, 4 or 8.
+    pub(crate) fn shape_of_copies(&self, copies: u32) -> Result<Shape, FilterError> {
         self.check()?;
-        let width_only = self.fingerprint_bits.is_some() && self.rate.is_none();
-        let slots: &[u32] = match self.bucket_slots {
-            Some(ref slots) => core::slice::from_ref(slots),
-            None if width_only || self.semi_sorted == Some(true) => &[4],
-            // What comes first is preferred among equals: it is the faster.
-            None => &[4, 2, 8, 1],
-        };
-        let sorted: &[bool] = match self.semi_sorted {
-            Some(true) => &[true],
-            None if !width_only => &[false, true],
-            Some(false) | None => &[false],
-        };
-        let rate = self.rate.unwrap_or(if width_only { 1.0 } else { DEFAULT_RATE });
-        let formats = || {
-            let bits = self.fingerprint_bits.map_or(FINGERPRINT_BITS, |bits| bits..=bits);
-            let kinds = slots.iter().flat_map(|&slots| sorted.iter().map(move |&sorted| (slots, sorted)));
-            let of_kind = move |(bucket_slots, semi_sorted)| {
-                let format = move |fingerprint_bits| Format { fingerprint_bits, bucket_slots, semi_sorted };
-                bits.clone().map(format).filter(|format| format.is_valid())
-            };
-            kinds.flat_map(of_kind)
-        };
+        let rate = self.rate.unwrap_or(if self.has_width_only() { 1.0 } else { DEFAULT_RATE });
         let made = |format| {
-            smallest(self.capacity, format).map(|geometry| Shape {
+            smallest(self.capacity, copies, format).map(|geometry| Shape {
                 format,
                 geometry,
                 capacity: self.capacity,
             })
         };
         // Of one width those that are emptier err less, but not at any price.
-        let most =
-            self.fingerprint_bits.and_then(|_| formats().filter_map(made).map(|shape| shape.bytes()).min());
-        let most = most.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST).max(SMALL));
-        let shapes = || formats().filter_map(made).filter(|shape| shape.bytes() <= most);
+        let least = self
+            .fingerprint_bits
+            .and_then(|_| self.formats().filter_map(made).map(|shape| shape.bytes()).min());
+        let most = least.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST).max(SMALL));
+        let shapes = || self.formats().filter_map(made).filter(|shape| shape.bytes() <= most);
         // The first of those that are equal.
         let best = shapes().filter(|shape| shape.rate_when_full() <= rate).min_by_key(Shape::bytes);
-        best.ok_or_else(|| {
-            let limit = shapes().map(|shape| shape.rate_when_full()).reduce(f64::min);
-            match (limit, formats().last()) {
-                (None, Some(widest)) => {
-                    FilterError::Capacity { requested: self.capacity, limit: largest_capacity(widest) }
-                }
-                (limit, _) => FilterError::RateTooLow { requested: rate, limit: limit.unwrap_or(1.0) },
-            }
+        best.ok_or_else(|| match shapes().map(|shape| shape.rate_when_full()).reduce(f64::min) {
+            Some(limit) => FilterError::RateTooLow { requested: rate, limit },
+            None => self.too_many(),
         })
+    }
+
+    /// Whether a width is asked for, and no rate.
+    fn has_width_only(&self) -> bool {
+        self.fingerprint_bits.is_some() && self.rate.is_none()
+    }
+
+    /// The formats that will do; what comes first is preferred among equals: it is the faster.
+    fn formats(&self) -> impl Iterator<Item = Format> + '_ {
+        let slots: &[u32] = match self.bucket_slots {
+            Some(ref slots) => core::slice::from_ref(slots),
+            None if self.has_width_only() || self.semi_sorted == Some(true) => &[4],
+            None => &[4, 2, 8, 1],
+        };
+        let sorted: &[bool] = match self.semi_sorted {
+            Some(true) => &[true],
+            None if !self.has_width_only() => &[false, true],
+            Some(false) | None => &[false],
+        };
+        let bits = self.fingerprint_bits.map_or(FINGERPRINT_BITS, |bits| bits..=bits);
+        let kinds = slots.iter().flat_map(|&slots| sorted.iter().map(move |&sorted| (slots, sorted)));
+        let of_kind = move |(bucket_slots, semi_sorted)| {
+            let format = move |fingerprint_bits| Format { fingerprint_bits, bucket_slots, semi_sorted };
+            bits.clone().map(format).filter(|format| format.is_valid())
+        };
+        kinds.flat_map(of_kind)
+    }
+
+    /// The error for a capacity that no format has.
+    fn too_many(&self) -> FilterError {
+        let limit = self.formats().last().map_or(0, largest_capacity);
+        FilterError::Capacity { requested: self.capacity, limit }
     }
 
     /// Whether each value is in its range.
     fn check(&self) -> Result<(), FilterError> {
-        let semi_sorted = self.semi_sorted == Some(true);
-        check(self.rate, self.fingerprint_bits, self.bucket_slots, semi_sorted)?;
-        if self.capacity == 0 || self.capacity as u64 > 1 << 36 {
-            let bits = self.fingerprint_bits.unwrap_or(32);
-            let format =
-                Format { fingerprint_bits: bits, bucket_slots: self.bucket_slots.unwrap_or(4), semi_sorted };
-            return Err(FilterError::Capacity { requested: self.capacity, limit: largest_capacity(format) });
+        check(self.rate, self.fingerprint_bits, self.bucket_slots, self.semi_sorted == Some(true))?;
+        if self.capacity == 0 || self.capacity as u64 > MOST_KEYS {
+            return Err(self.too_many());
         }
         Ok(())
     }

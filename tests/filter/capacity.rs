@@ -66,6 +66,52 @@ fn filters_of_keys_are_built_for_their_number() {
     assert!(CuckooFilter::from_keys([1; 100], 0.001).is_err(), "a hundred copies");
 }
 
+/// Keys `0..n`, each so many times.
+fn repeated(n: u64, copies: usize) -> impl Iterator<Item = u64> + Clone {
+    (0..copies).flat_map(move |_| 0..n)
+}
+
+#[test]
+fn keys_that_all_come_several_times_have_room_as_often() -> Result<(), FilterError> {
+    for copies in [2, 3, 4, 8] {
+        for n in [1, 2, 10, 1000, 30_000] {
+            for rate in [0.03, 1e-6] {
+                let filter = CuckooFilter::builder().false_positive_rate(rate).seed(seed());
+                let filter = filter.from_keys(repeated(n, copies))?;
+                assert_eq!(filter.len(), copies * n as usize);
+                assert!((0..n).all(|key| filter.count(&key) >= copies), "{}", filter.info());
+                assert!(filter.false_positive_rate() <= rate, "{}", filter.info());
+            }
+        }
+    }
+    // In buckets that somebody else has chosen, as often as one has slots.
+    for (slots, copies) in [(2, 2), (4, 2), (4, 4), (8, 8)] {
+        let builder = || CuckooFilter::builder().bucket_slots(slots).fingerprint_bits(20).seed(seed());
+        assert_eq!(builder().from_keys(repeated(30_000, copies))?.len(), 30_000 * copies);
+        #[cfg(feature = "rayon")]
+        assert_eq!(
+            builder().par_from_keys(repeated(30_000, copies).collect::<Vec<_>>())?.len(),
+            30_000 * copies
+        );
+    }
+    // A quarter are second copies, and a few come as often as two buckets have slots.
+    let some = (0..150_000).chain(0..50_000).chain(repeated(3, 6));
+    assert_eq!(CuckooFilter::builder().bucket_slots(4).fingerprint_bits(16).from_keys(some)?.len(), 200_018);
+    Ok(())
+}
+
+#[test]
+fn key_that_comes_too_often_is_told_without_a_search_for_larger_filters() {
+    for n in [0, 1000, 300_000] {
+        let builder = || CuckooFilter::builder().bucket_slots(4).fingerprint_bits(16).seed(seed());
+        let error = builder().from_keys((0..n).chain([u64::MAX; 9])).unwrap_err();
+        assert!(matches!(error, FilterError::Full { inserted } if inserted as u64 == n + 8), "{error}");
+    }
+    // Eight slots where sixteen copies ask for them, and no more.
+    assert_eq!(CuckooFilter::from_keys([1; 16], 0.01).unwrap().len(), 16);
+    assert!(matches!(CuckooFilter::from_keys([1; 17], 0.01), Err(FilterError::Full { .. })));
+}
+
 /// All forms by bytes are one, and none is `Hash`'s.
 #[test]
 fn filters_of_bytes_are_built_of_bytes_and_asked_by_them() -> Result<(), FilterError> {

@@ -135,7 +135,8 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         let all = digests.len();
         self.capacity = self.capacity.max(all);
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| inner.fill::<Digest>(digests))?;
+        let left =
+            filter.fill_oldest(digests, |inner, mut digests| inner.fill::<Digest>(&mut digests, false))?;
         let more = filter.insert_batches(&left, |digest| *digest);
         let inserted = all - left.len() + more;
         if inserted < all {
