@@ -64,7 +64,7 @@ fn use_whole(filter: &CuckooFilter, view: &FilterView<'_>, bytes: &[u8]) {
     let _ = filter.info().to_string();
 }
 
-/// Nothing is inserted: it may grow, and then takes memory.
+/// A filter of few slots grows a little: it may grow to any size, and then takes memory.
 fn use_grown(filter: &ScalableCuckooFilter, view: &FilterView<'_>, bytes: &[u8]) {
     assert_eq!((filter.to_bytes().as_slice(), filter.len()), (bytes, view.len()));
     for key in 0..100_u64 {
@@ -72,6 +72,11 @@ fn use_grown(filter: &ScalableCuckooFilter, view: &FilterView<'_>, bytes: &[u8])
     }
     (0..100_u64).for_each(|key| assert!(!filter.remove(&key) || view.contains(&key)));
     filter.compact();
+    if filter.capacity() < 1000 {
+        let inserted = (0..20_u64).filter(|key| filter.insert(key).is_ok()).collect::<Vec<_>>();
+        let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).expect("its own bytes");
+        assert!(inserted.iter().all(|key| copy.contains(key)) && copy.len() == filter.clone().len());
+    }
     let _ = filter.info().to_string();
 }
 

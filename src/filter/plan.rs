@@ -28,7 +28,8 @@ impl Plan {
         let format = Format { fingerprint_bits: bits, ..self.format };
         let geometry = Geometry::new(segments as u32, self.buckets, bits, oldest);
         let slots = geometry.all_buckets() as f64 * f64::from(format.bucket_slots);
-        let capacity = slots * load_limit(format.bucket_slots, slots);
+        // Tables of a few slots come from bytes only, and a header tells of one key at least.
+        let capacity = (slots * load_limit(format.bucket_slots, slots)).max(1.0);
         Some(Shape { format, geometry, capacity: capacity as usize })
     }
 

@@ -78,6 +78,24 @@ fn random_bytes_do_no_harm() {
     }
 }
 
+/// A growing filter of one table, of two buckets of one slot: no table that small is made, but it may come from bytes.
+#[test]
+fn growing_filters_of_a_few_slots_do_no_harm() {
+    let mut table = sample((6, 1, false));
+    table.truncate(64 + 24);
+    table[16..24].copy_from_slice(&[1, 0, 0, 0, 2, 0, 0, 0]);
+    table[48..56].copy_from_slice(&1_u64.to_le_bytes());
+    table[64..].fill(0);
+    let mut chain = vec![0; 64];
+    chain[..8].copy_from_slice(b"koelsf\r\n");
+    chain[8..].iter_mut().step_by(4).zip([2, 1, 8]).for_each(|(byte, number)| *byte = number);
+    let mut bytes = [chain, table].concat();
+    sign(&mut bytes);
+    assert!(all_ways(&bytes));
+    let seed = [vec![1], bytes].concat();
+    assert!(seed == include_bytes!("../../fuzz/seeds/filter_bytes/few_slots"), "the fuzzer begins with it");
+}
+
 /// Headers that ask for terabytes.
 #[test]
 fn large_claims_are_not_believed() {
