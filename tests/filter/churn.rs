@@ -105,3 +105,25 @@ fn filter_that_cannot_grow_is_not_full_while_it_is_compacted() {
     });
     assert_eq!(filter.len(), keys.len());
 }
+
+#[test]
+fn clone_has_no_key_twice_while_tables_are_emptied() {
+    for _ in 0..20 {
+        let filter = new(30_000, 1e-6);
+        (0..60_000_u64).for_each(|key| filter.insert(&key).unwrap());
+        // The second table's have room in the first.
+        (0..34_000_u64).for_each(|key| assert!(filter.remove(&key)));
+        let done = AtomicBool::new(false);
+        on_threads(2, |thread| {
+            if thread == 0 {
+                let _end = SetAtEnd(&done);
+                assert_eq!(filter.compact(), 1, "{}", filter.info());
+                return;
+            }
+            while !done.load(Ordering::Relaxed) {
+                let copy = filter.clone();
+                assert_eq!(copy.len(), 26_000, "{}", copy.info());
+            }
+        });
+    }
+}

@@ -123,10 +123,11 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 }
 
-/// Copies the filter by its chunks, one after the other: each segment as it is when the copy comes to it. Panics if there is no
-/// memory for it.
+/// Copies the filter by its chunks, one after the other: each segment as it is when the copy comes to it. A compaction has to
+/// wait. Panics if there is no memory for it.
 impl<S: FilterHasher> Clone for ScalableCuckooFilter<S> {
     fn clone(&self) -> Self {
+        let _moving = self.moving.lock();
         copied(self.chunks()).finish_scalable().unwrap_or_else(|error| panic!("{error}"))
     }
 }
