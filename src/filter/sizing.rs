@@ -56,17 +56,17 @@ pub(crate) fn load_limit(bucket_slots: u32, slots: f64) -> f64 {
     f64::min(most, limit - spread / slots.sqrt())
 }
 
-/// How probably two random keys have the same fingerprint of so many bits: one value stands for two.
-pub(crate) fn collision(bits: u32) -> f64 {
+/// How probably so many random keys all have the same fingerprint of so many bits: one value stands for two.
+fn collision(bits: u32, keys: u32) -> f64 {
     let values = f64::powi(2.0, bits as i32);
-    (values + 2.0) / (values * values)
+    (f64::powi(2.0, keys as i32) + values - 2.0) / values.powi(keys as i32)
 }
 
 /// The false-positive rate at a load, 0 to 1 (Fan et al., section 5.1).
 pub(crate) fn rate_at(format: Format, load: f64) -> f64 {
     let slots = 2.0 * f64::from(format.bucket_slots) * load;
     // 1 - (1 - collision)^slots, without losing what is small.
-    -f64::exp_m1(slots * f64::ln_1p(-collision(format.fingerprint_bits)))
+    -f64::exp_m1(slots * f64::ln_1p(-collision(format.fingerprint_bits, 2)))
 }
 
 /// The false-positive rate of several tables, each of which may say yes.
@@ -102,7 +102,10 @@ fn fits(capacity: usize, copies: u32, format: Format, geometry: Geometry) -> boo
     // groups of buckets are overfull less often, but there are more of them: hence the factors, found by trial.
     let group = 2 * bucket_slots + 1;
     let (others, factorial) = (f64::from(group - 1), (1..=group).map(f64::from).product::<f64>());
-    let same_sum = collision(format.fingerprint_bits) + 2.0 / f64::from(geometry.buckets);
+    // The others have the first one's sum if they have its fingerprint, or one of which it comes by chance. Of wide groups
+    // nearly all have the fingerprint that stands for two. The bound on both together is Minkowski's.
+    let same_sum =
+        collision(format.fingerprint_bits, group).powf(1.0 / others) + 2.0 / f64::from(geometry.buckets);
     let same_pair = 2.0 / geometry.all_buckets() as f64 * same_sum;
     let factor = if bucket_slots == 1 { 10.0 } else { 3.0 };
     let groups = factor * keys.powf(f64::from(group)) / factorial * same_pair.powf(others);
