@@ -7,7 +7,6 @@ use super::super::collect::try_collect;
 use super::super::geometry::Place;
 use super::super::layout::Task;
 use super::super::locked::Locked;
-use super::super::sizing::load_limit;
 use super::chain::{Level, Restructuring};
 use super::filter::ScalableCuckooFilter;
 
@@ -16,10 +15,12 @@ impl<S> ScalableCuckooFilter<S> {
     /// many tables were given back.
     ///
     /// Worth a call after many removals. Look-ups go on, and miss nothing; inserts and removals go on, and wait for a
-    /// segment that is being emptied, some milliseconds at the most; an insertion that finds no room in the tables that stay
-    /// waits until the one that is being emptied is given back or left alone. A table is left alone if the older ones
-    /// have no room for what it holds, or if there is no memory to list that. The false-positive rate stays within what
-    /// was asked for.
+    /// segment that is being emptied: tens of milliseconds, if it is of 65,536 buckets and full; an insertion that finds no
+    /// room in the other tables waits until the one that is being emptied is given back or left alone. A table is left alone
+    /// if the older ones have no room for what it holds, or if there is no memory to list that. The false-positive rate stays
+    /// within what was asked for.
+    ///
+    /// Waits for whoever copies the filter or [writes it](ScalableCuckooFilter::write_to) somewhere.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
@@ -39,8 +40,8 @@ impl<S> ScalableCuckooFilter<S> {
         let Ok(levels) = try_collect(self.chain.levels().iter().cloned()) else { return 0 };
         for (age, source) in levels.iter().enumerate() {
             let older = &levels[age + 1..];
-            let room: f64 = older.iter().map(room).sum();
-            if older.is_empty() || source.inner.table.len() as f64 > room {
+            let room: usize = older.iter().map(room).sum();
+            if older.is_empty() || source.inner.table.len() > room {
                 continue;
             }
             // Who finds no room in the other tables waits until this one is off the list, or open again.
@@ -73,32 +74,41 @@ fn open(level: &Level) {
 }
 
 /// Slots that may still be filled: what is moved should find its place without long searches. Insertions may have filled more.
-fn room(level: &Level) -> f64 {
-    let slots = level.inner.slots() as f64;
-    let limit = slots * load_limit(level.inner.layout.format.bucket_slots, slots);
-    (limit - level.inner.table.len() as f64).max(0.0)
+fn room(level: &Level) -> usize {
+    level.inner.capacity.saturating_sub(level.inner.table.len())
 }
 
-/// Empties a table into older ones. False: they had no room for all.
+/// An older table, and how many fingerprints it is to take yet.
+struct Target<'a> {
+    level: &'a Level,
+    room: usize,
+}
+
+/// Empties a table into older ones. False: they had no room for all, or there is no memory to list them.
 fn empty_into(source: &Level, older: &[Level]) -> bool {
     let table = &source.inner.table;
     for segment in table.segments() {
         // Whoever holds the lock from now on does not insert: the segment stays empty.
         Locked::lock(table, segment.index).state().closed = true;
     }
-    table
-        .segments()
-        .all(|segment| source.inner.layout.run(EmptySegment { source, older, segment: segment.index }))
+    let targets = older.iter().map(|level| Target { level, room: 0 });
+    let Ok(mut targets) = try_collect(targets) else { return false };
+    table.segments().all(|segment| {
+        // Insertions have filled more since the last segment.
+        targets.iter_mut().for_each(|target| target.room = room(target.level));
+        let empty = EmptySegment { source, targets: &mut targets, segment: segment.index };
+        source.inner.layout.run(empty)
+    })
 }
 
 /// Empties one segment. False: not all found room.
-struct EmptySegment<'a> {
-    source: &'a Level,
-    older: &'a [Level],
+struct EmptySegment<'a, 'b> {
+    source: &'b Level,
+    targets: &'a mut [Target<'b>],
     segment: u32,
 }
 
-impl Task for EmptySegment<'_> {
+impl Task for EmptySegment<'_, '_> {
     type Output = bool;
 
     fn run<C: Codec>(self, codec: C) -> bool {
@@ -115,7 +125,7 @@ impl Task for EmptySegment<'_> {
             let second = geometry.alternate(first, fingerprint);
             let place = Place { segment: self.segment, first, second, fingerprint };
             // There before it is gone here [I3].
-            if !self.older.iter().any(|target| put_into(target, self.source, place)) {
+            if !self.targets.iter_mut().any(|target| target.take(self.source, place)) {
                 return false;
             }
             let removed = locked.remove(codec, place);
@@ -125,10 +135,11 @@ impl Task for EmptySegment<'_> {
     }
 }
 
-/// Puts a fingerprint of a newer table into an older one, if that has room.
-fn put_into(target: &Level, source: &Level, place: Place) -> bool {
-    if room(target) < 1.0 {
-        return false;
+impl Target<'_> {
+    /// Puts a fingerprint of a newer table into this one, if that has room.
+    fn take(&mut self, source: &Level, place: Place) -> bool {
+        let taken = self.room > 0 && self.level.inner.insert(&self.level.older(&place, source.index));
+        self.room -= usize::from(taken);
+        taken
     }
-    target.inner.insert(&target.older(&place, source.index))
 }
