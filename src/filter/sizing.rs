@@ -223,7 +223,7 @@ impl Options {
 
     /// The error for a capacity that no format has.
     fn too_many(&self) -> FilterError {
-        let limit = self.formats().last().map_or(0, largest_capacity);
+        let limit = self.formats().map(largest_capacity).max().unwrap_or(0);
         FilterError::Capacity { requested: self.capacity, limit }
     }
 

@@ -1,6 +1,6 @@
 //! As many keys as were asked for do fit.
 
-use koel::{CuckooFilter, FilterError, ScalableCuckooFilter};
+use koel::{CuckooFilter, FilterBuilder, FilterError, ScalableCuckooFilter};
 
 use crate::common::{env_number, seed};
 
@@ -62,6 +62,27 @@ fn one_random_set_of_keys_in_a_million_may_not_fit() {
                 assert!(expected < 1e-6, "{n} keys: {expected:e}: {}", filter.info());
             }
         }
+    }
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn as_many_keys_as_are_said_to_be_possible_are() {
+    let limit = |builder: FilterBuilder| match builder.build().unwrap_err() {
+        FilterError::Capacity { limit, .. } => limit,
+        other => panic!("{other}"),
+    };
+    let builder = CuckooFilter::builder;
+    assert!(limit(builder().capacity(40_000_000_000)) > 33_000_000_000, "in buckets of eight");
+    assert!(limit(builder()) == limit(builder().capacity(usize::MAX)), "none given");
+    let narrow = builder().fingerprint_bits(2).false_positive_rate(0.9);
+    assert!(limit(narrow.capacity(8_000_000_000)) > 1_000_000, "in buckets of eight");
+    let growing = |slots| ScalableCuckooFilter::builder().bucket_slots(slots).capacity(9_000_000_000).build();
+    for (slots, most) in [(1, 1_717_986_918), (2, 7_215_545_057), (4, 1 << 33), (8, 1 << 33)] {
+        assert!(
+            matches!(growing(slots), Err(FilterError::Capacity { limit, .. }) if limit == most),
+            "{slots}"
+        );
     }
 }
 

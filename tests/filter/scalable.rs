@@ -386,4 +386,9 @@ fn options_of_a_growing_filter_are_checked() {
     let narrow = builder().fingerprint_bits(8).false_positive_rate(0.001).build().unwrap_err();
     assert!(matches!(narrow, FilterError::RateTooLow { .. }), "{narrow}");
     assert!(builder().fingerprint_bits(14).false_positive_rate(0.001).build().is_ok());
+    for (bits, slots, enough) in [(2, 4, 4), (3, 4, 4), (4, 8, 5)] {
+        let none = builder().fingerprint_bits(bits).bucket_slots(slots).false_positive_rate(0.99);
+        let error = none.build().unwrap_err();
+        assert!(matches!(error, FilterError::FingerprintBits { least, .. } if least == enough), "{error}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The options of a growing filter.
 
 use super::super::error::FilterError;
-use super::super::geometry::MAX_BUCKETS;
+use super::super::geometry::{MAX_BUCKETS, MAX_SEGMENTS};
 use super::super::hasher::Xxh3;
 use super::super::inner::Inner;
 use super::super::layout::Format;
@@ -15,11 +15,17 @@ use crate::sync::SCHEDULED;
 const MIN_BUCKETS: u64 = if SCHEDULED { 2 } else { 1024 };
 /// Fewest bits of a fingerprint, unless fewer are asked for: with fewer, tables do not fill.
 const MIN_BITS: u32 = 6;
-/// Most keys to begin with.
+/// Most keys to begin with, where buckets have slots enough.
 const MAX_CAPACITY: usize = {
     let memory = usize::MAX as u64 / 16;
     (if memory < 1 << 33 { memory } else { 1 << 33 }) as usize
 };
+/// Most keys to begin with, in buckets of so many slots.
+fn most_keys(bucket_slots: u32) -> usize {
+    let slots = u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS) * u64::from(bucket_slots);
+    MAX_CAPACITY.min((slots as f64 * load_limit(bucket_slots, f64::INFINITY)) as usize)
+}
+
 /// Keys to begin with, if nothing is asked for.
 const DEFAULT_CAPACITY: usize = 3500;
 
@@ -86,8 +92,9 @@ impl<S> ScalableFilterBuilder<S> {
     }
 
     /// Bits of a fingerprint in the first table, 2 to 32, in semi-sorted buckets 5 to 32; each further table has one bit more.
-    /// If it is not given, the least that the rate allows, and six at the least: tables of shorter ones do not fill.
-    /// With 32 there is no further table.
+    /// If it is not given, the least that the rate allows, and six at the least: tables of shorter ones do not fill. With 32
+    /// there is no further table. With 2, in buckets of four with 3, and of eight with 4, no rate below 1 can be kept: ask for
+    /// none.
     pub fn fingerprint_bits(mut self, bits: u32) -> Self {
         self.fingerprint_bits = Some(bits);
         self
@@ -142,18 +149,20 @@ impl<S> ScalableFilterBuilder<S> {
     /// If a value is out of its range, which the error names; if there is no memory for it.
     pub fn build(self) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let plan = self.plan()?;
-        let shape =
-            plan.shape(0).ok_or(FilterError::Capacity { requested: self.capacity, limit: MAX_CAPACITY })?;
+        let shape = plan
+            .shape(0)
+            .ok_or(FilterError::Capacity { requested: self.capacity, limit: most_keys(self.bucket_slots) })?;
         let level = Level::new(Inner::new(shape, None)?, 0);
         let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
         Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher))
     }
 
     fn plan(&self) -> Result<Plan, FilterError> {
-        if self.capacity == 0 || self.capacity > MAX_CAPACITY {
-            return Err(FilterError::Capacity { requested: self.capacity, limit: MAX_CAPACITY });
-        }
         let format = self.format()?;
+        let limit = most_keys(self.bucket_slots);
+        if self.capacity == 0 || self.capacity > limit {
+            return Err(FilterError::Capacity { requested: self.capacity, limit });
+        }
         let load = load_limit(self.bucket_slots, f64::INFINITY);
         let buckets = (self.capacity as f64 / load / f64::from(self.bucket_slots)).ceil() as u64;
         let segments = buckets.div_ceil(u64::from(MAX_BUCKETS)).max(1);
@@ -176,6 +185,9 @@ impl<S> ScalableFilterBuilder<S> {
         let mut bits = self.fingerprint_bits.map_or(MIN_BITS..=32, |bits| bits..=bits);
         let widest = *bits.end();
         let bits = bits.find(|bits| rate_of(*bits) <= rate);
-        bits.map(of_bits).ok_or(FilterError::RateTooLow { requested: rate, limit: rate_of(widest) })
+        bits.map(of_bits).ok_or_else(|| match (widest..=32).find(|bits| rate_of(*bits) < 1.0) {
+            Some(least) if least > widest => FilterError::FingerprintBits { requested: widest, least },
+            _ => FilterError::RateTooLow { requested: rate, limit: rate_of(widest) },
+        })
     }
 }
