@@ -38,10 +38,11 @@ use crate::hash::Digest;
 ///
 /// A key is anything that is [`Hash`]; or bytes, by the `_bytes` forms; or a 64-bit hash, by the `_hash` forms. With the
 /// default [`Xxh3`], bytes have the same hash on every platform and in every version, for ever. So have `Hash` keys as far as
-/// their `Hash` makes the same writes: integers do; `str`, slices and derived types do as far as Rust keeps how it hashes them,
-/// which it does not promise. Types matter: `7_u64` and a bare `7`, which is an `i32`, are different keys. Filters that are
-/// kept for long, or sent, should be asked by bytes. The three forms of one key are different keys, unless you make them equal
-/// by [`CuckooFilter::hash`].
+/// their `Hash` makes the same writes: integers do; `str`, slices of bytes and derived types do as far as Rust keeps how it
+/// hashes them, which it does not promise. Slices, arrays and vectors of larger integers do not: Rust writes them as they are
+/// in memory, in another order of bytes on big-endian machines, and `usize` and `isize` shorter on those of 32 bits. Types
+/// matter: `7_u64` and a bare `7`, which is an `i32`, are different keys. Filters that are kept for long, or sent, should be
+/// asked by bytes. The three forms of one key are different keys, unless you make them equal by [`CuckooFilter::hash`].
 ///
 /// # Duplicates
 ///
