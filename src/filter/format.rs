@@ -3,7 +3,7 @@
 //! | offset | bytes | what |
 //! | --- | --- | --- |
 //! | 0 | 8 | `koelcf` and CR LF: damaged by transfers that change text |
-//! | 8 | 4 | version: 1 |
+//! | 8 | 4 | version: 2 |
 //! | 12 | 1 | bits of a fingerprint, 2..=32 |
 //! | 13 | 1 | slots in a bucket: 1, 2, 4, 8 |
 //! | 14 | 1 | 1 if semi-sorted, else 0 |
@@ -30,7 +30,7 @@
 //! | offset | bytes | what |
 //! | --- | --- | --- |
 //! | 0 | 8 | `koelsf` and CR LF |
-//! | 8 | 4 | version: 1 |
+//! | 8 | 4 | version: 2 |
 //! | 12 | 4 | tables, 1..=32 |
 //! | 16 | 8 | copies that a key may have |
 //! | 24 | 32 | 0 |

@@ -108,7 +108,8 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
     ///
     /// # Errors
     ///
-    /// As [`ScalableFilterBuilder::build`]; and [`FilterError::Full`] if a key occurs more often than it may.
+    /// As [`ScalableFilterBuilder::build`]; [`FilterError::OutOfMemory`] for the list of keys, too; and [`FilterError::Full`]
+    /// if a key occurs more often than it may.
     pub fn from_keys<Q: Hash>(
         self,
         keys: impl IntoIterator<Item = Q>,

@@ -74,9 +74,10 @@ impl ScalableFilterBuilder<Xxh3> {
 }
 
 impl<S> ScalableFilterBuilder<S> {
-    /// Keys that the first table is made for; each further one is twice as large. 3,500 if it is not given, and no fewer: a
-    /// table has 4,096 slots at least. The filter grows to some 65,000 times as much at the most, less where the rate asks for
-    /// fingerprints of nearly 32 bits.
+    /// Keys that the first table is made for; each further one is twice as large. 3,500 if it is not given. A table has 1,024
+    /// buckets at least: 4,096 slots, unless buckets of another size are asked for. And it has 65,536 segments of 65,536
+    /// buckets at the most: if the first has one segment, as with up to 246,000 keys in buckets of four, the largest is 65,536
+    /// times as large; less where the rate asks for fingerprints of nearly 32 bits.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self

@@ -16,7 +16,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// [`FilterView`](crate::FilterView) looks up in them.
     ///
     /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes): others may write to the filter meanwhile. A compaction
-    /// has to wait.
+    /// has to wait, and so has [`clear`](ScalableCuckooFilter::clear).
     ///
     /// ```
     /// use koel::ScalableCuckooFilter;
@@ -59,7 +59,11 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         Ok(filter)
     }
 
-    /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time. A compaction has to wait for it.
+    /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time.
+    ///
+    /// Compactions, [`clear`](ScalableCuckooFilter::clear), clones, and others who write it have to wait, however slow the
+    /// writer is; look-ups, insertions and removals go on. A writer that does any of these to the filter that it is writing
+    /// waits for itself, for ever.
     ///
     /// # Errors
     ///

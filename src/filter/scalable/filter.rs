@@ -211,7 +211,8 @@ impl<S> ScalableCuckooFilter<S> {
         &self.hasher
     }
 
-    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back.
+    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back. Waits for a
+    /// compaction, and for whoever copies the filter or [writes it](ScalableCuckooFilter::write_to) somewhere.
     pub fn clear(&self) {
         // Or a fingerprint may move from a table that comes later to one that has been cleared.
         let _moving = self.moving.lock();
