@@ -387,7 +387,7 @@ impl<'a> Segment<'a> {
     }
 
     /// The segment's words.
-    pub(crate) fn all_words(&self) -> impl Iterator<Item = u64> + use<> {
+    pub(crate) fn all_words(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (words, len) = (self.words, self.table.segment_words);
         (0..len).map(move |index| words.word(index))
     }
