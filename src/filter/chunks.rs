@@ -79,10 +79,11 @@ impl<S> Chunks<'_, S> {
         for Table { inner, header, bytes } in &self.tables {
             let Some(segment) = number.checked_sub(1) else { return Some(bytes.to_vec()) };
             if segment < header.segments() {
-                let mut chunk = Vec::new();
                 let locked = Locked::lock(&inner.table, segment);
-                let words = locked.segment().all_words();
-                header.write_segment(segment, locked.len() as u64, words, &mut chunk);
+                let mut chunk = header.segment_bytes(locked.len(), locked.segment().all_words());
+                // Up to 2 MiB are hashed without it.
+                drop(locked);
+                header.seal(segment, &mut chunk);
                 return Some(chunk);
             }
             number = segment - header.segments();

@@ -242,20 +242,18 @@ impl Header {
         XxHash3_64::oneshot_with_seed(self.checksum.wrapping_add(u64::from(segment)), bytes)
     }
 
-    /// Appends a segment's bytes to `out`.
-    pub(crate) fn write_segment(
-        &self,
-        segment: u32,
-        len: u64,
-        words: impl Iterator<Item = u64>,
-        out: &mut Vec<u8>,
-    ) {
-        let start = out.len();
-        out.reserve(self.segment_len());
-        out.extend_from_slice(&len.to_le_bytes());
-        words.for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
-        let checksum = self.segment_checksum(segment, &out[start..]);
-        out.extend_from_slice(&checksum.to_le_bytes());
+    /// A segment's bytes but for their checksum: to be [sealed](Self::seal) when its lock is free again.
+    pub(crate) fn segment_bytes(&self, len: usize, words: impl Iterator<Item = u64>) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.segment_len());
+        bytes.extend_from_slice(&(len as u64).to_le_bytes());
+        words.for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes
+    }
+
+    /// Appends the checksum of a segment's bytes.
+    pub(crate) fn seal(&self, segment: u32, bytes: &mut Vec<u8>) {
+        let checksum = self.segment_checksum(segment, bytes);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
     }
 
     /// Checks all of a segment's bytes.
