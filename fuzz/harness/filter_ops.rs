@@ -5,15 +5,48 @@
 
 use std::collections::HashMap;
 
-use koel::{CuckooFilter, FilterView, ScalableCuckooFilter};
+use koel::{CuckooFilter, FilterBuilder, FilterError, FilterView, ScalableCuckooFilter};
 
 use super::input::Input;
 use super::oracle::Oracle;
 
-/// A fixed filter or a growing one.
+/// A fixed filter or a growing one, empty at first, or of keys.
 pub(crate) fn filter_ops(data: &[u8]) {
     let mut input = Input::new(data);
-    if input.byte() % 2 == 0 { fixed(input) } else { growing(input) }
+    match input.byte() % 4 {
+        0 => fixed(input),
+        2 => of_keys(input),
+        _ => growing(input),
+    }
+}
+
+/// Filters of keys, some of which come more than once: of both kinds, by all ways.
+fn of_keys(mut input: Input<'_>) {
+    let options = builder(&mut input);
+    let mut keys = run(&mut input);
+    let different = keys.len();
+    for _ in 0..input.byte() % 12 {
+        let from = input.number() as usize % (different + 1);
+        keys.extend_from_within(from..different);
+    }
+    let times = |key: &u64| keys.iter().filter(|other| *other == key).count();
+    let most =
+        keys[..different].first().map_or(0, |_| keys[..different].iter().map(times).max().unwrap_or(0));
+    for options in [options, CuckooFilter::builder().seed(1)] {
+        match options.from_keys(&keys) {
+            Ok(filter) => {
+                assert_eq!(filter.len(), keys.len());
+                assert!(keys[..different].iter().all(|key| filter.count(key) >= times(key)));
+            }
+            Err(FilterError::Full { inserted }) => assert!(inserted < keys.len() && most > 1),
+            Err(_) => {}
+        }
+    }
+    let few = CuckooFilter::from_keys(&keys, 0.01);
+    assert!(few.is_ok() || most > 8, "{few:?}");
+    let growing = ScalableCuckooFilter::builder().seed(1).max_duplicates(most.max(8)).from_keys(&keys);
+    let growing = growing.expect("no key comes more often than it may");
+    assert!(growing.len() == keys.len() && keys.iter().all(|key| growing.contains(key)));
 }
 
 /// Hashes with one, two, or all of the input's bits; few are different.
@@ -31,15 +64,18 @@ fn run(input: &mut Input<'_>) -> Vec<u64> {
     (start..start + len).collect()
 }
 
-fn build(input: &mut Input<'_>) -> Option<CuckooFilter> {
+fn builder(input: &mut Input<'_>) -> FilterBuilder {
     let bits = 2 + u32::from(input.byte() % 31);
     let (kind, capacity) = (input.byte() % 5, 1 + input.number() as usize % 600);
     let builder = CuckooFilter::builder().fingerprint_bits(bits).capacity(capacity).seed(1);
-    let builder = match kind {
+    match kind {
         4 => builder.bucket_slots(4).semi_sorted(true),
         _ => builder.bucket_slots(1 << kind),
-    };
-    builder.build().ok().filter(|filter| filter.memory_usage() < 1 << 20)
+    }
+}
+
+fn build(input: &mut Input<'_>) -> Option<CuckooFilter> {
+    builder(input).build().ok().filter(|filter| filter.memory_usage() < 1 << 20)
 }
 
 fn fixed(mut input: Input<'_>) {
@@ -78,11 +114,9 @@ fn fixed(mut input: Input<'_>) {
                 }
             }
             8 => look(&filter, &oracle, &run(&mut input)),
+            9 if filter.len() % 2 == 0 => filter = filter.clone(),
             9 => filter = <CuckooFilter>::from_bytes(&filter.to_bytes()).expect("its own bytes"),
-            10 => match filter.try_union(&filter) {
-                Ok(()) => oracle.double(),
-                Err(_) => assert!(oracle.len > 0, "a union with nothing"),
-            },
+            10 => unite(&filter, &mut oracle, &mut input),
             _ => {
                 filter.clear();
                 oracle.clear();
@@ -92,6 +126,30 @@ fn fixed(mut input: Input<'_>) {
     }
     look(&filter, &oracle, &(0..1000).collect::<Vec<_>>());
     let _ = (filter.info().to_string(), filter.measure_false_positive_rate(10));
+}
+
+/// With itself, or with a part of it and others.
+fn unite(filter: &CuckooFilter, oracle: &mut Oracle, input: &mut Input<'_>) {
+    let hashes = run(input);
+    if hashes.is_empty() {
+        let twice = oracle.clone();
+        match filter.try_union(filter) {
+            Ok(()) => oracle.unite(&twice),
+            Err(_) => assert!(oracle.len > 0, "a union with nothing"),
+        }
+        return;
+    }
+    let (other, mut also) = (filter.clone(), oracle.clone());
+    other.clear();
+    also.clear();
+    let inserted = other.insert_many_hash(&hashes);
+    hashes[..inserted].iter().for_each(|hash| also.insert(*hash));
+    match filter.try_union(&other) {
+        Ok(()) => oracle.unite(&also),
+        Err(_) => assert!(inserted > 0, "a union with nothing"),
+    }
+    look(filter, oracle, &hashes);
+    look(&other, &also, &hashes);
 }
 
 /// One more; or nothing has changed, and then two keys at least are there if all copies are not of one.
@@ -164,6 +222,7 @@ fn growing(mut input: Input<'_>) {
                 all.filter.clear();
                 (all.present, all.len) = (HashMap::new(), 0);
             }
+            _ if all.len % 2 == 0 => all.filter = all.filter.clone(),
             _ => {
                 let bytes = all.filter.to_bytes();
                 all.filter = <ScalableCuckooFilter>::from_bytes(&bytes).expect("its own bytes");

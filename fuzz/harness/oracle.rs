@@ -9,6 +9,7 @@ use koel::FilterInfo;
 type Place = (u64, u64, u64, u64);
 
 /// The multiset.
+#[derive(Clone)]
 pub(crate) struct Oracle {
     segments: u64,
     buckets: u64,
@@ -61,9 +62,9 @@ impl Oracle {
         self.len = 0;
     }
 
-    /// Everything twice.
-    pub(crate) fn double(&mut self) {
-        self.counts.values_mut().for_each(|count| *count *= 2);
-        self.len *= 2;
+    /// Everything that another has, too.
+    pub(crate) fn unite(&mut self, other: &Self) {
+        other.counts.iter().for_each(|(place, count)| *self.counts.entry(*place).or_default() += count);
+        self.len += other.len;
     }
 }
