@@ -94,7 +94,8 @@ impl Task {
             }
             Task::Batch => {
                 format!(
-                    "Lookups of present keys, {BATCH} at a time; one by one where a map has no such call."
+                    "Lookups of present keys, {BATCH} at a time, with one pin or lock for all; one by one where a map has no \
+                     such call."
                 )
             }
             Task::Fill => "Inserts by one thread into a map that is built without a capacity.".to_owned(),

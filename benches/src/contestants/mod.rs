@@ -85,7 +85,8 @@ pub trait View {
     /// Adds one to the value of `key` in one step; returns the new value.
     fn update(&self, key: u64) -> Option<u64>;
 
-    /// Looks up at most [`BATCH`] keys and tells `each` the answers; one by one, unless the map can do better.
+    /// Looks up at most [`BATCH`] keys and tells `each` the answers; one by one, unless the map can do better: whoever pins
+    /// or locks itself for a look-up does so once for all of them.
     #[inline]
     fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
         for &key in keys {

@@ -82,6 +82,11 @@ impl View for &Papaya<u64, u64> {
     fn update(&self, key: u64) -> Option<u64> {
         View::update(&self.0.pin(), key)
     }
+
+    #[inline]
+    fn get_many(&self, keys: &[u64], each: impl FnMut(u64, Option<u64>)) {
+        View::get_many(&self.0.pin(), keys, each);
+    }
 }
 
 impl View for Pinned<'_, u64, u64> {

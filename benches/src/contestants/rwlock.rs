@@ -57,6 +57,14 @@ impl View for &RwLockHashbrown<u64, u64> {
         *value += 1;
         Some(*value)
     }
+
+    #[inline]
+    fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
+        let map = self.0.read();
+        for &key in keys {
+            each(key, map.get(&key).copied());
+        }
+    }
 }
 
 impl TextContestant for RwLockHashbrown<String, String> {

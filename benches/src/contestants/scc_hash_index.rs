@@ -5,8 +5,8 @@
 
 use std::hash::Hash;
 
-use scc::HashIndex;
 use scc::hash_index::Entry;
+use scc::{Guard, HashIndex};
 
 use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
 
@@ -66,6 +66,14 @@ impl View for &SccHashIndex<u64, u64> {
         let new = *entry.get() + 1;
         entry.update(new);
         Some(new)
+    }
+
+    #[inline]
+    fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
+        let guard = Guard::new();
+        for &key in keys {
+            each(key, self.0.peek(&key, &guard).copied());
+        }
     }
 }
 
