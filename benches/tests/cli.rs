@@ -107,7 +107,8 @@ fn a_trace_is_replayed_and_reported_as_table_json_and_page() {
     for row in cells.iter().flat_map(|cell| cell["rows"].as_array().unwrap()) {
         assert_eq!(row["mops"]["samples"].as_array().unwrap().len(), 2);
         assert!(row["mops"]["median"].as_f64().unwrap() > 0.0);
-        assert!(row["by_papaya"].as_f64().unwrap() > 0.0);
+        assert!(row["by_papaya"]["median"].as_f64().unwrap() > 0.0);
+        assert_eq!(row["by_best_peer"]["samples"].as_array().unwrap().len(), 2);
     }
     let page = fs::read_to_string(html).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("<svg ") && page.contains("trace, get hit"));

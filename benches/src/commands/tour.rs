@@ -83,7 +83,7 @@ fn headline(report: &Report) -> String {
 fn throughput_in_words(cell: &Cell) -> String {
     let told = |id: Id| {
         let row = cell.row(id)?;
-        let by = row.by_best_peer.map_or(String::new(), |by| format!(" ({by:.2}x)"));
+        let by = row.by_best_peer.as_ref().map_or(String::new(), |by| format!(" ({:.2}x)", by.median));
         Some(format!("{} {:>4}{by}", id.name(), significant(row.mops.median)))
     };
     let told: Vec<String> = [Id::Koel, Id::KoelInline].into_iter().filter_map(told).collect();

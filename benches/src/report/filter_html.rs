@@ -3,10 +3,10 @@
 use super::chart::{self, Bar, escape};
 use super::curves::curves;
 use super::filter::{FilterCell, FilterRow, FilterSizeCell, FilterSizeRow, percent};
-use super::filter_table::{aims, looser_in_words, median};
+use super::filter_table::{aims, looser_in_words};
 use super::html::{add, judged, number, open_table, panel};
 use super::paper::PaperTable;
-use super::table::{range, ratio};
+use super::table::{median, range, ratio};
 use super::{grouped, keys_in_words, lost_in_words, significant, threads_in_words};
 use crate::filters::Id;
 

@@ -4,10 +4,9 @@ use comfy_table::Cell as Field;
 
 use super::filter::{Aim, FilterCell, FilterRow, FilterSizeCell, percent};
 use super::paper::PaperTable;
-use super::table::{name_field, new_table, number_field, range, ratio, ratio_field};
+use super::table::{median, name_field, new_table, number_field, range, ratio, ratio_field};
 use super::{grouped, keys_in_words, lost_in_words, significant};
 use crate::filters::Id;
-use crate::stats::Spread;
 
 /// One cell: a filter a line.
 pub fn filter_table(cell: &FilterCell) -> String {
@@ -35,10 +34,6 @@ pub fn filter_table(cell: &FilterCell) -> String {
         .map(|told| told + "\n")
         .collect();
     format!("{}\n{table}\n{lost}", cell.title())
-}
-
-pub(super) fn median(spread: Option<&Spread>) -> Option<f64> {
-    spread.map(|spread| spread.median)
 }
 
 /// One size and width: a filter a line.

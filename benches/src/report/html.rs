@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::chart::{self, Bar, Line, escape};
-use super::table::{range, ratio};
+use super::table::{median, range, range_or_none, ratio};
 use super::{
     Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, keys_in_words,
     lost_in_words, significant, threads_in_words,
@@ -68,7 +68,8 @@ pub fn page(report: &Report) -> String {
 fn throughput(html: &mut String, cells: &[Cell]) {
     html.push_str(
         "<h2>Throughput</h2>\n<p>Millions of operations a second, all threads together. Bars are medians, \
-                   whiskers reach from the slowest to the fastest round; every answer was checked.</p>\n",
+                   whiskers reach from the slowest to the fastest round; ratios are medians of those of single rounds; every \
+                   answer was checked.</p>\n",
     );
     summary(html, cells);
     let mut workloads: Vec<&str> = Vec::new();
@@ -115,7 +116,9 @@ fn throughput_bar(row: &Row) -> Bar<'_> {
             (false, false) => "peer",
             (false, true) => "peer held",
         },
-        note: row.by_best_peer.filter(|_| row.is_koel).map_or(String::new(), |by| format!("({by:.2}x)")),
+        note: median(row.by_best_peer.as_ref())
+            .filter(|_| row.is_koel)
+            .map_or(String::new(), |by| format!("({by:.2}x)")),
     }
 }
 
@@ -140,18 +143,18 @@ fn summary(html: &mut String, cells: &[Cell]) {
     open_table(html, &headings);
     for cell in cells {
         let (koel, inline, best) = (cell.row(Id::Koel), cell.row(Id::KoelInline), cell.best_peer());
-        let median = |row: Option<&Row>| row.map_or("-".to_owned(), |row| significant(row.mops.median));
+        let mops = |row: Option<&Row>| row.map_or("-".to_owned(), |row| significant(row.mops.median));
         add(html, format_args!("<tr><td>{}</td>", escape(&cell.workload)));
         number(html, &grouped(cell.keys));
         number(html, &cell.threads.to_string());
         add(html, format_args!("<td>{}</td>", escape(&cell.dist)));
-        number(html, &median(koel));
-        number(html, &median(inline));
-        number(html, &median(best));
+        number(html, &mops(koel));
+        number(html, &mops(inline));
+        number(html, &mops(best));
         add(html, format_args!("<td>{}</td>", escape(best.map_or("", |row| row.contestant))));
-        judged(html, koel.and_then(|row| row.by_best_peer));
-        judged(html, inline.and_then(|row| row.by_best_peer));
-        judged(html, koel.and_then(|row| row.by_papaya));
+        judged(html, median(koel.and_then(|row| row.by_best_peer.as_ref())));
+        judged(html, median(inline.and_then(|row| row.by_best_peer.as_ref())));
+        judged(html, median(koel.and_then(|row| row.by_papaya.as_ref())));
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table></div>\n");
@@ -159,15 +162,27 @@ fn summary(html: &mut String, cells: &[Cell]) {
 
 fn throughput_details(html: &mut String, cells: &[&Cell]) {
     html.push_str("<details><summary>Numbers</summary>\n");
-    open_table(html, &["Conditions", "Map", "#Mops", "#Min .. max", "#By best peer", "#By papaya"]);
+    let headings = [
+        "Conditions",
+        "Map",
+        "#Mops",
+        "#Min .. max",
+        "#By best peer",
+        "#Min .. max",
+        "#By papaya",
+        "#Min .. max",
+    ];
+    open_table(html, &headings);
     for cell in cells {
         for row in &cell.rows {
             let name = escape(row.contestant);
             add(html, format_args!("<tr><td>{}</td><td>{name}</td>", escape(&cell.conditions())));
             number(html, &significant(row.mops.median));
             number(html, &range(&row.mops));
-            number(html, &ratio(row.by_best_peer));
-            number(html, &ratio(row.by_papaya));
+            for by in [&row.by_best_peer, &row.by_papaya] {
+                number(html, &ratio(median(by.as_ref())));
+                number(html, &range_or_none(by.as_ref()));
+            }
             html.push_str("</tr>\n");
         }
     }

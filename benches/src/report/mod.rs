@@ -13,6 +13,7 @@ mod guard;
 mod html;
 mod paper;
 mod table;
+mod throughput;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -30,7 +31,7 @@ pub use self::guard::{GuardCell, GuardRow, guard_table};
 pub use self::html::page;
 pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
-use crate::contestants::Id;
+pub use self::throughput::{Cell, Row};
 use crate::error::Error;
 use crate::stats::Spread;
 
@@ -79,44 +80,6 @@ pub struct LineReads {
     pub threads: usize,
     /// Lines per microsecond, all threads together.
     pub per_microsecond: f64,
-}
-
-/// One workload, size, distribution and number of threads; all contestants.
-#[derive(Debug, Serialize)]
-pub struct Cell {
-    /// The workload.
-    pub workload: String,
-    /// What the workload does, in words.
-    pub about: String,
-    /// Entries.
-    pub keys: u64,
-    /// Threads.
-    pub threads: usize,
-    /// How keys were drawn.
-    pub dist: String,
-    /// Random cache lines that as many threads read per microsecond.
-    pub line_reads: Option<f64>,
-    /// The contestants.
-    pub rows: Vec<Row>,
-}
-
-/// One contestant's throughput.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    /// What the tables call it.
-    pub contestant: &'static str,
-    /// Whether it is koel.
-    pub is_koel: bool,
-    /// Whether it holds a pin for several operations.
-    pub is_held: bool,
-    /// Operations per microsecond, all threads together.
-    pub mops: Spread,
-    /// Lookups, in all rounds, that missed a key while another thread replaced it.
-    pub lost_reads: u64,
-    /// Its median by that of the best peer; if it holds its pin, by that of the best of all that hold one or need none.
-    pub by_best_peer: Option<f64>,
-    /// Its median by papaya's; if it holds its pin, by that of papaya holding one.
-    pub by_papaya: Option<f64>,
 }
 
 /// One kind of operation under the stopwatch; all contestants.
@@ -195,56 +158,6 @@ pub struct MemoryRow {
     pub allocated: f64,
     /// As the map itself says, if it does.
     pub own: Option<f64>,
-}
-
-impl Cell {
-    /// The rows of `measured`, compared.
-    pub fn rows(measured: Vec<(Id, Spread)>) -> Vec<Row> {
-        let median_of = |id: Id| measured.iter().find(|(other, _)| *other == id).map(|(_, s)| s.median);
-        let best_peer = measured
-            .iter()
-            .filter(|(id, _)| !id.is_koel() && !id.is_held())
-            .map(|(_, spread)| spread.median)
-            .reduce(f64::max);
-        let papaya = median_of(Id::Papaya);
-        let papaya_held = median_of(Id::PapayaHeld);
-        let best_held = best_peer.into_iter().chain(papaya_held).reduce(f64::max);
-        let compare = |(id, mops): (Id, Spread)| {
-            let (best_peer, papaya) =
-                if id.is_held() { (best_held, papaya_held) } else { (best_peer, papaya) };
-            Row {
-                contestant: id.name(),
-                is_koel: id.is_koel(),
-                is_held: id.is_held(),
-                lost_reads: 0,
-                by_best_peer: best_peer.map(|peer| mops.median / peer),
-                by_papaya: papaya.map(|papaya| mops.median / papaya),
-                mops,
-            }
-        };
-        measured.iter().cloned().map(compare).collect()
-    }
-
-    /// The row of `id`, if it took part.
-    pub fn row(&self, id: Id) -> Option<&Row> {
-        self.rows.iter().find(|row| row.contestant == id.name())
-    }
-
-    /// The peer with the highest median.
-    pub fn best_peer(&self) -> Option<&Row> {
-        let peers = self.rows.iter().filter(|row| !row.is_koel && !row.is_held);
-        peers.max_by(|a, b| a.mops.median.total_cmp(&b.mops.median))
-    }
-
-    /// Size, threads and distribution in words.
-    pub fn conditions(&self) -> String {
-        format!("{}, {}, {}", keys_in_words(self.keys), threads_in_words(self.threads), self.dist)
-    }
-
-    /// Workload and conditions in words.
-    pub fn title(&self) -> String {
-        format!("{}: {}", self.workload, self.conditions())
-    }
 }
 
 impl MachineInfo {
@@ -376,23 +289,5 @@ mod tests {
         assert_eq!(told(&row), ["5 ns", "5 ns", "-", "5 ns"]);
         row.samples = 1;
         assert_eq!(told(&row), ["-", "-", "-", "5 ns"]);
-    }
-
-    #[test]
-    fn the_best_peer_is_not_koel_and_holds_a_pin_only_beside_who_does() {
-        let at = |mops| Spread::of(vec![mops]);
-        let rows = Cell::rows(vec![
-            (Id::Koel, at(30.0)),
-            (Id::KoelHeld, at(40.0)),
-            (Id::Papaya, at(10.0)),
-            (Id::PapayaHeld, at(50.0)),
-            (Id::Dashmap, at(20.0)),
-        ]);
-        let ratios: Vec<_> = rows.iter().map(|row| (row.by_best_peer, row.by_papaya)).collect();
-        assert_eq!(ratios[0], (Some(1.5), Some(3.0)));
-        assert_eq!(ratios[1], (Some(0.8), Some(0.8)));
-        assert_eq!(ratios[3], (Some(1.0), Some(1.0)));
-        let alone = Cell::rows(vec![(Id::Koel, at(30.0))]);
-        assert_eq!((alone[0].by_best_peer, alone[0].by_papaya), (None, None));
     }
 }

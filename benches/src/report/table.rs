@@ -13,14 +13,17 @@ use crate::stats::Spread;
 
 /// One cell: a contestant a line.
 pub fn throughput_table(cell: &Cell) -> String {
-    let mut table = new_table(&["", "Mops", "min .. max", "by best peer", "by papaya"]);
+    let headings = ["", "Mops", "min .. max", "by best peer", "min .. max", "by papaya", "min .. max"];
+    let mut table = new_table(&headings);
     for row in &cell.rows {
         table.add_row(vec![
             name_field(row.contestant, row.is_koel),
             number_field(significant(row.mops.median)),
             number_field(range(&row.mops)),
-            number_field(ratio(row.by_best_peer)),
-            number_field(ratio(row.by_papaya)),
+            number_field(ratio(median(row.by_best_peer.as_ref()))),
+            number_field(range_or_none(row.by_best_peer.as_ref())),
+            number_field(ratio(median(row.by_papaya.as_ref()))),
+            number_field(range_or_none(row.by_papaya.as_ref())),
         ]);
     }
     let limit = match cell.line_reads {
@@ -48,19 +51,19 @@ pub fn summary_table(report: &Report) -> String {
     ]);
     for cell in &report.throughput {
         let (koel, inline, best) = (cell.row(Id::Koel), cell.row(Id::KoelInline), cell.best_peer());
-        let median = |row: Option<&Row>| row.map_or("-".to_owned(), |row| significant(row.mops.median));
+        let mops = |row: Option<&Row>| row.map_or("-".to_owned(), |row| significant(row.mops.median));
         table.add_row(vec![
             Field::new(&cell.workload),
             number_field(grouped(cell.keys)),
             number_field(cell.threads.to_string()),
             Field::new(&cell.dist),
-            number_field(median(koel)),
-            number_field(median(inline)),
-            number_field(median(best)),
+            number_field(mops(koel)),
+            number_field(mops(inline)),
+            number_field(mops(best)),
             Field::new(best.map_or("", |row| row.contestant)),
-            ratio_field(koel.and_then(|row| row.by_best_peer)),
-            ratio_field(inline.and_then(|row| row.by_best_peer)),
-            ratio_field(koel.and_then(|row| row.by_papaya)),
+            ratio_field(median(koel.and_then(|row| row.by_best_peer.as_ref()))),
+            ratio_field(median(inline.and_then(|row| row.by_best_peer.as_ref()))),
+            ratio_field(median(koel.and_then(|row| row.by_papaya.as_ref()))),
         ]);
     }
     let limits = report.machine.line_reads.iter().map(|limit| {
@@ -123,6 +126,15 @@ pub(super) fn ratio(ratio: Option<f64>) -> String {
 
 pub(super) fn range(spread: &Spread) -> String {
     format!("{} .. {}", significant(spread.min), significant(spread.max))
+}
+
+pub(super) fn range_or_none(spread: Option<&Spread>) -> String {
+    spread.map_or("-".to_owned(), range)
+}
+
+/// What is told of many ratios at once.
+pub(super) fn median(spread: Option<&Spread>) -> Option<f64> {
+    spread.map(|spread| spread.median)
 }
 
 pub(super) fn new_table(headings: &[&str]) -> Table {
