@@ -21,6 +21,7 @@ pub mod filters;
 pub mod heap;
 pub mod keys;
 pub mod machine;
+pub mod pages;
 pub mod paper;
 pub mod plan;
 pub mod race;

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use crate::pages;
 use crate::race::race;
 
 const LINE_BYTES: usize = 64;
@@ -22,7 +23,7 @@ impl Machine {
     /// With an array of 2 to the `log2_bytes` bytes, in huge pages where the system grants them.
     pub fn new(log2_bytes: u32) -> Self {
         let mut words = vec![0_u64; (1_usize << log2_bytes) / 8];
-        advise_huge_pages(&mut words);
+        pages::advise_huge(&mut words);
         // Untouched pages would all be the one page of zeros.
         for (number, line) in words.chunks_mut(WORDS_PER_LINE).enumerate() {
             line[0] = number as u64;
@@ -53,22 +54,6 @@ impl Machine {
         sum
     }
 }
-
-#[cfg(target_os = "linux")]
-fn advise_huge_pages(words: &mut [u64]) {
-    const PAGE_BYTES: usize = 4096;
-    let range = words.as_mut_ptr_range();
-    let start = (range.start as usize).next_multiple_of(PAGE_BYTES);
-    let Some(bytes) = (range.end as usize).checked_sub(start) else { return };
-    // SAFETY: `start..start + bytes` lies in memory that `words` owns; the advice does not change its content.
-    // That it may be refused is why the result is not looked at.
-    unsafe {
-        libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn advise_huge_pages(_: &mut [u64]) {}
 
 #[cfg(test)]
 mod tests {

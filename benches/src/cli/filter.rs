@@ -19,7 +19,7 @@ pub const PAPER_KEYS: u64 = 1_000_000;
 pub struct FilterArgs {
     /// Reproduce the tables of the literature instead: load factors, bits per key, error rates, inserts against load,
     /// Bloom filters, collisions of hash functions; beside the published figures
-    #[arg(long, conflicts_with_all = ["grid", "bits", "threads", "ops", "seconds", "workloads", "filters"])]
+    #[arg(long, conflicts_with_all = ["grid", "bits", "threads", "ops", "seconds", "workloads", "filters", "small_pages"])]
     pub paper: bool,
     /// Measure at 950,000 and 7,600,000 keys
     #[arg(long)]
@@ -55,6 +55,10 @@ pub struct FilterArgs {
     /// Filters to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "FILTER,..")]
     pub filters: Vec<Id>,
+    /// Make koel's filters without huge pages, as the others are: by themselves they ask for them if they have 4 MiB or
+    /// more. The tables of koel-scalable and koel-grown still ask
+    #[arg(long)]
+    pub small_pages: bool,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,

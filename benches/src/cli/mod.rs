@@ -61,6 +61,15 @@ impl Cli {
         Err(command.error(ErrorKind::ArgumentConflict, why))
     }
 
+    /// Whether koel's tables are to be made without huge pages.
+    pub fn small_pages(&self) -> bool {
+        match &self.command {
+            Some(Command::Map(args)) => args.small_pages,
+            Some(Command::Filter(args)) => args.small_pages,
+            _ => false,
+        }
+    }
+
     /// Why two of the options do not go together.
     fn conflict(&self) -> Option<String> {
         let (output, own) = match self.command.as_ref()? {
@@ -131,6 +140,10 @@ pub struct MapArgs {
     /// Maps to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
+    /// Make koel's maps without huge pages, as the others are: by themselves they ask for them if they are built for half a
+    /// million slots or more. What is added to a map that has grown may still ask
+    #[arg(long)]
+    pub small_pages: bool,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,

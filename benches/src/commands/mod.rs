@@ -18,6 +18,7 @@ use crate::cli::{Cli, Command, Output};
 use crate::console::Console;
 use crate::contestants::Id;
 use crate::error::Error;
+use crate::pages;
 use crate::report::{self, MachineInfo, Report};
 
 /// Runs what the command line asks for.
@@ -27,8 +28,12 @@ use crate::report::{self, MachineInfo, Report};
 /// A wrong answer of a contestant, or bad input.
 pub fn run(cli: &Cli) -> Result<(), Error> {
     let console = Console::new();
-    let mut report =
-        Report { command: command_in_words(), machine: MachineInfo::detect(), ..Report::default() };
+    let small_pages = cli.small_pages();
+    if small_pages {
+        pages::keep_small();
+    }
+    let (command, machine) = (command_in_words(), MachineInfo::detect());
+    let mut report = Report { command, machine, small_pages, ..Report::default() };
     let output = match cli.command.as_ref() {
         None => tour::run(&Default::default(), &console, &mut report),
         Some(Command::Tour(args)) => tour::run(args, &console, &mut report),
@@ -40,7 +45,9 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
         Some(Command::Guard(args)) => guard::run(args, &console, &mut report),
     };
     console.finish();
-    save(output?, &console, &report)
+    let output = output?;
+    console.say(&format!("{}; {}", report.machine.in_words(), report.pages_in_words()));
+    save(output, &console, &report)
 }
 
 fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error> {

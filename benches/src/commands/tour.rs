@@ -25,9 +25,8 @@ pub(super) fn run(args: &TourArgs, console: &Console, report: &mut Report) -> Re
     console.say(&format!(
         "koel beside five other maps: {}, u64, the same hasher and capacity, {ROUNDS} interleaved rounds;\n\
          every answer is checked. `koel` and `papaya` are pinned for each operation; the two that are named as held\n\
-         keep a pin for several. About a minute. On {}.\n",
-        keys_in_words(KEYS),
-        report.machine.in_words()
+         keep a pin for several. About a minute.\n",
+        keys_in_words(KEYS)
     ));
     let threads: Vec<usize> = default_threads().into_iter().filter(|&threads| threads <= 2).collect();
     let mix = Mix { read: 95, insert: 5, remove: 0, update: 0 };

@@ -5,6 +5,7 @@ use std::hash::Hash;
 use koel::{HashMap, Pinned};
 
 use super::{BATCH, Contestant, Hasher, TextContestant, TextView, View, hasher};
+use crate::pages;
 
 /// One pin per operation: the usual use.
 #[derive(Debug)]
@@ -18,12 +19,17 @@ pub struct KoelHeld<K, V>(HashMap<K, V, Hasher>)
 where
     K: Eq + Hash;
 
+fn made_for<K: Eq + Hash, V>(capacity: usize) -> HashMap<K, V, Hasher> {
+    let builder = HashMap::builder().capacity(capacity).hasher(hasher());
+    if pages::are_small() { builder.huge_pages(false).build() } else { builder.build() }
+}
+
 impl Contestant for Koel<u64, u64> {
     const NAME: &'static str = "koel";
     type View<'m> = &'m Self;
 
     fn with_capacity(capacity: usize) -> Self {
-        Koel(HashMap::with_capacity_and_hasher(capacity, hasher()))
+        Koel(made_for(capacity))
     }
 
     fn view(&self) -> &Self {
@@ -49,7 +55,7 @@ impl Contestant for KoelHeld<u64, u64> {
     type View<'m> = Pinned<'m, u64, u64, Hasher>;
 
     fn with_capacity(capacity: usize) -> Self {
-        KoelHeld(HashMap::with_capacity_and_hasher(capacity, hasher()))
+        KoelHeld(made_for(capacity))
     }
 
     fn view(&self) -> Self::View<'_> {
@@ -134,7 +140,7 @@ impl TextContestant for Koel<String, String> {
     type View<'m> = &'m Self;
 
     fn with_capacity(capacity: usize) -> Self {
-        Koel(HashMap::with_capacity_and_hasher(capacity, hasher()))
+        Koel(made_for(capacity))
     }
 
     fn insert_text(&self, key: String, value: String) -> bool {
@@ -151,7 +157,7 @@ impl TextContestant for KoelHeld<String, String> {
     type View<'m> = Pinned<'m, String, String, Hasher>;
 
     fn with_capacity(capacity: usize) -> Self {
-        KoelHeld(HashMap::with_capacity_and_hasher(capacity, hasher()))
+        KoelHeld(made_for(capacity))
     }
 
     fn insert_text(&self, key: String, value: String) -> bool {

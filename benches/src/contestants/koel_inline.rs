@@ -3,6 +3,7 @@
 use koel::InlineMap;
 
 use super::{BATCH, Contestant, Hasher, View, hasher};
+use crate::pages;
 
 /// The map whose entries lie in its slots; nothing is pinned.
 #[derive(Debug)]
@@ -13,7 +14,8 @@ impl Contestant for KoelInline {
     type View<'m> = &'m Self;
 
     fn with_capacity(capacity: usize) -> Self {
-        KoelInline(InlineMap::with_capacity_and_hasher(capacity, hasher()))
+        let builder = InlineMap::builder().capacity(capacity).hasher(hasher());
+        KoelInline(if pages::are_small() { builder.huge_pages(false).build() } else { builder.build() })
     }
 
     fn view(&self) -> &Self {

@@ -24,8 +24,9 @@ pub fn page(report: &Report) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>koel-bench</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>koel-bench</h1>\n\
-         <p>{}</p>\n<p><code>{}</code></p>\n",
+         <p>{}; {}.</p>\n<p><code>{}</code></p>\n",
         escape(&report.machine.in_words()),
+        report.pages_in_words(),
         escape(&report.command),
     );
     for limit in &report.machine.line_reads {

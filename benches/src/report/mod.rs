@@ -33,6 +33,7 @@ pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
 pub use self::throughput::{Cell, Row};
 use crate::error::Error;
+use crate::pages;
 use crate::stats::Spread;
 
 /// Everything one run of the program measured.
@@ -42,6 +43,8 @@ pub struct Report {
     pub command: String,
     /// The machine.
     pub machine: MachineInfo,
+    /// Whether koel's tables were made without huge pages.
+    pub small_pages: bool,
     /// Throughput, cell by cell.
     pub throughput: Vec<Cell>,
     /// Latency, phase by phase.
@@ -69,6 +72,8 @@ pub struct MachineInfo {
     pub cores: usize,
     /// Operating system and architecture.
     pub system: String,
+    /// When the system grants huge pages: `always`, `madvise`, `never` or `unknown`.
+    pub huge_pages: String,
     /// Independent random reads of cache lines, by threads.
     pub line_reads: Vec<LineReads>,
 }
@@ -169,13 +174,26 @@ impl MachineInfo {
             processor: model.map_or("unknown processor", |(_, name)| name.trim()).to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            huge_pages: pages::mode(),
             line_reads: Vec::new(),
         }
     }
 
     /// The machine in one line.
     pub fn in_words(&self) -> String {
-        format!("{}, {} cores, {}", self.processor, self.cores, self.system)
+        let MachineInfo { processor, cores, system, huge_pages, .. } = self;
+        format!("{processor}, {cores} cores, {system}, huge pages: {huge_pages}")
+    }
+}
+
+impl Report {
+    /// Who asked for huge pages.
+    pub fn pages_in_words(&self) -> &'static str {
+        if self.small_pages {
+            "koel's tables did not ask for huge pages either (--small-pages)"
+        } else {
+            "large tables of koel's ask for huge pages, those of others do not"
+        }
     }
 }
 

@@ -1,0 +1,64 @@
+//! Huge pages: what the system grants, and whether koel's tables ask for them, as the rivals' do not.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The pages that the kernel takes advice for.
+#[cfg(target_os = "linux")]
+const PAGE_BYTES: usize = 4096;
+
+/// Where Linux tells when it grants huge pages.
+const MODE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/// Read where tables are made, and written before any is: nothing is ordered by it.
+static SMALL: AtomicBool = AtomicBool::new(false);
+
+/// From now on koel's tables do not ask for huge pages, as far as its builders can be told: maps that grow, filters that
+/// grow, and caches decide by themselves.
+pub fn keep_small() {
+    SMALL.store(true, Ordering::Relaxed);
+}
+
+/// Whether koel's tables are told to do without huge pages.
+pub fn are_small() -> bool {
+    SMALL.load(Ordering::Relaxed)
+}
+
+/// When the system grants huge pages: `always`, `madvise` (where they are asked for) or `never`; or `unknown`.
+pub fn mode() -> String {
+    let told = std::fs::read_to_string(MODE_FILE).unwrap_or_default();
+    chosen(&told).unwrap_or("unknown").to_owned()
+}
+
+/// `madvise` of `always [madvise] never`.
+fn chosen(told: &str) -> Option<&str> {
+    Some(told.split_once('[')?.1.split_once(']')?.0)
+}
+
+/// Asks for huge pages for memory that has not been touched yet: small pages that are in use stay small.
+#[cfg(target_os = "linux")]
+pub fn advise_huge<T>(memory: &mut [T]) {
+    let range = memory.as_mut_ptr_range();
+    let start = (range.start as usize).next_multiple_of(PAGE_BYTES);
+    let Some(bytes) = (range.end as usize).checked_sub(start) else { return };
+    // SAFETY: `start..start + bytes` lies in memory that is borrowed; the advice does not change its content. That it may
+    // be refused is why the result is not looked at.
+    unsafe {
+        libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
+    }
+}
+
+/// Asks for nothing.
+#[cfg(not(target_os = "linux"))]
+pub fn advise_huge<T>(_: &mut [T]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_what_stands_in_brackets() {
+        assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(chosen("[always] madvise never\n"), Some("always"));
+        assert_eq!(chosen(""), None);
+    }
+}
