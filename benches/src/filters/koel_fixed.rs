@@ -12,6 +12,7 @@ use ::koel::{CuckooFilter, Xxh3};
 use parking_lot::RwLock;
 
 use super::{BUCKET_SLOTS, BuildShared, Expected, Filter, Full, SEED, Size};
+use crate::pages;
 
 /// Bytes of a header, and of the count before and the checksum behind a segment's words.
 const HEADER_BYTES: usize = 64;
@@ -23,6 +24,9 @@ const LINE_WORDS: usize = 8;
 /// Stripes of a filter, and the fewest of a segment, as koel has them.
 const STRIPES: u32 = 1024;
 const MIN_STRIPES: u32 = 8;
+
+/// Bytes of a table for which huge pages are asked for, as koel's.
+const HUGE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -61,7 +65,7 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let stripes = 1_u32 << buckets.min((STRIPES / segments).max(MIN_STRIPES)).ilog2();
         let stride = words.next_multiple_of(LINE_WORDS) + stripes as usize;
         // A word more: a bucket of 48 bits is read as two words, the last one as well.
-        let lines = (0..=segments as usize * stride / LINE_WORDS).map(|_| CacheLine::default()).collect();
+        let lines = empty_lines(segments as usize * stride / LINE_WORDS + 1);
         let fixed = KoelFixed {
             lines,
             stride,
@@ -152,6 +156,16 @@ impl<const BITS: u32> KoelFixed<BITS> {
         }
         moved()
     }
+}
+
+/// Empty lines, in the pages that koel's table would be in.
+fn empty_lines(count: usize) -> Box<[CacheLine]> {
+    let mut lines = Vec::with_capacity(count);
+    if count * size_of::<CacheLine>() >= HUGE_BYTES && !pages::are_small() {
+        pages::advise_huge(lines.spare_capacity_mut());
+    }
+    lines.resize_with(count, CacheLine::default);
+    lines.into_boxed_slice()
 }
 
 /// A reader would look again.
