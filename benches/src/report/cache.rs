@@ -244,7 +244,7 @@ impl CacheAim {
     /// Whether it is reached, as far as it is written.
     pub fn is_met(&self) -> bool {
         let value = self.value.median;
-        let reached = if self.at_most { value <= self.aim + 0.05 } else { value >= self.aim - 0.005 };
+        let reached = if self.at_most { value <= self.aim + 0.005 } else { value >= self.aim - 0.005 };
         reached && self.and.as_ref().is_none_or(|(_, is_so)| *is_so)
     }
 }
@@ -321,7 +321,7 @@ mod tests {
             and,
         };
         assert!(aim(1.2, false, None).is_met() && aim(1.2, true, None).is_met());
-        assert!(!aim(1.19, false, None).is_met() && !aim(1.3, true, None).is_met());
+        assert!(!aim(1.19, false, None).is_met() && !aim(1.21, true, None).is_met());
         assert!(!aim(2.0, false, Some(("more hits".to_owned(), false))).is_met());
     }
 }
