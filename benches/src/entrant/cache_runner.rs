@@ -16,9 +16,6 @@ use crate::replay::{self, Bound, Replayed};
 use crate::stopwatch::{Stopwatch, new_histogram};
 use crate::trace::Trace;
 
-/// Look-ups each thread does before the clock starts, to find the cache in its caches as in a longer run.
-const WARM_LOOKUPS: usize = 250_000;
-
 /// A cache is filled with so many times as many keys as it is to hold: those that hold entries in parts are full in all
 /// of them then, and those that remember what has left remember all they ever do.
 const FILLINGS: u64 = 3;
@@ -121,11 +118,10 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
             threads.iter().map(|numbers| numbers.iter().map(key).collect()).collect();
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {
-            let warm = if clock.is_fresh() { WARM_LOOKUPS } else { 0 };
             let (elapsed, tallies) = race(
                 threads.len(),
                 |t| {
-                    black_box(look_up(cache, &threads[t][..warm.min(threads[t].len())]));
+                    black_box(look_up(cache, clock.warm_part(&threads[t])));
                 },
                 |t| black_box(look_up(cache, &threads[t])),
             );

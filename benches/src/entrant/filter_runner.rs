@@ -16,9 +16,6 @@ use crate::keys;
 use crate::plan::{self, ChurnPlan};
 use crate::race::race;
 
-/// Lookups each thread does before the clock starts.
-const WARM_LOOKUPS: usize = 250_000;
-
 /// How often a filter that is too small is built anew, twice as large.
 const MAX_ATTEMPTS: u32 = 4;
 
@@ -197,12 +194,10 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
         let all = lookups.iter().map(Vec::len).sum::<usize>() as u64;
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {
-            let warm = if clock.is_fresh() { WARM_LOOKUPS } else { 0 };
             let (elapsed, found) = race(
                 lookups.len(),
                 |t| {
-                    let keys = &lookups[t];
-                    black_box(found(filter, &keys[..warm.min(keys.len())], batched));
+                    black_box(found(filter, clock.warm_part(&lookups[t]), batched));
                 },
                 |t| black_box(found(filter, &lookups[t], batched)),
             );
@@ -227,8 +222,7 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
             let (elapsed, tallies) = race(
                 plan.threads.len(),
                 |t| {
-                    let warm = if clock.is_fresh() { WARM_LOOKUPS } else { 0 };
-                    plan.threads[t].iter().take(warm).for_each(|&key| {
+                    clock.warm_part(&plan.threads[t]).iter().for_each(|&key| {
                         black_box(shared.contains(key));
                     });
                 },

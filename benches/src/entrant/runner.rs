@@ -11,11 +11,12 @@ use crate::contestants::{BATCH, Contestant, HELD_OPS, View};
 use crate::error::CheckError;
 use crate::heap::{self, Footprint};
 use crate::keys;
-use crate::plan::{Keys, MixPlan, ReadPlan, Start};
+use crate::plan::{Keys, MixPlan, Op, ReadPlan, Start};
 use crate::race::race;
 use crate::stopwatch::{Stopwatch, new_histogram};
 
-/// Lookups each thread does before the clock starts, to find the map in its caches as in a longer run.
+/// Lookups each thread does before the clock starts, to find the map, or what is measured in its place, in its caches as in
+/// a longer run.
 const WARM_LOOKUPS: usize = 250_000;
 
 /// A contestant's map, and what it holds.
@@ -95,12 +96,10 @@ impl<C: Contestant> Entrant for Runner<C> {
         let map = self.map()?;
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {
-            let warm = if clock.is_fresh() { WARM_LOOKUPS } else { 0 };
             let (elapsed, tallies) = race(
                 plan.threads.len(),
                 |t| {
-                    let keys = &plan.threads[t];
-                    black_box(lookups(map, &keys[..warm.min(keys.len())], batched));
+                    black_box(lookups(map, clock.warm_part(&plan.threads[t]), batched));
                 },
                 |t| black_box(lookups(map, &plan.threads[t], batched)),
             );
@@ -118,10 +117,9 @@ impl<C: Contestant> Entrant for Runner<C> {
         while clock.is_fresh() || (again && clock.goes_on()) {
             self.prepare(&plan.start)?;
             let map = self.map()?;
-            let warm = if clock.is_fresh() { WARM_LOOKUPS } else { 0 };
             let (elapsed, tallies) = race(
                 plan.threads.len(),
-                |t| warm_up(map, plan, t, warm),
+                |t| warm_up(map, clock.warm_part(&plan.threads[t])),
                 |t| {
                     let mut tally = Tally::new(C::MAY_MISS_REPLACED);
                     for ops in plan.threads[t].chunks(HELD_OPS) {
@@ -169,7 +167,7 @@ impl<C: Contestant> Entrant for Runner<C> {
         let map = self.map()?;
         let (_, lanes) = race(
             plan.threads.len(),
-            |t| warm_up(map, plan, t, WARM_LOOKUPS),
+            |t| warm_up(map, last_lookups(&plan.threads[t])),
             |t| {
                 let mut tally = Tally::new(C::MAY_MISS_REPLACED);
                 let mut histogram = new_histogram();
@@ -235,11 +233,16 @@ fn lookups<C: Contestant>(map: &C, keys: &[u64], batched: bool) -> ReadTally {
     tally
 }
 
-/// Looks up the keys of a thread's first operations.
-fn warm_up<C: Contestant>(map: &C, plan: &MixPlan, thread: usize, lookups: usize) {
-    for op in plan.threads[thread].iter().take(lookups) {
+/// Looks up the keys of operations.
+fn warm_up<C: Contestant>(map: &C, ops: &[Op]) {
+    for op in ops {
         black_box(map.view().get(op.key));
     }
+}
+
+/// What a thread ends with: where the first ones were looked up before the clock starts, they would be found in the caches.
+fn last_lookups<T>(all: &[T]) -> &[T] {
+    &all[all.len().saturating_sub(WARM_LOOKUPS)..]
 }
 
 fn failure<C: Contestant>(detail: String) -> CheckError {
@@ -267,6 +270,11 @@ impl Clock {
         self.ops == 0
     }
 
+    /// What of a thread's look-ups is done before the clock starts: the last, before the first pass, as if there had been one.
+    pub(super) fn warm_part<'a, T>(&self, lookups: &'a [T]) -> &'a [T] {
+        if self.is_fresh() { last_lookups(lookups) } else { &[] }
+    }
+
     pub(super) fn goes_on(&self) -> bool {
         self.is_fresh() || self.spent < self.wanted
     }
@@ -278,5 +286,20 @@ impl Clock {
 
     pub(super) fn ops_per_microsecond(&self) -> f64 {
         self.ops as f64 / micros(self.spent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_pass_is_warmed_by_what_comes_last() {
+        let lookups: Vec<usize> = (0..WARM_LOOKUPS * 3).collect();
+        let mut clock = Clock::new(1.0);
+        assert_eq!(clock.warm_part(&lookups), &lookups[2 * WARM_LOOKUPS..]);
+        assert_eq!(clock.warm_part(&lookups[..7]), &lookups[..7]);
+        clock.add(Duration::from_millis(1), 1);
+        assert!(clock.goes_on() && clock.warm_part(&lookups).is_empty());
     }
 }
