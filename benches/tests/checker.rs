@@ -1,5 +1,9 @@
 //! The checks fail on maps that are broken, each in its own way, and pass on those that are not.
 
+use std::cell::Cell;
+use std::thread;
+use std::time::Duration;
+
 use clap::ValueEnum;
 use koel_bench::contestants::{Contestant, Id, RwLockHashbrown, TextContestant, TextView, View};
 use koel_bench::dist::Dist;
@@ -24,6 +28,16 @@ const MISCOUNTS: u8 = 6;
 const INVENTS_KEYS: u8 = 7;
 /// As [`LOSES_KEYS`], and admits it.
 const MAY_LOSE_KEYS: u8 = 8;
+/// As [`SOUND`], but slow to count.
+const COUNTS_SLOWLY: u8 = 9;
+
+/// How long that takes.
+const COUNTING: Duration = Duration::from_millis(500);
+
+thread_local! {
+    /// Maps that this thread has made.
+    static MADE: Cell<usize> = const { Cell::new(0) };
+}
 
 /// A map that is right but for the one fault.
 struct Faulty<const FAULT: u8>(RwLockHashbrown<u64, u64>);
@@ -34,6 +48,7 @@ impl<const FAULT: u8> Contestant for Faulty<FAULT> {
     type View<'m> = &'m Self;
 
     fn with_capacity(capacity: usize) -> Self {
+        MADE.set(MADE.get() + 1);
         Faulty(Contestant::with_capacity(capacity))
     }
 
@@ -42,6 +57,9 @@ impl<const FAULT: u8> Contestant for Faulty<FAULT> {
     }
 
     fn entries(&self) -> usize {
+        if FAULT == COUNTS_SLOWLY {
+            thread::sleep(COUNTING);
+        }
         self.0.entries() + usize::from(FAULT == MISCOUNTS && self.0.entries() > KEYS as usize / 2)
     }
 }
@@ -136,15 +154,15 @@ fn a_sound_map_passes_every_workload() {
     for (present, batched) in [(true, false), (false, false), (true, true), (false, true)] {
         lookups::<SOUND>(present, batched).unwrap();
     }
-    Runner::<Faulty<SOUND>>::new().fill(0, KEYS).unwrap();
-    Runner::<Faulty<SOUND>>::new().extend_from_empty(KEYS).unwrap();
+    Runner::<Faulty<SOUND>>::new().fill(0, KEYS, 0.0).unwrap();
+    Runner::<Faulty<SOUND>>::new().extend_from_empty(KEYS, 0.0).unwrap();
 }
 
 #[test]
 fn a_map_that_loses_keys_fails_lookups_and_mixes() {
     fails(lookups::<LOSES_KEYS>(true, false));
     fails(lookups::<LOSES_KEYS>(true, true));
-    fails(Runner::<Faulty<LOSES_KEYS>>::new().extend_from_empty(KEYS));
+    fails(Runner::<Faulty<LOSES_KEYS>>::new().extend_from_empty(KEYS, 0.0));
     fails(mix::<LOSES_KEYS>(&preset(Preset::ReadHeavy, THREADS)));
     fails(mix::<LOSES_KEYS>(&preset(Preset::YcsbC, 1)));
 }
@@ -192,8 +210,8 @@ fn a_map_that_drops_replacements_removals_or_updates_fails() {
 #[test]
 fn a_map_that_miscounts_fails_after_the_run() {
     fails(mix::<MISCOUNTS>(&preset(Preset::Exchange, THREADS)));
-    fails(Runner::<Faulty<MISCOUNTS>>::new().fill(0, KEYS));
-    fails(Runner::<Faulty<MISCOUNTS>>::new().extend_from_empty(KEYS));
+    fails(Runner::<Faulty<MISCOUNTS>>::new().fill(0, KEYS, 0.0));
+    fails(Runner::<Faulty<MISCOUNTS>>::new().extend_from_empty(KEYS, 0.0));
 }
 
 #[test]
@@ -216,8 +234,8 @@ fn every_contestant_passes_every_preset() {
         map.mix(&replay, 0.0).unwrap();
         map.read(&plan::replayed_reads(&trace, THREADS, OPS), false, 0.0).unwrap();
         map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true), true, 0.0).unwrap();
-        map.fill(0, KEYS).unwrap();
-        map.extend_from_empty(KEYS).unwrap();
+        map.fill(0, KEYS, 0.0).unwrap();
+        map.extend_from_empty(KEYS, 0.0).unwrap();
         assert!(map.footprint(0, KEYS).is_ok());
     }
 }
@@ -242,6 +260,24 @@ fn replacing_plans_can_run_again_on_the_same_map() {
         map.mix(&plan, 0.001).unwrap();
     }
     assert_eq!(preset(Preset::Exchange, THREADS).leaves, None);
+}
+
+#[test]
+fn a_map_is_filled_anew_until_the_time_is_spent() {
+    let mut map = Runner::<Faulty<SOUND>>::new();
+    for (fills, more) in [(0.0, false), (0.05, true)] {
+        MADE.set(0);
+        map.fill(0, 100, fills).unwrap();
+        map.extend_from_empty(100, fills).unwrap();
+        assert_eq!(MADE.get() > 2, more, "{} maps", MADE.get());
+    }
+}
+
+#[test]
+fn to_count_what_was_filled_is_not_in_its_time() {
+    let per_microsecond = Runner::<Faulty<COUNTS_SLOWLY>>::new().fill(0, KEYS, 0.0).unwrap();
+    let filling = KEYS as f64 / per_microsecond;
+    assert!(filling < COUNTING.as_micros() as f64, "{filling} microseconds");
 }
 
 #[test]

@@ -134,7 +134,7 @@ pub struct MapArgs {
     /// Operations of each thread in one pass
     #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
     pub ops: usize,
-    /// A round repeats passes until they have taken this long; mixes that insert or remove keys run one pass
+    /// A round repeats passes and fillings until they have taken this long; mixes that insert or remove keys run one pass
     #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
     pub seconds: f64,
     /// Maps to measure [default: all]

@@ -111,9 +111,9 @@ impl Bench<'_> {
                 let plan = plan::mixed(workload, keys, dist, threads, ops, trace.as_ref());
                 self.rounds(entrants, |entrant| entrant.mix(&plan, seconds))
             }
-            Task::Fill => self.rounds(entrants, |entrant| entrant.fill(0, keys)),
-            Task::FillMade => self.rounds(entrants, |entrant| entrant.fill(keys, keys)),
-            Task::Extend => self.rounds(entrants, |entrant| entrant.extend_from_empty(keys)),
+            Task::Fill => self.rounds(entrants, |entrant| entrant.fill(0, keys, seconds)),
+            Task::FillMade => self.rounds(entrants, |entrant| entrant.fill(keys, keys, seconds)),
+            Task::Extend => self.rounds(entrants, |entrant| entrant.extend_from_empty(keys, seconds)),
             task => {
                 let plan = match trace {
                     Some(trace) => plan::replayed_reads(trace, threads, ops),

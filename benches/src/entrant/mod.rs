@@ -54,19 +54,21 @@ pub trait Entrant {
     /// A wrong answer, or a map that holds something else afterwards than it should.
     fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Fills a map with room for `capacity` entries with `count` keys, by one thread. Returns inserts per microsecond.
+    /// Fills a map with room for `capacity` entries with `count` keys, by one thread; others in turn, until `seconds` have been
+    /// spent in it. Returns inserts per microsecond.
     ///
     /// # Errors
     ///
     /// A wrong answer.
-    fn fill(&mut self, capacity: u64, count: u64) -> Result<f64, CheckError>;
+    fn fill(&mut self, capacity: u64, count: u64, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Fills an empty map with `count` keys in one call, by one thread. Returns inserts per microsecond.
+    /// Fills an empty map with `count` keys in one call, by one thread; others in turn, until `seconds` have been spent in it.
+    /// Returns inserts per microsecond.
     ///
     /// # Errors
     ///
     /// A wrong answer to a look-up of any of the keys, or a wrong number of entries.
-    fn extend_from_empty(&mut self, count: u64) -> Result<f64, CheckError>;
+    fn extend_from_empty(&mut self, count: u64, seconds: f64) -> Result<f64, CheckError>;
 
     /// Runs the operations once and takes the time of each. Returns nanoseconds.
     ///

@@ -41,7 +41,7 @@ impl<C: Contestant> Runner<C> {
         }
         // The old one first: two at a time may not fit into memory.
         self.release();
-        self.map = Some(build::<C>(start)?);
+        self.map = Some(fill::<C>(start).checked(start)?);
         self.holds = Some(start.clone());
         Ok(true)
     }
@@ -135,31 +135,40 @@ impl<C: Contestant> Entrant for Runner<C> {
         Ok(clock.ops_per_microsecond())
     }
 
-    fn fill(&mut self, capacity: u64, count: u64) -> Result<f64, CheckError> {
+    fn fill(&mut self, capacity: u64, count: u64, seconds: f64) -> Result<f64, CheckError> {
         self.release();
-        let start = Instant::now();
-        let map = build::<C>(&Start { capacity: capacity as usize, filled: count, keys: Keys::Numbered })?;
-        let elapsed = start.elapsed();
-        drop(black_box(map));
-        Ok(count as f64 / micros(elapsed))
+        let start = Start { capacity: capacity as usize, filled: count, keys: Keys::Numbered };
+        let mut clock = Clock::new(seconds);
+        while clock.goes_on() {
+            let began = Instant::now();
+            let filled = fill::<C>(&start);
+            let elapsed = began.elapsed();
+            // To count entries takes some maps as long as to look at all their buckets.
+            filled.checked(&start)?;
+            clock.add(elapsed, count);
+        }
+        Ok(clock.ops_per_microsecond())
     }
 
-    fn extend_from_empty(&mut self, count: u64) -> Result<f64, CheckError> {
+    fn extend_from_empty(&mut self, count: u64, seconds: f64) -> Result<f64, CheckError> {
         self.release();
-        let start = Instant::now();
-        let mut map = C::with_capacity(0);
-        map.extend((0..count).map(|index| {
-            let key = keys::key(index);
-            (key, keys::value(key, 0))
-        }));
-        let elapsed = start.elapsed();
-        if map.entries() as u64 != count {
-            let entries = map.entries();
-            return Err(failure::<C>(format!("extended by {count} distinct keys, it holds {entries}")));
-        }
         let keys: Vec<u64> = (0..count).map(keys::key).collect();
-        lookups(&map, &keys, false).verify(keys.len(), true).map_err(failure::<C>)?;
-        Ok(count as f64 / micros(elapsed))
+        let mut clock = Clock::new(seconds);
+        while clock.goes_on() {
+            let began = Instant::now();
+            let mut map = C::with_capacity(0);
+            map.extend((0..count).map(|index| {
+                let key = keys::key(index);
+                (key, keys::value(key, 0))
+            }));
+            clock.add(began.elapsed(), count);
+            if map.entries() as u64 != count {
+                let entries = map.entries();
+                return Err(failure::<C>(format!("extended by {count} distinct keys, it holds {entries}")));
+            }
+            lookups(&map, &keys, false).verify(keys.len(), true).map_err(failure::<C>)?;
+        }
+        Ok(clock.ops_per_microsecond())
     }
 
     fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError> {
@@ -190,15 +199,21 @@ impl<C: Contestant> Entrant for Runner<C> {
 
     fn footprint(&mut self, capacity: usize, count: u64) -> Result<Footprint, CheckError> {
         self.release();
-        let (map, mut footprint) =
-            heap::measure(|| build::<C>(&Start { capacity, filled: count, keys: Keys::Numbered }));
+        let start = Start { capacity, filled: count, keys: Keys::Numbered };
+        let (map, mut footprint) = heap::measure(|| fill::<C>(&start).checked(&start));
         footprint.own = map?.own_memory_usage();
         Ok(footprint)
     }
 }
 
-/// A map that holds `start`, filled by the calling thread.
-fn build<C: Contestant>(start: &Start) -> Result<C, CheckError> {
+/// A map that was filled, and how many of the keys were there already.
+struct Filled<C> {
+    map: C,
+    replaced: u64,
+}
+
+/// A map that is to hold `start`, filled by the calling thread.
+fn fill<C: Contestant>(start: &Start) -> Filled<C> {
     let map = C::with_capacity(start.capacity);
     let mut replaced = 0_u64;
     for first in (0..start.filled).step_by(HELD_OPS) {
@@ -208,14 +223,20 @@ fn build<C: Contestant>(start: &Start) -> Result<C, CheckError> {
             replaced += u64::from(view.insert(key, keys::value(key, 0)).is_some());
         }
     }
-    let entries = map.entries();
-    if replaced > 0 || entries as u64 != start.filled {
-        let filled = start.filled;
-        return Err(failure::<C>(format!(
-            "filled with {filled} distinct keys, it replaced {replaced} and holds {entries}"
-        )));
+    Filled { map, replaced }
+}
+
+impl<C: Contestant> Filled<C> {
+    /// The map, if it holds `start`.
+    fn checked(self, start: &Start) -> Result<C, CheckError> {
+        let (entries, replaced, filled) = (self.map.entries(), self.replaced, start.filled);
+        if replaced > 0 || entries as u64 != filled {
+            return Err(failure::<C>(format!(
+                "filled with {filled} distinct keys, it replaced {replaced} and holds {entries}"
+            )));
+        }
+        Ok(self.map)
     }
-    Ok(map)
 }
 
 fn lookups<C: Contestant>(map: &C, keys: &[u64], batched: bool) -> ReadTally {
