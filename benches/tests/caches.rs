@@ -241,7 +241,9 @@ fn every_cache_passes_every_workload() {
                 let read = read_through(entrant, threads)?;
                 assert!(read.mops > 0.0 && (0.4..0.9).contains(&read.hit_ratio), "{}: {read:?}", id.name());
                 let resident = plan::resident(ENTRIES as u64 / 2, Dist::Zipf(0.99), threads, OPS);
-                assert!(entrant.hits(ENTRIES, &resident, 0.0)? > 0.0);
+                for batched in [false, true] {
+                    assert!(entrant.hits(ENTRIES, &resident, batched, 0.0)? > 0.0);
+                }
             }
             let histogram = entrant.inserts(OPS, &stopwatch)?;
             assert_eq!(histogram.len(), OPS as u64);
@@ -264,7 +266,7 @@ fn fails<T: std::fmt::Debug>(outcome: Result<T, CheckError>, needle: &str) {
 fn a_sound_cache_passes() {
     let mut runner = CacheRunner::<Fifo<SOUND>>::new();
     let resident = plan::resident(ENTRIES as u64 / 2, Dist::Uniform, 2, OPS);
-    assert!(runner.hits(ENTRIES, &resident, 0.0).unwrap() > 0.0);
+    assert!(runner.hits(ENTRIES, &resident, false, 0.0).unwrap() > 0.0);
     assert!(read_through(&mut runner, 2).unwrap().hit_ratio > 0.4);
     assert_eq!(runner.footprint(&requests_of(0, 1)).unwrap().1, ENTRIES as u64);
 }
@@ -277,7 +279,8 @@ fn wrong_values_fail_every_run() {
         runner().replay(&Trace::of((0..500).map(|i| keys::key(i % 100))), Bound::Entries(200)),
         "in place of",
     );
-    fails(runner().hits(ENTRIES, &resident, 0.0), "not their key's");
+    fails(runner().hits(ENTRIES, &resident, false, 0.0), "not their key's");
+    fails(runner().hits(ENTRIES, &resident, true, 0.0), "not their key's");
     fails(runner().fill(&requests_of(0, 1)), "not their key's");
     fails(runner().footprint(&requests_of(0, 1)), "not their key's");
     fails(runner().read_through(&requests_of(1, 2)), "there is no full cache");
@@ -301,6 +304,8 @@ fn a_bound_that_is_promised_and_not_kept_fails() {
 #[test]
 fn a_miss_fails_pure_hits() {
     let resident = plan::resident(ENTRIES as u64 / 2, Dist::Uniform, 2, OPS);
-    let mut runner = CacheRunner::<Fifo<FORGETS>>::new();
-    fails(runner.hits(ENTRIES, &resident, 0.0), "missed entries that it held");
+    for batched in [false, true] {
+        let mut runner = CacheRunner::<Fifo<FORGETS>>::new();
+        fails(runner.hits(ENTRIES, &resident, batched, 0.0), "missed entries that it held");
+    }
 }

@@ -121,18 +121,22 @@ fn speed_is_reported_with_hit_ratios_and_aims() {
     let small = ["--entries", "1k", "--keys", "10k", "--ops", "20k", "--rounds", "2", "--seconds", "0"];
     let parts = ["cache", "--part", "throughput,memory,latency", "--threads", "1,2"];
     let (printed, numbers, page) = reports("speed", &[&parts[..], &small].concat());
-    for part in
-        ["read through: 1,000 entries, 10,000 keys, 2 threads", "pure hits", "Memory of full caches", "Aims"]
-    {
+    for part in [
+        "read through: 1,000 entries, 10,000 keys, 2 threads",
+        "pure hits",
+        "get_many of 32",
+        "Memory of full caches",
+        "Aims",
+    ] {
         assert!(printed.contains(part), "`{part}` is missing in: {printed}");
     }
     let cells = numbers["caches"]["throughput"].as_array().unwrap();
-    assert_eq!(cells.len(), 4);
+    assert_eq!(cells.len(), 6);
     for cell in cells {
         for row in cell["rows"].as_array().unwrap() {
             assert_eq!(row["mops"]["samples"].as_array().unwrap().len(), 2);
             let hit_ratio = row["hit_ratio"]["median"].as_f64().unwrap();
-            let pure = cell["workload"] == "pure hits";
+            let pure = cell["workload"] != "read through";
             assert!(if pure { hit_ratio == 1.0 } else { (0.3..0.9).contains(&hit_ratio) }, "{row}");
             assert_eq!(row["koel_by_it"].is_null(), row["cache"] == "koel");
             assert_eq!(row["inline_by_it"].is_null(), row["cache"] == "koel-inline");

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use ::koel::{Cache as Inner, InlineCache, Policy, Why};
 
 use super::Cache;
-use crate::contestants::{Hasher, hasher};
+use crate::contestants::{BATCH, Hasher, hasher};
 
 /// A policy, and what tables call a cache that has it.
 pub trait Named: Debug + Send + Sync + 'static {
@@ -73,6 +73,14 @@ impl<P: Named> Cache for Koel<P> {
     }
 
     #[inline]
+    fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
+        let mut out = [None; BATCH];
+        let out = &mut out[..keys.len()];
+        self.0.get_many(keys, out);
+        keys.iter().zip(out).for_each(|(&key, found)| each(key, *found));
+    }
+
+    #[inline]
     fn insert(&self, key: u64, value: u64) {
         if let Err(refused) = self.0.insert(key, value) {
             // What is larger than the whole cache is not cached.
@@ -110,6 +118,14 @@ impl<P: Named> Cache for KoelInline<P> {
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.0.get(&key)
+    }
+
+    #[inline]
+    fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
+        let mut out = [None; BATCH];
+        let out = &mut out[..keys.len()];
+        self.0.get_many(keys, out);
+        keys.iter().zip(out).for_each(|(&key, found)| each(key, *found));
     }
 
     #[inline]

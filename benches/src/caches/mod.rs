@@ -38,6 +38,15 @@ pub trait Cache: Send + Sync + Sized + 'static {
     /// The value of `key`; a hit, if there is one.
     fn get(&self, key: u64) -> Option<u64>;
 
+    /// Looks up at most [`BATCH`](crate::contestants::BATCH) keys and tells `each` the answers; one by one, unless the cache
+    /// can do better.
+    #[inline]
+    fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
+        for &key in keys {
+            each(key, self.get(key));
+        }
+    }
+
     /// Inserts an entry, unless the cache decides otherwise.
     fn insert(&self, key: u64, value: u64);
 

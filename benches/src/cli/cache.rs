@@ -18,7 +18,7 @@ pub const CURVE_SIZES: [f64; 5] = [0.2, 0.5, 2.0, 5.0, 20.0];
 pub enum CachePart {
     /// Hit ratios, by size of the cache
     HitRatio,
-    /// Reading through, and pure hits
+    /// Reading through, and pure hits, one by one and in batches
     Throughput,
     /// Bytes beyond key and value
     Memory,

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use crate::caches::Id;
 use crate::cli::{CacheArgs, CachePart, default_threads};
 use crate::console::Console;
+use crate::contestants::BATCH;
 use crate::dist::{DEFAULT_ZIPF_EXPONENT, Dist};
 use crate::entrant::{CacheEntrant, ReadThrough, cache_entrant};
 use crate::error::{CheckError, Error};
@@ -39,6 +40,30 @@ const OWN: [Id; 2] = [Id::Koel, Id::KoelInline];
 /// Those of them that read through, where the policy is most of what an insertion costs.
 const READERS: [Id; 4] = [Id::Koel, Id::KoelLocal, Id::KoelInline, Id::KoelInlineLocal];
 
+/// Look-ups of keys that are there.
+struct Hits {
+    name: &'static str,
+    about: &'static str,
+    batched: bool,
+}
+
+const HITS: [Hits; 2] = [
+    Hits {
+        name: "pure hits",
+        about: "Look-ups by Zipf with exponent 0.99 of keys that are there, in a half full cache: as many as half its entries. \
+                A miss ends the run.",
+        batched: false,
+    },
+    Hits {
+        name: "get_many of 32",
+        about: "The same look-ups, 32 at a time; one by one where a cache has no such call. A miss ends the run.",
+        batched: true,
+    },
+];
+
+/// The name of the second tells how many.
+const _: () = assert!(BATCH == 32);
+
 type Entrants = Vec<(Id, Box<dyn CacheEntrant>)>;
 
 /// Measures what is asked for, and adds it to `report`.
@@ -53,13 +78,15 @@ pub(super) fn measure(
     let bench = Bench { args, console, load };
     if args.measures(CachePart::Throughput) {
         let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
-        console.expect(2 * threads.len() * args.rounds * ids.len());
+        console.expect((1 + HITS.len()) * threads.len() * args.rounds * ids.len());
         bench.fill(&mut entrants)?;
         for &threads in &threads {
             bench.read_through(threads, &mut entrants, report)?;
         }
-        for &threads in &threads {
-            bench.hits(threads, &mut entrants, report)?;
+        for hits in &HITS {
+            for &threads in &threads {
+                bench.hits(hits, threads, &mut entrants, report)?;
+            }
         }
     }
     if args.measures(CachePart::Memory) {
@@ -139,23 +166,23 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn hits(&self, threads: usize, entrants: &mut Entrants, report: &mut Report) -> Result<(), Error> {
+    fn hits(
+        &self,
+        hits: &Hits,
+        threads: usize,
+        entrants: &mut Entrants,
+        report: &mut Report,
+    ) -> Result<(), Error> {
         let keys = (self.args.entries as u64 / 2).max(1);
         let one = plan::resident(keys, self.load.dist, 1, self.args.ops);
         let all = plan::resident(keys, self.load.dist, threads, self.args.ops);
-        let mut cell = self.cell(
-            "pure hits",
-            "Look-ups by Zipf with exponent 0.99 of keys that are there, in a half full cache: as many as half its entries. \
-             A miss ends the run.",
-            keys,
-            threads,
-        );
+        let mut cell = self.cell(hits.name, hits.about, keys, threads);
         let title = cell.title();
         let (entries, seconds) = (self.args.entries, self.args.seconds);
         // One thread is measured right before several, in every round.
         let samples = interleaved(entrants, self.args.rounds, |(id, entrant)| {
             self.console.begin(&title, id.name());
-            let mut run = |threads: &[Vec<u32>]| entrant.hits(entries, threads, seconds);
+            let mut run = |threads: &[Vec<u32>]| entrant.hits(entries, threads, hits.batched, seconds);
             let alone = if threads > 1 { Some(run(&one)) } else { None };
             let together = run(&all);
             self.console.done();
@@ -170,17 +197,19 @@ impl Bench<'_> {
         });
         cell.rows = compared(rows.collect());
         self.console.say(&cache_speed_table(&cell));
-        report.caches.aims.extend(OWN.into_iter().filter(|_| threads == 2).filter_map(|own| {
-            Some(CacheAim {
-                what: named(own, "pure hits, 2 threads"),
-                beside: "own 1 thread".to_owned(),
-                unit: "x",
-                value: cell.row(own)?.by_one_thread.clone()?,
-                aim: SCALING,
-                at_most: false,
-                and: None,
-            })
-        }));
+        report.caches.aims.extend(OWN.into_iter().filter(|_| threads == 2 && !hits.batched).filter_map(
+            |own| {
+                Some(CacheAim {
+                    what: named(own, &format!("{}, 2 threads", hits.name)),
+                    beside: "own 1 thread".to_owned(),
+                    unit: "x",
+                    value: cell.row(own)?.by_one_thread.clone()?,
+                    aim: SCALING,
+                    at_most: false,
+                    and: None,
+                })
+            },
+        ));
         report.caches.throughput.push(cell);
         Ok(())
     }

@@ -50,12 +50,18 @@ pub trait CacheEntrant {
     fn read_through(&mut self, plan: &CachePlan) -> Result<ReadThrough, CheckError>;
 
     /// Looks up keys that the cache holds, until `seconds` have been spent in it: so many as half its `entries` are
-    /// inserted before, and `threads` are numbers below that. Returns hits per microsecond.
+    /// inserted before, and `threads` are numbers below that; in batches if so asked. Returns hits per microsecond.
     ///
     /// # Errors
     ///
     /// A wrong answer, or none.
-    fn hits(&mut self, entries: usize, threads: &[Vec<u32>], seconds: f64) -> Result<f64, CheckError>;
+    fn hits(
+        &mut self,
+        entries: usize,
+        threads: &[Vec<u32>],
+        batched: bool,
+        seconds: f64,
+    ) -> Result<f64, CheckError>;
 
     /// Inserts `count` new keys into the full cache, and takes the time of each insert. Returns nanoseconds.
     ///

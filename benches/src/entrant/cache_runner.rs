@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use super::cache::{CacheEntrant, ReadThrough};
 use super::runner::Clock;
 use crate::caches::Cache;
+use crate::contestants::BATCH;
 use crate::error::CheckError;
 use crate::heap::{self, Footprint};
 use crate::keys;
@@ -111,7 +112,13 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
         Ok(ReadThrough { mops: clock.ops_per_microsecond(), hit_ratio: hits as f64 / requests.max(1) as f64 })
     }
 
-    fn hits(&mut self, entries: usize, threads: &[Vec<u32>], seconds: f64) -> Result<f64, CheckError> {
+    fn hits(
+        &mut self,
+        entries: usize,
+        threads: &[Vec<u32>],
+        batched: bool,
+        seconds: f64,
+    ) -> Result<f64, CheckError> {
         let Half { cache, keys, .. } = self.half(entries)?;
         let key = |number: &u32| keys[*number as usize % keys.len()];
         let threads: Vec<Vec<u64>> =
@@ -121,9 +128,9 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
             let (elapsed, tallies) = race(
                 threads.len(),
                 |t| {
-                    black_box(look_up(cache, clock.warm_part(&threads[t])));
+                    black_box(look_up(cache, clock.warm_part(&threads[t]), batched));
                 },
-                |t| black_box(look_up(cache, &threads[t])),
+                |t| black_box(look_up(cache, &threads[t], batched)),
             );
             let asked = threads.iter().map(Vec::len).sum::<usize>() as u64;
             clock.add(elapsed, asked);
@@ -149,7 +156,7 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
         }
         // Whoever of them is still there has its value.
         let inserted: Vec<u64> = (first..).take(count).map(fresh_key).collect();
-        conclude(cache, &[look_up(cache, &inserted)], entries)?;
+        conclude(cache, &[look_up(cache, &inserted, false)], entries)?;
         Ok(histogram)
     }
 
@@ -199,15 +206,26 @@ fn ask<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
 
 /// Looks up, and leaves what is missing.
 #[inline]
-fn look_up<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
+fn look_up<C: Cache>(cache: &C, keys: &[u64], batched: bool) -> Tally {
     let mut tally = Tally::default();
-    for &key in keys {
-        if let Some(got) = cache.get(key) {
-            tally.hits += 1;
-            tally.wrong += u64::from(got != keys::value(key, 0));
+    if batched {
+        for keys in keys.chunks(BATCH) {
+            cache.get_many(keys, |key, got| tally.note(key, got));
         }
+    } else {
+        keys.iter().for_each(|&key| tally.note(key, cache.get(key)));
     }
     tally
+}
+
+impl Tally {
+    #[inline]
+    fn note(&mut self, key: u64, got: Option<u64>) {
+        if let Some(got) = got {
+            self.hits += 1;
+            self.wrong += u64::from(got != keys::value(key, 0));
+        }
+    }
 }
 
 /// Hits of all threads, if nothing was wrong.
