@@ -61,10 +61,11 @@ mod tests {
 
     #[test]
     fn the_clock_runs_from_the_common_start_to_the_last_finish() {
+        const WARMING: Duration = Duration::from_millis(500);
         let pause = |number: usize| thread::sleep(Duration::from_millis(10 * number as u64));
         let (elapsed, numbers) = race(
             3,
-            |_| thread::sleep(Duration::from_millis(30)),
+            |_| thread::sleep(WARMING),
             |n| {
                 pause(n);
                 n
@@ -72,5 +73,6 @@ mod tests {
         );
         assert_eq!(numbers, [0, 1, 2]);
         assert!(elapsed >= Duration::from_millis(20), "{elapsed:?}");
+        assert!(elapsed < WARMING, "it began before the start: {elapsed:?}");
     }
 }
