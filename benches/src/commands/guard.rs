@@ -16,8 +16,8 @@ use crate::report::{GuardCell, GuardRow, Report, guard_table};
 use crate::rounds::interleaved;
 use crate::stats::Spread;
 
-/// Bytes of a value.
-const VALUE: [u8; 100] = [b'v'; 100];
+/// Bytes of a value, which begins with its key.
+const VALUE_BYTES: usize = 100;
 /// Bytes of the cache are this part of those of all keys and values. An entry counts 80 more: it holds some 3% of the keys.
 const CACHED: u64 = 20;
 /// Hot keys are this part of all: the cache holds them with room to spare.
@@ -68,6 +68,16 @@ struct Request {
     present: bool,
 }
 
+impl Request {
+    #[inline]
+    fn is_answered_by(&self, value: Option<&[u8]>) -> bool {
+        match value {
+            Some(value) => self.present && value.len() == VALUE_BYTES && value.starts_with(&self.key),
+            None => !self.present,
+        }
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(args: &GuardArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
     let output = args.output.create()?;
@@ -107,8 +117,17 @@ fn key(number: u64) -> Box<[u8]> {
     format!("user:{number:012}").into_bytes().into()
 }
 
-fn pairs(from: u64, keys: u64) -> impl Iterator<Item = (Box<[u8]>, [u8; 100])> {
-    (from..keys.min(from + BATCH)).map(|number| (key(number), VALUE))
+fn value(key: &[u8]) -> [u8; VALUE_BYTES] {
+    let mut value = [b'v'; VALUE_BYTES];
+    value[..key.len()].copy_from_slice(key);
+    value
+}
+
+fn pairs(from: u64, keys: u64) -> impl Iterator<Item = (Box<[u8]>, [u8; VALUE_BYTES])> {
+    (from..keys.min(from + BATCH)).map(key).map(|key| {
+        let value = value(&key);
+        (key, value)
+    })
 }
 
 fn redb(folder: &Path, keys: u64, console: &Console) -> Result<RedbStore, Error> {
@@ -151,7 +170,7 @@ impl<S: Store> Entrant<S> {
         threads: usize,
     ) -> Result<Self, Error> {
         let guarded = with.map(|(filter, cache)| {
-            let entry = key(0).len() + VALUE.len();
+            let entry = key(0).len() + VALUE_BYTES;
             let builder = Guarded::builder(Arc::clone(store))
                 .filter(if filter { Filter::Cuckoo } else { Filter::None })
                 .cache_bytes(if cache { keys * entry as u64 / CACHED } else { 0 });
@@ -165,11 +184,12 @@ impl<S: Store> Entrant<S> {
     }
 
     #[inline]
-    fn finds(&self, key: &[u8]) -> Result<bool, Error> {
-        match &self.guarded {
-            None => self.store.get(key).map(|value| value.is_some()).map_err(told),
-            Some(guarded) => guarded.get(key).map(|value| value.is_some()).map_err(told),
-        }
+    fn is_right(&self, request: &Request) -> Result<bool, Error> {
+        let value = match &self.guarded {
+            None => self.store.get(&request.key).map_err(told)?,
+            Some(guarded) => guarded.get(&request.key).map_err(told)?,
+        };
+        Ok(request.is_answered_by(value.as_deref()))
     }
 
     /// Look-ups that were asked for, those that reached the store; the observed rate and the bytes.
@@ -272,10 +292,11 @@ fn race<S: Store>(
         // Where it left off: the first ones would be in the cache, if each time began with them.
         let begin = next.load(Ordering::Relaxed);
         for (number, some) in requests.chunks(CHUNK).cycle().enumerate().skip(begin) {
-            for Request { key, present } in some {
-                if entrant.finds(key)? != *present {
-                    let key = String::from_utf8_lossy(key);
-                    let truth = if *present { "present" } else { "absent" };
+            for request in some {
+                if !entrant.is_right(request)? {
+                    let key = String::from_utf8_lossy(&request.key);
+                    let truth =
+                        if request.present { "present, with a value that begins so" } else { "absent" };
                     let detail = format!("`{key}` is {truth}, and it said otherwise");
                     return Err(CheckError::new(entrant.name, detail).during(title).into());
                 }
@@ -302,4 +323,20 @@ fn race<S: Store>(
         ends.sum::<Result<u64, Error>>()
     })?;
     Ok(done as f64 / start.elapsed().as_secs_f64() / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_right_if_the_value_is_the_key_s() {
+        let (one, other) = (key(1), key(2));
+        let request = Request { key: one.clone(), present: true };
+        assert!(request.is_answered_by(Some(&value(&one))));
+        assert!(!request.is_answered_by(Some(&value(&other))) && !request.is_answered_by(Some(&one)));
+        assert!(!request.is_answered_by(None));
+        let absent = Request { present: false, ..request };
+        assert!(absent.is_answered_by(None) && !absent.is_answered_by(Some(&value(&one))));
+    }
 }
