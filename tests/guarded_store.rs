@@ -79,9 +79,26 @@ fn a_short_run_checks_every_answer_and_the_next_one_opens_with_its_filter() {
         let output = run(&args);
         let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{told}");
-        assert!(out.contains("Every answer was checked") && out.contains("1,000"), "{out}");
+        assert!(out.contains("Of every answer it was checked") && out.contains("1,000"), "{out}");
         assert!(told.contains("db.redb.filter"), "{told}");
     }
+}
+
+/// A key that was put around the guard is not in the filter that was kept, and nobody said so.
+#[test]
+fn a_wrong_answer_ends_with_exit_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, keys) = (folder.path().join("db.redb"), folder.path().join("keys.txt"));
+    std::fs::write(&keys, "a\nb\n").unwrap();
+    assert_eq!(run(&["--db", text(&db), "--keys", text(&keys), "--seconds", "0.1"]).status.code(), Some(0));
+    let around = redb::Database::open(&db).unwrap().begin_write().unwrap();
+    let data = redb::TableDefinition::<&[u8], &[u8]>::new("koel.data");
+    around.open_table(data).unwrap().insert(&b"around"[..], &b"1"[..]).unwrap();
+    around.commit().unwrap();
+    let output = run(&["--db", text(&db), "--seconds", "0.1"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("a wrong answer: `around` is there") || told.contains("misses 1 of"), "{told}");
 }
 
 /// Keys that look like the writer's, files that lie where the filter would, and databases of others.
@@ -96,7 +113,7 @@ fn what_is_the_user_s_is_left_alone() {
     let output = run(&args);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        String::from_utf8_lossy(&output.stdout).contains("Every answer was checked"),
+        String::from_utf8_lossy(&output.stdout).contains("Of every answer it was checked"),
         "the report comes first"
     );
     assert!(String::from_utf8_lossy(&output.stderr).contains("x.filter.filter: no filter"));

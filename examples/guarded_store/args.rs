@@ -20,7 +20,7 @@ Usage: guarded_store [--db FILE] [--keys FILE] [--requests FILE] [--seconds N]
 
 The writer puts and deletes keys of its own, which no key and no request begins with.
 
-Exit codes: 0 done; 2 bad input; 130 stopped by Ctrl-C.";
+Exit codes: 0 done; 1 a wrong answer, or a key that the filter misses; 2 bad input; 130 stopped by Ctrl-C.";
 
 /// What was asked for.
 #[derive(Debug)]

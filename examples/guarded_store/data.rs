@@ -29,13 +29,15 @@ pub(crate) fn read_lines(file: &Path) -> Result<Vec<Key>, Failure> {
     })?;
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     if lines.is_empty() {
-        return Err(format!("{}: no keys in it", file.display()));
+        return Err(format!("{}: no keys in it", file.display()).into());
     }
     let too_long = lines.iter().find(|line| line.len() > RedbStore::MAX_KEY_LEN);
     if let Some(line) = too_long {
         let (start, len) = (line.chars().take(20).collect::<String>(), line.len());
         let most = RedbStore::MAX_KEY_LEN;
-        return Err(format!("{}: the key `{start}...` has {len} bytes; {most} are the most", file.display()));
+        let message =
+            format!("{}: the key `{start}...` has {len} bytes; {most} are the most", file.display());
+        return Err(message.into());
     }
     Ok(lines.into_iter().map(|line| line.as_bytes().into()).collect())
 }

@@ -28,17 +28,29 @@ const CACHE: u64 = 64 << 20;
 /// Turns that each of the two gets, one after the other.
 const TURNS: usize = 2;
 
-/// What ended the program early: a message, and that it was the input's fault.
-pub(crate) type Failure = String;
+/// What ended the program early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The input, or what is around the program.
+    Input(String),
+    /// An answer that was not right.
+    WrongAnswer(String),
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Failure::Input(message)
+    }
+}
 
 fn main() -> ExitCode {
     let args = match Args::parse() {
         Ok(Some(args)) => args,
         Ok(None) => return ExitCode::SUCCESS,
-        Err(message) => return fail(&message),
+        Err(message) => return fail(2, &message),
     };
     if let Err(error) = ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)) {
-        return fail(&format!("Ctrl-C cannot be handled: {error}"));
+        return fail(2, &format!("Ctrl-C cannot be handled: {error}"));
     }
     match run(&args) {
         Ok(()) if STOP.load(Ordering::Relaxed) => {
@@ -46,13 +58,14 @@ fn main() -> ExitCode {
             ExitCode::from(130)
         }
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => fail(&message),
+        Err(Failure::WrongAnswer(message)) => fail(1, &message),
+        Err(Failure::Input(message)) => fail(2, &message),
     }
 }
 
-fn fail(message: &str) -> ExitCode {
+fn fail(code: u8, message: &str) -> ExitCode {
     eprintln!("guarded_store: {message}");
-    ExitCode::from(2)
+    ExitCode::from(code)
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
@@ -70,7 +83,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     if keys.is_empty() {
-        return Err(of_file(&"no keys are in it; --keys FILE puts some there"));
+        return Err(of_file(&"no keys are in it; --keys FILE puts some there").into());
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let asked = if requests.is_some() { "" } else { ", half of their look-ups for absent keys" };
@@ -85,6 +98,12 @@ fn run(args: &Args) -> Result<(), Failure> {
     let report = race(&guarded, &plan, args.seconds, &console)?;
     console.finish();
     console::print(&report)?;
+    let missed = report.verification.as_ref().map_or(0, |verification| verification.false_negatives);
+    if missed > 0 {
+        return Err(Failure::WrongAnswer(format!(
+            "the filter misses {missed} of the keys that were sampled"
+        )));
+    }
     match snapshot {
         Some(snapshot) if !STOP.load(Ordering::Relaxed) => keep_filter(&guarded, &snapshot, &console),
         _ => Ok(()),
@@ -101,7 +120,8 @@ fn beside(file: &Path) -> PathBuf {
 /// Keeps the filter in a file for the next run; not in the place of a file that is no filter.
 fn keep_filter(guarded: &Guarded<RedbStore>, file: &Path, console: &Console) -> Result<(), Failure> {
     if let Some(SnapshotError::Damaged(why)) = guarded.rejected_snapshot() {
-        return Err(format!("{}: no filter of a guard ({why}), and so left as it is", file.display()));
+        let message = format!("{}: no filter of a guard ({why}), and so left as it is", file.display());
+        return Err(message.into());
     }
     guarded.snapshot(file).map_err(|error| format!("{}: {error}", file.display()))?;
     console.say(&format!("the filter is in {}: the next run opens with it", file.display()));
@@ -162,7 +182,7 @@ struct Bare<'a>(&'a Guarded<RedbStore>);
 
 impl Subject for Bare<'_> {
     fn read(&self, key: &[u8]) -> Result<bool, Failure> {
-        self.0.store().get(key).map(|value| value.is_some()).map_err(|error| error.to_string())
+        Ok(self.0.store().get(key).map_err(|error| error.to_string())?.is_some())
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure> {
@@ -172,7 +192,7 @@ impl Subject for Bare<'_> {
 
 impl Subject for Guarded<RedbStore> {
     fn read(&self, key: &[u8]) -> Result<bool, Failure> {
-        self.get(key).map(|value| value.is_some()).map_err(|error| error.to_string())
+        Ok(self.get(key).map_err(|error| error.to_string())?.is_some())
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure> {
@@ -180,6 +200,7 @@ impl Subject for Guarded<RedbStore> {
             Some(value) => self.put(key, value),
             None => self.delete(key),
         };
-        written.map(drop).map_err(|error| error.to_string())
+        written.map_err(|error| error.to_string())?;
+        Ok(())
     }
 }

@@ -24,7 +24,8 @@ pub(crate) struct Pass {
     pub(crate) seconds: f64,
 }
 
-/// Checks every answer: keys that the writer leaves alone are there, or not, as they were.
+/// Checks of every answer whether the key is there: those that the writer leaves alone are there, or not, as they were. Values
+/// may be anything in a database of others.
 pub(crate) fn run(subject: &impl Subject, plan: &Plan, seconds: f64) -> Result<Pass, Failure> {
     let over = AtomicBool::new(false);
     let start = Instant::now();
@@ -54,7 +55,9 @@ fn read(subject: &impl Subject, requests: &[Request], over: &AtomicBool) -> Resu
             for Request { key, present } in some {
                 if subject.read(key)? != *present {
                     let name = String::from_utf8_lossy(key);
-                    return Err(format!("a wrong answer: `{name}` is there: {present}"));
+                    let truth = if *present { "there" } else { "absent" };
+                    let message = format!("a wrong answer: `{name}` is {truth}, and it said otherwise");
+                    return Err(Failure::WrongAnswer(message));
                 }
             }
             lookups += some.len() as u64;

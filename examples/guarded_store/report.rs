@@ -73,6 +73,6 @@ impl fmt::Display for Report {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        write!(f, "{table}\nEvery answer was checked.")
+        write!(f, "{table}\nOf every answer it was checked whether the key is there.")
     }
 }
