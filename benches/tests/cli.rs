@@ -120,6 +120,17 @@ fn a_trace_is_replayed_and_reported_as_table_json_and_page() {
 }
 
 #[test]
+#[cfg(unix)]
+fn names_of_files_need_not_be_utf_8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let no_such_trace = OsStr::from_bytes(b"no/such/\xFF");
+    let program =
+        Command::new(env!("CARGO_BIN_EXE_koel-bench")).arg("map").arg("--trace").arg(no_such_trace).output();
+    assert_eq!(program.unwrap().status.code(), Some(2));
+}
+
+#[test]
 fn presets_and_mixes_run_with_several_distributions() {
     let output = koel_bench(&[
         "map",

@@ -62,7 +62,8 @@ fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error>
 }
 
 fn command_in_words() -> String {
-    let args = std::env::args().skip(1);
+    // Whatever bytes they have: the command line has accepted them.
+    let args = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
     std::iter::once(format!("koel-bench {}", env!("CARGO_PKG_VERSION")))
         .chain(args)
         .collect::<Vec<_>>()
