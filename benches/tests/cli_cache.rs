@@ -50,6 +50,12 @@ fn bad_options_exit_with_2_and_say_what_is_valid() {
     fails(&["cache", "--mib", "128"], &["--trace"]);
     fails(&["cache", "--trace", "t", "--part", "memory"], &["replayed for hit ratios"]);
     fails(&["cache", "--sizes", "1", "--part", "latency"], &["--sizes without --part hit-ratio"]);
+    fails(&["cache", "--requests", "1k", "--trace", "t"], &["--requests", "--generated"]);
+    fails(&["cache", "--requests", "1k", "--part", "memory"], &["--requests", "hit-ratio"]);
+    for option in ["--entries", "--keys", "--ops", "--rounds", "--threads"] {
+        fails(&["cache", "--trace", "t", option, "10"], &[option, "throughput"]);
+    }
+    fails(&["cache", "--part", "memory,latency", "--threads", "2"], &["--threads", "--part throughput"]);
     fails(&["cache", "--json", "r", "--html", "./r"], &["name one file"]);
     fails(&["cache", "--html", "no/such/directory/r.html"], &["no/such/directory/r.html"]);
 }

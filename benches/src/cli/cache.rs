@@ -26,6 +26,16 @@ pub enum CachePart {
     Latency,
 }
 
+/// Options that not all parts look at.
+const FOR_PARTS: [(&str, &[CachePart]); 6] = [
+    ("entries", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
+    ("keys", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
+    ("ops", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
+    ("rounds", &[CachePart::Throughput, CachePart::Latency]),
+    ("threads", &[CachePart::Throughput]),
+    ("seconds", &[CachePart::Throughput]),
+];
+
 /// Options of `cache`.
 #[derive(Debug, Args)]
 pub struct CacheArgs {
@@ -85,15 +95,28 @@ impl CacheArgs {
         }
     }
 
-    /// Why two of the options do not go together.
-    pub(super) fn conflict(&self) -> Option<&'static str> {
+    /// Why two of the options do not go together, of those that are `given`.
+    pub(super) fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<String> {
         let replays = self.measures(CachePart::HitRatio);
         if !self.trace.is_empty() && !replays {
-            return Some("--trace without --part hit-ratio: traces are replayed for hit ratios alone");
+            return Some(
+                "--trace without --part hit-ratio: traces are replayed for hit ratios alone".to_owned(),
+            );
         }
         if !self.sizes.is_empty() && !replays {
-            return Some("--sizes without --part hit-ratio: what else is measured holds --entries");
+            return Some(
+                "--sizes without --part hit-ratio: what else is measured holds --entries".to_owned(),
+            );
         }
-        None
+        let generates = replays && (self.trace.is_empty() || self.generated);
+        if given("requests") && !generates {
+            let why = "--requests: none are generated without --part hit-ratio, nor beside --trace without --generated";
+            return Some(why.to_owned());
+        }
+        let idle = |(_, parts): &&(&str, &[CachePart])| !parts.iter().any(|&part| self.measures(part));
+        let (option, parts) = FOR_PARTS.iter().filter(|(option, _)| given(option)).find(idle)?;
+        let names: Vec<_> = parts.iter().filter_map(CachePart::to_possible_value).collect();
+        let names: Vec<&str> = names.iter().map(|name| name.get_name()).collect();
+        Some(format!("--{option}: it is for --part {}, and nothing of that is measured", names.join(" or ")))
     }
 }

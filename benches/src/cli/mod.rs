@@ -2,20 +2,21 @@
 
 mod cache;
 mod filter;
+mod output;
 mod values;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::cache::{CACHE_SIZES, CURVE_SIZES, CacheArgs, CachePart};
 pub use self::filter::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, PAPER_KEYS};
+pub use self::output::{Output, OutputArgs};
 use crate::contestants::Id;
 use crate::dist::Dist;
-use crate::error::Error;
-use crate::report::Destination;
 use crate::workload::{Mix, Preset};
 
 /// Sizes that `map` measures unless told otherwise: one inside the caches, one around them.
@@ -51,7 +52,11 @@ impl Cli {
         let mut command = Self::command().mut_subcommands(|command| command.allow_negative_numbers(true));
         let matches = command.try_get_matches_from_mut(args)?;
         let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-        let Some(why) = cli.conflict() else { return Ok(cli) };
+        let asked = matches.subcommand();
+        let given = |option: &str| {
+            asked.is_some_and(|(_, of)| of.value_source(option) == Some(ValueSource::CommandLine))
+        };
+        let Some(why) = cli.conflict(&given) else { return Ok(cli) };
         // With the usage of what was asked for.
         let name = matches.subcommand_name().unwrap_or_default();
         let command = match command.find_subcommand_mut(name) {
@@ -70,18 +75,21 @@ impl Cli {
         }
     }
 
-    /// Why two of the options do not go together.
-    fn conflict(&self) -> Option<String> {
-        let (output, own) = match self.command.as_ref()? {
-            Command::Tour(args) => (&args.output, None),
-            Command::Map(args) => (&args.output, args.conflict().map(str::to_owned)),
-            Command::Filter(args) => (&args.output, args.conflict()),
-            Command::Cache(args) => (&args.output, args.conflict().map(str::to_owned)),
-            Command::Latency(args) => (&args.output, None),
-            Command::Memory(args) => (&args.output, None),
-            Command::Guard(args) => (&args.output, None),
+    /// Why two of the options do not go together, of those that are `given`.
+    fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<String> {
+        let told = |why: Option<&str>| why.map(str::to_owned);
+        let (output, traces, own): (_, &[PathBuf], _) = match self.command.as_ref()? {
+            Command::Tour(args) => (&args.output, &[], None),
+            Command::Map(args) => (&args.output, args.workloads.trace.as_slice(), told(args.conflict())),
+            Command::Filter(args) => (&args.output, &[], args.conflict()),
+            Command::Cache(args) => (&args.output, &args.trace, args.conflict(given)),
+            Command::Latency(args) => {
+                (&args.output, args.workloads.trace.as_slice(), told(args.workloads.conflict()))
+            }
+            Command::Memory(args) => (&args.output, &[], None),
+            Command::Guard(args) => (&args.output, &[], None),
         };
-        output.conflict().map(str::to_owned).or(own)
+        told(output.conflict(traces)).or(own)
     }
 }
 
@@ -152,7 +160,7 @@ pub struct MapArgs {
 impl MapArgs {
     /// Why two of the options do not go together.
     fn conflict(&self) -> Option<&'static str> {
-        let WorkloadArgs { preset, dist, trace, .. } = &self.workloads;
+        let WorkloadArgs { preset, trace, .. } = &self.workloads;
         // Presets beside a trace have sizes and distributions; mixes get their keys from the trace.
         let trace_alone = trace.is_some() && preset.is_empty();
         if self.grid && !self.keys.is_empty() {
@@ -163,10 +171,8 @@ impl MapArgs {
             )
         } else if trace_alone && !self.keys.is_empty() {
             Some("--trace and --keys: the trace says which keys there are, and how many")
-        } else if trace_alone && !dist.is_empty() {
-            Some("--trace and --dist: keys are replayed as they stand in the trace, and not drawn")
         } else {
-            None
+            self.workloads.conflict()
         }
     }
 }
@@ -252,7 +258,7 @@ pub struct WorkloadArgs {
     /// Named mixes of operations
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "NAME,..")]
     pub preset: Vec<Preset>,
-    /// Percentages READ/INSERT/REMOVE/UPDATE that add up to 100, as in 98/1/1/0
+    /// Percentages READ/INSERT/REMOVE/UPDATE that add up to 100, as in 98/1/1/0; with --trace, of its keys
     #[arg(long, value_delimiter = ',', value_name = "READ/INSERT/REMOVE/UPDATE,..")]
     pub mix: Vec<Mix>,
     /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
@@ -263,43 +269,11 @@ pub struct WorkloadArgs {
     pub trace: Option<PathBuf>,
 }
 
-/// Options that name files to write.
-#[derive(Debug, Args, Default)]
-pub struct OutputArgs {
-    /// Write everything that was measured to FILE
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write a page with charts to FILE
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-}
-
-/// The files of [`OutputArgs`], open.
-#[derive(Debug)]
-pub struct Output {
-    /// For JSON.
-    pub json: Option<Destination>,
-    /// For the page.
-    pub html: Option<Destination>,
-}
-
-impl OutputArgs {
-    /// Why they do not go together.
+impl WorkloadArgs {
+    /// Why two of the options do not go together.
     fn conflict(&self) -> Option<&'static str> {
-        // As far as names tell.
-        let whole = |path: &Option<PathBuf>| path.as_deref().and_then(|path| std::path::absolute(path).ok());
-        let same = self.json.is_some() && whole(&self.json) == whole(&self.html);
-        same.then_some("--json and --html name one file: the page would overwrite the numbers")
-    }
-
-    /// Creates the files.
-    ///
-    /// # Errors
-    ///
-    /// A message with the name of the file that cannot be written.
-    pub fn create(&self) -> Result<Output, Error> {
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Destination::create).transpose();
-        Ok(Output { json: create(&self.json)?, html: create(&self.html)? })
+        let ignored = self.trace.is_some() && self.preset.is_empty() && !self.dist.is_empty();
+        ignored.then_some("--trace and --dist: keys are replayed as they stand in the trace, and not drawn")
     }
 }
 
@@ -347,7 +321,13 @@ mod tests {
     #[test]
     fn options_that_would_be_ignored_are_refused() {
         assert!(error(&["map", "--trace", "t", "--keys", "1k"]).contains("the trace says which keys"));
-        assert!(error(&["map", "--trace", "t", "--dist", "zipf"]).contains("as they stand in the trace"));
+        for command in ["map", "latency"] {
+            let dist = error(&[command, "--trace", "t", "--mix", "50/50/0/0", "--dist", "zipf"]);
+            assert!(dist.contains("as they stand in the trace"), "{dist}");
+        }
+        for (command, output) in [("map", "--json"), ("latency", "--html"), ("cache", "--json")] {
+            assert!(error(&[command, "--trace", "./t", output, "t"]).contains("overwrite the trace"));
+        }
         assert!(error(&["map", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["filter", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["map", "--grid", "--trace", "t"]).contains("run one, then the other"));

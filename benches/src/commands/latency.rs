@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use super::contestants;
+use super::tasks::Task;
 use crate::cli::{LatencyArgs, Output, WorkloadArgs};
 use crate::console::Console;
 use crate::contestants::Id;
@@ -58,11 +59,13 @@ pub(super) fn run(args: &LatencyArgs, console: &Console, report: &mut Report) ->
     Ok(output)
 }
 
-/// The phases after growth and lookups: what is asked for, else half lookups, half writes.
+/// The phases after growth and lookups: what is asked for, mixes on the trace if there is one; else half lookups, half writes.
 fn chosen_phases(args: &WorkloadArgs) -> Result<Vec<Phase>, Error> {
     let mut workloads: Vec<Workload> = args.preset.iter().map(|preset| preset.workload()).collect();
-    workloads.extend(args.mix.iter().map(|&mix| Workload::churning(&format!("mix {mix}"), mix)));
-    if workloads.is_empty() {
+    if args.trace.is_none() {
+        workloads.extend(args.mix.iter().map(|&mix| Workload::churning(&format!("mix {mix}"), mix)));
+    }
+    if workloads.is_empty() && args.trace.is_none() {
         let mix = Mix::new(50, 20, 20, 10);
         workloads.extend(mix.map(|mix| Workload::churning(&format!("mixed {mix}"), mix)));
     }
@@ -75,8 +78,11 @@ fn chosen_phases(args: &WorkloadArgs) -> Result<Vec<Phase>, Error> {
     }
     if let Some(path) = &args.trace {
         let trace = Some(Arc::new(trace::read(path)?));
-        let workload = Mix::new(95, 5, 0, 0).map(|mix| Workload::replacing("trace, mix 95/5/0/0", mix));
-        phases.extend(workload.map(|workload| Phase { workload, dist: Dist::Uniform, trace }));
+        let replays = Task::replays(args).into_iter().filter_map(|task| match task {
+            Task::Mix(workload) => Some(workload),
+            _ => None,
+        });
+        phases.extend(replays.map(|workload| Phase { workload, dist: Dist::Uniform, trace: trace.clone() }));
     }
     Ok(phases)
 }
