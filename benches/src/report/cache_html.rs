@@ -9,17 +9,11 @@ use super::cache_chart::hit_ratio_curves;
 use super::cache_table::{
     aim_in_words, best_of, columns, hit_ratio_of, points, too_much_in_words, with_unit,
 };
-use super::chart::{self, Bar, Line, escape};
+use super::chart::{self, Bar, KOEL_COLORS, Line, PEER_COLORS, escape};
 use super::html::{add, judged, number, open_table, panel};
 use super::table::{range, ratio};
 use super::{grouped, significant};
 use crate::caches::Id;
-
-/// Lines of rivals take these in turn.
-const RIVAL_COLORS: [&str; 4] = ["#d97706", "#059669", "#db2777", "#0891b2"];
-
-/// Lines of koel take these in turn.
-const KOEL_COLORS: [&str; 3] = ["#2563eb", "#7c3aed", "#0891b2"];
 
 /// Lines of exact policies take these in turn.
 const EXACT_COLORS: [&str; 3] = ["#78716c", "#a8a29e", "#d6d3d1"];
@@ -72,7 +66,7 @@ fn hit_ratios(html: &mut String, cells: &[HitRatioCell], means: &[HitRatioMeans]
 fn curves(group: &[&HitRatioCell]) -> String {
     let ticks: Vec<String> = group.iter().map(|cell| cell.capacity_in_words()).collect();
     let (mut koel, mut rivals, mut exact) =
-        (KOEL_COLORS.iter().cycle(), RIVAL_COLORS.iter().cycle(), EXACT_COLORS.iter().cycle());
+        (KOEL_COLORS.iter().cycle(), PEER_COLORS.iter().cycle(), EXACT_COLORS.iter().cycle());
     let line = |label: &'static str| -> Line<'static> {
         let is_koel = Id::value_variants().iter().any(|id| id.is_koel() && id.name() == label);
         let is_exact = group.iter().any(|cell| cell.exact.iter().any(|exact| exact.0 == label));

@@ -26,40 +26,58 @@ pub(super) struct Line<'a> {
     pub(super) is_koel: bool,
 }
 
+/// Lines that are not koel's take these in turn.
+pub(super) const PEER_COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#0891b2", "#65a30d", "#78716c"];
+
+/// Lines of koel take these in turn: as many as it has caches.
+pub(super) const KOEL_COLORS: [&str; 5] = ["#2563eb", "#a855f7", "#60a5fa", "#1e40af", "#6b21a8"];
+
 const BAR_HEIGHT: f64 = 17.0;
 const BAR_STEP: f64 = 24.0;
+/// Widths of what stands beside a bar: these at least, and as wide as the longest text.
 const LABEL_WIDTH: f64 = 142.0;
-const PLOT_WIDTH: f64 = 200.0;
 const NOTE_WIDTH: f64 = 96.0;
+const PLOT_WIDTH: f64 = 200.0;
+/// A character, and what lies between a text and its bar.
+const CHAR_WIDTH: f64 = 6.8;
+const GAP: f64 = 8.0;
 
 /// Horizontal bars, the longest value or whisker as wide as the plot.
 pub(super) fn bars(bars: &[Bar<'_>]) -> String {
     let longest = bars.iter().map(|bar| bar.range.map_or(bar.value, |(_, max)| max)).fold(0.0, f64::max);
     let scale = if longest > 0.0 { PLOT_WIDTH / longest } else { 0.0 };
-    let (width, height) = (LABEL_WIDTH + PLOT_WIDTH + NOTE_WIDTH, BAR_STEP * bars.len() as f64 + 6.0);
-    let mut svg = open_svg(width, height);
-    for (position, bar) in bars.iter().enumerate() {
+    let notes: Vec<String> = bars
+        .iter()
+        .map(|bar| format!("{} {}", significant(bar.value), bar.note).trim_end().to_owned())
+        .collect();
+    let left = width_of(bars.iter().map(|bar| bar.label), LABEL_WIDTH);
+    let right = width_of(notes.iter().map(String::as_str), NOTE_WIDTH);
+    let mut svg = open_svg(left + PLOT_WIDTH + right, BAR_STEP * bars.len() as f64 + 6.0);
+    for (position, (bar, note)) in bars.iter().zip(&notes).enumerate() {
         let top = 3.0 + BAR_STEP * position as f64;
         let middle = top + BAR_HEIGHT / 2.0;
-        text(&mut svg, LABEL_WIDTH - 8.0, middle + 4.0, "label end", bar.label);
+        text(&mut svg, left - GAP, middle + 4.0, "label end", bar.label);
         push(
             &mut svg,
             format_args!(
-                r#"<rect class="{}" x="{LABEL_WIDTH}" y="{top:.1}" width="{:.1}" height="{BAR_HEIGHT}" rx="2"/>"#,
+                r#"<rect class="{}" x="{left:.1}" y="{top:.1}" width="{:.1}" height="{BAR_HEIGHT}" rx="2"/>"#,
                 bar.class,
                 bar.value * scale
             ),
         );
         let mut end = bar.value * scale;
         if let Some((min, max)) = bar.range {
-            whisker(&mut svg, LABEL_WIDTH + min * scale, LABEL_WIDTH + max * scale, middle);
+            whisker(&mut svg, left + min * scale, left + max * scale, middle);
             end = end.max(max * scale);
         }
-        let note = format!("{} {}", significant(bar.value), bar.note);
-        text(&mut svg, LABEL_WIDTH + end + 7.0, middle + 4.0, "value", note.trim_end());
+        text(&mut svg, left + end + GAP, middle + 4.0, "value", note);
     }
     svg.push_str("</svg>");
     svg
+}
+
+fn width_of<'a>(texts: impl Iterator<Item = &'a str>, least: f64) -> f64 {
+    texts.map(|text| GAP + CHAR_WIDTH * text.chars().count() as f64).fold(least, f64::max)
 }
 
 fn whisker(svg: &mut String, from: f64, to: f64, middle: f64) {
@@ -82,7 +100,7 @@ const LEGEND_STEP: f64 = 20.0;
 /// Lines over `ticks`, with a logarithmic vertical axis whose powers of ten `describe` names.
 pub(super) fn lines(ticks: &[&str], lines: &[Line<'_>], describe: impl Fn(f64) -> String) -> String {
     let values = || lines.iter().flat_map(|line| line.values.iter().copied()).map(|value| value.max(1.0));
-    let low = values().fold(f64::INFINITY, f64::min).log10().floor();
+    let low = values().reduce(f64::min).unwrap_or(1.0).log10().floor();
     let high = values().fold(1.0, f64::max).log10().ceil().max(low + 1.0);
     let right = LINES_LEFT + TICK_STEP * (ticks.len() as f64 - 1.0) + 20.0;
     let x = |tick: usize| LINES_LEFT + 10.0 + TICK_STEP * tick as f64;
@@ -158,9 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_texts_beside_a_bar_have_room() {
+        let label = "scalable_cuckoo_filter-grown";
+        let bar = Bar { label, value: 314.0, range: None, class: "peer", note: "(100,000 held)".to_owned() };
+        let svg = bars(&[bar]);
+        // 190 and 122 pixels for the texts, and the bar.
+        assert!(svg.starts_with(r#"<svg viewBox="0 0 529 "#), "{svg}");
+        assert!(svg.contains(r#"class="label end" x="190.4""#), "{svg}");
+    }
+
+    #[test]
+    fn colors_are_told_apart() {
+        let all = [&PEER_COLORS[..], &KOEL_COLORS].concat();
+        assert!(all.iter().enumerate().all(|(i, color)| !all[..i].contains(color)));
+    }
+
+    #[test]
     fn lines_of_equal_or_tiny_values_have_a_scale() {
-        for value in [0.0, 1.0, 1000.0] {
-            let line = Line { label: "a", values: vec![value; 3], color: "#000", is_koel: true };
+        for values in [vec![0.0; 3], vec![1.0; 3], vec![1000.0; 3], vec![]] {
+            let line = Line { label: "a", values, color: "#000", is_koel: true };
             let svg = lines(&["x", "y", "z"], &[line], |v| v.to_string());
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }

@@ -1,6 +1,6 @@
 //! Charts as inline SVG: lines over a numeric axis.
 
-use super::chart::{open_svg, push, text};
+use super::chart::{KOEL_COLORS, PEER_COLORS, open_svg, push, text};
 use super::paper::{Curve, Curves};
 use super::significant;
 
@@ -10,12 +10,6 @@ const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 260.0;
 const LEGEND_WIDTH: f64 = 250.0;
 const LEGEND_STEP: f64 = 20.0;
-
-/// Lines that are not koel take these in turn.
-const COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#0891b2", "#65a30d", "#78716c"];
-
-/// Lines of koel take these in turn.
-const KOEL_COLORS: [&str; 4] = ["#2563eb", "#7c3aed", "#60a5fa", "#1e3a8a"];
 
 /// One axis: the range of its values, as they are or as powers of ten.
 struct Axis {
@@ -81,7 +75,7 @@ pub(super) fn curves(chart: &Curves) -> String {
     }
     let caption = format!("{}; upward: {}", chart.x, chart.y);
     text(&mut svg, LEFT + WIDTH / 2.0, TOP + HEIGHT + 38.0, "axis middle", &caption);
-    let (mut colors, mut koel_colors) = (COLORS.iter().cycle(), KOEL_COLORS.iter().cycle());
+    let (mut colors, mut koel_colors) = (PEER_COLORS.iter().cycle(), KOEL_COLORS.iter().cycle());
     for (position, line) in chart.lines.iter().enumerate() {
         let color =
             if line.is_koel { koel_colors.next() } else { colors.next() }.copied().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::chart::{self, Bar, Line, escape};
+use super::chart::{self, Bar, KOEL_COLORS, Line, PEER_COLORS, escape};
 use super::table::{median, range, range_or_none, ratio};
 use super::{
     Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, keys_in_words,
@@ -11,12 +11,6 @@ use super::{
 use crate::contestants::Id;
 
 const STYLE: &str = include_str!("style.css");
-
-/// Lines of contestants that are not koel take these in turn.
-const PEER_COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#0891b2", "#65a30d", "#78716c"];
-
-/// Lines of koel take these in turn.
-const KOEL_COLORS: [&str; 3] = ["#2563eb", "#7c3aed", "#60a5fa"];
 
 /// The page for `report`.
 pub fn page(report: &Report) -> String {
@@ -130,16 +124,16 @@ fn koel_class(contestant: &str) -> &'static str {
 fn summary(html: &mut String, cells: &[Cell]) {
     let headings = [
         "Workload",
-        "Keys",
-        "Threads",
+        "#Keys",
+        "#Threads",
         "Drawn",
-        "koel",
-        "koel-inline",
-        "Best peer",
+        "#koel",
+        "#koel-inline",
+        "#Best peer",
         "Which",
-        "koel by best",
-        "inline by best",
-        "koel by papaya",
+        "#koel by best",
+        "#inline by best",
+        "#koel by papaya",
     ];
     open_table(html, &headings);
     for cell in cells {
@@ -203,7 +197,8 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
             let colors = if row.is_koel { &mut koel_colors } else { &mut peer_colors };
             lines.push(Line {
                 label: row.contestant,
-                values: row.nanos.iter().map(|spread| spread.median).collect(),
+                // Up to what is told.
+                values: (0..QUANTILES.len()).map_while(|index| row.quantile(index)).collect(),
                 color: colors.next().copied().unwrap_or_default(),
                 is_koel: row.is_koel,
             });

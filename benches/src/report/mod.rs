@@ -118,13 +118,18 @@ pub struct LatencyRow {
 }
 
 impl LatencyRow {
-    /// Median over the rounds of a quantile, in words; `-` if a round has too few samples to tell.
-    pub fn quantile_in_words(&self, index: usize) -> String {
+    /// Median over the rounds of a quantile; none if a round has too few samples to tell.
+    pub fn quantile(&self, index: usize) -> Option<f64> {
         let (_, quantile) = QUANTILES[index];
         // The longest time needs none beyond it; the summand is for what the product is off by.
         let enough = quantile == 1.0 || self.samples as f64 * (1.0 - quantile) + 1e-6 >= 1.0;
         let told = self.nanos.get(index).filter(|_| enough && self.samples > 0);
-        told.map_or("-".to_owned(), |spread| duration_in_words(spread.median))
+        told.map(|spread| spread.median)
+    }
+
+    /// The same in words; `-` for none.
+    pub fn quantile_in_words(&self, index: usize) -> String {
+        self.quantile(index).map_or("-".to_owned(), duration_in_words)
     }
 }
 
