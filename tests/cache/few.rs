@@ -4,10 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use koel::{Cache, CacheBuilder, Cause, Compute, Operation};
 
-use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
+use crate::common::{Seeded, seed, seeded};
+use crate::{POLICIES, SEVERAL_SEGMENTS};
+
+/// Each entry weighs what its value says.
+fn weighing(max_weight: u64) -> CacheBuilder<u64, u64, Seeded> {
+    crate::weighing_values(max_weight).hasher(seeded(seed()))
+}
 
 /// How often a loader is called for these keys, all of which fit, in so many rounds.
-fn loads(cache: &Cache<u64, u64>, keys: u64, rounds: u64, weight: u64) -> u64 {
+fn loads(cache: &Cache<u64, u64, Seeded>, keys: u64, rounds: u64, weight: u64) -> u64 {
     for _ in 0..rounds {
         for key in 0..keys {
             assert_eq!(cache.get_or_insert_with(key, || weight), weight);
@@ -16,16 +22,20 @@ fn loads(cache: &Cache<u64, u64>, keys: u64, rounds: u64, weight: u64) -> u64 {
     cache.stats().loads
 }
 
-fn in_all_policies(builder: impl Fn() -> CacheBuilder<u64, u64>, check: impl Fn(Cache<u64, u64>)) {
+fn in_all_policies<S>(
+    builder: impl Fn() -> CacheBuilder<u64, u64, S>,
+    check: impl Fn(Cache<u64, u64, Seeded>),
+) {
+    let seed = seed();
     for policy in POLICIES {
         // Hash functions are different each time.
-        (0..5).for_each(|_| check(builder().policy(policy).build()));
+        (0..5).for_each(|round| check(builder().hasher(seeded(seed + round)).policy(policy).build()));
     }
 }
 
 #[test]
 fn heavy_entries_that_fit_stay() {
-    let builder = || weighing_values(1 << 20);
+    let builder = || weighing(1 << 20);
     in_all_policies(builder, |cache| assert_eq!(loads(&cache, 5, 50, 200_000), 5));
     in_all_policies(builder, |cache| assert_eq!(loads(&cache, 20, 50, 50_000), 20));
     // Segments have more of them here, and ask seldom.
@@ -38,7 +48,7 @@ fn heavy_entries_that_fit_stay() {
 #[test]
 fn entries_that_are_as_heavy_as_all_stay_one_by_one() {
     in_all_policies(
-        || weighing_values(1000),
+        || weighing(1000),
         |cache| {
             for key in 0..50 {
                 cache.insert(key, 1000).unwrap();
@@ -64,7 +74,8 @@ fn a_cache_made_much_smaller_holds_what_fits() {
 #[test]
 fn what_is_heavy_is_freed_soon() {
     const WEIGHT: u64 = 1 << 20;
-    let cache = Cache::builder().max_weight(50 * WEIGHT).weigher(|_, _: &Arc<()>| WEIGHT).build();
+    let builder = Cache::builder().max_weight(50 * WEIGHT).weigher(|_, _: &Arc<()>| WEIGHT);
+    let cache = builder.hasher(seeded(seed())).build();
     let value = Arc::new(());
     for key in 0..2000_u64 {
         match key % 3 {
@@ -87,7 +98,7 @@ fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
     let ear = Arc::clone(&told);
     let builder = Cache::builder().max_weight(1000).weigher(|_, weight: &u64| *weight);
     let builder = builder.on_removal(move |key: &u64, _, cause| ear.lock().unwrap().push((*key, cause)));
-    let cache = builder.estimated_entries(1000).build();
+    let cache = builder.estimated_entries(1000).hasher(seeded(seed())).build();
     (0..1000).for_each(|key| cache.insert(key, 1).unwrap());
     (0..2000).for_each(|i| assert_eq!(cache.get(&(i % 1000)), Some(1)));
     cache.insert(5000, 500).unwrap();
@@ -112,7 +123,7 @@ fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
 /// Nor does it cost those their places that are in other segments.
 #[test]
 fn what_is_turned_away_evicts_nobody_anywhere() {
-    let cache = weighing_values(1 << 20).build();
+    let cache = weighing(1 << 20).build();
     for _ in 0..2 {
         for key in 0..16_000 {
             cache.get_or_insert_with(key, || 60);
@@ -135,7 +146,7 @@ fn what_is_turned_away_evicts_nobody_anywhere() {
 /// Nor what others do not use: whoever comes next has room as before.
 #[test]
 fn what_is_turned_away_takes_no_room_that_is_idle() {
-    let cache = weighing_values(1 << 20).build();
+    let cache = weighing(1 << 20).build();
     for _ in 0..2 {
         for key in 0..900 {
             cache.get_or_insert_with(key, || 600);
@@ -157,7 +168,7 @@ fn what_is_turned_away_takes_no_room_that_is_idle() {
 /// Light entries are asked for the more often the lower their numbers, and heavy ones once each.
 #[test]
 fn heavy_entries_that_are_asked_for_once_push_out_few() {
-    let cache = weighing_values(1 << 20).build();
+    let cache = weighing(1 << 20).build();
     let (mut random, mut loads) = (1_u64, 0);
     for i in 0..100_000_u64 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -180,7 +191,7 @@ fn heavy_entries_that_are_asked_for_once_push_out_few() {
 fn a_heavy_entry_that_is_asked_for_often_is_kept() {
     for (weight, every) in [(25_000, 20), (50_000, 20), (100_000, 5)] {
         for estimated in [true, false] {
-            let builder = weighing_values(1_000_000);
+            let builder = weighing(1_000_000);
             let cache = if estimated { builder.estimated_entries(1000) } else { builder }.build();
             let (mut random, mut loads) = (1_u64, 0);
             for i in 0..60_000_u64 {

@@ -3,10 +3,10 @@
 
 use std::hash::BuildHasher;
 
-use koel::{Compute, InlineCache, Policy, RandomState};
+use koel::{Compute, InlineCache, Policy};
 
 use crate::POLICIES;
-use crate::common::{Rng, seed};
+use crate::common::{Rng, seed, seeded};
 use crate::pair::{Pair, Request, decide};
 
 /// Requests of which some keys get more than others; they shift as time passes.
@@ -49,7 +49,8 @@ fn caches_of_any_size_decide_alike() {
     for policy in POLICIES {
         for capacity in [1, 2, 3, 7, 32, 100, 900] {
             for round in 0..3 {
-                agree(policy, capacity, 6000, RandomState::new(), seed() + round);
+                let seed = seed() + round;
+                agree(policy, capacity, 6000, seeded(seed), seed);
             }
         }
     }
@@ -58,7 +59,7 @@ fn caches_of_any_size_decide_alike() {
 #[test]
 fn caches_of_several_segments_decide_alike() {
     for policy in POLICIES {
-        agree(policy, 5000, 60_000, RandomState::new(), seed());
+        agree(policy, 5000, 60_000, seeded(seed()), seed());
     }
 }
 

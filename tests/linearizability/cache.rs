@@ -11,7 +11,7 @@ use koel::{Cache, CacheBuilder, InlineCache, Operation, Policy};
 use super::all_histories_are_linearizable;
 use super::checker::{Register, Saw};
 use super::history::{Plan, Seen, Subject, run};
-use crate::common::Rng;
+use crate::common::{Rng, Seeded, seeded};
 
 /// What a value is in: in its place, or where memory that was freed shows.
 trait Number: Clone + Send + Sync {
@@ -41,7 +41,7 @@ impl Number for Box<u64> {
 
 /// A cache under test: beside the keys that are recorded, others push them out.
 struct Evicting<V> {
-    cache: Cache<u64, V>,
+    cache: Cache<u64, V, Seeded>,
     next_filler: AtomicU64,
 }
 
@@ -123,7 +123,7 @@ struct EvictingInline<const N: usize>
 where
     [u64; N]: Pod,
 {
-    cache: InlineCache<u64, [u64; N]>,
+    cache: InlineCache<u64, [u64; N], Seeded>,
     next_filler: AtomicU64,
 }
 
@@ -221,8 +221,12 @@ where
     [u64; N]: Pod,
 {
     for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
-        all_histories_are_linearizable("an inline cache", 4000, |_| EvictingInline::<N> {
-            cache: InlineCache::builder().max_entries(max_entries).policy(policy).build(),
+        all_histories_are_linearizable("an inline cache", 4000, |plan| EvictingInline::<N> {
+            cache: InlineCache::builder()
+                .max_entries(max_entries)
+                .policy(policy)
+                .hasher(seeded(plan.seed))
+                .build(),
             next_filler: AtomicU64::new(0),
         });
     }
@@ -242,8 +246,8 @@ fn inline_cache_of_wide_values_is_linearizable_under_eviction() {
 
 fn evicts<V: Number>(builder: impl Fn() -> CacheBuilder<u64, V>) {
     for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
-        all_histories_are_linearizable("a cache", 4000, |_| Evicting {
-            cache: builder().policy(policy).build(),
+        all_histories_are_linearizable("a cache", 4000, |plan| Evicting {
+            cache: builder().policy(policy).hasher(seeded(plan.seed)).build(),
             next_filler: AtomicU64::new(0),
         });
     }
