@@ -8,7 +8,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{
-    Config, Rng, Words, catch, fixed_configs, growing_configs, ignore, laws, on_threads, seed, seeded,
+    Config, Rng, SetAtEnd, Words, catch, fixed_configs, growing_configs, ignore, laws, on_threads, seed,
+    seeded,
 };
 use koel::{HashMap, InlineCache, InlineMap};
 
@@ -42,6 +43,7 @@ fn walks_see_all_once<M: Words>(map: &M, walks: usize, disturb: impl Fn(u64) + S
             }
             return;
         }
+        let _end = SetAtEnd(&done);
         for _ in 0..walks {
             let mut seen = HashSet::new();
             map.walk(usize::MAX, |key, value| {
@@ -53,7 +55,6 @@ fn walks_see_all_once<M: Words>(map: &M, walks: usize, disturb: impl Fn(u64) + S
             assert_eq!(map.keys().into_iter().filter(|key| *key < PRESENT).count() as u64, PRESENT);
             assert_eq!(map.values().into_iter().filter(|value| *value < PRESENT).count() as u64, PRESENT);
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 

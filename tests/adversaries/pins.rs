@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use koel::{Cache, HashMap};
 
-use crate::common::{AnyMap, Config, Seeded, env_number, on_threads, seeded};
+use crate::common::{AnyMap, Config, Seeded, SetAtEnd, env_number, on_threads, seeded};
 
 const KEYS: u64 = 1000;
 /// An entry of two words.
@@ -71,14 +71,7 @@ fn memory_under_held_pins_is_what_was_retired_and_is_told_and_used_again() {
     let seconds = env_number("KOEL_PIN_SECONDS", 1);
     on_threads(3, |thread| match thread {
         0 => {
-            // Even if a check fails: the others would wait for ever.
-            struct Done<'d>(&'d AtomicBool);
-            impl Drop for Done<'_> {
-                fn drop(&mut self) {
-                    self.0.store(true, Ordering::Relaxed);
-                }
-            }
-            let _done = Done(&done);
+            let _end = SetAtEnd(&done);
             begun.wait();
             churn(&map, seconds, |replaced| {
                 check(replaced);

@@ -9,6 +9,7 @@
 mod any_hash_map;
 mod any_inline_map;
 mod any_map;
+mod at_end;
 mod catch;
 mod config;
 pub(crate) mod fuse;
@@ -18,6 +19,7 @@ mod ledger;
 mod rng;
 
 pub(crate) use any_map::AnyMap;
+pub(crate) use at_end::SetAtEnd;
 pub(crate) use catch::catch;
 pub(crate) use config::{Config, Room, fixed_configs, growing_configs};
 pub(crate) use hashers::{Seeded, seeded};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use koel::{FilterError, ScalableCuckooFilter};
 
-use crate::common::{Rng, env_number, on_threads, seed};
+use crate::common::{Rng, SetAtEnd, env_number, on_threads, seed};
 use crate::layouts;
 
 pub(crate) fn new(capacity: usize, rate: f64) -> ScalableCuckooFilter {
@@ -198,15 +198,6 @@ fn removing_one_key_never_loses_another() {
         }
     }
     assert_eq!(filter.len(), present.len());
-}
-
-/// Sets it when it is dropped: other threads end, too, if this one panics.
-pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Readers look keys up that stay, while others come and go, the filter grows and is compacted.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::builder;
-use crate::common::{Rng, env_number, on_threads, seed};
+use crate::common::{Rng, SetAtEnd, env_number, on_threads, seed};
 
 /// One-word buckets, two words, semi-sorted in one word and in several, and the widest.
 const LAYOUTS: [(u32, u32, bool); 8] = [
@@ -44,6 +44,7 @@ fn reader_never_misses_a_key_that_is_held_while_others_churn() {
                 }
                 assert!(present.iter().all(|key| filter.contains(key)), "{layout:?}");
             } else {
+                let _end = SetAtEnd(&done);
                 let keys: Vec<u64> = (0..64).map(|_| rng.below(held)).collect();
                 let mut found = vec![false; keys.len()];
                 for round in 0..rounds {
@@ -55,7 +56,6 @@ fn reader_never_misses_a_key_that_is_held_while_others_churn() {
                         assert!(filter.count(&key) >= 1, "{layout:?}");
                     }
                 }
-                done.store(true, Ordering::Relaxed);
             }
         });
         assert!(filter.info().displacements > 100, "{layout:?}: {}", filter.info());
@@ -78,8 +78,8 @@ fn reader_never_misses_a_key_whose_copies_come_and_go() {
                     (0..copies).for_each(|_| assert!(filter.remove(&1)));
                 }
             } else {
+                let _end = SetAtEnd(&done);
                 (0..rounds).for_each(|_| assert!(filter.contains(&1), "{layout:?}"));
-                done.store(true, Ordering::Relaxed);
             }
         });
         assert_eq!(filter.count(&1), 1);

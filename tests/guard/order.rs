@@ -70,11 +70,11 @@ fn the_fingerprint_is_in_the_filter_while_the_put_is_under_way() {
         let name: &[u8] = if visible { b"after" } else { b"before" };
         std::thread::scope(|scope| {
             scope.spawn(|| guarded.put(name, b"1").unwrap());
-            gate.wait();
+            let waiting = gate.wait();
             let reads = store.reads();
             assert_eq!(finds(&guarded, name), visible);
             assert_eq!(store.reads(), reads + 1, "the filter says perhaps");
-            gate.open();
+            waiting.open();
         });
         assert!(finds(&guarded, name));
     }
@@ -90,9 +90,9 @@ fn the_fingerprint_is_in_the_filter_until_the_delete_has_committed() {
         store.next(Op::Delete, [act(gate.clone())]);
         std::thread::scope(|scope| {
             scope.spawn(|| guarded.delete(b"a").unwrap());
-            gate.wait();
+            let waiting = gate.wait();
             assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (visible, 1));
-            gate.open();
+            waiting.open();
         });
         assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (false, 0));
     }
@@ -178,7 +178,7 @@ fn writes_of_one_key_wait_for_each_other() {
     let (done, is_done) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| assert!(!guarded.put(b"a", b"1").unwrap()));
-        gate.wait();
+        let waiting = gate.wait();
         for second in [true, false] {
             let (guarded, done) = (&guarded, done.clone());
             scope.spawn(move || {
@@ -192,7 +192,7 @@ fn writes_of_one_key_wait_for_each_other() {
         }
         let early = is_done.recv_timeout(Duration::from_millis(50));
         assert!(early.is_err(), "the first is not over");
-        gate.open();
+        waiting.open();
     });
     let there = sure(store.inner.get(b"a")).is_some();
     assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (there, u64::from(there)));
@@ -221,11 +221,13 @@ fn what_a_reader_had_before_a_write_is_not_remembered_after_it() {
         std::thread::scope(|scope| {
             let readers = gates.each_ref().map(|gate| {
                 let reader = scope.spawn(|| finds(&guarded, &key(number)));
-                gate.wait();
-                reader
+                (reader, gate.wait())
             });
             guarded.put(&key(number), b"1").unwrap();
-            gates.iter().for_each(Gate::open);
+            let readers = readers.map(|(reader, waiting)| {
+                waiting.open();
+                reader
+            });
             for reader in readers {
                 assert!(!reader.join().unwrap(), "read before the put");
             }

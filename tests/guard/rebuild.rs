@@ -20,12 +20,12 @@ fn a_guard_serves_while_its_filter_is_being_built() {
     let (store, gate) = (filled(1000), Gate::new());
     store.next(Op::Scan, [Act::Stall(gate.clone())]);
     let guarded = Guarded::open(Arc::clone(&store)).unwrap();
-    gate.wait();
+    let waiting = gate.wait();
     assert_eq!(guarded.progress().phase, Phase::Rebuilding);
     assert!((0..1000).all(|number| finds(&guarded, &key(number))));
     assert!(!finds(&guarded, b"nobody"));
     assert_eq!((guarded.stats().unfiltered, store.reads()), (1001, 1001));
-    gate.open();
+    waiting.open();
     guarded.wait_until_ready().unwrap();
     assert_eq!(guarded.progress().phase, Phase::Ready);
     assert_eq!(guarded.stats().filter_keys, 1000);
@@ -39,7 +39,7 @@ fn writes_during_a_scan_are_in_the_new_filter_and_nothing_else_is() {
         let (store, gate) = (filled(500), Gate::new());
         store.next(Op::Scan, (0..at).map(|_| Act::Do).chain([Act::Stall(gate.clone())]));
         let guarded = Guarded::open(Arc::clone(&store)).unwrap();
-        gate.wait();
+        let waiting = gate.wait();
         let mut rng = Rng::new(seed);
         for _ in 0..20_000 {
             let key = key(rng.below(1000));
@@ -49,7 +49,7 @@ fn writes_during_a_scan_are_in_the_new_filter_and_nothing_else_is() {
                 guarded.delete(&key).unwrap();
             }
         }
-        gate.open();
+        waiting.open();
         guarded.wait_until_ready().unwrap();
         let there = store.inner.len_hint().unwrap();
         assert_eq!(guarded.stats().filter_keys, there, "each key once");
@@ -72,7 +72,7 @@ fn writes_that_fail_during_a_scan_leave_no_false_absent() {
             let (store, gate) = (filled(10), Gate::new());
             store.next(Op::Scan, [Act::Do, Act::Stall(gate.clone())]);
             let guarded = Guarded::open(Arc::clone(&store)).unwrap();
-            gate.wait();
+            let waiting = gate.wait();
             for number in 0..20 {
                 if unsure {
                     store.next(Op::Get, [Act::Fail]);
@@ -82,7 +82,7 @@ fn writes_that_fail_during_a_scan_leave_no_false_absent() {
                 store.next(Op::Delete, [act.clone()]);
                 assert!(number % 3 != 0 || guarded.delete(&key(number)).is_err());
             }
-            gate.open();
+            waiting.open();
             guarded.wait_until_ready().unwrap();
             for number in 0..20 {
                 assert_eq!(finds(&guarded, &key(number)), sure(store.inner.get(&key(number))).is_some());
@@ -101,14 +101,14 @@ fn a_scan_begins_between_writes() {
     store.next(Op::Put, [Act::Stall(gate.clone())]);
     std::thread::scope(|scope| {
         scope.spawn(|| guarded.put(b"late", b"").unwrap());
-        gate.wait();
+        let waiting = gate.wait();
         guarded.rebuild().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert_eq!(guarded.progress().phase, Phase::Rebuilding);
         assert_eq!(guarded.progress().scanned, 0, "it waits");
         // Readers do not.
         assert!(finds(&guarded, &key(1)) && !finds(&guarded, b"nobody"));
-        gate.open();
+        waiting.open();
     });
     guarded.wait_until_ready().unwrap();
     assert!(finds(&guarded, b"late"));
@@ -212,10 +212,10 @@ fn a_scan_that_is_asked_for_follows_one_that_fails() {
         let acts = (0..50).map(|_| Act::Do).chain([Act::Stall(gate.clone()), end]);
         store.next(Op::Scan, acts);
         let guarded = Guarded::open(Arc::clone(&store)).unwrap();
-        gate.wait();
+        let waiting = gate.wait();
         sure(store.inner.put(b"around", b""));
         guarded.rebuild().unwrap();
-        gate.open();
+        waiting.open();
         guarded.wait_until_ready().unwrap();
         assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 101));
         assert!(finds(&guarded, b"around"));
@@ -264,12 +264,12 @@ fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
     let listener = Arc::clone(&seen);
     let listen = move |progress: Progress| *listener.lock().unwrap() = progress.scanned;
     let guarded = Guarded::builder(Arc::clone(&store)).on_progress(listen).open().unwrap();
-    gate.wait();
+    let waiting = gate.wait();
     std::thread::scope(|scope| {
         scope.spawn(move || drop(guarded));
         // Long enough to have said that it is to end, or it ends some keys later.
         std::thread::sleep(std::time::Duration::from_millis(500));
-        gate.open();
+        waiting.open();
     });
     assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
     let seen = *seen.lock().unwrap();
@@ -285,11 +285,11 @@ fn a_filter_that_is_distrusted_during_a_scan_is_scanned_for_again() {
     let gate = Gate::new();
     store.next(Op::Scan, [Act::Stall(gate.clone())]);
     guarded.rebuild().unwrap();
-    gate.wait();
+    let waiting = gate.wait();
     sure(store.inner.put(b"around", b""));
     assert_eq!(guarded.verify(1000).unwrap().false_negatives, 1);
     assert!(finds(&guarded, b"around"), "it passes");
-    gate.open();
+    waiting.open();
     guarded.wait_until_ready().unwrap();
     assert!(finds(&guarded, b"around") && guarded.stats().filter_keys == 11);
 }
@@ -303,18 +303,18 @@ fn a_filter_is_published_between_writes() {
     let (scan, put) = (Gate::new(), Gate::new());
     store.next(Op::Scan, [Act::Stall(scan.clone())]);
     guarded.rebuild().unwrap();
-    scan.wait();
+    let scanning = scan.wait();
     store.next(Op::Put, [Act::DoAndStall(put.clone())]);
     std::thread::scope(|scope| {
         scope.spawn(|| guarded.put(b"late", b"").unwrap());
-        put.wait();
-        scan.open();
+        let putting = put.wait();
+        scanning.open();
         let start = std::time::Instant::now();
         let mut found = true;
         while start.elapsed() < std::time::Duration::from_millis(50) {
             found &= finds(&guarded, b"late");
         }
-        put.open();
+        putting.open();
         assert!(found, "it is committed");
     });
     guarded.wait_until_ready().unwrap();

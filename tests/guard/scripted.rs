@@ -49,18 +49,30 @@ impl Gate {
     }
 
     /// The test waits until the store is at the gate.
-    pub(crate) fn wait(&self) {
+    pub(crate) fn wait(&self) -> AtGate {
         self.arrive.wait();
-    }
-
-    /// The test lets the store go on.
-    pub(crate) fn open(&self) {
-        self.leave.wait();
+        AtGate(self.clone())
     }
 
     pub(crate) fn stall(&self) {
         self.arrive.wait();
         self.leave.wait();
+    }
+}
+
+/// The store stands at the gate. It goes on when this is dropped: also if the test panics meanwhile, which could not end
+/// before.
+#[must_use]
+pub(crate) struct AtGate(Gate);
+
+impl AtGate {
+    /// The test lets the store go on.
+    pub(crate) fn open(self) {}
+}
+
+impl Drop for AtGate {
+    fn drop(&mut self) {
+        self.0.leave.wait();
     }
 }
 

@@ -6,11 +6,11 @@ mod order;
 mod serde;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use koel::{Cache, CacheBuilder, CacheDump, Policy};
 
-use crate::common::{Rng, Seeded, on_threads, seed, seeded};
+use crate::common::{Rng, Seeded, SetAtEnd, on_threads, seed, seeded};
 use crate::{POLICIES, SEVERAL_SEGMENTS, Told, listening};
 
 type Hashed = Cache<u64, u64, Seeded>;
@@ -157,15 +157,6 @@ fn the_weigher_is_asked_again() {
     assert_eq!(keys(&cache.load(light.dump())), [8]);
 }
 
-/// Tells the others that it is over, also when a panic goes by: they would wait for ever.
-struct Over<'a>(&'a AtomicU64);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(1, Ordering::SeqCst);
-    }
-}
-
 /// A writer raises its counter before it inserts that value: a dump may have no value that had not been begun when it
 /// ended, nor one that had been replaced when it began.
 #[test]
@@ -173,10 +164,10 @@ fn what_is_dumped_was_there_meanwhile() {
     const KEYS: u64 = 300;
     let cache: Cache<u64, u64> = Cache::builder().max_entries(SEVERAL_SEGMENTS).build();
     let (begun, done): (Vec<_>, Vec<_>) = (0..KEYS).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).unzip();
-    let over = AtomicU64::new(0);
+    let over = AtomicBool::new(false);
     on_threads(3, |thread| {
         if thread == 0 {
-            let _over = Over(&over);
+            let _end = SetAtEnd(&over);
             for _ in 0..40 {
                 let before: Vec<u64> = done.iter().map(|n| n.load(Ordering::SeqCst)).collect();
                 let dump = cache.dump();
@@ -197,7 +188,7 @@ fn what_is_dumped_was_there_meanwhile() {
                 done[key as usize].store(value, Ordering::SeqCst);
                 cache.get(&(key / 2));
             }
-            if over.load(Ordering::SeqCst) == 1 {
+            if over.load(Ordering::Relaxed) {
                 break;
             }
         }
@@ -211,11 +202,11 @@ fn the_bound_holds_while_others_fill_the_room() {
     for policy in POLICIES {
         let [cache, old] = [0, 1].map(|_| told_cache(policy, ENTRIES as usize).0);
         (0..ENTRIES).for_each(|key| old.insert(key, key).unwrap());
-        let (dump, over) = (old.dump(), AtomicU64::new(0));
-        let is_loading = || over.load(Ordering::SeqCst) == 0;
+        let (dump, over) = (old.dump(), AtomicBool::new(false));
+        let is_loading = || !over.load(Ordering::Relaxed);
         on_threads(3, |thread| match thread {
             0 => {
-                let _over = Over(&over);
+                let _end = SetAtEnd(&over);
                 for _ in 0..50 {
                     cache.clear();
                     let rest = cache.load(dump.clone());
