@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use koel::ScalableCuckooFilter;
 
-use crate::common::{on_threads, seed};
-use crate::scalable::{SetAtEnd, new};
+use crate::common::{SetAtEnd, on_threads, seed};
+use crate::scalable::new;
 
 /// Bits by which fingerprints of the newest table are wider than those of the oldest.
 fn newest_index(filter: &ScalableCuckooFilter) -> u32 {

@@ -141,7 +141,7 @@ fn a_guard_that_is_dropped_gives_the_store_back() {
         }
     };
     let guarded = Guarded::builder(Arc::clone(&store)).on_progress(listen).open().unwrap();
-    gate.wait();
+    let listening = gate.wait();
     guarded.rebuild().unwrap();
     guarded.wait_until_ready().unwrap();
     std::thread::scope(|scope| {
@@ -151,6 +151,6 @@ fn a_guard_that_is_dropped_gives_the_store_back() {
         });
         // Long enough to have been dropped, if that waits for nothing.
         std::thread::sleep(Duration::from_millis(200));
-        gate.open();
+        listening.open();
     });
 }
