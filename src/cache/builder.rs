@@ -222,9 +222,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// Whom to tell of each entry that has left the cache: once, with the cause, after the entry cannot be found any more,
-    /// by the thread that took it out, with no lock held. What is in the cache when that is dropped has not left it. If it
-    /// panics, it is told of the other entries that left with this one, and then the panic goes on in the operation that took
-    /// them out.
+    /// by the thread that took it out, with none of the cache's locks held. What is in the cache when that is dropped has not
+    /// left it. If it panics, it is told of the other entries that left with this one, and then the panic goes on in the
+    /// operation that took them out.
     ///
     /// It may use the cache; but what it inserts into a full one evicts, of which it is told in turn, and so on: to insert at
     /// each call ends the process, as the stack overflows.

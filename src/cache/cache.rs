@@ -66,9 +66,10 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// # Under a lock
 ///
 /// Closures of `compute` and `remove_if`, the weigher and `expiry`, and `Hash` and `Eq` may run while one segment is locked
-/// for writing. They may look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for its
-/// `memory_usage`, it would wait for itself: that panics instead. `Hash` and `Eq` must do none of these. Removal listeners,
-/// loaders and the closure of `retain` run without a lock.
+/// for writing. They may look keys up in this cache and in any other map or cache. If a closure writes to it, loads into it,
+/// walks over it or asks for its `memory_usage`, it would wait for itself: that panics instead. `Hash` and `Eq` must do none of
+/// these. Writing to other maps and caches can deadlock, as told of [`HashMap`](crate::HashMap#under-a-lock). Removal listeners,
+/// loaders and the closure of `retain` run without a lock of the cache.
 ///
 /// A panic of the removal listener goes on to whoever has called the cache, which is whole.
 pub struct Cache<K, V, S = RandomState> {
@@ -399,7 +400,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Notes the use of an entry that was found; if it has expired, it is taken out.
+    /// Notes the use of an entry that was found; if it has expired, it is taken out, unless for that it had to wait.
     fn is_in_time(&self, time: &Time<K, V>, digest: Digest, entry: NonNull<Entry<K, V>>) -> bool {
         let now = time.now();
         if self.has_expired(entry, now) {
@@ -429,7 +430,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
     /// often lately. An entry that is found to have expired is taken out, under the lock of its segment, and the removal
-    /// listener is told; in a closure that runs under this cache's lock it is left to others.
+    /// listener is told; it is left to others if somebody else has that lock, or in a closure that runs under the lock of any
+    /// of koel's maps and caches. So a look-up never waits.
     ///
     /// # Panics
     ///

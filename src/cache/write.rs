@@ -23,6 +23,7 @@ use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
+use crate::reentry;
 use crate::sync::AtomicU64;
 
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
@@ -421,17 +422,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         true
     }
 
-    /// Takes out an entry that a reader has found expired, if it is still there.
+    /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
+    /// wait; and in a closure under the lock of whichever map: it would be told of there.
     #[cold]
     pub(super) fn take_out_expired(&self, digest: Digest, entry: NonNull<Entry<K, V>>, now: Nanos) {
-        if self.table.directory.is_writing() {
-            // Somebody will, and not in a closure under the lock.
+        if reentry::is_writing_any() {
             return;
         }
         let guard = self.enter();
         let mut out = self.departures(&guard);
-        let At { mut writing, found, .. } =
-            self.table.directory.lock_and_find(digest, |other| other == entry);
+        let Some(At { mut writing, found, .. }) =
+            self.table.directory.try_lock_and_find(digest, |other| other == entry)
+        else {
+            return;
+        };
         if let Some(found) = found {
             if self.has_expired(entry, now) {
                 self.take_out(&mut writing.locked, found, Cause::Expired, &mut out);

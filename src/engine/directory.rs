@@ -194,6 +194,27 @@ impl<P: Payload> Directory<P> {
         Spot { writing, digest, place, found }
     }
 
+    /// The same, unless somebody has locked the segment, or is replacing it: waits for nobody.
+    ///
+    /// # Panics
+    ///
+    /// If this thread is already writing to this table.
+    pub(crate) fn try_lock_and_find(
+        &self,
+        digest: Digest,
+        eq: impl FnMut(P::Item) -> bool,
+    ) -> Option<Spot<'_, P>> {
+        let entered = Entered::new(self);
+        let segment = self.locate(digest.prefix());
+        let locked = Locked::try_lock(segment)?;
+        if !self.is_current(digest.prefix(), &segment) {
+            return None;
+        }
+        let place = Place::new(digest, segment.buckets().len());
+        let found = locked.find(place, eq);
+        Some(Spot { writing: Writing { locked, entered }, digest, place, found })
+    }
+
     /// Starts loading what `lock_and_find` reads of the segment that covers the digest now.
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {

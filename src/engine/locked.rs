@@ -182,6 +182,11 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn lock(segment: SegmentRef<'a, P>) -> Self {
         Locked { segment, state: segment.write().state.lock() }
     }
+
+    /// The same, unless somebody else has it.
+    pub(super) fn try_lock(segment: SegmentRef<'a, P>) -> Option<Self> {
+        segment.write().state.try_lock().map(|state| Locked { segment, state })
+    }
 }
 
 impl<'a, P: Payload> LockedAlone<'a, P> {

@@ -12,7 +12,7 @@ use crate::common::{catch, env_number, on_threads, seeded};
 use crate::{POLICIES, Told, listening, weighing_values};
 
 /// Fails if `body` has not come to an end after some seconds, far more than it needs.
-fn comes_to_an_end(body: impl FnOnce() + Send + 'static) {
+pub(crate) fn comes_to_an_end(body: impl FnOnce() + Send + 'static) {
     let (done, wait) = channel();
     let thread = std::thread::spawn(move || {
         body();

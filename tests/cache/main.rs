@@ -10,6 +10,7 @@ mod common;
 mod bound;
 mod dump;
 mod edges;
+mod expired;
 mod few;
 mod kind;
 mod laws;

@@ -1,0 +1,86 @@
+//! Who finds an entry that has expired waits for nobody, and runs nothing of others' under some map's lock.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use koel::{Cache, CacheBuilder, Cause, HashMap, ManualClock, Operation};
+
+use crate::common::on_threads;
+use crate::edges::comes_to_an_end;
+
+/// A cache of one segment, and the clock by which what it has lives a second.
+fn mortal(builder: CacheBuilder<u64, u64>) -> (Cache<u64, u64>, ManualClock) {
+    let clock = ManualClock::new();
+    let builder = builder.max_entries(10).time_to_live(Duration::from_secs(1)).clock(clock.clone());
+    (builder.build(), clock)
+}
+
+#[test]
+fn a_look_up_does_not_wait_for_who_has_the_expired_entrys_segment() {
+    comes_to_an_end(|| {
+        let (cache, clock) = mortal(Cache::builder());
+        cache.insert(1, 1).unwrap();
+        clock.advance(Duration::from_secs(1));
+        let (locked, looked_up) = (Barrier::new(2), Barrier::new(2));
+        on_threads(2, |thread| match thread {
+            0 => {
+                let decide = |_: Option<&u64>| {
+                    locked.wait();
+                    looked_up.wait();
+                    Operation::<u64, ()>::Abort(())
+                };
+                cache.compute(2, decide).unwrap();
+            }
+            _ => {
+                locked.wait();
+                assert_eq!((cache.get(&1), cache.len()), (None, 1));
+                looked_up.wait();
+            }
+        });
+        // Whoever comes next takes it out.
+        assert_eq!((cache.get(&1), cache.len(), cache.stats().expirations), (None, 0, 1));
+    });
+}
+
+#[test]
+fn closures_that_find_expired_entries_in_one_anothers_caches_do_not_wait_for_each_other() {
+    comes_to_an_end(|| {
+        let ((a, clock_of_a), (b, clock_of_b)) = (mortal(Cache::builder()), mortal(Cache::builder()));
+        for (cache, clock) in [(&a, &clock_of_a), (&b, &clock_of_b)] {
+            cache.insert(1, 1).unwrap();
+            clock.advance(Duration::from_secs(1));
+        }
+        let both = Barrier::new(2);
+        on_threads(2, |thread| {
+            let (mine, other) = if thread == 0 { (&a, &b) } else { (&b, &a) };
+            let decide = |_: Option<&u64>| {
+                both.wait();
+                assert_eq!(other.get(&1), None);
+                Operation::<u64, ()>::Abort(())
+            };
+            mine.compute(2, decide).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_listener_is_not_told_of_expired_entries_under_a_maps_lock() {
+    static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+    let builder = Cache::builder().on_removal(|_, _, cause| {
+        assert_eq!((cause, IS_LOCKED.load(Ordering::Relaxed)), (Cause::Expired, false));
+    });
+    let (cache, clock) = mortal(builder);
+    let map = HashMap::new();
+    map.pin().insert(1, 0);
+    cache.insert(1, 1).unwrap();
+    clock.advance(Duration::from_secs(1));
+    map.pin().update(1, |_| {
+        IS_LOCKED.store(true, Ordering::Relaxed);
+        let found = cache.get(&1).unwrap_or(7);
+        IS_LOCKED.store(false, Ordering::Relaxed);
+        found
+    });
+    assert_eq!((map.pin().get(&1), cache.len()), (Some(&7), 1));
+    assert_eq!((cache.get(&1), cache.len()), (None, 0));
+}
