@@ -6,6 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 
 use super::bound::Bound;
+use super::flight::Landing;
 use super::policy::{Evictor, Heat, WindowShare};
 use super::refused::Refused;
 use super::removal::Departures;
@@ -255,12 +256,12 @@ struct Plan {
 // What `load` says that it takes, with an index.
 const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 64);
 
-impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Puts the entries of a dump into the room that this cache has, and hands back the others.
     ///
-    /// * What is there stays: it is newer, and counts as younger. An entry whose key is here is handed back, as is one that has
-    ///   expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one whose buckets are
-    ///   full of others: that makes others leave, as always.
+    /// * What is there stays: it is newer, and counts as younger. An entry whose key is here, or is being loaded, is handed
+    ///   back, as is one that has expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one
+    ///   whose buckets are full of others: that makes others leave, as always.
     /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were
     ///   to go last. Each segment fills its own room, so that even a full cache of the same capacity leaves some out
     ///   if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of 1,000 where they hold
@@ -357,11 +358,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         (!expired).then(|| Plan { digest: self.digest(key), new_entry, chosen: false })
     }
 
-    /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer, and goes on.
+    /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer; and of those
+    /// that begin later each finds what was put in [L6].
     fn restore(&self, entry: Dumped<K, V>, digest: Digest, new_entry: NewEntry) -> Result<(), Dumped<K, V>> {
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        let restored = self.put_restored(entry, digest, new_entry, &mut out);
+        let restored = match self.flights.lead(digest, &entry.key) {
+            Some(flight) => self.put_restored(entry, (digest, new_entry), &flight, &mut out),
+            None => Err(entry),
+        };
         // Before there is an answer: what is returned leaks if the listener panics.
         drop(out);
         restored
@@ -370,8 +375,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     fn put_restored(
         &self,
         entry: Dumped<K, V>,
-        digest: Digest,
-        mut new_entry: NewEntry,
+        (digest, mut new_entry): (Digest, NewEntry),
+        flight: &Landing<'_, K, V>,
         out: &mut Departures<'_, K, V>,
     ) -> Result<(), Dumped<K, V>> {
         let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, out) else {
@@ -384,8 +389,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             self.take_out(&mut at.writing.locked, found, Cause::Expired, out);
             at.found = None;
         }
-        // Others may have been faster.
-        if !at.writing.locked.state_ref().keep.evictor.fits(new_entry.weight) {
+        // Others may have been faster; and if the key was written to meanwhile, somebody may be loading it anew.
+        if flight.is_stale() || !at.writing.locked.state_ref().keep.evictor.fits(new_entry.weight) {
             return Err(entry);
         }
         let Dumped { key, value, standing } = entry;

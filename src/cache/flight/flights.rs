@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 use equivalent::Equivalent;
 use hashbrown::HashTable;
 
-use super::leader::Flight;
+use super::leader::{Flight, Landing};
 use super::running;
 use super::wait::Wait;
 use super::waits;
@@ -168,6 +168,17 @@ impl<K: Eq + Clone, V> Flights<K, V> {
             }
             drop(table);
             own_key = Some(key.clone());
+        }
+    }
+}
+
+impl<K: Eq + Clone, V> Flights<K, V> {
+    /// Leads the flight of a key, unless it is being loaded: nobody loads it then before the result is dropped, and who joins
+    /// meanwhile looks it up after that.
+    pub(crate) fn lead(&self, digest: Digest, key: &K) -> Option<Landing<'_, K, V>> {
+        match self.join(digest, key) {
+            Join::Leader(flight) => Some(Landing::new(flight)),
+            Join::Follower(_) | Join::Recursion => None,
         }
     }
 }

@@ -225,3 +225,31 @@ fn the_bound_holds_while_others_fill_the_room() {
         assert!(cache.iter().all(|(key, value)| key == value));
     }
 }
+
+/// A load that is under way when a dump's entry has its turn is newer: its value is kept, whoever runs its loader.
+#[test]
+fn what_is_being_loaded_is_newer_than_what_was_dumped() {
+    let old: Cache<u64, u64> = Cache::new(10);
+    (1..=2).for_each(|key| old.insert(key, 1).unwrap());
+    let dump = old.dump();
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let loaded = cache.get_or_insert_with(1, || {
+        assert_eq!(keys(&cache.load(dump.clone())), [1]);
+        2
+    });
+    assert_eq!((loaded, cache.get(&1), cache.get(&2)), (2, Some(2), Some(1)));
+    cache.clear();
+    let loaded = cache.get_or_insert_with(1, || {
+        on_threads(1, |_| assert_eq!(keys(&cache.load(dump.clone())), [1]));
+        3
+    });
+    assert_eq!((loaded, cache.get(&1), cache.get(&2)), (3, Some(3), Some(1)));
+    // One that was written to meanwhile keeps nothing, so that there is nothing newer.
+    cache.clear();
+    let loaded = cache.get_or_insert_with(1, || {
+        cache.remove(&1);
+        on_threads(1, |_| load_all(&cache, &dump));
+        4
+    });
+    assert_eq!((loaded, cache.get(&1)), (4, Some(1)));
+}
