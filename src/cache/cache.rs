@@ -242,10 +242,17 @@ impl<K, V, S> Cache<K, V, S> {
         self.table.collector.enter()
     }
 
-    /// Enters a guard for a write. Before that, what this thread's writes have sent away is freed, if it is an eighth of what
-    /// the cache may hold: the collector waits for some hundred or more, of which few may be heavy.
+    /// Enters a guard for a write, after a look at how much waits to be freed.
     #[inline]
     pub(super) fn enter_to_write(&self) -> LocalGuard<'_> {
+        self.free_if_heavy();
+        self.enter()
+    }
+
+    /// Frees what this thread's writes have sent away, if it is an eighth of what the cache may hold: the collector waits for
+    /// some hundred or more, of which few may be heavy.
+    #[inline]
+    pub(super) fn free_if_heavy(&self) {
         // Not under some map's lock, where only some are freed at a time [C2]: the thread's next write elsewhere does it.
         if self.weigher.is_some()
             && !reentry::is_writing_any()
@@ -253,7 +260,6 @@ impl<K, V, S> Cache<K, V, S> {
         {
             self.table.collector.flush();
         }
-        self.enter()
     }
 
     /// Walks over clones of the entries, in no particular order, leaving no trace.

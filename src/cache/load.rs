@@ -338,7 +338,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
         let mut new_entry = self.new_entry(key, &value);
-        let guard = self.enter_to_write();
+        let guard = self.enter();
         let mut out = self.departures(&guard);
         let now = new_entry.now;
         let may_keep = |at: &At<'_, K, V>| {
@@ -358,6 +358,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         landing.land(&value);
         // Before there is an answer: one that is returned leaks if the listener panics.
         drop(out);
+        drop(guard);
+        // Not before, as elsewhere: nobody waits for others' destructors, and they may ask for this key.
+        self.free_if_heavy();
         value
     }
 }

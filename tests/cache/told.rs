@@ -124,3 +124,46 @@ fn values_are_dropped_unlocked_when_the_weigher_panics() {
     PANICS.store(false, Ordering::Relaxed);
     assert!(cache.get(&1).is_some() && cache.compute(1, decide).is_ok());
 }
+
+/// When it is dropped it loads the key that is being loaded.
+#[derive(Clone)]
+struct Loads {
+    cache: Weak<Cache<u64, Loads>>,
+    loading: Arc<AtomicUsize>,
+    told: Arc<Mutex<Vec<bool>>>,
+}
+
+impl Drop for Loads {
+    fn drop(&mut self) {
+        let key = self.loading.swap(0, Ordering::Relaxed);
+        if let Some(cache) = self.cache.upgrade().filter(|_| key > 0) {
+            let loaded = cache.try_get_or_insert_with(key as u64, || Err(()));
+            self.told.lock().unwrap().push(loaded.is_ok());
+        }
+    }
+}
+
+/// What is heavy is freed by whoever loads next, after those who wait have been told.
+#[test]
+fn what_left_is_freed_when_a_load_has_ended() {
+    let told = must_end(|| {
+        let cache: Arc<Cache<u64, Loads>> =
+            Arc::new(Cache::builder().max_weight(4 << 20).weigher(|_, _: &Loads| 1 << 20).build());
+        let (loading, told) = (Arc::default(), Arc::<Mutex<Vec<bool>>>::default());
+        for key in 1..50 {
+            let value = Loads {
+                cache: Arc::downgrade(&cache),
+                loading: Arc::clone(&loading),
+                told: Arc::clone(&told),
+            };
+            let loaded = cache.get_or_insert_with(key, || {
+                loading.store(key as usize, Ordering::Relaxed);
+                value
+            });
+            loading.store(0, Ordering::Relaxed);
+            drop(loaded);
+        }
+        told.lock().unwrap().split_off(0)
+    });
+    assert!(told.len() > 10 && told.iter().all(|&is_there| is_there), "{told:?}");
+}
