@@ -43,8 +43,9 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory; 24 more
 ///   with a weigher or times.
 /// * What has left is dropped a little later, when no look-up can be at it any more and some hundred of each thread's wait, or
-///   a 64th as many as there are slots (an eighth, where they own memory), or with a weigher an eighth of the bound: with
-///   further writes (with a weigher, such as are not made in closures under some map's lock), or by [`Cache::flush`].
+///   a 64th as many as there are slots (an eighth, where they own memory), or with a weigher an eighth of the bound and a 128th
+///   for each thread: with further writes (with a weigher, such as are not made in closures under some map's lock), or by
+///   [`Cache::flush`].
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads
@@ -249,14 +250,14 @@ impl<K, V, S> Cache<K, V, S> {
         self.enter()
     }
 
-    /// Frees what this thread's writes have sent away, if it is an eighth of what the cache may hold: the collector waits for
-    /// some hundred or more, of which few may be heavy.
+    /// Frees what writes have sent away, if it is an eighth of what the cache may hold: the collector waits for some hundred or
+    /// more, of which few may be heavy.
     #[inline]
     pub(super) fn free_if_heavy(&self) {
         // Not under some map's lock, where only some are freed at a time [C2]: the thread's next write elsewhere does it.
         if self.weigher.is_some()
             && !reentry::is_writing_any()
-            && self.counters.here().takes_leave_of((self.capacity() / 8).max(LIGHT))
+            && self.counters.takes_leave_of((self.capacity() / 8).max(LIGHT))
         {
             self.table.collector.flush();
         }

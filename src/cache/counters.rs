@@ -89,11 +89,13 @@ pub(super) enum Count {
     LoadNs,
     /// What left, in weight, for whatever cause.
     Left,
-    /// How much had left when the thread last had the collector free it.
-    Freed,
+    /// How much of that the thread has added to what all have sent away.
+    Told,
 }
 
-const COUNTS: usize = Count::Freed as usize + 1;
+const COUNTS: usize = Count::Told as usize + 1;
+/// A thread tells others of what it has sent away when that is so small a part of what may wait.
+const TOLD_BY: u64 = 16;
 
 /// Where the calling thread counts.
 pub(super) trait Counting {
@@ -120,41 +122,52 @@ impl Counting for Here<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Here<'c>(Option<&'c [AtomicU64; COUNTS]>);
 
-impl Here<'_> {
-    /// Whether this much weight has left by this thread since that was last said.
-    #[inline]
-    pub(super) fn takes_leave_of(self, weight: u64) -> bool {
-        let Some(counts) = self.0 else { return false };
-        let [left, freed] =
-            [Count::Left, Count::Freed].map(|which| counts[which as usize].load(Ordering::Relaxed));
-        let waits = left.wrapping_sub(freed);
-        let is_much = waits >= weight;
-        if is_much {
-            self.count(Count::Freed, waits);
-        }
-        is_much
-    }
-}
-
 /// What a cache counts.
 #[derive(Debug)]
-pub(super) struct Counters(PerThread<CachePadded<[AtomicU64; COUNTS]>>);
+pub(super) struct Counters {
+    threads: PerThread<CachePadded<[AtomicU64; COUNTS]>>,
+    /// The weight that threads have told of, and that nobody has begun to free.
+    waits: CachePadded<AtomicU64>,
+}
 
 impl Counters {
     pub(super) fn new() -> Self {
-        Counters(PerThread::new())
+        Counters { threads: PerThread::new(), waits: CachePadded::new(AtomicU64::new(0)) }
     }
 
     /// Those of the calling thread.
     #[inline(always)]
     pub(super) fn here(&self) -> Here<'_> {
-        Here((!SCHEDULED).then(|| &**self.0.get()))
+        Here((!SCHEDULED).then(|| &**self.threads.get()))
+    }
+
+    /// Whether this much weight has left by all threads together since that was last said to one of them; but for less than a
+    /// 16th as much of each other thread's.
+    #[inline]
+    pub(super) fn takes_leave_of(&self, weight: u64) -> bool {
+        let Here(Some(counts)) = self.here() else { return false };
+        let [left, told] =
+            [Count::Left, Count::Told].map(|which| counts[which as usize].load(Ordering::Relaxed));
+        let more = left.wrapping_sub(told);
+        if more < weight / TOLD_BY {
+            return false;
+        }
+        add(&counts[Count::Told as usize], more);
+        self.is_much(more, weight)
+    }
+
+    /// Whether with so much more that waits it is this much.
+    #[cold]
+    fn is_much(&self, more: u64, weight: u64) -> bool {
+        // Relaxed, all: numbers. Of those who find it too much at once one takes it: whoever has added last.
+        let waits = self.waits.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
+        waits >= weight && self.waits.compare_exchange(waits, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// The sums over all threads.
     pub(super) fn sums(&self) -> CacheStats {
         let sum = |count: Count| {
-            let counts = self.0.iter().map(|counts| counts[count as usize].load(Ordering::Relaxed));
+            let counts = self.threads.iter().map(|counts| counts[count as usize].load(Ordering::Relaxed));
             counts.fold(0, u64::wrapping_add)
         };
         CacheStats {

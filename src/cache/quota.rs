@@ -257,6 +257,12 @@ impl<K, V, S> Cache<K, V, S> {
     pub fn set_capacity(&self, capacity: u64) {
         // Before anything is locked: somebody else may hold `lending`, and wait for the segment that this thread has.
         self.table.directory.assert_not_writing();
+        self.change_capacity(capacity);
+        // What has left, now that no guard is older.
+        self.free_if_heavy();
+    }
+
+    fn change_capacity(&self, capacity: u64) {
         let guard = self.enter();
         let mut out = self.departures(&guard);
         let now = self.now();

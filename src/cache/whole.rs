@@ -29,7 +29,7 @@ impl<K, V, S> Cache<K, V, S> {
         loop {
             // Told segment by segment.
             let mut out = self.departures(&guard);
-            let Some((mut writing, next)) = self.table.directory.visit(cursor) else { return };
+            let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             let buckets = writing.locked.segment().buckets().len();
             for bucket in 0..buckets {
                 for found in writing.locked.residents().occupied(bucket) {
@@ -40,6 +40,8 @@ impl<K, V, S> Cache<K, V, S> {
             self.settle(&mut writing.locked, &mut out);
             cursor = next;
         }
+        drop(guard);
+        self.free_if_heavy();
     }
 
     /// Takes out all entries that have expired, and gives back memory that is not in use. Otherwise that is done little by
@@ -120,5 +122,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 (key, value) = current;
             }
         }
+        drop(view);
+        self.free_if_heavy();
     }
 }

@@ -429,7 +429,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if reentry::is_writing_any() {
             return;
         }
-        let guard = self.enter();
+        let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
         let Some(At { mut writing, found, .. }) =
             self.table.directory.try_lock_and_find(digest, |other| other == entry)
@@ -519,7 +519,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
         F: FnOnce(&K, &V) -> bool,
     {
-        let guard = self.enter();
+        let guard = self.enter_to_write();
         self.remove_entry(key, &guard, condition).map(|entry| entry.pair().1.clone())
     }
 }

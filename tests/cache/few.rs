@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use koel::{Cache, CacheBuilder, Cause, Compute, Operation};
 
-use crate::common::{Seeded, seed, seeded};
+use crate::common::{Seeded, on_threads, seed, seeded};
 use crate::{POLICIES, SEVERAL_SEGMENTS};
 
 /// Each entry weighs what its value says.
@@ -89,6 +89,55 @@ fn what_is_heavy_is_freed_soon() {
         let alive = Arc::strong_count(&value) - 1;
         assert!(alive <= 50 + 50 / 8 + 2, "{alive} are alive");
     }
+}
+
+/// Whoever sends it away: threads that do little each, and one that only takes out what the other puts in.
+#[test]
+fn what_is_heavy_is_freed_soon_whoever_sends_it_away() {
+    const WEIGHT: u64 = 1 << 20;
+    let build = || Cache::builder().max_weight(64 * WEIGHT).weigher(|_, _: &Arc<()>| WEIGHT).build();
+    let value = Arc::new(());
+    let check = |most: usize| {
+        let alive = Arc::strong_count(&value) - 1;
+        assert!(alive <= most, "{alive} are alive, {most} may be");
+    };
+    let cache = build();
+    for round in 0..50 {
+        on_threads(8, |thread| {
+            let first = round * 56 + thread as u64 * 7;
+            (first..first + 7).for_each(|key| cache.insert(key, Arc::clone(&value)).unwrap());
+        });
+        // An eighth, and a 128th for each thread.
+        check(64 + 64 / 8 + 8);
+    }
+    drop(cache);
+    let cache = build();
+    let takings: [&dyn Fn(u64); 4] = [
+        &|key| assert!(cache.remove(&key).is_some()),
+        &|_| cache.retain(|_, _| false),
+        &|_| cache.clear(),
+        &|_| {
+            cache.set_capacity(0);
+            cache.set_capacity(64 * WEIGHT);
+        },
+    ];
+    std::thread::scope(|scope| {
+        let (insert, inserts) = std::sync::mpsc::channel();
+        let (done, wait) = std::sync::mpsc::channel();
+        let (cache, value) = (&cache, &value);
+        scope.spawn(move || {
+            for key in inserts {
+                cache.insert(key, Arc::clone(value)).unwrap();
+                done.send(()).unwrap();
+            }
+        });
+        for (key, take) in (0..200).flat_map(|key| takings.iter().map(move |take| (key, take))) {
+            insert.send(key).unwrap();
+            wait.recv().unwrap();
+            take(key);
+            check(64 / 8 + 8);
+        }
+    });
 }
 
 /// It is as if it had been evicted at once.
