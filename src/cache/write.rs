@@ -72,6 +72,12 @@ impl<K, V, S> Cache<K, V, S> {
         self.publish_used(locked);
     }
 
+    /// Why an entry leaves: for this cause, unless its time is over.
+    #[inline]
+    fn cause_now(&self, entry: NonNull<Entry<K, V>>, now: Nanos, cause: Cause) -> Cause {
+        if self.has_expired(entry, now) { Cause::Expired } else { cause }
+    }
+
     /// Notes that an entry has left its slot.
     ///
     /// # Safety
@@ -97,6 +103,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Lets the policy decide something for which it may have to evict. No code of the user's runs in it.
+    #[inline]
     pub(super) fn decide<T>(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
@@ -104,9 +111,21 @@ impl<K, V, S> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
         decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, K, V, S>) -> T,
     ) -> T {
+        self.decide_beside(locked, None, now, out, decision)
+    }
+
+    /// The same, for a new value of an entry that is there, if there is one.
+    fn decide_beside<T>(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        old: Option<NonNull<Entry<K, V>>>,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, K, V, S>) -> T,
+    ) -> T {
         let (residents, state) = locked.parts();
         let Share { evictor, reserve, .. } = &mut state.keep;
-        let victims = Victims { cache: self, reserve, now, out };
+        let victims = Victims { cache: self, reserve, old, now, out };
         let answer = decision(evictor, &mut Entries { residents, victims });
         self.publish_used(locked);
         answer
@@ -162,6 +181,8 @@ pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots<K, 
 pub(super) struct Victims<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
     reserve: &'e mut Reserve<K, V>,
+    /// In whose place another value comes, whoever makes room for that.
+    old: Option<NonNull<Entry<K, V>>>,
     now: Nanos,
     out: &'e mut Departures<'d, K, V>,
 }
@@ -176,7 +197,8 @@ impl<K, V, S> Evict<CacheSlots<K, V>> for Victims<'_, '_, K, V, S> {
     #[inline]
     fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Found) {
         let entry = residents.item(slot);
-        let cause = if self.cache.has_expired(entry, self.now) { Cause::Expired } else { Cause::Size };
+        let cause = if self.old == Some(entry) { Cause::Replaced } else { Cause::Size };
+        let cause = self.cache.cause_now(entry, self.now, cause);
         residents.remove(slot);
         // SAFETY: just taken out, under the lock.
         unsafe { self.cache.departed(entry, cause, self.reserve, self.out) };
@@ -207,7 +229,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Insertion<CacheSlots<K, V>> for Inserting<
     }
 
     fn take_out(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, found: Found) {
-        self.cache.take_out(locked, found, Cause::Size, self.out);
+        let cause = self.cache.cause_now(locked.item(found), self.new_entry.now, Cause::Size);
+        self.cache.take_out(locked, found, cause, self.out);
     }
 
     fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest {
@@ -403,7 +426,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let (before, after) = (self.weight_of(old), new_entry.weight);
         if after > before {
             let more = after - before;
-            self.decide(locked, new_entry.now, out, |evictor, entries| evictor.make_room(more, entries));
+            let make_room = |evictor: &mut Evictor, entries: &mut Entries<'_, '_, K, V, S>| {
+                evictor.make_room(more, entries)
+            };
+            self.decide_beside(locked, Some(old), new_entry.now, out, make_room);
         }
         if locked.residents().item_if_taken(found) != Some(old) {
             return false;
@@ -412,7 +438,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         locked.replace(found, new);
         // A use, as a hit is.
         locked.residents().set_mark(found, Policy::touch(mark));
-        let cause = if self.has_expired(old, new_entry.now) { Cause::Expired } else { Cause::Replaced };
+        let cause = self.cause_now(old, new_entry.now, Cause::Replaced);
         counters::departed(&out.counts, cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);

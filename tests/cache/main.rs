@@ -8,6 +8,7 @@
 mod common;
 
 mod bound;
+mod causes;
 mod dump;
 mod edges;
 mod expired;

@@ -1,0 +1,44 @@
+//! What a listener is told of why an entry has left, where there are two causes.
+
+use std::time::Duration;
+
+use koel::{Cache, Cause, ManualClock};
+
+use crate::common::hashers::Through;
+use crate::{POLICIES, listening};
+
+#[test]
+fn who_grows_is_replaced_though_it_is_its_old_value_that_makes_room() {
+    for policy in POLICIES {
+        for key in 1..=2 {
+            let builder = Cache::builder().max_weight(100).weigher(|_, value| *value).policy(policy);
+            let (builder, told) = listening(builder.estimated_entries(10));
+            let cache = builder.build();
+            cache.insert(1, 50).unwrap();
+            cache.insert(2, 50).unwrap();
+            cache.insert(key, 100).unwrap();
+            let mut told = told.lock().unwrap().clone();
+            told.sort_unstable_by_key(|&(other, ..)| other != key);
+            assert_eq!(told, [(key, 50, Cause::Replaced), (3 - key, 50, Cause::Size)], "{policy:?}");
+            let stats = cache.stats();
+            assert_eq!((stats.evictions, stats.evicted_weight), (1, 50), "{policy:?}");
+        }
+    }
+}
+
+/// All keys have the same two buckets.
+#[test]
+fn who_is_in_the_way_and_has_expired_has_expired() {
+    let same: fn(u64) -> u64 = |_| 7;
+    for policy in POLICIES {
+        let clock = ManualClock::new();
+        let builder = Cache::builder().max_entries(1000).policy(policy).hasher(Through(same));
+        let (builder, told) = listening(builder.time_to_live(Duration::from_secs(1)).clock(clock.clone()));
+        let cache = builder.build();
+        (0..8).for_each(|key| cache.insert(key, 0).unwrap());
+        clock.advance(Duration::from_secs(1));
+        cache.insert(8, 0).unwrap();
+        let causes: Vec<_> = told.lock().unwrap().iter().map(|&(.., cause)| cause).collect();
+        assert_eq!((causes, cache.stats().evictions), (vec![Cause::Expired], 0), "{policy:?}");
+    }
+}
