@@ -25,7 +25,8 @@ use crate::sync::{AtomicU64, Ordering};
 /// assert_eq!(cache.get(&1), None);
 /// ```
 pub trait Clock: Send + Sync {
-    /// The time since some moment that is always the same. Must not go backwards; is called with each look-up.
+    /// The time since some moment that is always the same. Must not go backwards; beyond 548 years it counts as standing still.
+    /// Is called with each look-up, and by writes with a segment locked: it must not use the cache.
     fn now(&self) -> Duration;
 }
 
@@ -61,6 +62,10 @@ impl ManualClock {
     }
 
     /// Lets some time pass.
+    ///
+    /// # Panics
+    ///
+    /// If it would show more than [`Duration::MAX`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -113,10 +118,10 @@ pub(super) const NEVER: Nanos = Nanos::MAX;
 const USE_GRAIN: Nanos = 1_000_000;
 
 impl<K, V> Time<K, V> {
-    /// Now.
+    /// Now: before [`NEVER`], whatever the clock shows.
     #[inline]
     pub(super) fn now(&self) -> Nanos {
-        BEGINNING.saturating_add(nanos(self.clock.now()))
+        BEGINNING.saturating_add(nanos(self.clock.now())).min(NEVER - 1)
     }
 
     /// When an entry that is inserted now must go, used or not. Calls the user's function.
@@ -142,9 +147,10 @@ impl<K, V> Time<K, V> {
     pub(super) fn note_use(&self, meta: &Meta, now: Nanos) {
         let Some(idle) = self.to_idle else { return };
         let grain = USE_GRAIN.min(nanos(idle) / 64);
-        // Relaxed, both: as in `has_expired`. Of two hits at a time the earlier may win.
+        // Relaxed, both: as in `has_expired`.
         if now > meta.last_use.load(Ordering::Relaxed).saturating_add(grain) {
-            meta.last_use.store(now, Ordering::Relaxed);
+            // Not a store: whoever was stopped before it would undo the uses since.
+            meta.last_use.fetch_max(now, Ordering::Relaxed);
         }
     }
 }

@@ -84,3 +84,14 @@ fn a_listener_is_not_told_of_expired_entries_under_a_maps_lock() {
     assert_eq!((map.pin().get(&1), cache.len()), (Some(&7), 1));
     assert_eq!((cache.get(&1), cache.len()), (None, 0));
 }
+
+/// A clock that has gone as far as it can.
+#[test]
+fn what_lives_for_ever_is_there_at_the_end_of_time() {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, u64> =
+        Cache::builder().max_entries(10).expiry(|_, _| None).clock(clock.clone()).build();
+    cache.insert(1, 1).unwrap();
+    clock.advance(Duration::MAX);
+    assert_eq!(cache.get(&1), Some(1));
+}
