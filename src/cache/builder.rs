@@ -115,8 +115,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// What an entry weighs. Asked once for each entry, before it is inserted, with no lock held but in `compute` and its
-    /// kin, whose entries are made under one; 0 counts as 1.
+    /// What an entry weighs; 0 counts as 1. Asked before it is inserted, once and with no lock held; but by `compute`, whose
+    /// entries are made under one, again for a value that is heavier than its segment's share of the bound.
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
         self.weigher = Some(Box::new(weigher));
         self

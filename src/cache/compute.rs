@@ -76,7 +76,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             (value, is_turned_away) = match decided.take() {
                 Some((value, _, is_turned_away)) => (value, is_turned_away),
                 None => match decide(old.map(|(_, value)| value)) {
-                    Operation::Abort(answer) => return Ok(Compute::Aborted(answer)),
+                    Operation::Abort(answer) => {
+                        drop(at);
+                        // Of those that left to make room for what was decided before. As below.
+                        drop(out);
+                        return Ok(Compute::Aborted(answer));
+                    }
                     Operation::Remove => {
                         let (Some((found, _)), Some(old)) = (alive, old) else {
                             panic!("compute: Operation::Remove for a key that is absent");

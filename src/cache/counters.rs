@@ -20,7 +20,7 @@ pub struct CacheStats {
     pub misses: u64,
     /// Values that loaders made.
     pub loads: u64,
-    /// Loaders that failed or panicked.
+    /// Loaders that failed, panicked, or were dropped before they ended, as futures may be.
     pub failed_loads: u64,
     /// How long loaders ran, all together.
     pub load_time: Duration,

@@ -340,6 +340,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let mut new_entry = self.new_entry(key, &value);
         let guard = self.enter();
         let mut out = self.departures(&guard);
+        // Before the lock, as `Clone` is the user's.
+        let own_key = key.clone();
         let now = new_entry.now;
         let may_keep = |at: &At<'_, K, V>| {
             let is_there =
@@ -347,7 +349,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             !is_there && !landing.is_stale()
         };
         let value = match self.at_with_quota(digest, key, &mut new_entry, &mut out).filter(may_keep) {
-            Some(at) => match self.put(at, &new_entry, key.clone(), value, &mut out) {
+            Some(at) => match self.put(at, &new_entry, own_key, value, &mut out) {
                 // SAFETY: put into the table, or retired, after the guard was entered.
                 Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
                 Err(refused) => refused.value,
