@@ -88,8 +88,9 @@ impl<K, V> Drop for Flight<'_, K, V> {
 /// A flight that is led on this thread, from before its loader runs until it has landed or failed: what runs meanwhile, the
 /// user's weigher, say, does not wait for it [F6].
 pub(crate) struct Landing<'a, K, V> {
-    flight: Flight<'a, K, V>,
+    /// Dropped first: whoever is woken as the flight fails may ask for the key, also at once and on this thread.
     running: Running,
+    flight: Flight<'a, K, V>,
 }
 
 impl<'a, K, V> Landing<'a, K, V> {

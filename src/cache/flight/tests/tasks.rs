@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use super::{Cache, Count};
+use super::{Cache, Count, until};
 use crate::cache::flight::LoadError;
+use crate::sync::Mutex;
 
 type Task<'a> = Pin<Box<dyn Future<Output = Result<u32, LoadError<&'static str>>> + 'a>>;
 
@@ -350,4 +351,39 @@ fn a_wait_that_was_forgotten_is_no_other_s() {
         let polled = two.poll();
         assert!(polled.is_pending(), "{polled:?}");
     }
+}
+
+/// An executor that polls at once: what runs when a task is woken asks for the key.
+struct Asks {
+    cache: Arc<Cache>,
+    answers: Mutex<Vec<Result<u32, LoadError<&'static str>>>>,
+}
+
+impl Wake for Asks {
+    fn wake(self: Arc<Self>) {
+        let answer = self.cache.try_get_or_insert_with(&1, || Ok(8));
+        self.answers.lock().push(answer);
+    }
+}
+
+#[test]
+fn who_is_woken_by_a_load_that_fails_may_load_on_the_same_thread() {
+    let cache = Arc::new(Cache::new());
+    let asks = Arc::new(Asks { cache: Arc::clone(&cache), answers: Mutex::new(Vec::new()) });
+    let (waker, steps) = (Waker::from(Arc::clone(&asks)), Count::default());
+    std::thread::scope(|scope| {
+        let loaded = cache.try_get_or_insert_with(&1, || {
+            scope.spawn(|| {
+                let mut task = quick(&cache, Ok(9)).task;
+                assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                steps.add();
+                until(|| steps.get() == 2);
+            });
+            until(|| steps.get() == 1);
+            Err("no")
+        });
+        steps.add();
+        assert_eq!(loaded, Err(LoadError::Loader("no")));
+    });
+    assert_eq!((asks.answers.lock().as_slice(), cache.get(&1)), ([Ok(8)].as_slice(), Some(8)));
 }
