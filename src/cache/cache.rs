@@ -37,7 +37,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// * The bound, of entries or of weight, holds at every moment that a reader can see.
 /// * A hit takes no lock; it sets a bit beside the entry's tag, and on an entry that is hit often writes nothing that another
-///   thread reads. A miss that inserts locks one segment of some thousand entries, evicts there, and puts the entry in.
+///   thread reads. A miss that inserts locks one segment, evicts there, and puts the entry in. A segment is for a thousand
+///   entries or two, or for more: there are no more of them than about four for each core, and 256.
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory; 24 more

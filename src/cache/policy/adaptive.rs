@@ -34,6 +34,8 @@ use super::{Heat, Locator, Newcomer, Residents, WindowShare, has_room};
 const STEPS: usize = 4;
 /// The same for a key that came back late.
 const LATE_STEPS: usize = 1;
+/// After so many items that were spared, as they were hit, somebody goes all the same: the lock is held meanwhile.
+pub(super) const PATIENCE: usize = 512;
 /// A newcomer for whom more residents of their mean weight would have to go is heavy, and has to be worth them.
 pub(super) const MANY: u64 = 8;
 /// So often a heavy newcomer has to be turned away before it may push out what was hit.
@@ -298,12 +300,14 @@ impl Adaptive {
 
     #[inline]
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
+        let mut spared = 0;
         while self.len() > 0 && !self.fits(weight) {
-            if self.window_is_due() {
-                self.step_window(residents);
+            let somebody_goes = spared >= PATIENCE;
+            spared = if self.window_is_due() || somebody_goes && self.window.len() > 0 {
+                self.step_window(spared, residents)
             } else {
-                self.step_main(residents);
-            }
+                self.step_main(spared, residents)
+            };
         }
     }
 
@@ -385,37 +389,44 @@ impl Adaptive {
         self.due = (whole + u64::from((whole as f64) < self.target)).max(1);
     }
 
-    /// Moves or evicts the item at the window's front.
+    /// Moves or evicts the item at the window's front, of which it evicts who comes after too many that were spared. How many
+    /// have been since the last one that went.
     #[inline]
-    fn step_window<R: Residents>(&mut self, residents: &mut R) {
+    fn step_window<R: Residents>(&mut self, spared: usize, residents: &mut R) -> usize {
         let Some(locator) = self.window.peek(0) else { return self.evict_stray(residents) };
-        let Some(slot) = residents.find(locator, MAIN, 0) else { return self.window.pop(0) };
+        let Some(slot) = residents.find(locator, MAIN, 0) else {
+            self.window.pop(0);
+            return spared;
+        };
         let weight = residents.weight(slot);
         let was_hit = mark::hits(residents.mark(slot)) > 0;
         self.has_met_hits |= was_hit;
-        if was_hit && self.room_in_main(weight, STEPS, residents) {
+        if was_hit && spared < PATIENCE && self.room_in_main(weight, STEPS, residents) {
             self.window.pop(0);
             self.window.forget(weight);
             self.main.compact_if_stale(MAIN, residents);
             residents.set_mark(slot, MAIN);
             self.main.push(locator, weight);
+            spared + 1
         } else {
             self.window.pop(0);
             self.window.forget(weight);
             let len = self.len();
             remember(&mut self.rejected, len, REJECTED, locator);
             residents.evict(slot);
+            0
         }
     }
 
-    /// Takes a hit from the item at main's front and sends it to the back, or evicts it.
-    fn step_main<R: Residents>(&mut self, residents: &mut R) {
-        let Some(locator) = self.main.peek(0) else { return self.evict_stray(residents) };
-        let Some(slot) = residents.find(locator, MAIN, MAIN) else { return self.main.pop(0) };
-        if mark::hits(residents.mark(slot)) > 0 {
+    /// Takes a hit from the item at main's front and sends it to the back, or evicts it; as [`step_window`](Self::step_window).
+    fn step_main<R: Residents>(&mut self, spared: usize, residents: &mut R) -> usize {
+        let Some((locator, slot)) = self.next_main(0, residents) else { return self.evict_stray(residents) };
+        if mark::hits(residents.mark(slot)) > 0 && spared < PATIENCE {
             self.spare(0, locator, slot, residents);
+            spared + 1
         } else {
             self.demote(0, locator, slot, residents);
+            0
         }
     }
 
@@ -472,11 +483,12 @@ impl Adaptive {
     /// Evicts any item. Every item has an entry, unless its `Hash` contradicted itself, or panicked when it was to be
     /// [adopted](Self::adopt): then its entry leads nowhere, and was dropped as stale.
     #[cold]
-    fn evict_stray<R: Residents>(&mut self, residents: &mut R) {
+    fn evict_stray<R: Residents>(&mut self, residents: &mut R) -> usize {
         let stray = (0..residents.slots()).find_map(|index| residents.at(index));
         let slot = stray.expect("what is counted is in the table");
         self.ring_of(residents.mark(slot)).forget(residents.weight(slot));
         residents.evict(slot);
+        0
     }
 
     /// Evicts the item in `slot`, whose entry is the one of main at `index`.

@@ -4,6 +4,9 @@ use core::marker::PhantomData;
 
 use super::{Heat, Newcomer, Residents, has_room};
 
+/// Rounds of the hand that take all hits from all items, and so find one that has none: unless readers are faster.
+const ROUNDS: usize = 2;
+
 /// What a policy makes of marks.
 pub(super) trait Rule: Sized {
     /// The mark that the hand leaves behind where it passes this one, or none: then that item goes.
@@ -71,8 +74,10 @@ impl<P: Rule> Swept<P> {
 
     #[inline]
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
+        let mut looked_at = 0;
         while self.weight > 0 && !self.fits(weight) {
-            self.step(residents);
+            let is_over = looked_at >= ROUNDS * residents.slots();
+            looked_at = if self.step(is_over, residents) { 0 } else { looked_at + 1 };
         }
     }
 
@@ -89,14 +94,20 @@ impl<P: Rule> Swept<P> {
         self.make_room(0, residents);
     }
 
-    /// The hand looks at one slot.
-    fn step<R: Residents>(&mut self, residents: &mut R) {
+    /// The hand looks at one slot, and evicts who is there, in any case or if nothing speaks for it: whether it does.
+    fn step<R: Residents>(&mut self, in_any_case: bool, residents: &mut R) -> bool {
         let index = if self.hand < residents.slots() { self.hand } else { 0 };
         self.hand = index + 1;
-        let Some(slot) = residents.at(index) else { return };
+        let Some(slot) = residents.at(index) else { return false };
         match P::spare(residents.mark(slot)) {
-            Some(mark) => residents.set_mark(slot, mark),
-            None => self.evict(slot, residents),
+            Some(mark) if !in_any_case => {
+                residents.set_mark(slot, mark);
+                false
+            }
+            _ => {
+                self.evict(slot, residents);
+                true
+            }
         }
     }
 

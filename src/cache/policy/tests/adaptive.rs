@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use proptest::prelude::*;
 
-use super::super::adaptive::{LOOKS, MANY};
+use super::super::adaptive::{LOOKS, MANY, PATIENCE};
 use super::super::ghost::Ghost;
 use super::{Cache, Newcomer, locator, mark};
 use crate::Policy;
@@ -97,11 +97,14 @@ impl Plain {
     }
 
     fn make_room(&mut self, more: u64) {
+        let mut spared = 0;
         while self.len() > 0 && !self.fits(more) {
-            let due = !self.window.is_empty() && weight(&self.window) >= self.share();
+            let is_over = spared >= PATIENCE;
+            let due = !self.window.is_empty() && (is_over || weight(&self.window) >= self.share());
             if due || self.main.is_empty() {
                 let &(key, heavy) = self.window.front().expect("due");
-                let moves = self.hits[&key] > 0 && self.admit(heavy, 4);
+                let moves = self.hits[&key] > 0 && !is_over && self.admit(heavy, 4);
+                spared = if moves { spared + 1 } else { 0 };
                 self.window.pop_front();
                 if moves {
                     self.hits.insert(key, 0);
@@ -111,8 +114,11 @@ impl Plain {
                     let reach = ((self.len() + 1) * 7 / 4).max(32);
                     remember(&mut self.rejected, reach, key);
                 }
-            } else if !self.spare(0) {
+            } else if !is_over && self.spare(0) {
+                spared += 1;
+            } else {
                 self.demote();
+                spared = 0;
             }
         }
     }
@@ -329,4 +335,25 @@ fn what_is_heavy_and_new_is_turned_away_once_hits_have_been_met() {
         assert!(turns_away(&mut cache, key, weight), "{weight}: nothing is known of it");
         assert!(!turns_away(&mut cache, key, weight), "{weight}: it is back");
     }
+}
+
+/// All of main was hit, and a key that comes back has just told that the window is too small: it is main that has to give way.
+#[test]
+fn an_insertion_takes_few_hits_however_many_there_are() {
+    const N: u32 = 2000;
+    let mut cache = Cache::new(Policy::Adaptive, u64::from(N), u32::MAX);
+    (0..N).for_each(|key| assert!(cache.insert(key, 1)));
+    (0..2 * N).for_each(|i| assert!(cache.get(i % N)));
+    let hits =
+        |cache: &Cache| cache.table.slots.iter().flatten().map(|item| mark::hits(item.mark)).sum::<u32>();
+    let mut most = 0;
+    for key in (N..2 * N).flat_map(|key| [key, key - N / 100]) {
+        if cache.table.slot_of(key).is_none() {
+            let before = hits(&cache);
+            cache.insert(key, 1);
+            most = most.max(before - hits(&cache));
+        }
+    }
+    // And the few steps of who wants in, and of who is at the window's front.
+    assert!((PATIENCE as u32..PATIENCE as u32 + 16).contains(&most), "{most} hits were taken at once");
 }

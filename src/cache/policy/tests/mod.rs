@@ -21,6 +21,8 @@ struct Table {
     locators: u32,
     /// Keys evicted since somebody looked.
     evicted: Vec<u32>,
+    /// Readers hit whatever loses a hit, at once.
+    is_busy: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +67,7 @@ impl Residents for Table {
     }
 
     fn set_mark(&mut self, slot: usize, mark: u8) {
+        let mark = if self.is_busy { mark | self.mark(slot) & mark::HITS } else { mark };
         self.slots[slot].as_mut().expect("a slot that is taken").mark = mark;
     }
 
@@ -98,7 +101,8 @@ impl Residents for Table {
             self.notes.resize(self.notes.len().max(slot + 1), 0);
             self.notes[slot] = mark & 0xF0;
             if let Some(Some(item)) = self.slots.get_mut(slot) {
-                item.mark = mark & 0x0F;
+                let hits = if self.is_busy { item.mark & mark::HITS } else { 0 };
+                item.mark = mark & 0x0F | hits;
             }
         }
     }
@@ -125,7 +129,8 @@ struct Cache {
 
 impl Cache {
     fn new(policy: Policy, capacity: u64, locators: u32) -> Self {
-        let table = Table { slots: Vec::new(), notes: Vec::new(), locators, evicted: Vec::new() };
+        let table =
+            Table { slots: Vec::new(), notes: Vec::new(), locators, evicted: Vec::new(), is_busy: false };
         Cache { evictor: Evictor::new(policy, capacity), table }
     }
 

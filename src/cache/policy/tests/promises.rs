@@ -208,3 +208,18 @@ fn what_is_remembered_takes_less_than_ten_bytes_an_entry() {
     assert_eq!(cache.evictor.weight(), 1000);
     assert!(cache.evictor.memory_usage() < 10_000, "{}", cache.evictor.memory_usage());
 }
+
+#[test]
+fn somebody_goes_though_readers_hit_faster_than_hits_are_taken() {
+    for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
+        for weight in [1, 7] {
+            let mut cache = Cache::new(policy, 500, u32::MAX);
+            for key in 0..1000 {
+                assert!(cache.insert(key, weight));
+                (0..2).for_each(|_| assert!(cache.get(key)));
+                cache.table.is_busy = true;
+            }
+            assert!(cache.weight_of_residents() <= 500, "{policy:?}");
+        }
+    }
+}
