@@ -59,10 +59,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let mut out = self.departures(&guard);
         // A value that was too heavy for the segment's share, and the entry that it was decided for.
         let mut decided = None::<Decided<K, V>>;
+        let mut gathered = None;
         loop {
             // Before the lock: it is dropped after that is released.
             let (value, is_turned_away);
-            let mut at = self.at(digest, &key);
+            let mut at = match gathered.take() {
+                Some(writing) => self.at_in(writing, digest, &key),
+                None => self.at(digest, &key),
+            };
             let current = at.found.map(|found| (found, at.writing.locked.item(found)));
             let alive = current.filter(|&(_, entry)| self.is_alive(entry));
             let seen = alive.map(|(_, entry)| entry);
@@ -99,7 +103,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 return self.insert_decided(at, new_entry, old, (key, value), out);
             }
             drop(at);
-            if !self.gather(digest, &mut new_entry, is_new, &mut out) {
+            gathered = self.gather(digest, &mut new_entry, is_new, &mut out);
+            if gathered.is_none() {
                 let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.
                 drop(out);

@@ -73,7 +73,8 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes quota for one more item from other segments: what they do not use; then, what is missing, of those that lots
-    /// choose, evicting there, unless the policy turns the item away, if it may. False: even all of it is not enough.
+    /// choose, evicting there, unless the policy turns the item away, if it may. The item's segment, locked, lest it give back
+    /// what it has got before the item is there; `None`: even all of it is not enough.
     ///
     /// Lots may fall on the segment itself: it has to evict then, as far as it can. Quota is never in two segments: it leaves
     /// one under its lock before it is added to another under that one's.
@@ -84,11 +85,11 @@ impl<K, V, S> Cache<K, V, S> {
         new_entry: &mut NewEntry,
         may_turn_away: bool,
         out: &mut Departures<'_, K, V>,
-    ) -> bool {
+    ) -> Option<Writing<'_, CacheSlots<K, V>>> {
         let &mut NewEntry { weight, now, .. } = new_entry;
         let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
-            return false;
+            return None;
         }
         let needs = self.needs(digest, weight);
         let idle = self.others(needs.segment).map(|index| self.bound.idle(lending, index));
@@ -97,7 +98,7 @@ impl<K, V, S> Cache<K, V, S> {
             let mut writing = self.table.directory.lock(digest.prefix());
             new_entry.is_turned_away = self.turns_away(&mut writing.locked, new_entry, unused, digest, out);
             if new_entry.is_turned_away {
-                return true;
+                return Some(writing);
             }
         }
         self.take_unused(lending, needs, now, out);
@@ -109,7 +110,7 @@ impl<K, V, S> Cache<K, V, S> {
         let quota = writing.locked.state_ref().keep.evictor.capacity();
         self.set_quota(lending, &mut writing.locked, quota + taken, now, out);
         lending.spare -= taken;
-        true
+        Some(writing)
     }
 
     /// What a digest's segment lacks for one more item of this weight.

@@ -246,6 +246,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.table.directory.lock_and_find(digest, eq)
     }
 
+    /// The same, where the segment is locked.
+    pub(super) fn at_in<'c>(
+        &self,
+        writing: Writing<'c, CacheSlots<K, V>>,
+        digest: Digest,
+        key: &K,
+    ) -> At<'c, K, V> {
+        // SAFETY: as above.
+        writing.find(digest, |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0))
+    }
+
     /// Asks the user what is to be known of an entry.
     pub(super) fn new_entry(&self, key: &K, value: &V) -> NewEntry {
         let now = self.now();
@@ -293,8 +304,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
         let mut has_asked = false;
+        let mut at = self.at(digest, key);
         loop {
-            let mut at = self.at(digest, key);
             let locked = &mut at.writing.locked;
             let is_new = at.found.is_none();
             new_entry.is_turned_away &= is_new;
@@ -307,12 +318,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             if let Some(found) = expired {
                 // Who comes in its place is new.
                 self.take_out(locked, found, Cause::Expired, out);
+                at.found = None;
                 continue;
             }
             drop(at);
-            if !self.gather(digest, new_entry, is_new, out) {
-                return None;
-            }
+            at = self.at_in(self.gather(digest, new_entry, is_new, out)?, digest, key);
             has_asked = true;
         }
     }

@@ -74,6 +74,16 @@ impl<P: Payload> Spot<'_, P> {
     }
 }
 
+impl<'a, P: Payload> Writing<'a, P> {
+    /// Finds the item that `eq` accepts in the segment, which is that of its digest [W1].
+    #[inline(always)]
+    pub(crate) fn find(self, digest: Digest, eq: impl FnMut(P::Item) -> bool) -> Spot<'a, P> {
+        let place = Place::new(digest, self.locked.segment().buckets().len());
+        let found = self.locked.find(place, eq);
+        Spot { writing: self, digest, place, found }
+    }
+}
+
 impl<P: Payload> Directory<P> {
     /// An empty table of the given shape, made for `requested` entries.
     pub(crate) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
@@ -210,9 +220,7 @@ impl<P: Payload> Directory<P> {
         if !self.is_current(digest.prefix(), &segment) {
             return None;
         }
-        let place = Place::new(digest, segment.buckets().len());
-        let found = locked.find(place, eq);
-        Some(Spot { writing: Writing { locked, entered }, digest, place, found })
+        Some(Writing { locked, entered }.find(digest, eq))
     }
 
     /// Starts loading what `lock_and_find` reads of the segment that covers the digest now.
