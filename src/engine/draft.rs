@@ -61,7 +61,9 @@ impl<P: Payload> Directory<P> {
         }
         let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;
         let (more, huge) = match pool.live {
-            live if for_split && live >= MANY_SEGMENTS => (MANY_SEGMENTS, true),
+            live if for_split && live >= MANY_SEGMENTS => {
+                (MANY_SEGMENTS, self.shape.may_grow_by_huge_pages())
+            }
             _ if for_split => (SEGMENTS_AT_ONCE, false),
             _ => (1, false),
         };

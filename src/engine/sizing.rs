@@ -111,6 +111,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Whether huge pages may be asked for where many slots are added: unless the builder was told to do without.
+    pub(super) fn may_grow_by_huge_pages(&self) -> bool {
+        self.told_huge_pages != Some(false)
+    }
+
     /// The shape that `options` ask for.
     pub(crate) fn new(options: Options) -> Result<Self, CapacityError> {
         let capacity = options.capacity;
@@ -290,6 +295,13 @@ mod tests {
     fn segments_of_a_fixed_map_have_2_to_the_16_slots_at_most_and_large_maps_huge_pages() {
         assert_eq!((fixed(61_800).segments, fixed(62_000).segments), (1, 2));
         assert!(fixed(494_930).huge_pages && !fixed(494_900).huge_pages);
+        let told = |yes| {
+            let options = Options { capacity: 1 << 20, huge_pages: Some(yes), ..Options::default() };
+            let shape = Shape::new(options).expect("a shape");
+            (shape.huge_pages, shape.may_grow_by_huge_pages())
+        };
+        assert_eq!((told(false), told(true)), ((false, false), (true, true)));
+        assert!(fixed(1).may_grow_by_huge_pages());
         let growing = Shape::new(Options::default()).unwrap();
         assert_eq!((growing.budget, fixed(1).budget), (170, 682));
         let whole = Options { segment_slots: Some(usize::MAX), ..Options::default() };

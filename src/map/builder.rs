@@ -145,7 +145,8 @@ impl<T, S> Builder<T, S> {
 
     /// Whether to ask the system for huge pages for the segments that the map starts with, and for its entries: fewer
     /// TLB misses in tables of many megabytes, at the price of touching memory 2 MiB at a time. By default they are
-    /// asked for if the map is made with half a million slots (2^19) or more. Advice only, and only on Linux.
+    /// asked for if the map is made with half a million slots (2^19) or more; and for the tags of what it grows by when it has
+    /// many segments, unless this says no. Advice only, and only on Linux.
     ///
     /// ```
     /// let map = koel::InlineMap::<u64, u64>::builder().capacity(1_000_000).huge_pages(false).build();

@@ -149,7 +149,7 @@ pub struct MapArgs {
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
     /// Make koel's maps without huge pages, as the others are: by themselves they ask for them if they are built for half a
-    /// million slots or more. What is added to a map that has grown may still ask
+    /// million slots or more, or have grown to many
     #[arg(long)]
     pub small_pages: bool,
     /// Where reports go.
