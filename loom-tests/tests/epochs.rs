@@ -40,6 +40,15 @@ impl Cell {
         unsafe { &*self.link.load(Ordering::Acquire) }.read();
     }
 
+    /// Reads under two guards, and under the one that ends last.
+    fn read_until_both_end<G>(&self, first: G, second: G, first_ends_first: bool) {
+        self.read();
+        let (ends, last) = if first_ends_first { (first, second) } else { (second, first) };
+        drop(ends);
+        self.read();
+        drop(last);
+    }
+
     /// Unlinks the first object.
     fn unlink(&self) {
         self.link.store(self.object(1), Ordering::Release);
@@ -140,16 +149,7 @@ fn two_records_of_one_collector_hide_no_guard() {
                 let (other, second) = (cell.other.enter(), cell.reclaimer.enter());
                 drop(other);
                 let first = cell.reclaimer.enter();
-                cell.read();
-                let last = if first_ends_first {
-                    drop(first);
-                    second
-                } else {
-                    drop(second);
-                    first
-                };
-                cell.read();
-                drop(last);
+                cell.read_until_both_end(first, second, first_ends_first);
             });
             cell.replace();
             reader.join().unwrap();
@@ -224,16 +224,7 @@ fn guards_that_share_a_record_hide_none() {
             let reader = cell.spawn(move |cell| {
                 let others = [cell.other.enter(), cell.other.enter()];
                 let (first, second) = (cell.reclaimer.enter(), cell.reclaimer.enter());
-                cell.read();
-                let last = if first_ends_first {
-                    drop(first);
-                    second
-                } else {
-                    drop(second);
-                    first
-                };
-                cell.read();
-                drop(last);
+                cell.read_until_both_end(first, second, first_ends_first);
                 drop(others);
             });
             cell.replace();
