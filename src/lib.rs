@@ -82,6 +82,7 @@ mod map;
 pub mod model;
 mod outcome;
 mod per_thread;
+mod plain;
 mod reclaim;
 mod record;
 mod reentry;

@@ -14,8 +14,11 @@ use super::{Cache, counters, write::At};
 use crate::entries::Entry;
 use crate::hash::Digest;
 
-/// A cache, as far as a load that was missed needs it.
+/// A cache, as far as a load needs it.
 pub(super) trait Loading<K, V>: Table<K, V> {
+    /// The value of a key, if it is there: a hit or a miss.
+    fn hit(&self, key: &K) -> Option<V>;
+
     fn flights(&self) -> &Flights<K, V>;
 
     fn counters(&self) -> &Counters;
@@ -25,9 +28,34 @@ pub(super) trait Loading<K, V>: Table<K, V> {
     fn digest_to_load(&self, key: &K) -> Digest;
 }
 
+/// The value of a key: the cache's, or, if it is missed, as `load_missed`.
+pub(super) fn load<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    until: Option<Instant>,
+    load: impl FnOnce() -> Result<V, E>,
+) -> Result<V, LoadError<E>> {
+    match cache.hit(&key) {
+        Some(value) => Ok(value),
+        None => load_missed(cache, key, until, load),
+    }
+}
+
+/// The same for tasks.
+pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    load: impl Future<Output = Result<V, E>>,
+) -> Result<V, LoadError<E>> {
+    match cache.hit(&key) {
+        Some(value) => Ok(value),
+        None => load_missed_async(cache, key, load).await,
+    }
+}
+
 /// The value of a key that was missed: from `load`, or from another caller's, whom this thread waits for until the time
 /// `until` at most.
-pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
+fn load_missed<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
     until: Option<Instant>,
@@ -42,7 +70,7 @@ pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
 }
 
 /// The same for tasks.
-pub(super) async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
+async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
     load: impl Future<Output = Result<V, E>>,
@@ -137,7 +165,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        self.load_value(key, None, load)
+        self::load(self, key, None, load)
     }
 
     /// As [`Cache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
@@ -173,7 +201,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         timeout: Duration,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        self.load_value(key, limit(timeout), load)
+        self::load(self, key, limit(timeout), load)
     }
 
     /// As [`Cache::get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
@@ -216,18 +244,6 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         match self.get(key) {
             Some(value) => Ok(value),
             None => load_missed(self, key.to_owned(), None, load),
-        }
-    }
-
-    fn load_value<E>(
-        &self,
-        key: K,
-        until: Option<Instant>,
-        load: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, LoadError<E>> {
-        match self.get(&key) {
-            Some(value) => Ok(value),
-            None => load_missed(self, key, until, load),
         }
     }
 
@@ -282,10 +298,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        match self.get(&key) {
-            Some(value) => Ok(value),
-            None => load_missed_async(self, key, load).await,
-        }
+        load_async(self, key, load).await
     }
 
     /// As [`Cache::get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
@@ -368,6 +381,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
+    fn hit(&self, key: &K) -> Option<V> {
+        self.get(key)
+    }
+
     fn flights(&self) -> &Flights<K, V> {
         &self.flights
     }

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::engine::BATCH;
+use crate::engine::{BATCH, MAX_CAPACITY};
 use crate::hash::Digest;
+use crate::outcome::FULL;
 use crate::reclaim::discard;
 
 /// With fewer pairs there is next to nothing to overlap, and a batch is memory to be allocated.
@@ -16,6 +17,46 @@ pub(super) trait Target<K, V> {
 
     /// Whether there was room.
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool;
+}
+
+/// A map that others may use meanwhile, as where pairs go.
+pub(super) trait SharedMap<K, V>: Target<K, V> + Copy {
+    /// Of a key.
+    fn digest(self, key: &K) -> Digest;
+
+    /// Whether there are no entries.
+    fn is_empty(self) -> bool;
+
+    /// False: there was not memory for so many more.
+    fn try_reserve(self, additional: usize) -> bool;
+}
+
+/// Inserts all pairs, and makes room beforehand in an empty map.
+///
+/// # Panics
+///
+/// If there is no room.
+#[track_caller]
+pub(super) fn extend<K, V>(map: impl SharedMap<K, V>, pairs: impl IntoIterator<Item = (K, V)>) {
+    let pairs = pairs.into_iter();
+    let (at_least, _) = pairs.size_hint();
+    if at_least > 1 && map.is_empty() {
+        // As far as there is memory: a hint is no promise.
+        let _ = map.try_reserve(at_least);
+    }
+    let digested = |_: &_, (key, value): (K, V)| (map.digest(&key), key, value);
+    assert!(in_batches(pairs, digested, map), "{FULL}");
+}
+
+/// Makes room for so many more.
+///
+/// # Panics
+///
+/// If there is no memory for them.
+#[track_caller]
+pub(super) fn reserve<K, V>(map: impl SharedMap<K, V>, additional: usize) {
+    let done = map.try_reserve(additional);
+    assert!(done, "no memory for {additional} more entries (the limit is {MAX_CAPACITY} in all)");
 }
 
 /// Pairs that have been taken from an iterator, and where they go. If the iterator panics, they are inserted.

@@ -6,11 +6,12 @@ use core::hash::{BuildHasher, Hash};
 use bytemuck::Pod;
 
 use super::alone::Fill;
-use super::bulk::{Target, in_batches};
+use super::bulk::{self, SharedMap, Target};
 use super::{Full, InlineMap};
-use crate::engine::{self, Inline, MAX_CAPACITY, NoRoom};
+use crate::engine::{self, Inline, NoRoom};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
+use crate::plain;
 
 type Spot<'m, K, V> = engine::Spot<'m, Inline<K, V>>;
 
@@ -366,18 +367,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// map.retain(|_, value| value % 2 == 0);
     /// assert_eq!(map.len(), 5);
     /// ```
-    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
-        for (mut key, mut value) in self.iter() {
-            while !keep(&key, &value) {
-                let mut spot = self.spot(&key);
-                let Some(current) = spot.current() else { break };
-                if same_bytes(&current.0, &key) && same_bytes(&current.1, &value) {
-                    spot.remove();
-                    break;
-                }
-                (key, value) = current;
-            }
-        }
+    pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
+        plain::retain(self.iter(), keep, |key, condition| {
+            let _ = self.remove_if(key, condition);
+        });
     }
 
     /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises; into one
@@ -402,20 +395,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[track_caller]
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
-        let pairs = pairs.into_iter();
-        let (at_least, _) = pairs.size_hint();
-        if at_least > 1 && self.is_empty() {
-            // As far as there is memory: a hint is no promise.
-            let _ = self.try_reserve(at_least);
-        }
-        let digested = |this: &&Self, (key, value): (K, V)| (this.digest(&key), key, value);
-        assert!(in_batches(pairs, digested, self), "{FULL}");
-    }
-
-    /// Inserts pairs of which the digests are known, until one has no room. Whether all had.
-    #[cfg(feature = "rayon")]
-    pub(super) fn insert_digested(&self, pairs: impl Iterator<Item = (Digest, K, V)>) -> bool {
-        in_batches(pairs, |_, pair| pair, self)
+        bulk::extend(self, pairs);
     }
 
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
@@ -433,13 +413,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
-        let done = self.try_reserve(additional);
-        assert!(done, "no memory for {additional} more entries (the limit is {MAX_CAPACITY} in all)");
-    }
-
-    /// False: there was not memory for all.
-    pub(super) fn try_reserve(&self, additional: usize) -> bool {
-        self.slots.reserve(additional, &|(key, _)| self.digest(&key))
+        bulk::reserve(self, additional);
     }
 
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
@@ -490,9 +464,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Target<K, V> for &InlineMap<K, 
     }
 }
 
-/// Whether they are the same, whatever `Eq` says.
-fn same_bytes<T: Pod>(one: &T, other: &T) -> bool {
-    bytemuck::bytes_of(one) == bytemuck::bytes_of(other)
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> SharedMap<K, V> for &InlineMap<K, V, S> {
+    fn digest(self, key: &K) -> Digest {
+        InlineMap::digest(self, key)
+    }
+
+    fn is_empty(self) -> bool {
+        InlineMap::is_empty(self)
+    }
+
+    fn try_reserve(self, additional: usize) -> bool {
+        self.slots.reserve(additional, &|(key, _)| InlineMap::digest(self, &key))
+    }
 }
 
 impl<K: Pod, V: Pod> Spot<'_, K, V> {

@@ -11,9 +11,9 @@ use core::ptr::NonNull;
 use equivalent::Equivalent;
 
 use super::alone::Fill;
-use super::bulk::{Target, in_batches};
+use super::bulk::{self, SharedMap, Target};
 use super::{Full, Pinned};
-use crate::engine::{self, Directory, Found, MAX_CAPACITY, NoRoom};
+use crate::engine::{self, Directory, Found, NoRoom};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, Occupied, Operation};
@@ -593,20 +593,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// ```
     #[track_caller]
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) {
-        let pairs = pairs.into_iter();
-        let (at_least, _) = pairs.size_hint();
-        if at_least > 1 && self.is_empty() {
-            // As far as there is memory: a hint is no promise.
-            let _ = self.try_reserve(at_least);
-        }
-        let digested = |this: &&Self, (key, value): (K, V)| (this.map.digest(&key), key, value);
-        assert!(in_batches(pairs, digested, self), "{FULL}");
-    }
-
-    /// Inserts pairs of which the digests are known, until one has no room. Whether all had.
-    #[cfg(feature = "rayon")]
-    pub(super) fn insert_digested(&self, pairs: impl Iterator<Item = (Digest, K, V)>) -> bool {
-        in_batches(pairs, |_, pair| pair, self)
+        bulk::extend(self, pairs);
     }
 
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
@@ -626,13 +613,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// ```
     #[track_caller]
     pub fn reserve(&self, additional: usize) {
-        let done = self.try_reserve(additional);
-        assert!(done, "no memory for {additional} more entries (the limit is {MAX_CAPACITY} in all)");
-    }
-
-    /// False: there was not memory for all.
-    pub(super) fn try_reserve(&self, additional: usize) -> bool {
-        self.directory().reserve(additional, &self.rehash())
+        bulk::reserve(self, additional);
     }
 
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
@@ -668,5 +649,19 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Target<K, V> for &Pinned<'_, K, 
     #[inline]
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
         self.checked_insert_of(digest, key, value).is_ok()
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> SharedMap<K, V> for &Pinned<'_, K, V, S, G> {
+    fn digest(self, key: &K) -> Digest {
+        self.map.digest(key)
+    }
+
+    fn is_empty(self) -> bool {
+        Pinned::is_empty(self)
+    }
+
+    fn try_reserve(self, additional: usize) -> bool {
+        self.directory().reserve(additional, &self.rehash())
     }
 }

@@ -14,7 +14,7 @@ use bytemuck::Pod;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
 use super::alone::{Fill, Ours};
-use super::bulk::{Target, in_batches};
+use super::bulk::{SharedMap as _, Target, in_batches};
 use super::{HashMap, InlineMap, Pinned};
 use crate::entries::Entry;
 use crate::hash::{Digest, scale};
@@ -201,9 +201,9 @@ where
         let pairs = divided(pairs, &self.hasher);
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.
-            let _ = self.pin().try_reserve(pairs.len);
+            let _ = (&self.pin()).try_reserve(pairs.len);
         }
-        pairs.insert(MOST_LISTS, |pairs, _| self.pin().insert_digested(pairs));
+        pairs.insert(MOST_LISTS, |pairs, _| in_batches(pairs, |_, pair| pair, &self.pin()));
     }
 }
 
@@ -248,9 +248,9 @@ where
         let pairs = divided(pairs, &self.hasher);
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.
-            let _ = self.try_reserve(pairs.len);
+            let _ = (*self).try_reserve(pairs.len);
         }
-        pairs.insert(MOST_LISTS, |pairs, _| self.insert_digested(pairs));
+        pairs.insert(MOST_LISTS, |pairs, _| in_batches(pairs, |_, pair| pair, *self));
     }
 }
 

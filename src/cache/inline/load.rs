@@ -4,14 +4,13 @@ use core::convert::Infallible;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
-use std::time::Instant;
 
 use bytemuck::Pod;
 
 use super::InlineCache;
 use crate::cache::counters::Counters;
 use crate::cache::flight::{Flights, Landing, LoadError, Table, or_panic};
-use crate::cache::load::{Loading, limit, load_missed, load_missed_async};
+use crate::cache::load::{self, Loading};
 use crate::hash::Digest;
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
@@ -65,7 +64,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        self.load_value(key, None, load)
+        load::load(self, key, None, load)
     }
 
     /// As [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its
@@ -84,19 +83,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         timeout: Duration,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        self.load_value(key, limit(timeout), load)
-    }
-
-    fn load_value<E>(
-        &self,
-        key: K,
-        until: Option<Instant>,
-        load: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, LoadError<E>> {
-        match self.get(&key) {
-            Some(value) => Ok(value),
-            None => load_missed(self, key, until, load),
-        }
+        load::load(self, key, load::limit(timeout), load)
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
@@ -136,10 +123,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        match self.get(&key) {
-            Some(value) => Ok(value),
-            None => load_missed_async(self, key, load).await,
-        }
+        load::load_async(self, key, load).await
     }
 }
 
@@ -161,6 +145,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Loading<K, V> for InlineCache<K, V, S> {
+    fn hit(&self, key: &K) -> Option<V> {
+        self.get(key)
+    }
+
     fn flights(&self) -> &Flights<K, V> {
         &self.flights
     }

@@ -15,6 +15,7 @@ use crate::cache::room::{self, Insertion};
 use crate::engine::{self, Found, Locked, Spot};
 use crate::hash::Digest;
 use crate::outcome::{Compute, Operation};
+use crate::plain;
 
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
 
@@ -254,22 +255,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// cache.retain(|_, value| value % 2 == 0);
     /// assert_eq!(cache.len(), 5);
     /// ```
-    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
-        for (mut key, mut value) in self.iter() {
-            while !keep(&key, &value) {
-                let mut replaced_by = None;
-                self.remove_if(&key, |other, current| {
-                    // Whatever `Eq` says.
-                    let is_same = bytemuck::bytes_of(other) == bytemuck::bytes_of(&key)
-                        && bytemuck::bytes_of(current) == bytemuck::bytes_of(&value);
-                    replaced_by = (!is_same).then_some((*other, *current));
-                    is_same
-                });
-                match replaced_by {
-                    Some(current) => (key, value) = current,
-                    None => break,
-                }
-            }
-        }
+    pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
+        plain::retain(self.iter(), keep, |key, condition| {
+            let _ = self.remove_if(key, condition);
+        });
     }
 }
