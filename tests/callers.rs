@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Mutex;
 
-use koel::{Cache, Compute, CuckooFilter, HashMap, InlineCache, InlineMap, Operation, ScalableCuckooFilter};
+use koel::{
+    Cache, Compute, CuckooFilter, FilterView, HashMap, InlineCache, InlineMap, Operation,
+    ScalableCuckooFilter,
+};
 
 static FILE: Mutex<String> = Mutex::new(String::new());
 
@@ -78,5 +81,17 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| filter.contains_many_hash(&[1, 2], &mut []));
     assert_blamed_here(|| growing.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| growing.contains_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.insert_unique_many(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.insert_unique_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.insert_unique_many(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.insert_unique_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.remove_many(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.remove_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.remove_many(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.remove_many_hash(&[1, 2], &mut []));
+    let bytes = filter.to_bytes();
+    let view = <FilterView>::from_bytes(&bytes).unwrap();
+    assert_blamed_here(|| view.contains_many(&[1, 2], &mut []));
+    assert_blamed_here(|| view.contains_many_hash(&[1, 2], &mut []));
     drop(take_hook());
 }

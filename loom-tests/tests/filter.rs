@@ -321,3 +321,21 @@ fn key_is_not_left_out_for_what_a_torn_bucket_seems_to_have() {
         assert!(filter.contains_hash(key) && filter.contains_hash(newcomer));
     });
 }
+
+/// One copy is allowed: who comes second is told that it is there, or inserts it as well; not that there is no room.
+#[test]
+fn key_that_two_insert_at_once_is_there() {
+    model_with_preemptions(2, || {
+        let builder = ScalableCuckooFilter::builder().capacity(1).false_positive_rate(0.01).seed(1);
+        let filter = Arc::new(builder.max_duplicates(1).build().unwrap());
+        let thread = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || filter.insert_unique_hash(1))
+        };
+        let mine = filter.insert_unique_hash(1);
+        let theirs = thread.join().unwrap();
+        assert!(mine.is_ok() && theirs.is_ok(), "{mine:?} {theirs:?}");
+        let inserted = [mine, theirs].iter().filter(|inserted| **inserted == Ok(true)).count();
+        assert!(inserted >= 1 && filter.len() == inserted, "{inserted} and {}", filter.len());
+    });
+}

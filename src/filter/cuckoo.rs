@@ -9,7 +9,7 @@ use super::error::FilterError;
 use super::geometry::WholeDigest;
 use super::hasher::{Xxh3, hash_bytes};
 use super::info::FilterInfo;
-use super::inner::{BATCH, Inner, digests, measured_rate};
+use super::inner::{Inner, measured_rate};
 use super::sizing::Shape;
 use crate::full::Full;
 use crate::hash::Digest;
@@ -272,38 +272,6 @@ impl<S> CuckooFilter<S> {
     pub fn count_hash(&self, hash: u64) -> usize {
         self.inner.count(WholeDigest(Digest::new(hash)))
     }
-
-    /// [`CuckooFilter::contains_many`] of keys whose hashes you have.
-    ///
-    /// # Panics
-    ///
-    /// If the slices are not of one length.
-    #[inline]
-    #[track_caller]
-    pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
-        for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
-            self.inner.contains_batch(&digests(hashes, |hash| Digest::new(*hash))[..hashes.len()], found);
-        }
-    }
-
-    /// [`CuckooFilter::insert_many`] of keys whose hashes you have.
-    #[must_use = "not all may have been inserted"]
-    pub fn insert_many_hash(&self, hashes: &[u64]) -> usize {
-        self.insert_batches(hashes, |hash| Digest::new(*hash))
-    }
-
-    fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
-        let mut inserted = 0;
-        for items in items.chunks(BATCH) {
-            let done = self.inner.insert_batch(&digests(items, &digest)[..items.len()]);
-            inserted += done;
-            if done < items.len() {
-                break;
-            }
-        }
-        inserted
-    }
 }
 
 impl<S: BuildHasher> CuckooFilter<S> {
@@ -440,46 +408,6 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// How often the bytes of a key were inserted and not removed. As [`CuckooFilter::count`].
     pub fn count_bytes(&self, key: &[u8]) -> usize {
         self.count_hash(self.hash_bytes(key))
-    }
-
-    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap.
-    ///
-    /// # Panics
-    ///
-    /// If the slices are not of one length.
-    ///
-    /// ```
-    /// let filter = koel::CuckooFilter::from_keys([1, 2], 1e-6)?;
-    /// let mut found = [false; 3];
-    /// filter.contains_many(&[1, 2, 3], &mut found);
-    /// assert_eq!(found, [true, true, false]);
-    /// # Ok::<(), koel::FilterError>(())
-    /// ```
-    #[inline]
-    #[track_caller]
-    pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
-        for (keys, found) in keys.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
-            let digests = digests(keys, |key| Digest::new(self.hash(key)));
-            self.inner.contains_batch(&digests[..keys.len()], found);
-        }
-    }
-
-    /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
-    /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
-    ///
-    /// ```
-    /// let filter = koel::CuckooFilter::new(1000, 0.01)?;
-    /// let keys: Vec<u64> = (0..100_000).collect();
-    /// let inserted = filter.insert_many(&keys);
-    /// assert!(inserted >= 1000);
-    /// let left = &keys[inserted..];
-    /// assert!(filter.insert(&left[0]).is_err(), "the first that has no room");
-    /// # Ok::<(), koel::FilterError>(())
-    /// ```
-    #[must_use = "not all may have been inserted"]
-    pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
-        self.insert_batches(keys, |key| Digest::new(self.hash(key)))
     }
 }
 

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use super::codec::Codec;
 use super::collect::try_collect;
 use super::error::FilterError;
-use super::geometry::{Older, Place, ToPlace, WholeDigest};
+use super::geometry::{Place, ToPlace};
 use super::layout::{Layout, Task};
 use super::locked::Locked;
 use super::parted::parted;
@@ -14,22 +14,12 @@ use super::table::Table;
 use crate::full::Full;
 use crate::hash::Digest;
 
-/// Digests that are looked up at once: as many as a `u32` has bits.
+/// Digests whose waits for memory overlap: as many as a `u32` has bits.
 pub(crate) const BATCH: usize = 32;
 
 /// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole, and would be
 /// filled up to a tenth more slowly.
 const PARTED_BYTES: usize = 8 << 20;
-
-/// The digests of up to `BATCH` items.
-#[inline(always)]
-pub(crate) fn digests<T>(items: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {
-    let mut digests = [Digest::ZERO; BATCH];
-    for (to, item) in digests.iter_mut().zip(items) {
-        *to = digest(item);
-    }
-    digests
-}
 
 /// How often `contains` accepts random hashes, of `probes`: 0 to 1.
 pub(crate) fn measured_rate(probes: usize, contains: impl Fn(u64) -> bool) -> f64 {
@@ -114,38 +104,24 @@ impl Inner {
         self.layout.run(HasRoom { table: &self.table, at })
     }
 
-    /// `count`, under the segment's lock: no bucket is just being changed.
-    pub(crate) fn count_locked(&self, at: impl ToPlace) -> usize {
-        self.layout.run(CountLocked { table: &self.table, at }) as usize
+    /// Locks the segment of a place.
+    pub(crate) fn lock(&self, place: Place) -> Locked<'_> {
+        Locked::lock(&self.table, place.segment)
+    }
+
+    /// `count`, in a segment that is locked: no bucket is just being changed.
+    pub(crate) fn count_in(&self, locked: &Locked<'_>, place: Place) -> usize {
+        self.layout.run(CountIn { locked, place }) as usize
     }
 
     pub(crate) fn clear(&self) {
         self.layout.run(Clear(&self.table));
     }
 
-    /// Looks up to `BATCH` digests up, in a table whose alternates are selected by whole fingerprints.
-    #[inline]
-    pub(crate) fn contains_batch(&self, digests: &[Digest], found: &mut [bool]) {
-        self.layout.run(ContainsBatch { inner: self, digests, found });
-    }
-
-    /// Looks up those of a batch that are `missing`, a bit for each, at their places in this table: which still are. All
-    /// buckets are asked for before the first is looked at.
-    pub(crate) fn contains_missing<'p>(&self, place: impl Fn(usize) -> Older<'p>, missing: u32) -> u32 {
-        ones(missing).for_each(|i| self.prefetch(&place(i)));
-        self.layout.run(ContainsMissing { table: &self.table, place, missing })
-    }
-
     /// Starts loading what a look-up of a place reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: impl ToPlace) {
         self.table.prefetch(self.layout.format.bucket_bits(), self.place(at));
-    }
-
-    /// Inserts up to `BATCH` digests, in order, up to the first that has no room; how many had. In a table as `contains_batch`
-    /// asks for.
-    pub(crate) fn insert_batch(&self, digests: &[Digest]) -> usize {
-        self.layout.run(InsertBatch { inner: self, digests })
     }
 
     /// Fills a table that nobody else uses, and orders the digests as that is fastest; with what had no room, or is left
@@ -322,17 +298,16 @@ impl<S: ToPlace> Task for HasRoom<'_, S> {
     }
 }
 
-struct CountLocked<'a, S> {
-    table: &'a Table,
-    at: S,
+struct CountIn<'a> {
+    locked: &'a Locked<'a>,
+    place: Place,
 }
 
-impl<S: ToPlace> Task for CountLocked<'_, S> {
+impl Task for CountIn<'_> {
     type Output = u32;
 
     fn run<C: Codec>(self, codec: C) -> u32 {
-        let place = self.table.place(codec, self.at);
-        Locked::lock(self.table, place.segment).count(codec, place)
+        self.locked.count(codec, self.place)
     }
 }
 
@@ -345,79 +320,6 @@ impl Task for Clear<'_> {
         for segment in self.0.segments() {
             Locked::lock(self.0, segment.index).clear(codec);
         }
-    }
-}
-
-struct ContainsBatch<'a> {
-    inner: &'a Inner,
-    digests: &'a [Digest],
-    found: &'a mut [bool],
-}
-
-impl Task for ContainsBatch<'_> {
-    type Output = ();
-
-    /// All waits for memory overlap: every bucket is asked for before the first is looked at.
-    #[inline]
-    fn run<C: Codec>(self, codec: C) {
-        let table = &self.inner.table;
-        let mut places = [Place::default(); BATCH];
-        for (place, digest) in places.iter_mut().zip(self.digests) {
-            *place = table.place(codec, WholeDigest(*digest));
-            table.prefetch(codec.bucket_bits(), *place);
-        }
-        for ((found, digest), place) in self.found.iter_mut().zip(self.digests).zip(&places) {
-            *found = table.contains(codec, WholeDigest(*digest), *place);
-        }
-    }
-}
-
-struct ContainsMissing<'a, F> {
-    table: &'a Table,
-    place: F,
-    missing: u32,
-}
-
-impl<'p, F: Fn(usize) -> Older<'p>> Task for ContainsMissing<'_, F> {
-    type Output = u32;
-
-    fn run<C: Codec>(self, codec: C) -> u32 {
-        ones(self.missing).fold(self.missing, |missing, i| {
-            let at = (self.place)(i);
-            let is_here = self.table.contains(codec, &at, self.table.place(codec, &at));
-            missing & !(u32::from(is_here) << i)
-        })
-    }
-}
-
-/// The numbers of the bits that are set.
-#[inline]
-fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
-    core::iter::from_fn(move || {
-        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize);
-        bits &= bits.wrapping_sub(1);
-        lowest
-    })
-}
-
-struct InsertBatch<'a> {
-    inner: &'a Inner,
-    digests: &'a [Digest],
-}
-
-impl Task for InsertBatch<'_> {
-    type Output = usize;
-
-    fn run<C: Codec>(self, codec: C) -> usize {
-        let table = &self.inner.table;
-        let mut places = [Place::default(); BATCH];
-        for (place, digest) in places.iter_mut().zip(self.digests) {
-            *place = table.place(codec, WholeDigest(*digest));
-            table.prefetch(codec.bucket_bits(), *place);
-        }
-        let places = &places[..self.digests.len()];
-        let full = |place: &Place| !Locked::lock(table, place.segment).insert(codec, *place);
-        places.iter().position(full).unwrap_or(places.len())
     }
 }
 

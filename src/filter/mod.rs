@@ -9,13 +9,15 @@
 //! | `serde`, `rayon` | serialization; building on all threads |
 //! | `scalable` | the growing filter: tables in a chain |
 //! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
+//! | `many` | the filter, of many keys at once |
 //! | `cuckoo` | the filter |
 //! | `info` | what it says of itself |
 //! | `builder` | its options |
 //! | `chunks` | bytes in chunks, and chunks to tables |
 //! | `format` | the bytes |
 //! | `plan` | which tables a growing filter has |
-//! | `inner` | the filter without its hash function; batches |
+//! | `batch` | many digests at once |
+//! | `inner` | the filter without its hash function |
 //! | `parted` | digests in the order of their segments |
 //! | `sizing` | from what is asked for to layout and size |
 //! | `locked` | all writes to a segment |
@@ -32,6 +34,7 @@
 //! | `collect` | lists for which there may be no memory |
 //! | `error` | errors |
 
+mod batch;
 mod builder;
 mod bytes;
 mod chunks;
@@ -47,6 +50,7 @@ mod inner;
 mod lanes;
 mod layout;
 mod locked;
+mod many;
 mod num;
 mod parted;
 mod plan;

@@ -3,15 +3,18 @@
 use core::fmt;
 use core::hash::Hash;
 
+use super::batch::{all_missing, batches, ones, tell_found};
 use super::codec::Codec;
 use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
 use super::geometry::Place;
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
+use super::inner::BATCH;
 use super::layout::{Layout, Task};
 use super::plan::Lineage;
 use super::sizing::{Shape, rate_at, rate_of_any};
 use super::words::Bytes;
+use crate::engine::prefetch;
 use crate::hash::Digest;
 
 /// A filter of either kind that is looked up in its bytes, without a copy: of a file that is mapped into memory, or a
@@ -74,6 +77,22 @@ impl<'a> Table<'a> {
     fn contains(&self, digest: Digest) -> bool {
         let (place, words) = self.locate(digest);
         self.layout.run(Contains { words, place })
+    }
+
+    /// Looks up those of a batch that are `missing`, a bit for each: which still are.
+    fn contains_missing(&self, digests: &[Digest; BATCH], missing: u32) -> u32 {
+        let mut located = [(Place::default(), Bytes(&[])); BATCH];
+        for i in ones(missing) {
+            located[i] = self.locate(digests[i]);
+            let (place, words) = located[i];
+            [place.first, place.second].iter().for_each(|bucket| {
+                prefetch(words.address(u64::from(*bucket) * u64::from(self.shape.format.bucket_bits())));
+            });
+        }
+        ones(missing).fold(missing, |missing, i| {
+            let (place, words) = located[i];
+            missing & !(u32::from(self.layout.run(Contains { words, place })) << i)
+        })
     }
 
     fn count(&self, digest: Digest) -> usize {
@@ -171,6 +190,26 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         self.contains_hash(self.hash_bytes(key))
     }
 
+    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap, not those for
+    /// a file that is mapped.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let bytes = koel::CuckooFilter::from_keys([1, 2], 1e-6)?.to_bytes();
+    /// let mut found = [false; 3];
+    /// <koel::FilterView>::from_bytes(&bytes)?.contains_many(&[1, 2, 3], &mut found);
+    /// assert_eq!(found, [true, true, false]);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[track_caller]
+    pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
+        self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
+    }
+
     /// How often a key was inserted and not removed.
     pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         self.count_hash(self.hash(key))
@@ -188,6 +227,26 @@ impl<'a, S> FilterView<'a, S> {
     pub fn contains_hash(&self, hash: u64) -> bool {
         let digest = Digest::new(hash);
         self.tables.iter().any(|table| table.contains(digest))
+    }
+
+    /// `contains_many` of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[track_caller]
+    pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
+        self.contains_batches(hashes, found, |hash| Digest::new(*hash));
+    }
+
+    fn contains_batches<T>(&self, items: &[T], found: &mut [bool], digest: impl Fn(&T) -> Digest) {
+        for (digests, found) in batches(items, found, digest) {
+            let tables = self.tables.iter();
+            let missing =
+                tables.fold(all_missing(found), |missing, table| table.contains_missing(&digests, missing));
+            tell_found(missing, found);
+        }
     }
 
     /// `count` of a key whose hash you have.

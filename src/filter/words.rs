@@ -131,6 +131,14 @@ impl Words for Shared {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
+impl Bytes<'_> {
+    /// The address of a bit's word, to be prefetched.
+    #[inline(always)]
+    pub(crate) fn address(self, bit: u64) -> *const u8 {
+        self.0.as_ptr().wrapping_add((bit >> 6) as usize * 8)
+    }
+}
+
 impl Words for Bytes<'_> {
     #[inline(always)]
     fn word(self, index: usize) -> u64 {

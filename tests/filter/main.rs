@@ -8,6 +8,7 @@ mod capacity;
 mod churn;
 mod hostile;
 mod laws;
+mod many;
 mod scalable;
 mod scalable_bytes;
 mod stress;

@@ -2,10 +2,11 @@
 
 use core::hash::{BuildHasher, Hash};
 
+use super::super::batch::{all_missing, batches, digests, tell_found};
 use super::super::collect::try_collect;
 use super::super::error::FilterError;
 use super::super::hasher::hash_bytes;
-use super::super::inner::{BATCH, digests};
+use super::super::inner::BATCH;
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
 use super::places::Places;
@@ -29,38 +30,58 @@ impl<S> ScalableCuckooFilter<S> {
         self.insert_batches(hashes, |hash| Digest::new(*hash))
     }
 
+    /// [`ScalableCuckooFilter::insert_unique_many`] of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[must_use = "not all may have been inserted"]
+    #[track_caller]
+    pub fn insert_unique_many_hash(&self, hashes: &[u64], inserted: &mut [bool]) -> usize {
+        assert_eq!(
+            hashes.len(),
+            inserted.len(),
+            "insert_unique_many_hash: as many places for answers as hashes"
+        );
+        self.insert_unique_batches(hashes, inserted, |hash| Digest::new(*hash))
+    }
+
+    /// [`ScalableCuckooFilter::remove_many`] of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[track_caller]
+    pub fn remove_many_hash(&self, hashes: &[u64], removed: &mut [bool]) {
+        assert_eq!(hashes.len(), removed.len(), "remove_many_hash: as many places for answers as hashes");
+        self.remove_batches(hashes, removed, |hash| Digest::new(*hash));
+    }
+
     /// Table by table, the newest first, as [`ScalableCuckooFilter::contains_hash`]: a key that was not found in one is
     /// looked for in the next.
     fn contains_batches<T>(&self, items: &[T], found: &mut [bool], digest: impl Fn(&T) -> Digest) {
-        for (items, found) in items.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
-            let digests = digests(items, &digest);
+        for (digests, found) in batches(items, found, digest) {
             // The oldest table, alone: its pairs depend on whole fingerprints.
             if let Some(inner) = self.chain.alone() {
-                inner.contains_batch(&digests[..items.len()], found);
+                inner.contains_batch(&digests[..found.len()], found);
                 continue;
             }
             let levels = self.chain.levels();
             let newest = levels[0].index;
             let places = digests.map(|digest| levels[0].inner.place(digest));
-            let all = u32::MAX >> (BATCH - items.len());
-            let missing = levels.iter().fold(all, |missing, level| {
+            let missing = levels.iter().fold(all_missing(found), |missing, level| {
                 level.inner.contains_missing(|i| level.older(&places[i], newest), missing)
             });
-            for (i, found) in found.iter_mut().enumerate() {
-                *found = missing >> i & 1 == 0;
-            }
+            tell_found(missing, found);
         }
     }
 
     fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
         let mut inserted = 0;
         for items in items.chunks(BATCH) {
-            let digests = digests(items, &digest);
-            let levels = self.chain.levels();
-            digests[..items.len()].iter().for_each(|digest| Places::new(&levels, *digest).fetch());
-            // Who inserts may flush the chain, which nobody may do with a pin.
-            drop(levels);
-            for digest in &digests[..items.len()] {
+            let digests = &digests(items, &digest)[..items.len()];
+            self.fetch(digests);
+            for digest in digests {
                 if self.insert_digest(*digest).is_err() {
                     return inserted;
                 }
@@ -68,6 +89,44 @@ impl<S> ScalableCuckooFilter<S> {
             }
         }
         inserted
+    }
+
+    fn insert_unique_batches<T>(
+        &self,
+        items: &[T],
+        inserted: &mut [bool],
+        digest: impl Fn(&T) -> Digest,
+    ) -> usize {
+        inserted.fill(false);
+        let mut there = 0;
+        for (digests, inserted) in batches(items, inserted, digest) {
+            self.fetch(&digests[..inserted.len()]);
+            for (inserted, digest) in inserted.iter_mut().zip(digests) {
+                match self.insert_unique_digest(digest) {
+                    Ok(is_new) => *inserted = is_new,
+                    Err(_) => return there,
+                }
+                there += 1;
+            }
+        }
+        there
+    }
+
+    fn remove_batches<T>(&self, items: &[T], removed: &mut [bool], digest: impl Fn(&T) -> Digest) {
+        for (digests, removed) in batches(items, removed, digest) {
+            let digests = &digests[..removed.len()];
+            self.fetch(digests);
+            for (removed, digest) in removed.iter_mut().zip(digests) {
+                *removed = self.remove_digest(*digest);
+            }
+        }
+    }
+
+    /// Starts loading what is read of large tables. Without a pin afterwards: who inserts may flush the chain, which nobody may
+    /// do with one.
+    fn fetch(&self, digests: &[Digest]) {
+        let levels = self.chain.levels();
+        digests.iter().for_each(|digest| Places::new(&levels, *digest).fetch());
     }
 }
 
@@ -97,6 +156,51 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     #[must_use = "not all may have been inserted"]
     pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
         self.insert_batches(keys, |key| Digest::new(self.hash(key)))
+    }
+
+    /// Inserts those of many keys that are not there, in order, up to the first that has no room: as
+    /// [`insert_unique`](ScalableCuckooFilter::insert_unique) of each. `inserted[i]` becomes whether `keys[i]` was inserted.
+    /// Returns how many keys are there now: if fewer than were given, `keys[there]` is the one that is too many, and what comes
+    /// after it was not looked at. Their waits for memory overlap.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let seen = koel::ScalableCuckooFilter::new(1e-6)?;
+    /// let mut is_new = [false; 3];
+    /// assert_eq!(seen.insert_unique_many(&["a", "b", "a"], &mut is_new), 3);
+    /// assert_eq!(is_new, [true, true, false]);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[must_use = "not all may have been inserted"]
+    #[track_caller]
+    pub fn insert_unique_many<Q: Hash>(&self, keys: &[Q], inserted: &mut [bool]) -> usize {
+        assert_eq!(keys.len(), inserted.len(), "insert_unique_many: as many places for answers as keys");
+        self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash(key)))
+    }
+
+    /// Removes one copy of each of many keys, in order: `removed[i]` becomes what `remove(&keys[i])` would be. Their waits
+    /// for memory overlap.
+    ///
+    /// Only for keys that were inserted: see [`ScalableCuckooFilter::remove`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys([1, 2], 1e-6)?;
+    /// let mut removed = [false; 3];
+    /// filter.remove_many(&[1, 2, 1], &mut removed);
+    /// assert_eq!((removed, filter.len()), ([true, true, false], 0));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[track_caller]
+    pub fn remove_many<Q: Hash>(&self, keys: &[Q], removed: &mut [bool]) {
+        assert_eq!(keys.len(), removed.len(), "remove_many: as many places for answers as keys");
+        self.remove_batches(keys, removed, |key| Digest::new(self.hash(key)));
     }
 }
 

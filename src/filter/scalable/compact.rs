@@ -114,7 +114,7 @@ impl Task for EmptySegment<'_, '_> {
     fn run<C: Codec>(self, codec: C) -> bool {
         let table = &self.source.inner.table;
         let geometry = *table.geometry();
-        // A lock of this table, then one of an older table: nobody takes two in another order, or two of one table.
+        // A lock of this table, then one of an older table: nobody takes them in another order, or two of one table.
         let mut locked = Locked::lock(table, self.segment);
         let mut all = Vec::new();
         if all.try_reserve_exact(locked.len()).is_err() {

@@ -266,17 +266,30 @@ impl<S> ScalableCuckooFilter<S> {
     ///
     /// As [`ScalableCuckooFilter::insert`].
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
-        let digest = Digest::new(hash);
-        if self.contains_hash(hash) && Places::new(&self.chain.levels(), digest).count_locked() > 0 {
+        self.insert_unique_digest(Digest::new(hash))
+    }
+
+    pub(super) fn insert_unique_digest(&self, digest: Digest) -> Result<bool, Full> {
+        let is_there = || Places::new(&self.chain.levels(), digest).count_locked() > 0;
+        if self.contains_digest(digest) && is_there() {
             return Ok(false);
         }
-        self.insert_digest(digest).map(|()| true)
+        match self.insert_digest(digest) {
+            Ok(()) => Ok(true),
+            // Another thread may have inserted it meanwhile, as often as it may be there.
+            Err(_) if is_there() => Ok(false),
+            Err(full) => Err(full),
+        }
     }
 
     /// [`ScalableCuckooFilter::contains`] of a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let digest = Digest::new(hash);
+        self.contains_digest(Digest::new(hash))
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
         match self.chain.alone() {
             Some(inner) => inner.contains(digest),
             None => self.any_contains(digest),
@@ -291,7 +304,11 @@ impl<S> ScalableCuckooFilter<S> {
 
     /// [`ScalableCuckooFilter::remove`] of a key whose hash you have.
     pub fn remove_hash(&self, hash: u64) -> bool {
-        Places::fetched(&self.chain.levels(), Digest::new(hash)).remove()
+        self.remove_digest(Digest::new(hash))
+    }
+
+    pub(super) fn remove_digest(&self, digest: Digest) -> bool {
+        Places::fetched(&self.chain.levels(), digest).remove()
     }
 
     /// [`ScalableCuckooFilter::count`] of a key whose hash you have.

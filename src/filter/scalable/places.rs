@@ -59,10 +59,19 @@ impl<'a> Places<'a> {
         in_any.map(|(level, place)| level.inner.count(&place)).sum()
     }
 
-    /// The same, seen under its segments' locks: what a look-up meets in a bucket that is just being changed may be gone when
-    /// that is done, and a key must not be left out for it. One that is moved between tables meanwhile may count twice.
+    /// The same, exactly: under the locks of its segments, all of them at once. What a look-up meets in a bucket that is just
+    /// being changed may be gone when that is done, and a key must not be left out for it; nor for a copy that is moved from one
+    /// table to another while they are counted.
     pub(super) fn count_locked(&self) -> usize {
-        self.each().map(|(level, place)| level.inner.count_locked(&place)).sum()
+        self.count_locked_from(0)
+    }
+
+    /// The same in the tables from one on. The newest is locked first, as by who moves fingerprints to older tables.
+    fn count_locked_from(&self, index: usize) -> usize {
+        let Some((level, place)) = self.each().nth(index) else { return 0 };
+        let place = level.inner.place(&place);
+        let locked = level.inner.lock(place);
+        level.inner.count_in(&locked, place) + self.count_locked_from(index + 1)
     }
 
     /// Whether a copy was removed, from the newest table that has one. Only tables in which it is seen are locked: where it is

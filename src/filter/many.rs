@@ -1,0 +1,183 @@
+//! Many keys at once, of a [`CuckooFilter`].
+
+use core::hash::{BuildHasher, Hash};
+
+use super::batch::{batches, digests};
+use super::cuckoo::CuckooFilter;
+use super::inner::BATCH;
+use crate::hash::Digest;
+
+impl<S> CuckooFilter<S> {
+    /// [`CuckooFilter::contains_many`] of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[inline]
+    #[track_caller]
+    pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
+        self.contains_batches(hashes, found, |hash| Digest::new(*hash));
+    }
+
+    /// [`CuckooFilter::insert_many`] of keys whose hashes you have.
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many_hash(&self, hashes: &[u64]) -> usize {
+        self.insert_batches(hashes, |hash| Digest::new(*hash))
+    }
+
+    /// [`CuckooFilter::insert_unique_many`] of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[must_use = "not all may have been inserted"]
+    #[track_caller]
+    pub fn insert_unique_many_hash(&self, hashes: &[u64], inserted: &mut [bool]) -> usize {
+        assert_eq!(
+            hashes.len(),
+            inserted.len(),
+            "insert_unique_many_hash: as many places for answers as hashes"
+        );
+        self.insert_unique_batches(hashes, inserted, |hash| Digest::new(*hash))
+    }
+
+    /// [`CuckooFilter::remove_many`] of keys whose hashes you have.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[track_caller]
+    pub fn remove_many_hash(&self, hashes: &[u64], removed: &mut [bool]) {
+        assert_eq!(hashes.len(), removed.len(), "remove_many_hash: as many places for answers as hashes");
+        self.remove_batches(hashes, removed, |hash| Digest::new(*hash));
+    }
+
+    #[inline]
+    fn contains_batches<T>(&self, items: &[T], found: &mut [bool], digest: impl Fn(&T) -> Digest) {
+        for (digests, found) in batches(items, found, digest) {
+            self.inner.contains_batch(&digests[..found.len()], found);
+        }
+    }
+
+    fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
+        let mut inserted = 0;
+        for items in items.chunks(BATCH) {
+            let done = self.inner.insert_batch(&digests(items, &digest)[..items.len()]);
+            inserted += done;
+            if done < items.len() {
+                break;
+            }
+        }
+        inserted
+    }
+
+    fn insert_unique_batches<T>(
+        &self,
+        items: &[T],
+        inserted: &mut [bool],
+        digest: impl Fn(&T) -> Digest,
+    ) -> usize {
+        inserted.fill(false);
+        let mut there = 0;
+        for (digests, inserted) in batches(items, inserted, digest) {
+            let done = self.inner.insert_unique_batch(&digests[..inserted.len()], inserted);
+            there += done;
+            if done < inserted.len() {
+                break;
+            }
+        }
+        there
+    }
+
+    fn remove_batches<T>(&self, items: &[T], removed: &mut [bool], digest: impl Fn(&T) -> Digest) {
+        for (digests, removed) in batches(items, removed, digest) {
+            self.inner.remove_batch(&digests[..removed.len()], removed);
+        }
+    }
+}
+
+impl<S: BuildHasher> CuckooFilter<S> {
+    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys([1, 2], 1e-6)?;
+    /// let mut found = [false; 3];
+    /// filter.contains_many(&[1, 2, 3], &mut found);
+    /// assert_eq!(found, [true, true, false]);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
+        self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
+    }
+
+    /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
+    /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::new(1000, 0.01)?;
+    /// let keys: Vec<u64> = (0..100_000).collect();
+    /// let inserted = filter.insert_many(&keys);
+    /// assert!(inserted >= 1000);
+    /// let left = &keys[inserted..];
+    /// assert!(filter.insert(&left[0]).is_err(), "the first that has no room");
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
+        self.insert_batches(keys, |key| Digest::new(self.hash(key)))
+    }
+
+    /// Inserts those of many keys that are not there, in order, up to the first that has no room: as
+    /// [`insert_unique`](CuckooFilter::insert_unique) of each. `inserted[i]` becomes whether `keys[i]` was inserted. Returns how
+    /// many keys are there now: if fewer than were given, `keys[there]` is the one that is too many, and what comes after it
+    /// was not looked at. Their waits for memory overlap.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// // Which of these requests are new?
+    /// let seen = koel::CuckooFilter::new(1000, 1e-6)?;
+    /// let mut is_new = [false; 3];
+    /// assert_eq!(seen.insert_unique_many(&["a", "b", "a"], &mut is_new), 3);
+    /// assert_eq!(is_new, [true, true, false]);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[must_use = "not all may have been inserted"]
+    #[track_caller]
+    pub fn insert_unique_many<Q: Hash>(&self, keys: &[Q], inserted: &mut [bool]) -> usize {
+        assert_eq!(keys.len(), inserted.len(), "insert_unique_many: as many places for answers as keys");
+        self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash(key)))
+    }
+
+    /// Removes one copy of each of many keys, in order: `removed[i]` becomes what `remove(&keys[i])` would be. Their waits
+    /// for memory overlap.
+    ///
+    /// Only for keys that were inserted: see [`CuckooFilter::remove`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys([1, 2], 1e-6)?;
+    /// let mut removed = [false; 3];
+    /// filter.remove_many(&[1, 2, 1], &mut removed);
+    /// assert_eq!((removed, filter.len()), ([true, true, false], 0));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[track_caller]
+    pub fn remove_many<Q: Hash>(&self, keys: &[Q], removed: &mut [bool]) {
+        assert_eq!(keys.len(), removed.len(), "remove_many: as many places for answers as keys");
+        self.remove_batches(keys, removed, |key| Digest::new(self.hash(key)));
+    }
+}
