@@ -27,7 +27,8 @@ impl Tally {
 
 /// A snapshot of a map's inner workings, from `stats()`.
 ///
-/// Counts are since the map was made. They are exact while nobody writes. Displays as lines of text.
+/// Counts are since the map was made, or made anew: as an empty one is that is extended by `&mut`. They are exact while nobody
+/// writes. Displays as lines of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

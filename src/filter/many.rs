@@ -136,9 +136,9 @@ impl<S: BuildHasher> CuckooFilter<S> {
     }
 
     /// Inserts those of many keys that are not there, in order, up to the first that has no room: as
-    /// [`insert_unique`](CuckooFilter::insert_unique) of each. `inserted[i]` becomes whether `keys[i]` was inserted. Returns how
-    /// many keys are there now: if fewer than were given, `keys[there]` is the one that is too many, and what comes after it
-    /// was not looked at. Their waits for memory overlap.
+    /// [`insert_unique`](CuckooFilter::insert_unique) of each. `inserted[i]` becomes whether `keys[i]` was inserted. Returns
+    /// how many keys are there now: if fewer than were given, `keys[there]` is the one that is too many, and what comes after
+    /// it was not looked at. Their waits for memory overlap.
     ///
     /// # Panics
     ///

@@ -127,7 +127,7 @@ impl<K, V> HashMap<K, V> {
         Self::with_capacity(0)
     }
 
-    /// A map with room for `entries`, which grows when it has more.
+    /// A map with room for `entries`, if they spread evenly, which grows when it has more.
     ///
     /// # Panics
     ///
@@ -145,7 +145,7 @@ impl<K, V> HashMap<K, V> {
         Self::builder().capacity(entries).build()
     }
 
-    /// A map with room for `entries`, which grows when it has more.
+    /// A map with room for `entries`, if they spread evenly, which grows when it has more.
     ///
     /// # Errors
     ///

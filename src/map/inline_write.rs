@@ -293,7 +293,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
                 spot.remove();
                 Compute::Removed(key, value)
             }
-            (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
+            (Operation::Remove, None) => {
+                // A panic hook is the user's: not under the lock.
+                drop(spot);
+                panic!("compute: Operation::Remove for a key that is absent")
+            }
         }
     }
 

@@ -481,7 +481,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
                 let (key, value) = self.take_out(spot, found).pair();
                 Compute::Removed(key, value)
             }
-            (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
+            (Operation::Remove, None) => {
+                // A panic hook is the user's: not under the lock.
+                drop(spot);
+                panic!("compute: Operation::Remove for a key that is absent")
+            }
         }
     }
 

@@ -181,8 +181,8 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
 }
 
 /// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
-/// meanwhile, with 8 bytes more for each. Panics as [`HashMap`]'s `extend` does; if the iterator panics, or hashing a key does,
-/// none has been inserted.
+/// meanwhile, with 8 bytes more for each. Panics as [`HashMap`]'s `extend` does; if the iterator panics, or hashing one of its
+/// keys does, none has been inserted. (When the map grows, keys are hashed once more.)
 ///
 /// ```
 /// use rayon::prelude::*;
@@ -198,6 +198,8 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
+        // Asked here, as other threads insert, who are not writing, and would wait for this one.
+        self.table.directory.assert_not_writing();
         let pairs = divided(pairs, &self.hasher);
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.
@@ -236,8 +238,8 @@ where
 }
 
 /// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
-/// meanwhile, with 8 bytes more for each. Panics as [`InlineMap::extend`] does; if the iterator panics, or hashing a key does,
-/// none has been inserted.
+/// meanwhile, with 8 bytes more for each. Panics as [`InlineMap::extend`] does; if the iterator panics, or hashing one of its
+/// keys does, none has been inserted. (When the map grows, keys are hashed once more.)
 impl<K, V, S> ParallelExtend<(K, V)> for &InlineMap<K, V, S>
 where
     K: Pod + Hash + Eq + Send + Sync,
@@ -245,6 +247,8 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
+        // Asked here, as other threads insert, who are not writing, and would wait for this one.
+        self.slots.assert_not_writing();
         let pairs = divided(pairs, &self.hasher);
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use koel::{HashMap, InlineMap};
+use koel::{HashMap, InlineMap, Operation};
 use rayon::prelude::*;
 
 use crate::common::{AnyMap, Config, catch, growing_configs, seeded};
@@ -202,4 +202,32 @@ fn a_full_map_panics_in_parallel_as_well() {
     let all = || (&inline).par_extend((0..1000_u64).into_par_iter().map(|n| (n, n)));
     assert!(catch(all).unwrap_err().contains("full"));
     assert!(inline.len() >= 100 && inline.iter().all(|(key, value)| key == value));
+}
+
+/// In a thread of its own, as one that waits for itself would wait for ever.
+fn panics_in_time(body: impl FnOnce() + Send + 'static) {
+    let (told, tell) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(catch(body).is_err()).expect("somebody listens"));
+    let panicked = tell.recv_timeout(std::time::Duration::from_secs(60));
+    assert_eq!(panicked, Ok(true), "a parallel extension of a map under its own lock");
+}
+
+#[test]
+fn a_parallel_extend_under_the_maps_own_lock_panics() {
+    let many = || (0..10_000_u64).into_par_iter().map(|n| (n, n));
+    panics_in_time(move || {
+        let map = HashMap::from([(0_u64, 0_u64)]);
+        let _ = map.pin().compute(0, |_| {
+            (&map).par_extend(many());
+            Operation::<u64, ()>::Abort(())
+        });
+    });
+    panics_in_time(move || {
+        let map = InlineMap::from([(0_u64, 0_u64)]);
+        let _ = map.compute(0, |_| {
+            // Of a length that is not known beforehand.
+            (&map).par_extend(many().filter(|_| true));
+            Operation::<u64, ()>::Abort(())
+        });
+    });
 }

@@ -60,8 +60,8 @@ impl<'a> Places<'a> {
     }
 
     /// The same, exactly: under the locks of its segments, all of them at once. What a look-up meets in a bucket that is just
-    /// being changed may be gone when that is done, and a key must not be left out for it; nor for a copy that is moved from one
-    /// table to another while they are counted.
+    /// being changed may be gone when that is done, and a key must not be left out for it; nor for a copy that is moved from
+    /// one table to another while they are counted.
     pub(super) fn count_locked(&self) -> usize {
         self.count_locked_from(0)
     }
