@@ -5,9 +5,9 @@ use crossbeam_utils::CachePadded;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, SCHEDULED};
 
 /// Guards that a thread may have at a time, each with a record of its own; further ones share records.
-const OWN: usize = if SCHEDULED { 2 } else { 5 };
+const OWN: usize = if SCHEDULED { 2 } else { 6 };
 /// Shared records that a thread gets at a time.
-const SHARED: usize = if SCHEDULED { 2 } else { 7 };
+const SHARED: usize = if SCHEDULED { 2 } else { 3 };
 
 /// Which guard lives, if one does. Written by its thread alone, but for `calls`.
 #[derive(Debug, Default)]
@@ -16,21 +16,30 @@ pub(crate) struct Record {
     /// Whose guard it is, and when it was entered, of several the first: the collector's stamp. 0: there is none.
     pub(crate) stamp: AtomicU64,
     /// What whoever leaves has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`], [`SHARES`].
-    pub(crate) calls: AtomicU32,
-    /// How many guards have it, if it is shared.
+    pub(crate) calls: AtomicU64,
+}
+
+/// A record of several guards, all of one stamp.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct SharedRecord {
+    pub(crate) record: Record,
+    /// What each of the guards has in its place. It is none of those that are looked at.
+    proxy: Record,
+    /// How many they are. The thread's own.
     guards: AtomicU32,
 }
 
-/// Somebody waits for the guard to leave, and whoever leaves collects [C5].
-pub(crate) const AWAITED: u32 = 1;
+/// Somebody waits for the guard to leave, and whoever leaves collects [C5]: the number of the collector for which that is.
+pub(crate) const AWAITED: u64 = u64::MAX << 32;
 /// The thread has come to its end, and its seat is given back by the last guard that leaves.
-pub(crate) const ENDED: u32 = 2;
+pub(crate) const ENDED: u64 = 1;
 /// The light barrier of who leaves is to be completed.
-pub(crate) const INCOMPLETE: u32 = 4;
+pub(crate) const INCOMPLETE: u64 = 2;
 /// The thread could not collect when some guard left that was awaited.
-pub(crate) const POSTPONED: u32 = 8;
+pub(crate) const POSTPONED: u64 = 4;
 /// The guard is one of several that share a record, for which this one stands.
-pub(crate) const SHARES: u32 = 16;
+pub(crate) const SHARES: u64 = 8;
 
 /// Relaxed, all: the thread's own stores; `calls`, which others set, too, is ordered by the barriers [C5].
 impl Record {
@@ -40,28 +49,49 @@ impl Record {
         self.stamp.load(Ordering::Relaxed) == 0
     }
 
-    /// One more guard shares it.
-    pub(crate) fn join(&self) {
+    /// From now on whoever leaves has this to do.
+    pub(crate) fn call(&self, what: u64) {
+        debug_assert!(what & AWAITED == 0);
+        self.calls.fetch_or(what, Ordering::Relaxed);
+    }
+
+    /// From now on whoever leaves collects, as the collector of this number asks for, whoever has asked before.
+    pub(crate) fn call_for(&self, number: u32) {
+        let called = |calls| Some(calls & !AWAITED | u64::from(number) << 32);
+        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, called);
+    }
+
+    /// Whether a call for the collector of this number stands.
+    pub(crate) fn is_called_for(&self, number: u32) -> bool {
+        self.calls.load(Ordering::Relaxed) & AWAITED == u64::from(number) << 32
+    }
+
+    /// Nobody has to do this any more. What there was to do.
+    pub(crate) fn uncall(&self, what: u64) -> u64 {
+        self.calls.fetch_and(!what, Ordering::Relaxed)
+    }
+}
+
+/// Relaxed, all: the thread's own.
+impl SharedRecord {
+    /// One more guard has it; what that has in its place.
+    pub(crate) fn join(&self) -> &Record {
         // Guards that are forgotten count for ever.
         let guards = self.guards.load(Ordering::Relaxed).checked_add(1).expect("too many pins of one thread");
         self.guards.store(guards, Ordering::Relaxed);
+        &self.proxy
     }
 
-    /// One of the guards that share it has gone. Whether it was the last.
+    /// One of its guards has gone. Whether it was the last.
     pub(crate) fn part(&self) -> bool {
         let guards = self.guards.load(Ordering::Relaxed) - 1;
         self.guards.store(guards, Ordering::Relaxed);
         guards == 0
     }
 
-    /// From now on whoever leaves has this to do.
-    pub(crate) fn call(&self, what: u32) {
-        self.calls.fetch_or(what, Ordering::Relaxed);
-    }
-
-    /// Nobody has to do this any more. What there was to do.
-    pub(crate) fn uncall(&self, what: u32) -> u32 {
-        self.calls.fetch_and(!what, Ordering::Relaxed)
+    /// Whether it is the one that this stands for.
+    pub(crate) fn has_proxy(&self, proxy: &Record) -> bool {
+        core::ptr::eq(&self.proxy, proxy)
     }
 }
 
@@ -70,17 +100,15 @@ impl Record {
 #[repr(C)]
 pub(crate) struct Records {
     own: [Record; OWN],
-    /// What each guard has that shares a record.
-    proxy: Record,
     /// Null, or shared ones.
     more: AtomicPtr<Shared>,
 }
 
-/// Records that guards share, each of those of one collector.
+/// Records that guards share.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Shared {
-    here: [Record; SHARED],
+    here: [SharedRecord; SHARED],
     /// Null, or those that come after.
     more: AtomicPtr<Shared>,
 }
@@ -90,23 +118,12 @@ const _: () = assert!(size_of::<Records>() == 104 && size_of::<Shared>() <= 128)
 
 impl Records {
     pub(crate) fn new() -> Self {
-        let records = Records {
-            own: Default::default(),
-            proxy: Record::default(),
-            more: AtomicPtr::new(core::ptr::null_mut()),
-        };
-        records.proxy.call(SHARES);
-        records
+        Records { own: Default::default(), more: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
     /// The one that is looked at first.
     pub(crate) fn first(&self) -> &Record {
         &self.own[0]
-    }
-
-    /// What guards have that share a record. It is none of those that are looked at.
-    pub(crate) fn proxy(&self) -> &Record {
-        &self.proxy
     }
 
     /// Those of one guard each.
@@ -115,7 +132,7 @@ impl Records {
     }
 
     /// Those that guards share.
-    pub(crate) fn shared(&self) -> impl Iterator<Item = &Record> {
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &SharedRecord> {
         let at = |link: &AtomicPtr<Shared>| {
             // Acquire: pairs with the store in `add`.
             // SAFETY: null, or leaked there.
@@ -126,12 +143,12 @@ impl Records {
 
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
-        self.own().chain(self.shared())
+        self.own().chain(self.shared().map(|shared| &shared.record))
     }
 
-    /// Adds a shared record, which is never freed: a thread has no more than it once had guards of collectors at a time. By
-    /// the thread itself.
-    pub(crate) fn add(&self) -> &Record {
+    /// Adds a shared record, which is never freed: a thread has no more than two for each collector of which it once had guards
+    /// at a time. By the thread itself.
+    pub(crate) fn add(&self) -> &SharedRecord {
         let mut link = &self.more;
         // SAFETY: as in `shared`. Acquire: the thread's own stores, or those of whoever had the seat before.
         while let Some(more) = unsafe { link.load(Ordering::Acquire).as_ref::<'static>() } {
@@ -140,7 +157,10 @@ impl Records {
         let more: &'static Shared = Box::leak(Box::<CachePadded<Shared>>::default());
         // What all of the thread's guards have to do, these have.
         let calls = self.first().calls.load(Ordering::Relaxed) & (ENDED | POSTPONED);
-        more.here.iter().for_each(|record| record.call(calls));
+        for shared in &more.here {
+            shared.record.call(calls);
+            shared.proxy.call(SHARES);
+        }
         // Release: pairs with the load in `shared`.
         link.store(core::ptr::from_ref(more).cast_mut(), Ordering::Release);
         &more.here[0]

@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 
 use crossbeam_utils::CachePadded;
 
-use crate::record::{ENDED, Record, Records};
+use crate::record::{ENDED, Record, Records, SharedRecord};
 use crate::sync::{AtomicBool, AtomicPtr, Mutex, Ordering, global, per_thread, with_mine};
 
 /// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for
@@ -192,11 +192,11 @@ pub(crate) fn offer_first_record() {
     with_mine(&MINE, |mine| mine.record.set(mine.seat.get().map(|seat| seat.records.first())));
 }
 
-/// The records of the thread whose proxy this is.
+/// The shared record for which this one stands.
 #[cold]
-pub(crate) fn records_of(proxy: &Record) -> &'static Records {
-    let mut records = seats().map(|seat| &seat.records);
-    records.find(|records| core::ptr::eq(records.proxy(), proxy)).expect("each thread's seat stays")
+pub(crate) fn shared_record(proxy: &Record) -> &'static SharedRecord {
+    let mut shared = seats().flat_map(|seat| seat.records.shared());
+    shared.find(|shared| shared.has_proxy(proxy)).expect("each thread's seat stays")
 }
 
 /// The records of all threads.
@@ -263,7 +263,7 @@ mod tests {
     /// Enters something like a guard.
     fn enter() -> &'static Record {
         let idle = my_records().iter().find(|record| record.is_idle());
-        let record = idle.unwrap_or_else(|| my_records().add());
+        let record = idle.unwrap_or_else(|| &my_records().add().record);
         // Of no collector: some that other tests have would wait for it. Release: as in `announce`.
         record.stamp.store(1, Ordering::Release);
         record

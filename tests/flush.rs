@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use common::{AnyMap, Config, Counted, Ledger, Seeded, catch, seeded};
@@ -202,4 +203,50 @@ fn no_value_is_dropped_under_the_lock_of_another_map() {
     assert_eq!(ledger.alive(), n);
     drop(map.pin());
     assert_eq!(ledger.alive(), n - 1, "the flush was forgotten");
+}
+
+/// Each value's end removes the next and flushes: deeper in destructors than any thread goes.
+#[test]
+fn a_flush_deep_in_destructors_is_followed_further_out() {
+    struct Link {
+        map: &'static HashMap<u64, Link>,
+        key: u64,
+        dropped: Arc<AtomicU64>,
+    }
+    impl Drop for Link {
+        fn drop(&mut self) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.map.pin().remove(&(self.key + 1));
+            self.map.flush();
+        }
+    }
+    let map: &'static HashMap<u64, Link> = Box::leak(Box::default());
+    let dropped = Arc::new(AtomicU64::new(0));
+    (0..30).for_each(|key| {
+        map.pin().insert(key, Link { map, key, dropped: Arc::clone(&dropped) });
+    });
+    map.pin().remove(&0);
+    map.flush();
+    assert_eq!((dropped.load(Ordering::Relaxed), map.len()), (30, 0));
+}
+
+/// A pin is taken before the last one ends, and there are more than a thread has records for: each is older than what comes
+/// after it, and none is older than all.
+#[test]
+fn pins_that_take_turns_hold_up_only_what_they_see() {
+    for others in [1, 6, 7, 20] {
+        let ledger = Ledger::new();
+        let (map, kept) = (filled(&ledger), Map::build(Config::GROWING, seeded(2)));
+        let _kept: Vec<_> = (0..others).map(|_| kept.pin()).collect();
+        let mut pin = map.pin();
+        for n in 0..20_000 {
+            pin.insert(n % ENTRIES, ledger.value(n));
+            let next = map.pin();
+            drop(std::mem::replace(&mut pin, next));
+        }
+        assert!(ledger.alive() < 10_000, "beside {others}: {} are alive", ledger.alive());
+        drop(pin);
+        map.flush();
+        assert_eq!(ledger.alive(), map.len());
+    }
 }

@@ -234,6 +234,26 @@ fn guards_that_share_a_record_hide_none() {
     }
 }
 
+/// Each is entered before the last one leaves: what they share is of one epoch, or no other would ever come.
+#[test]
+fn guards_that_take_turns_hold_up_nothing() {
+    loom::model(|| {
+        let cell = Cell::new();
+        let others = [cell.other.enter(), cell.other.enter()];
+        let mut guard = cell.reclaimer.enter();
+        cell.unlink();
+        cell.reclaimer.seal();
+        for _ in 0..4 {
+            let next = cell.reclaimer.enter();
+            drop(std::mem::replace(&mut guard, next));
+            cell.reclaimer.advance();
+        }
+        cell.reclaimer.free();
+        assert!(cell.objects[0].is_freed(), "held up for ever");
+        drop(others);
+    });
+}
+
 /// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what
 /// the reader has read reaches it by the record and the epoch alone. Then the reader's record has another guard, of the same
 /// collector or of another.

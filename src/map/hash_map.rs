@@ -86,7 +86,9 @@ use crate::hash::Digest;
 /// it or ask for its `stats`, they would wait for themselves: that panics instead; so does a `flush`, as it would run the
 /// destructors of other entries there. If they write to *another* map, the lock of that one is taken inside of this
 /// one's, and it is for you to keep to one order: a closure on map A that writes to B in one thread and a closure on B
-/// that writes to A in another wait for each other for ever. More than sixteen deep it panics.
+/// that writes to A in another wait for each other for ever. What was removed from B before may be dropped by such a write,
+/// under A's lock, as ever so many are written there: destructors that write to A must not be those of values in B. More than
+/// sixteen deep it panics.
 ///
 /// # Panics in your code
 ///

@@ -129,27 +129,30 @@ impl Collector {
         self.barrier.complete_light();
     }
 
-    /// Adds a guard to those that share a record of ours; what it has in its place.
+    /// Adds a guard to those of this thread that share a record; what it has in its place.
     fn share(&self, records: &'static Records) -> &'static Record {
-        let record = self.shared(records).unwrap_or_else(|| {
-            let idle = records.shared().find(|record| record.is_idle());
-            let record = idle.unwrap_or_else(|| records.add());
-            self.take(record);
-            record
+        // Relaxed: any guard of ours protects what a later one finds. But it is not one of an older epoch, if that can be told:
+        // where each is entered before the last one leaves, their record would never be idle, and hold up the next for ever.
+        let now = self.stamp(Relaxed).bits();
+        // Relaxed: the thread's own.
+        let shared = records.shared().find(|shared| shared.record.stamp.load(Relaxed) == now);
+        let shared = shared.unwrap_or_else(|| {
+            let idle = records.shared().find(|shared| shared.record.is_idle());
+            let shared = idle.unwrap_or_else(|| records.add());
+            self.take(&shared.record);
+            shared
         });
-        record.join();
-        records.proxy()
-    }
-
-    /// The record that guards of ours share, if there are some.
-    fn shared(&self, records: &'static Records) -> Option<&'static Record> {
-        // Relaxed, both: the thread's own stores; and the collector's number never changes.
-        let number = self.stamp(Relaxed).number();
-        records.shared().find(|record| Stamp::from_bits(record.stamp.load(Relaxed)).number() == number)
+        shared.join()
     }
 
     fn stamp(&self, ordering: Ordering) -> Stamp {
         Stamp::from_bits(self.stamp.load(ordering))
+    }
+
+    /// What tells it from others.
+    fn number(&self) -> u32 {
+        // Relaxed: it never changes.
+        self.stamp(Relaxed).number()
     }
 
     /// A guard that may move between threads [C1].
@@ -236,7 +239,7 @@ impl Collector {
         // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
         if is_deep() || reentry::is_writing_any() {
             let is_awaited = record.calls.load(Relaxed) & AWAITED != 0;
-            if is_awaited && postponed::postpone(self.stamp(Relaxed).number()) {
+            if is_awaited && postponed::postpone(self.number()) {
                 record.uncall(AWAITED);
             }
             if record.calls.load(Relaxed) & ENDED != 0 {
@@ -249,19 +252,18 @@ impl Collector {
             // First: what is freed may enter guards.
             seats::left_late(record);
         }
-        let was_postponed = calls & POSTPONED != 0 && postponed::is_to_follow(self.stamp(Relaxed).number());
+        let was_postponed = calls & POSTPONED != 0 && postponed::is_to_follow(self.number());
         if (calls & AWAITED != 0 || was_postponed) && !self.collect_all() {
-            record.call(AWAITED);
+            record.call_for(self.number());
         }
     }
 
     /// A guard has gone that shared a record, of which this is the proxy.
     #[inline(never)]
     fn leave_shared(&self, proxy: &Record) {
-        let records = seats::records_of(proxy);
-        let record = self.shared(records).expect("it has a record");
-        if record.part() {
-            self.leave(record);
+        let shared = seats::shared_record(proxy);
+        if shared.part() {
+            self.leave(&shared.record);
         }
     }
 
@@ -342,7 +344,11 @@ impl Collector {
                         && older.record.calls.load(Relaxed) & AWAITED == 0
                         && !self.await_leaving(&older) =>
                 {
-                    self.collect_all();
+                    if is_careful {
+                        postponed::postpone(self.number());
+                    } else {
+                        self.collect_all();
+                    }
                 }
                 _ => {}
             }
@@ -397,6 +403,10 @@ impl Collector {
     /// Frees what was retired until now, or lets the last one do it who could still look at it [C5].
     pub(crate) fn flush(&self) {
         self.seal_all();
+        if is_deep() {
+            // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
+            postponed::postpone(self.number());
+        }
         self.collect_all();
     }
 
@@ -409,11 +419,21 @@ impl Collector {
         }
     }
 
-    /// Advances as far as that takes, and frees. False: the kernel has refused, and nobody will go on with it.
+    /// Advances as far as that takes, and frees; again, if what was freed has asked for it deep in destructors. False: the
+    /// kernel has refused, and nobody will go on with it.
     fn collect_all(&self) -> bool {
         if is_deep() {
             return true;
         }
+        loop {
+            let passed = self.collect_once();
+            if !passed || !postponed::take(self.number()) {
+                return passed;
+            }
+        }
+    }
+
+    fn collect_once(&self) -> bool {
         let mut refused = false;
         let mut advances = 0;
         while advances < AGE && self.has_sealed() {
@@ -442,7 +462,7 @@ impl Collector {
 
     /// Whether a guard lives on, and will collect when it leaves.
     fn await_leaving(&self, Older { record, entered }: &Older<'_>) -> bool {
-        record.call(AWAITED);
+        record.call_for(self.number());
         step();
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
         // If the kernel refuses, it may have been seen or not. It counts as living on: to try again might be to wait for
@@ -451,8 +471,8 @@ impl Collector {
         // Acquire: pairs with the store in `announce`: of another guard that was entered as early it is seen that one before
         // has answered the call, maybe another collector's.
         let is_there = || record.stamp.load(Acquire) == entered.bits();
-        // Relaxed: as told, after the load before.
-        let is_called = || record.calls.load(Relaxed) & AWAITED != 0;
+        // As told, after the load before. Not by a call for another collector, which comes after ours was answered.
+        let is_called = || record.is_called_for(self.number());
         !passed || is_there() && is_called()
     }
 }

@@ -1,6 +1,6 @@
 //! Calls to collect that a thread could not follow when its guard left [C5]: in a closure under the lock of some map, where
-//! others' destructors must not run, or deep in destructors already. They are followed when the next guard of the same
-//! collector leaves on this thread.
+//! others' destructors must not run, or deep in destructors already; and flushes there. They are followed when the next guard
+//! of the same collector leaves on this thread, or by whoever frees further out.
 
 use core::cell::Cell;
 
@@ -44,14 +44,24 @@ pub(super) fn postpone(collector: u32) -> bool {
     true
 }
 
-/// Whether a call of this collector was postponed, a guard of which has left. It is to be followed then.
+impl Mine {
+    /// Whether a call of this collector was noted, which is forgotten.
+    fn take(&self, collector: u32) -> bool {
+        let noted = self.collectors.iter().find(|noted| noted.get() == collector);
+        noted.is_some_and(|noted| noted.replace(0) == collector)
+    }
+}
+
+/// Whether a call of this collector was postponed. It is to be followed then.
+pub(super) fn take(collector: u32) -> bool {
+    with_mine(&MINE, |mine| mine.take(collector))
+}
+
+/// The same, when a guard of the collector has left.
 #[cold]
 pub(super) fn is_to_follow(collector: u32) -> bool {
     with_mine(&MINE, |mine| {
-        let noted = mine.collectors.iter().find(|noted| noted.get() == collector);
-        if let Some(noted) = noted {
-            noted.set(0);
-        }
+        let is_noted = mine.take(collector);
         mine.patience.set(mine.patience.get().saturating_sub(1));
         if mine.patience.get() == 0 {
             mine.collectors.iter().for_each(|noted| noted.set(0));
@@ -61,7 +71,7 @@ pub(super) fn is_to_follow(collector: u32) -> bool {
                 record.uncall(POSTPONED);
             }
         }
-        noted.is_some()
+        is_noted
     })
 }
 
