@@ -7,7 +7,7 @@ use equivalent::Equivalent;
 use super::counters;
 use super::policy::Policy;
 use super::{Cache, CacheView};
-use crate::engine::{BATCH, digests_of};
+use crate::engine::each_batch;
 use crate::entries::Entry;
 use crate::reclaim::Guard;
 
@@ -24,10 +24,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         answer: impl Fn(Option<&'g Entry<K, V>>) -> A,
     ) {
         let counts = self.counters.here();
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let digests = digests_of(keys, |from| self.digest(key(from)));
+        let digest = |from: &T| self.digest(key(from));
+        each_batch(keys, out, digest, |keys, digests, out| {
             self.table.directory.find_batch_and_mark(
-                &digests[..keys.len()],
+                digests,
                 |_| (),
                 // SAFETY: found after the guard was entered.
                 |i, entry| key(&keys[i]).equivalent(unsafe { Entry::deref(entry) }.pair().0),
@@ -39,7 +39,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                     out[i] = answer(found.map(|entry| unsafe { Entry::deref(entry) }));
                 },
             );
-        }
+        });
     }
 
     /// Clones of the values of many keys: `out[i]` becomes what `get(&keys[i])` would be, and counts as such.

@@ -21,6 +21,19 @@ use crate::sync::{AtomicU64, step};
 /// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1.
 pub(crate) const BATCH: usize = 32;
 
+/// Calls `each` with keys, their digests and the places of their answers, up to [`BATCH`] at a time.
+#[inline(always)]
+pub(crate) fn each_batch<T, A>(
+    keys: &[T],
+    answers: &mut [A],
+    digest: impl Fn(&T) -> Digest,
+    mut each: impl FnMut(&[T], &[Digest], &mut [A]),
+) {
+    for (keys, answers) in keys.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
+        each(keys, &digests_of(keys, &digest)[..keys.len()], answers);
+    }
+}
+
 /// The digests of up to [`BATCH`] keys; the rest are none.
 #[inline(always)]
 pub(crate) fn digests_of<T>(keys: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {

@@ -62,7 +62,7 @@ mod stripes;
 mod supply;
 mod walk;
 
-pub(crate) use batch::{BATCH, digests_of};
+pub(crate) use batch::{BATCH, digests_of, each_batch};
 pub(crate) use directory::{Directory, Spot, Writing};
 pub(crate) use draft::NoRoom;
 pub(crate) use found::Found;

@@ -2,21 +2,15 @@
 
 use super::codec::Codec;
 use super::geometry::{Older, Place, WholeDigest};
-use super::inner::{BATCH, Inner};
+use super::inner::Inner;
 use super::layout::Task;
 use super::locked::Locked;
 use super::table::Table;
+use crate::engine::{BATCH, digests_of};
 use crate::hash::Digest;
 
-/// The digests of up to `BATCH` items.
-#[inline(always)]
-pub(crate) fn digests<T>(items: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {
-    let mut digests = [Digest::ZERO; BATCH];
-    for (to, item) in digests.iter_mut().zip(items) {
-        *to = digest(item);
-    }
-    digests
-}
+/// What is missing of a batch is a bit for each.
+const _: () = assert!(BATCH == u32::BITS as usize);
 
 /// Items and what is to be said of each, `BATCH` at a time, with the items' digests.
 #[inline]
@@ -26,7 +20,7 @@ pub(crate) fn batches<'a, T>(
     digest: impl Fn(&T) -> Digest + 'a,
 ) -> impl Iterator<Item = ([Digest; BATCH], &'a mut [bool])> {
     let batches = items.chunks(BATCH).zip(answers.chunks_mut(BATCH));
-    batches.map(move |(items, answers)| (digests(items, &digest), answers))
+    batches.map(move |(items, answers)| (digests_of(items, &digest), answers))
 }
 
 /// Up to `BATCH` digests at a time, in tables whose alternates are selected by whole fingerprints.

@@ -11,11 +11,9 @@ use super::locked::Locked;
 use super::parted::parted;
 use super::sizing::{Shape, rate_at};
 use super::table::Table;
+use crate::engine::BATCH;
 use crate::full::Full;
 use crate::hash::Digest;
-
-/// Digests whose waits for memory overlap: as many as a `u32` has bits.
-pub(crate) const BATCH: usize = 32;
 
 /// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole, and would be
 /// filled up to a tenth more slowly.

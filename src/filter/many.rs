@@ -2,9 +2,9 @@
 
 use core::hash::{BuildHasher, Hash};
 
-use super::batch::{batches, digests};
+use super::batch::batches;
 use super::cuckoo::CuckooFilter;
-use super::inner::BATCH;
+use crate::engine::{BATCH, digests_of};
 use crate::hash::Digest;
 
 impl<S> CuckooFilter<S> {
@@ -63,7 +63,7 @@ impl<S> CuckooFilter<S> {
     fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
         let mut inserted = 0;
         for items in items.chunks(BATCH) {
-            let done = self.inner.insert_batch(&digests(items, &digest)[..items.len()]);
+            let done = self.inner.insert_batch(&digests_of(items, &digest)[..items.len()]);
             inserted += done;
             if done < items.len() {
                 break;

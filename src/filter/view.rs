@@ -9,12 +9,11 @@ use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
 use super::geometry::Place;
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
-use super::inner::BATCH;
 use super::layout::{Layout, Task};
 use super::plan::Lineage;
 use super::sizing::{Shape, rate_at, rate_of_any};
 use super::words::Bytes;
-use crate::engine::prefetch;
+use crate::engine::{BATCH, prefetch};
 use crate::hash::Digest;
 
 /// A filter of either kind that is looked up in its bytes, without a copy: of a file that is mapped into memory, or a

@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use super::alone::{extend_alone, fill_copy};
 use super::builder::sealed::FromShape;
 use super::{Builder, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
-use crate::engine::{BATCH, CapacityError, Directory, Inline, Shape, Stats, digests_of};
+use crate::engine::{CapacityError, Directory, Inline, Shape, Stats, each_batch};
 use crate::hash::Digest;
 
 pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
@@ -360,9 +360,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[track_caller]
     pub fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            self.find_batch(keys, |i, item| out[i] = item.map(|(_, value)| value));
-        }
+        self.find_many(keys, out, |item| item.map(|(_, value)| value));
     }
 
     /// Whether many keys are present: `out[i]` becomes what `contains_key(&keys[i])` would be, at the price of
@@ -382,15 +380,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[track_caller]
     pub fn contains_many(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "contains_many: as many places for answers as keys");
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            self.find_batch(keys, |i, item| out[i] = item.is_some());
-        }
+        self.find_many(keys, out, |item| item.is_some());
     }
 
+    /// Looks up many keys, batch by batch; `out[i]` becomes the answer to `keys[i]`.
     #[inline(always)]
-    fn find_batch(&self, keys: &[K], report: impl FnMut(usize, Option<(K, V)>)) {
-        let digests = digests_of(keys, |key| self.digest(key));
-        self.slots.find_batch(&digests[..keys.len()], |_| (), |i, (key, _)| key == keys[i], report);
+    fn find_many<A>(&self, keys: &[K], out: &mut [A], answer: impl Fn(Option<(K, V)>) -> A) {
+        let digest = |key: &K| self.digest(key);
+        each_batch(keys, out, digest, |keys, digests, out| {
+            let report = |i: usize, item| out[i] = answer(item);
+            self.slots.find_batch(digests, |_| (), |i, (key, _)| key == keys[i], report);
+        });
     }
 }
 

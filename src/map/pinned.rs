@@ -9,7 +9,7 @@ use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::{Drain, HashMap, Iter, Keys, Values};
-use crate::engine::{BATCH, Stats, digests_of};
+use crate::engine::{Stats, each_batch};
 use crate::entries::Entry;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
@@ -386,17 +386,17 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         out: &mut [A],
         answer: impl Fn(Option<&'p Entry<K, V>>) -> A,
     ) {
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let digests = digests_of(keys, |from| self.map.digest(key(from)));
-            // SAFETY: the batch finds it in the table.
-            let behind = |entry| unsafe { self.entry_behind(entry) };
+        // SAFETY: the batch finds it in the table.
+        let behind = |entry| unsafe { self.entry_behind(entry) };
+        let digest = |from: &T| self.map.digest(key(from));
+        each_batch(keys, out, digest, |keys, digests, out| {
             self.map.table.directory.find_batch(
-                &digests[..keys.len()],
+                digests,
                 |i| self.map.table.prefetch_home(digests[i]),
                 |i, entry| key(&keys[i]).equivalent(&behind(entry).key),
                 |i, entry| out[i] = answer(entry.map(behind)),
             );
-        }
+        });
     }
 }
 

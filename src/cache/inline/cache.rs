@@ -14,7 +14,7 @@ use crate::cache::counters::{self, CacheStats, Counters};
 use crate::cache::flight::Flights;
 use crate::cache::policy::{Evictor, Policy};
 use crate::cache::room::Kept;
-use crate::engine::{BATCH, CapacityError, Directory, Inline, Keep, Shape, digests_of};
+use crate::engine::{CapacityError, Directory, Inline, Keep, Shape, each_batch};
 use crate::hash::Digest;
 
 /// What is kept under the lock of each segment.
@@ -300,10 +300,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     pub fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         assert_eq!(keys.len(), out.len(), "get_many: as many places for values as keys");
         let counts = self.counters.here();
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let digests = digests_of(keys, |key| self.digest(key));
+        let digest = |key: &K| self.digest(key);
+        each_batch(keys, out, digest, |keys, digests, out| {
             self.directory.find_batch_and_mark(
-                &digests[..keys.len()],
+                digests,
                 |_| (),
                 |i, (key, _)| key == keys[i],
                 Policy::touch,
@@ -312,7 +312,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                     out[i] = found.map(|(_, value)| value);
                 },
             );
-        }
+        });
     }
 
     /// The value of a key, without a trace: neither the policy nor the counts are told.

@@ -2,14 +2,14 @@
 
 use core::hash::{BuildHasher, Hash};
 
-use super::super::batch::{all_missing, batches, digests, tell_found};
+use super::super::batch::{all_missing, batches, tell_found};
 use super::super::collect::try_collect;
 use super::super::error::FilterError;
 use super::super::hasher::hash_bytes;
-use super::super::inner::BATCH;
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
 use super::places::Places;
+use crate::engine::{BATCH, digests_of};
 use crate::hash::Digest;
 
 impl<S> ScalableCuckooFilter<S> {
@@ -79,7 +79,7 @@ impl<S> ScalableCuckooFilter<S> {
     fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
         let mut inserted = 0;
         for items in items.chunks(BATCH) {
-            let digests = &digests(items, &digest)[..items.len()];
+            let digests = &digests_of(items, &digest)[..items.len()];
             self.fetch(digests);
             for digest in digests {
                 if self.insert_digest(*digest).is_err() {
