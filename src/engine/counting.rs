@@ -1,8 +1,10 @@
 //! What is counted over all segments: items, slots, bytes, what happened.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use super::directory::Directory;
+use super::memory::Meter;
 use super::payload::Payload;
 use super::root::Root;
 use super::segment::Segment;
@@ -42,6 +44,11 @@ impl<P: Payload> Directory<P> {
     /// Bytes of segments, roots and overflow, those kept for further use included.
     pub(crate) fn memory_usage(&self) -> usize {
         self.meter.bytes() + self.pool.lock().memory_usage()
+    }
+
+    /// What counts the bytes.
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 
     /// Counts collected from all segments.

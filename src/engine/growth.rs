@@ -5,89 +5,30 @@
 //! that one segment wait, for at most one segment's copy. A panic in the user's `Hash`, or a lack of memory, leaves
 //! the old segment as it was. A split leaves the half that stays where it is: see `split`.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use super::buckets::Buckets;
-use super::directory::{Directory, Spot, Writing};
+use super::directory::{Directory, Writing};
 use super::draft::{Draft, NoRoom};
 use super::locked::Locked;
-use super::memory::Meter;
 use super::payload::Payload;
-use super::pool::{Pool, Retired};
-use super::sizing::{MAX_BUCKETS, MAX_CAPACITY, MAX_SEGMENTS, Shape};
+use super::sizing::{MAX_BUCKETS, MAX_SEGMENTS};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
 
 /// What replaces a segment: `count` segments of `buckets` each.
 #[derive(Clone, Copy)]
-struct Replacement {
-    buckets: u32,
+pub(super) struct Replacement {
+    pub(super) buckets: u32,
     /// 1: in place of the old one; 2: half its prefixes each.
-    count: u32,
+    pub(super) count: u32,
     /// See `Locked::grow_early`.
-    grows_early: bool,
+    pub(super) grows_early: bool,
 }
 
 impl<P: Payload> Directory<P> {
-    /// Puts an item whose key is not in the table, as the caller has found under this lock; grows if it must. On an
-    /// error nothing has changed.
-    #[inline]
-    pub(crate) fn insert<'a>(
-        &'a self,
-        spot: Spot<'a, P>,
-        item: P::Item,
-        rehash: impl Fn(P::Item) -> Digest,
-    ) -> Result<(), NoRoom> {
-        let Spot { mut writing, digest, place, .. } = spot;
-        if !writing.locked.is_filling_up() && writing.locked.put(place, item, 0, self.shape.budget) {
-            return Ok(());
-        }
-        self.insert_growing(&mut writing, digest, item, &rehash)
-    }
-
-    /// `writing` becomes a lock on the segment that covers the digest after growth.
-    #[cold]
-    #[inline(never)]
-    fn insert_growing<'a>(
-        &'a self,
-        writing: &mut Writing<'a, P>,
-        digest: Digest,
-        item: P::Item,
-        rehash: &dyn Fn(P::Item) -> Digest,
-    ) -> Result<(), NoRoom> {
-        let put = |writing: &mut Writing<'a, P>| {
-            let place = Place::new(digest, writing.locked.segment().buckets().len());
-            writing.locked.put(place, item, 0, self.shape.budget)
-        };
-        if writing.locked.is_filling_up() {
-            // First: if the user's `Hash` panics, nothing has been inserted.
-            self.copy_ahead(&mut writing.locked, rehash);
-            if put(writing) {
-                return Ok(());
-            }
-        }
-        while self.should_grow(&writing.locked) {
-            // Nobody has said how many are to come. Beyond 7/8 paths get long, and displacing costs more than growing.
-            if self.grow(writing, digest.prefix(), true, rehash).is_err() {
-                break;
-            }
-            if put(writing) {
-                return Ok(());
-            }
-        }
-        // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
-        let has_room = self.shape.fixed_capacity.is_none_or(|capacity| self.len() < capacity);
-        let place = Place::new(digest, writing.locked.segment().buckets().len());
-        if has_room && writing.locked.put_in_overflow(place, item, 0, &self.meter) {
-            Ok(())
-        } else {
-            Err(NoRoom)
-        }
-    }
-
     /// Replaces a segment by one of twice the slots, if it need not be split: `writing` becomes a lock on that.
     pub(crate) fn double<'a>(
         &'a self,
@@ -102,20 +43,9 @@ impl<P: Payload> Directory<P> {
         self.grow(writing, digest.prefix(), false, rehash)
     }
 
-    /// Buckets that a path search looks at.
-    pub(crate) fn budget(&self) -> usize {
-        self.shape.budget
-    }
-
-    /// Whether growing will make room: not if so few slots are taken that the keys must be colliding.
-    fn should_grow(&self, locked: &Locked<'_, P>) -> bool {
-        let in_buckets = locked.len() - locked.state_ref().overflow_len;
-        self.shape.fixed_capacity.is_none() && in_buckets * 2 >= locked.slots()
-    }
-
     /// Replaces the segment by a larger one, or splits it: twice the slots in all. `writing` becomes a lock on the segment that
     /// covers `prefix` then.
-    fn grow<'a>(
+    pub(super) fn grow<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
         prefix: u32,
@@ -160,7 +90,7 @@ impl<P: Payload> Directory<P> {
 
     /// Builds what `replacement` says from the locked segment, publishes it, and moves `writing` to the new segment that
     /// covers `prefix`.
-    fn rebuild<'a>(
+    pub(super) fn rebuild<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
         replacement: Replacement,
@@ -236,93 +166,6 @@ impl<P: Payload> Directory<P> {
         }
         Ok(())
     }
-
-    /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
-    /// far as paths lead from then on. False: no memory for it.
-    pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Fn(P::Item) -> Digest) -> bool {
-        // Also where nothing will be locked.
-        self.assert_not_writing();
-        if self.shape.fixed_capacity.is_some() {
-            return true;
-        }
-        let total = self.len().saturating_add(additional);
-        if total > MAX_CAPACITY {
-            return false;
-        }
-        let buckets = Shape::buckets_for(total);
-        let lacks_some = |writing: &Writing<'_, P>| {
-            let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
-            u64::from(writing.locked.segment().buckets().len()) * segments < buckets
-        };
-        // Each once, and then again. If one were grown to its end before the next, the directory would soon have eight entries
-        // for each segment, and then segments double that should split.
-        loop {
-            let (mut cursor, mut has_grown) = (0, false);
-            while let Some((mut writing, next)) = self.visit(cursor) {
-                if lacks_some(&writing) {
-                    has_grown = true;
-                    if self.grow(&mut writing, cursor as u32, false, rehash).is_err() {
-                        return false;
-                    }
-                }
-                writing.locked.grow_early(false);
-                cursor = next;
-            }
-            if !has_grown {
-                return true;
-            }
-        }
-    }
-
-    /// Segments are filled as far as paths lead before they grow: somebody has said how many items are to come.
-    pub(crate) fn expect_items(&mut self) {
-        for segment in self.segments() {
-            Locked::lock(segment).grow_early(false);
-        }
-    }
-
-    /// Replaces every segment that is much too large for its items by a smaller one, and gives back what was copied ahead of
-    /// splits that are not due any more.
-    pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
-        // Also where nothing will be locked.
-        self.assert_not_writing();
-        if self.shape.fixed_capacity.is_some() {
-            return;
-        }
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.visit(cursor) {
-            // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
-            let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
-            let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
-            if buckets < writing.locked.segment().buckets().len() {
-                // No memory to get smaller: then it stays as it is.
-                let _ = self.rebuild(
-                    &mut writing,
-                    Replacement { buckets, count: 1, grows_early: false },
-                    cursor as u32,
-                    rehash,
-                );
-            }
-            if !writing.locked.is_filling_up() {
-                let ahead = writing.locked.state().ahead.take();
-                ahead.into_iter().for_each(|ahead| self.pool.lock().put(ahead.segment));
-            }
-            cursor = next;
-        }
-    }
-
-    /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.
-    pub(crate) fn drain_pool(&self) -> Retired<P> {
-        let mut pool = self.pool.lock();
-        let live = pool.live;
-        let pool = core::mem::replace(&mut *pool, Pool::of_live(live));
-        Retired { pool, meter: self.meter() }
-    }
-
-    /// What counts the bytes.
-    pub(crate) fn meter(&self) -> Arc<Meter> {
-        Arc::clone(&self.meter)
-    }
 }
 
 /// Calls `each` with every item and its mark, bucket by bucket.
@@ -338,33 +181,37 @@ fn for_each<P: Payload>(
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
+pub(super) mod tests {
     use super::super::payload::Inline;
     use super::super::segment::Segment;
-    use super::super::sizing::Options;
+    use super::super::sizing::{Options, Shape};
     use super::*;
 
-    type Words = Inline<u64, u64>;
+    pub(crate) type Words = Inline<u64, u64>;
 
-    fn table(options: Options) -> Directory<Words> {
+    pub(crate) fn table(options: Options) -> Directory<Words> {
         Directory::new(Shape::new(options).expect("a shape"), options.capacity).expect("memory")
     }
 
-    fn segments_of(slots: usize) -> Options {
+    pub(crate) fn segments_of(slots: usize) -> Options {
         Options { capacity: 0, fixed: false, segment_slots: Some(slots), huge_pages: None, home_cells: None }
     }
 
-    fn rehash((key, _): (u64, u64)) -> Digest {
+    pub(crate) fn rehash((key, _): (u64, u64)) -> Digest {
         Digest::new(key)
     }
 
-    fn insert_as(table: &Directory<Words>, key: u64, digest: impl Fn(u64) -> Digest) -> Result<(), NoRoom> {
+    pub(crate) fn insert_as(
+        table: &Directory<Words>,
+        key: u64,
+        digest: impl Fn(u64) -> Digest,
+    ) -> Result<(), NoRoom> {
         let spot = table.lock_and_find(digest(key), |item| item.0 == key);
         assert!(spot.found.is_none());
         table.insert(spot, (key, !key), |item| digest(item.0))
     }
 
-    fn insert(table: &Directory<Words>, key: u64) -> Result<(), NoRoom> {
+    pub(crate) fn insert(table: &Directory<Words>, key: u64) -> Result<(), NoRoom> {
         insert_as(table, key, Digest::new)
     }
 
@@ -386,13 +233,6 @@ mod tests {
             let stats = table.stats();
             assert_eq!((stats.doublings as usize, stats.splits), (expected.len() - 1, 0));
         }
-    }
-
-    #[test]
-    fn who_displaces_for_itself_searches_as_far_as_the_shape_says() {
-        let shape = Shape::for_cache(1, 100).expect("a shape");
-        let table = Directory::<Words>::new(shape, 100).expect("memory");
-        assert_eq!(table.budget(), shape.budget);
     }
 
     /// Keys whose prefixes begin alike would go on splitting one segment, and the root would double each time.
@@ -470,24 +310,6 @@ mod tests {
         assert_eq!(meter.bytes(), 0);
     }
 
-    #[test]
-    fn what_finds_no_path_is_taken_up_to_the_fixed_capacity_and_not_beyond() {
-        let table = table(Options { capacity: 20, fixed: true, ..Options::default() });
-        let taken = (0..100).take_while(|key| insert_as(&table, *key, |_| Digest::new(3)).is_ok()).count();
-        let stats = table.stats();
-        assert_eq!((taken, table.len(), stats.overflow), (20, 20, 12));
-        assert_eq!(stats.failed_searches, 13, "of the last twelve, and of the one that was refused");
-    }
-
-    /// More slots would not part them: half of two buckets' eight are taken when it stops.
-    #[test]
-    fn keys_of_one_digest_make_no_large_table() {
-        let table = table(Options::default());
-        (0..100).for_each(|key| insert_as(&table, key, |_| Digest::new(3)).unwrap());
-        assert_eq!((table.slots(), table.len(), table.stats().overflow), (32, 100, 92));
-        assert!((0..100).all(|key| table.find(Digest::new(3), || (), |item| item.0 == key).is_some()));
-    }
-
     /// Colliding keys come first; the half that has none of them has no overflow afterwards.
     #[test]
     fn a_segment_with_overflow_splits_into_halves_that_have_their_own() {
@@ -531,66 +353,5 @@ mod tests {
         let weighted: u64 = stats.path_lengths.iter().zip(0..).map(|(count, hops)| count * hops).sum();
         assert_eq!(stats.displacements, weighted);
         assert!(stats.longest_write_pause > core::time::Duration::ZERO);
-    }
-
-    #[test]
-    fn paths_are_as_long_as_what_was_displaced() {
-        let table = table(Options { capacity: 2000, fixed: true, ..Options::default() });
-        (0..2000).for_each(|key| insert(&table, key).unwrap());
-        let stats = table.stats();
-        let versions = table.segments().flat_map(|segment| segment.segment().stripes());
-        let moves: u64 = versions.map(|stripe| stripe.load(Ordering::Relaxed) / 2).sum();
-        assert!(moves > 10 && stats.displacements == moves, "{moves} moves, {stats:?}");
-    }
-
-    #[test]
-    fn reserving_makes_the_room_that_was_asked_for_and_less_than_twice_of_it() {
-        for (present, additional) in [(0, 10), (0, 1000), (300, 300), (1000, 5)] {
-            let table = table(segments_of(64));
-            (0..present).for_each(|key| insert(&table, key).unwrap());
-            let before = table.slots();
-            assert!(table.reserve(additional, &rehash));
-            let needed = Shape::buckets_for(present as usize + additional) as usize * 4;
-            let slots = table.slots();
-            assert!(
-                slots >= needed && slots <= before.max(2 * needed),
-                "{slots} slots of {needed}, {before} before"
-            );
-            assert!(
-                (0..present).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key).is_some())
-            );
-        }
-        let table = table(Options::default());
-        assert!(!table.reserve(MAX_CAPACITY + 1, &rehash) && !table.reserve(usize::MAX, &rehash));
-        assert_eq!(table.slots(), 4, "refused before anything has grown");
-    }
-
-    #[test]
-    fn shrinking_leaves_each_segment_the_power_of_two_that_its_items_need() {
-        let table = table(segments_of(64));
-        (0..2000).for_each(|key| insert(&table, key).unwrap());
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = table.visit(cursor) {
-            let digests: Vec<_> = (0..2000).map(Digest::new).collect();
-            for (key, digest) in digests.iter().enumerate() {
-                let place = Place::new(*digest, writing.locked.segment().buckets().len());
-                if key % 5 != 0 {
-                    let found = writing.locked.find(place, |item| item.0 == key as u64);
-                    found.into_iter().for_each(|found| writing.locked.remove(found));
-                }
-            }
-            cursor = next;
-        }
-        assert_eq!(table.len(), 400);
-        table.shrink(&rehash);
-        let mut cursor = 0;
-        while let Some((writing, next)) = table.visit(cursor) {
-            let (len, buckets) = (writing.locked.len(), writing.locked.segment().buckets().len());
-            assert_eq!(u64::from(buckets), Shape::buckets_for(len).next_power_of_two(), "for {len}");
-            cursor = next;
-        }
-        assert!((0..2000).all(|key| {
-            table.find(Digest::new(key), || (), |item| item.0 == key).is_some() == (key % 5 == 0)
-        }));
     }
 }

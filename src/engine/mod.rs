@@ -8,7 +8,9 @@
 //! | --- | --- |
 //! | `batch` | many look-ups at once, overlapped |
 //! | `model` | what has been copied ahead of a split, by itself |
-//! | `growth` | when a segment grows; replace it by larger ones, or by a smaller one |
+//! | `insert` | a key that is not there gets a slot |
+//! | `resize` | room that is asked for, or given back, in all segments |
+//! | `growth` | replace a segment by larger ones, or by a smaller one |
 //! | `split` | give half of a segment's items to a new one |
 //! | `publish` | make the directory lead to new segments |
 //! | `draft` | a segment that is being built |
@@ -42,6 +44,7 @@ mod draft;
 mod find;
 mod found;
 mod growth;
+mod insert;
 mod locked;
 mod memory;
 #[cfg(loom)]
@@ -52,6 +55,7 @@ mod payload;
 mod pool;
 mod prefetch;
 mod publish;
+mod resize;
 mod root;
 mod segment;
 mod sizing;

@@ -1,0 +1,153 @@
+//! Room that is asked for, and room that is given back: what is done to all segments, one after the other, because somebody
+//! says so.
+
+use super::directory::{Directory, Writing};
+use super::growth::Replacement;
+use super::locked::Locked;
+use super::payload::Payload;
+use super::pool::{Pool, Retired};
+use super::sizing::{MAX_CAPACITY, Shape};
+use crate::hash::Digest;
+
+impl<P: Payload> Directory<P> {
+    /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
+    /// far as paths lead from then on. False: no memory for it.
+    pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Fn(P::Item) -> Digest) -> bool {
+        // Also where nothing will be locked.
+        self.assert_not_writing();
+        if self.shape.fixed_capacity.is_some() {
+            return true;
+        }
+        let total = self.len().saturating_add(additional);
+        if total > MAX_CAPACITY {
+            return false;
+        }
+        let buckets = Shape::buckets_for(total);
+        let lacks_some = |writing: &Writing<'_, P>| {
+            let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
+            u64::from(writing.locked.segment().buckets().len()) * segments < buckets
+        };
+        // Each once, and then again. If one were grown to its end before the next, the directory would soon have eight entries
+        // for each segment, and then segments double that should split.
+        loop {
+            let (mut cursor, mut has_grown) = (0, false);
+            while let Some((mut writing, next)) = self.visit(cursor) {
+                if lacks_some(&writing) {
+                    has_grown = true;
+                    if self.grow(&mut writing, cursor as u32, false, rehash).is_err() {
+                        return false;
+                    }
+                }
+                writing.locked.grow_early(false);
+                cursor = next;
+            }
+            if !has_grown {
+                return true;
+            }
+        }
+    }
+
+    /// Segments are filled as far as paths lead before they grow: somebody has said how many items are to come.
+    pub(crate) fn expect_items(&mut self) {
+        for segment in self.segments() {
+            Locked::lock(segment).grow_early(false);
+        }
+    }
+
+    /// Replaces every segment that is much too large for its items by a smaller one, and gives back what was copied ahead of
+    /// splits that are not due any more.
+    pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
+        // Also where nothing will be locked.
+        self.assert_not_writing();
+        if self.shape.fixed_capacity.is_some() {
+            return;
+        }
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = self.visit(cursor) {
+            // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
+            let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
+            let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
+            if buckets < writing.locked.segment().buckets().len() {
+                // No memory to get smaller: then it stays as it is.
+                let _ = self.rebuild(
+                    &mut writing,
+                    Replacement { buckets, count: 1, grows_early: false },
+                    cursor as u32,
+                    rehash,
+                );
+            }
+            if !writing.locked.is_filling_up() {
+                let ahead = writing.locked.state().ahead.take();
+                ahead.into_iter().for_each(|ahead| self.pool.lock().put(ahead.segment));
+            }
+            cursor = next;
+        }
+    }
+
+    /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.
+    pub(crate) fn drain_pool(&self) -> Retired<P> {
+        let mut pool = self.pool.lock();
+        let live = pool.live;
+        let pool = core::mem::replace(&mut *pool, Pool::of_live(live));
+        Retired { pool, meter: self.meter() }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::growth::tests::{insert, rehash, segments_of, table};
+    use super::super::sizing::Options;
+    use super::*;
+    use crate::hash::Place;
+
+    #[test]
+    fn reserving_makes_the_room_that_was_asked_for_and_less_than_twice_of_it() {
+        for (present, additional) in [(0, 10), (0, 1000), (300, 300), (1000, 5)] {
+            let table = table(segments_of(64));
+            (0..present).for_each(|key| insert(&table, key).unwrap());
+            let before = table.slots();
+            assert!(table.reserve(additional, &rehash));
+            let needed = Shape::buckets_for(present as usize + additional) as usize * 4;
+            let slots = table.slots();
+            assert!(
+                slots >= needed && slots <= before.max(2 * needed),
+                "{slots} slots of {needed}, {before} before"
+            );
+            assert!(
+                (0..present).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key).is_some())
+            );
+        }
+        let table = table(Options::default());
+        assert!(!table.reserve(MAX_CAPACITY + 1, &rehash) && !table.reserve(usize::MAX, &rehash));
+        assert_eq!(table.slots(), 4, "refused before anything has grown");
+    }
+
+    #[test]
+    fn shrinking_leaves_each_segment_the_power_of_two_that_its_items_need() {
+        let table = table(segments_of(64));
+        (0..2000).for_each(|key| insert(&table, key).unwrap());
+        let mut cursor = 0;
+        while let Some((mut writing, next)) = table.visit(cursor) {
+            let digests: Vec<_> = (0..2000).map(Digest::new).collect();
+            for (key, digest) in digests.iter().enumerate() {
+                let place = Place::new(*digest, writing.locked.segment().buckets().len());
+                if key % 5 != 0 {
+                    let found = writing.locked.find(place, |item| item.0 == key as u64);
+                    found.into_iter().for_each(|found| writing.locked.remove(found));
+                }
+            }
+            cursor = next;
+        }
+        assert_eq!(table.len(), 400);
+        table.shrink(&rehash);
+        let mut cursor = 0;
+        while let Some((writing, next)) = table.visit(cursor) {
+            let (len, buckets) = (writing.locked.len(), writing.locked.segment().buckets().len());
+            assert_eq!(u64::from(buckets), Shape::buckets_for(len).next_power_of_two(), "for {len}");
+            cursor = next;
+        }
+        assert!((0..2000).all(|key| {
+            table.find(Digest::new(key), || (), |item| item.0 == key).is_some() == (key % 5 == 0)
+        }));
+    }
+}
