@@ -5,18 +5,18 @@
 //! but `find`'s comparison, and nothing is half done when that panics. Loads by the functions that readers have, too,
 //! are stronger than a holder needs: whatever was stored to the segment was stored under its lock.
 
-use core::marker::PhantomData;
 use core::ops::DerefMut;
 
-use super::buckets::{Buckets, SLOTS, free_lane, tag_at, taken_lanes};
+use super::buckets::{Buckets, free_lane, tag_at};
 use super::found::Found;
 use super::memory::Meter;
 use super::path;
 use super::payload::Payload;
+use super::residents::{Residents, item, pair};
 use super::segment::{Segment, SegmentRef, State};
 use super::stripes::{self, Moving};
-use crate::hash::{Place, alternate};
-use crate::sync::{AtomicU64, Exclusive, MutexGuard, Ordering, exclusively, step};
+use crate::hash::Place;
+use crate::sync::{Exclusive, MutexGuard, exclusively, step};
 
 /// The share of a segment's slots, before 7/8 of them are taken, from which on items are copied ahead of its split: one in so
 /// many. While it is filled, so many slots must be looked at with each insertion.
@@ -37,143 +37,6 @@ pub(super) struct Hole {
     bucket: u32,
     lane: u32,
     hops: usize,
-}
-
-/// A locked segment's slots: marks, places, and emptying them. Finds nothing in its overflow. The lock is held as long as this
-/// lives.
-pub(crate) struct Residents<'l, P: Payload> {
-    segment: &'l Segment<P>,
-    buckets: Buckets<P>,
-    lock: PhantomData<&'l mut P>,
-}
-
-impl<P: Payload> Residents<'_, P> {
-    /// How many buckets there are.
-    #[inline]
-    pub(crate) fn buckets(&self) -> u32 {
-        self.buckets.len()
-    }
-
-    /// How many slots they have.
-    #[inline]
-    pub(crate) fn slots(&self) -> usize {
-        self.segment.slots()
-    }
-
-    /// Finds a slot of one of the place's buckets by tag and mark.
-    #[inline]
-    pub(crate) fn find(&self, place: Place, accept: impl Fn(u8) -> bool) -> Option<Found> {
-        let mut matches = self.buckets.matches(place);
-        while let Some(lane) = matches.next_lane() {
-            let (bucket, lane) = place.slot(lane);
-            if accept(self.buckets.mark(bucket, lane)) {
-                return Some(self.buckets.found(bucket, lane));
-            }
-        }
-        None
-    }
-
-    /// Starts loading what `find` and who takes out what it finds read and write.
-    #[inline]
-    pub(crate) fn prefetch(&self, place: Place) {
-        for bucket in [place.first, place.second] {
-            self.buckets.prefetch_tags(bucket);
-            self.buckets.prefetch_slot(bucket, 0);
-        }
-    }
-
-    /// The occupied slots of a bucket.
-    #[inline]
-    pub(crate) fn occupied(&self, bucket: u32) -> impl Iterator<Item = Found> + use<P> {
-        let buckets = self.buckets;
-        taken_lanes(buckets.tags(bucket)).map(move |lane| buckets.found(bucket, lane))
-    }
-
-    /// The item in a slot, unless that is empty by now. Of slots that say so themselves.
-    #[inline]
-    pub(crate) fn item_if_taken(&self, found: Found) -> Option<P::Item> {
-        const { assert!(P::NULLABLE) };
-        // SAFETY: a slot of a live segment.
-        unsafe { P::load(found.slot()) }
-    }
-
-    /// The slot that has this number, four for each bucket, if it is taken.
-    #[inline]
-    pub(crate) fn at(&self, index: usize) -> Option<Found> {
-        let (bucket, lane) = ((index / SLOTS as usize) as u32, (index % SLOTS as usize) as u32);
-        (tag_at(self.buckets.tags(bucket), lane) != 0).then(|| self.buckets.found(bucket, lane))
-    }
-
-    /// The four tags of a bucket, and its four bytes of marks.
-    #[inline]
-    pub(crate) fn tags_and_marks(&self, bucket: u32) -> (u32, u32) {
-        // Relaxed: marks are advice [B4].
-        (self.buckets.tags(bucket), self.buckets.marks(bucket).load(Ordering::Relaxed))
-    }
-
-    /// Sets a bucket's four bytes of marks. A hit that comes between may be lost [B4].
-    #[inline]
-    pub(crate) fn set_marks(&self, bucket: u32, marks: u32) {
-        // Relaxed: as in `Buckets::set_mark`.
-        self.buckets.marks(bucket).store(marks, Ordering::Relaxed);
-    }
-
-    /// The slot in a lane of a place's eight, which is taken.
-    #[inline]
-    pub(crate) fn in_lane(&self, place: Place, lane: u32) -> Found {
-        let (bucket, lane) = place.slot(lane);
-        self.buckets.found(bucket, lane)
-    }
-
-    /// The mark of a slot.
-    #[inline]
-    pub(crate) fn mark(&self, found: Found) -> u8 {
-        let (bucket, lane) = self.buckets.position_of(found);
-        self.buckets.mark(bucket, lane)
-    }
-
-    /// Sets the mark of a slot.
-    #[inline]
-    pub(crate) fn set_mark(&self, found: Found, mark: u8) {
-        let (bucket, lane) = self.buckets.position_of(found);
-        self.buckets.set_mark(bucket, lane, mark);
-    }
-
-    /// The item in a slot.
-    #[inline]
-    pub(crate) fn item(&self, found: Found) -> P::Item {
-        item::<P>(found)
-    }
-
-    /// Empties a slot.
-    ///
-    /// `clear`'s Releases pair with the Acquires of [R3]. A reader of an inline item that has seen the tag is told by
-    /// the stripe: `note_departure` pairs with `begin` [R2], and `publish_departures` in the slot's next `fill` with
-    /// `unchanged` [R4].
-    #[inline]
-    pub(crate) fn remove(&mut self, found: Found) {
-        let stripe = if P::NULLABLE { None } else { Some(self.stripe_of(found)) };
-        let (bucket, lane) = self.buckets.position_of(found);
-        self.buckets.clear(bucket, lane);
-        if let Some(stripe) = stripe {
-            stripes::note_departure(stripe);
-        }
-        self.segment.set_len(self.segment.items() - 1);
-    }
-
-    /// The stripe that readers of a slot validate against.
-    fn stripe_of(&self, found: Found) -> &AtomicU64 {
-        let (bucket, lane) = self.buckets.position_of(found);
-        let tag = tag_at(self.buckets.tags(bucket), lane);
-        self.segment.stripe(pair(bucket, tag, self.buckets.len()))
-    }
-}
-
-/// The item in a slot of a locked segment.
-#[inline]
-fn item<P: Payload>(found: Found) -> P::Item {
-    // SAFETY: a slot of a live segment.
-    unsafe { P::load(found.slot()) }.expect("a found slot is occupied while the lock is held")
 }
 
 impl<'a, P: Payload> Locked<'a, P> {
@@ -263,15 +126,13 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// The items in the buckets with their marks.
     #[inline]
     pub(crate) fn residents(&self) -> Residents<'_, P> {
-        Residents { segment: &self.segment, buckets: self.segment.buckets(), lock: PhantomData }
+        Residents::of(&self.segment)
     }
 
     /// The same, and apart from them what the lock guards beside the table.
     #[inline]
     pub(crate) fn parts(&mut self) -> (Residents<'_, P>, &mut State<P>) {
-        let residents =
-            Residents { segment: &self.segment, buckets: self.segment.buckets(), lock: PhantomData };
-        (residents, &mut self.state)
+        (Residents::of(&self.segment), &mut self.state)
     }
 
     /// The item in a slot.
@@ -514,11 +375,6 @@ impl<'a, P: Payload> Locked<'a, P> {
         self.segment.stripes().iter().for_each(stripes::note_departure);
         stripes::note_departure(self.segment.overflow().stripe());
     }
-}
-
-/// The pair of an item with `tag` in `bucket`.
-pub(super) fn pair(bucket: u32, tag: u8, buckets: u32) -> Place {
-    Place { first: bucket, second: alternate(bucket, tag, buckets), tag }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

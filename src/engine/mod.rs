@@ -23,6 +23,7 @@
 //! | `root` | the directory's array |
 //! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
+//! | `residents` | marks and slots of a locked segment, for who evicts |
 //! | `supply` | memory for segments, side by side |
 //! | `segment` | one table; how to read it |
 //! | `stale` | buckets that have changed since they were copied |
@@ -55,6 +56,7 @@ mod payload;
 mod pool;
 mod prefetch;
 mod publish;
+mod residents;
 mod resize;
 mod root;
 mod segment;
@@ -70,12 +72,13 @@ pub(crate) use batch::{BATCH, digests_of, each_batch};
 pub(crate) use directory::{Directory, Spot, Writing};
 pub(crate) use draft::NoRoom;
 pub(crate) use found::Found;
-pub(crate) use locked::{Locked, Residents};
+pub(crate) use locked::Locked;
 pub(crate) use memory::{Block, Meter, try_box};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search};
 pub(crate) use payload::{Inline, Keep, Payload, Pointer};
 pub(crate) use pool::Retired;
 pub(crate) use prefetch::prefetch;
+pub(crate) use residents::Residents;
 pub use sizing::CapacityError;
 pub(crate) use sizing::{MAX_CAPACITY, Options, Shape};
 pub use stats::Stats;
