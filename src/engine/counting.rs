@@ -15,25 +15,25 @@ use crate::sync::{Ordering, spin_loop};
 impl<P: Payload> Directory<P> {
     /// How many items there are. Exact while nobody writes; never fewer than are there throughout.
     pub(crate) fn len(&self) -> usize {
-        self.walk(|root| each_current(root, Segment::items).sum())
+        self.while_root_stays(|root| each_current(root, Segment::items).sum())
     }
 
     /// Whether there are none. Exact while nobody writes; false if there is one throughout.
     pub(crate) fn is_empty(&self) -> bool {
-        self.walk(|root| each_current(root, Segment::items).all(|items| items == 0))
+        self.while_root_stays(|root| each_current(root, Segment::items).all(|items| items == 0))
     }
 
     /// How many slots there are.
     pub(crate) fn slots(&self) -> usize {
-        self.walk(|root| each_current(root, Segment::slots).sum())
+        self.while_root_stays(|root| each_current(root, Segment::slots).sum())
     }
 
-    /// What `walk` makes of the directory: again, if that has doubled under it. What then is in segments to which only the
+    /// What `ask` makes of the directory: again, if that has doubled under it. What then is in segments to which only the
     /// longer one leads is no longer in those to which the other does [G6].
-    fn walk<T>(&self, walk: impl Fn(Root<'_, P>) -> T) -> T {
+    fn while_root_stays<T>(&self, ask: impl Fn(Root<'_, P>) -> T) -> T {
         loop {
             let root = self.root();
-            let result = walk(root);
+            let result = ask(root);
             if root.is(self.root()) {
                 return result;
             }
@@ -59,8 +59,7 @@ impl<P: Payload> Directory<P> {
             longest_write_pause: Duration::from_nanos(self.counts.longest_pause_ns.load(Ordering::Relaxed)),
             ..Stats::default()
         };
-        let mut cursor = 0;
-        while let Some((writing, next)) = self.visit(cursor) {
+        self.each_segment(|writing| {
             let state = writing.locked.state_ref();
             stats.segments += 1;
             stats.overflow += state.overflow_len;
@@ -72,8 +71,7 @@ impl<P: Payload> Directory<P> {
                 stats.displacements += count * hops as u64;
             }
             stats.read_retries += writing.locked.segment().write().read_retries.load(Ordering::Relaxed);
-            cursor = next;
-        }
+        });
         stats
     }
 }

@@ -10,7 +10,6 @@
 //! `InlineMap::release_unused` with the map to itself, and by `drop`.
 
 use core::alloc::Layout;
-#[cfg(feature = "rayon")]
 use core::ops::Range;
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -303,15 +302,30 @@ impl<P: Payload> Directory<P> {
     /// 2^32. Segments are never merged, so a walk from 0 meets every prefix exactly once, whatever splits meanwhile.
     pub(crate) fn visit(&self, cursor: u64) -> Option<(Writing<'_, P>, u64)> {
         let writing = self.lock(u32::try_from(cursor).ok()?);
+        let Range { start, end } = self.prefixes(&writing);
+        debug_assert_eq!(start, cursor, "a segment that begins elsewhere");
+        Some((writing, end))
+    }
+
+    /// The prefixes that a locked segment covers.
+    #[inline]
+    pub(super) fn prefixes(&self, writing: &Writing<'_, P>) -> Range<u64> {
         let state = writing.locked.state_ref();
-        let len = u64::from(self.shape.segments) << state.level;
-        debug_assert_eq!(
-            (u64::from(state.index) << 32).div_ceil(len),
-            cursor,
-            "a segment that begins elsewhere"
-        );
-        let next = ((u64::from(state.index) + 1) << 32).div_ceil(len);
-        Some((writing, next))
+        let (index, len) = (u64::from(state.index), u64::from(self.shape.segments) << state.level);
+        (index << 32).div_ceil(len)..((index + 1) << 32).div_ceil(len)
+    }
+
+    /// Locks the segments, one after the other, as [`Directory::visit`]; it is `f` that unlocks them.
+    ///
+    /// # Panics
+    ///
+    /// If this thread is already writing to this table.
+    pub(crate) fn each_segment<'a>(&'a self, mut f: impl FnMut(Writing<'a, P>)) {
+        let mut cursor = 0;
+        while let Some((writing, next)) = self.visit(cursor) {
+            f(writing);
+            cursor = next;
+        }
     }
 
     /// Panics if this thread holds a lock of this table.
@@ -327,8 +341,7 @@ impl<P: Payload> Directory<P> {
     /// Empties the segment that begins at prefix `cursor` into `out`; the same answer as [`Directory::visit`].
     pub(crate) fn take(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
         let (mut writing, next) = self.visit(cursor)?;
-        out.reserve(writing.locked.len());
-        writing.locked.for_each(|item| out.push(item));
+        writing.locked.copy_to(out);
         writing.locked.clear();
         Some(next)
     }
@@ -345,8 +358,7 @@ impl<P: Payload> Directory<P> {
     /// Copies the items of the segment that begins at prefix `cursor` to `out`; the same answer as `visit`.
     pub(crate) fn snapshot(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
         let (writing, next) = self.visit(cursor)?;
-        out.reserve(writing.locked.len());
-        writing.locked.for_each(|item| out.push(item));
+        writing.locked.copy_to(out);
         Some(next)
     }
 
@@ -354,11 +366,7 @@ impl<P: Payload> Directory<P> {
     #[cfg(feature = "rayon")]
     pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
-        let mut cursor = 0;
-        while let Some((_, next)) = self.visit(cursor) {
-            ranges.push(cursor..next);
-            cursor = next;
-        }
+        self.each_segment(|writing| ranges.push(self.prefixes(&writing)));
         ranges
     }
 

@@ -354,6 +354,12 @@ impl<'a, P: Payload> Locked<'a, P> {
         }
     }
 
+    /// Appends every item.
+    pub(super) fn copy_to(&self, out: &mut Vec<P::Item>) {
+        out.reserve(self.len());
+        self.for_each(|item| out.push(item));
+    }
+
     /// Whether it is to grow when it is 7/8 full, and not only when no path is found.
     pub(super) fn grow_early(&mut self, early: bool) {
         let full = (self.slots() * 7).div_ceil(8);

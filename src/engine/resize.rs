@@ -62,26 +62,21 @@ impl<P: Payload> Directory<P> {
         if self.shape.fixed_capacity.is_some() {
             return;
         }
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.visit(cursor) {
+        self.each_segment(|mut writing| {
             // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
             let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
             let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
             if buckets < writing.locked.segment().buckets().len() {
+                let smaller = Replacement { buckets, count: 1, grows_early: false };
+                let prefix = self.prefixes(&writing).start as u32;
                 // No memory to get smaller: then it stays as it is.
-                let _ = self.rebuild(
-                    &mut writing,
-                    Replacement { buckets, count: 1, grows_early: false },
-                    cursor as u32,
-                    rehash,
-                );
+                let _ = self.rebuild(&mut writing, smaller, prefix, rehash);
             }
             if !writing.locked.is_filling_up() {
                 let ahead = writing.locked.state().ahead.take();
                 ahead.into_iter().for_each(|ahead| self.pool.lock().put(ahead.segment));
             }
-            cursor = next;
-        }
+        });
     }
 
     /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.
@@ -126,8 +121,7 @@ mod tests {
     fn shrinking_leaves_each_segment_the_power_of_two_that_its_items_need() {
         let table = table(segments_of(64));
         (0..2000).for_each(|key| insert(&table, key).unwrap());
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = table.visit(cursor) {
+        table.each_segment(|mut writing| {
             let digests: Vec<_> = (0..2000).map(Digest::new).collect();
             for (key, digest) in digests.iter().enumerate() {
                 let place = Place::new(*digest, writing.locked.segment().buckets().len());
@@ -136,16 +130,13 @@ mod tests {
                     found.into_iter().for_each(|found| writing.locked.remove(found));
                 }
             }
-            cursor = next;
-        }
+        });
         assert_eq!(table.len(), 400);
         table.shrink(&rehash);
-        let mut cursor = 0;
-        while let Some((writing, next)) = table.visit(cursor) {
+        table.each_segment(|writing| {
             let (len, buckets) = (writing.locked.len(), writing.locked.segment().buckets().len());
             assert_eq!(u64::from(buckets), Shape::buckets_for(len).next_power_of_two(), "for {len}");
-            cursor = next;
-        }
+        });
         assert!((0..2000).all(|key| {
             table.find(Digest::new(key), || (), |item| item.0 == key).is_some() == (key % 5 == 0)
         }));

@@ -100,14 +100,12 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
 
     /// Retires what waits for company under the segments' locks.
     fn retire_old(&self, guard: &impl Guard) {
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.directory.visit(cursor) {
+        self.directory.each_segment(|mut writing| {
             let old = writing.locked.state().keep.reserve().old.take();
             drop(writing);
             // SAFETY: the caller's guard is of our collector.
             unsafe { old.retire(guard) };
-            cursor = next;
-        }
+        });
     }
 
     /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
@@ -125,19 +123,11 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
             return;
         }
         let mut reserves = Chain::default();
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.directory.visit(cursor) {
+        self.directory.each_segment(|mut writing| {
             reserves.take_from(&mut writing.locked.state().keep.reserve().free);
-            cursor = next;
-        }
+        });
         self.slab.release(reserves);
-        let each_lock = || {
-            let mut cursor = 0;
-            while let Some((writing, next)) = self.directory.visit(cursor) {
-                drop(writing);
-                cursor = next;
-            }
-        };
+        let each_lock = || self.directory.each_segment(drop);
         // SAFETY: nobody has the table to himself, as we use it; so who allocates an entry has the lock of a current segment,
         // and those that follow that one are locked until they are current.
         if unsafe { self.slab.release_homes(each_lock) } {

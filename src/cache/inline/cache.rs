@@ -157,13 +157,11 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         hasher: S,
     ) -> Result<Self, CapacityError> {
         let directory = Directory::<InlineSlots<K, V>>::new(shape, capacity)?;
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = directory.visit(cursor) {
+        directory.each_segment(|mut writing| {
             let state = writing.locked.state();
             let quota = bound::share_of(capacity as u64, shape.segments, state.index);
             state.keep.evictor = Evictor::new(policy, quota);
-            cursor = next;
-        }
+        });
         let (counters, flights) = (Counters::new(), Flights::new());
         Ok(InlineCache { directory, hasher, capacity, policy, counters, flights, entries: PhantomData })
     }
@@ -243,11 +241,9 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     /// In a closure that runs [under this cache's lock](InlineCache#under-a-lock).
     pub fn memory_usage(&self) -> usize {
         let mut evictors = 0;
-        let mut cursor = 0;
-        while let Some((writing, next)) = self.directory.visit(cursor) {
+        self.directory.each_segment(|writing| {
             evictors += writing.locked.state_ref().keep.evictor.memory_usage();
-            cursor = next;
-        }
+        });
         size_of::<Self>() + self.directory.memory_usage() + evictors
     }
 }

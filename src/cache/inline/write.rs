@@ -85,12 +85,10 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     /// ```
     pub fn clear(&self) {
         self.flights.invalidate_all();
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.directory.visit(cursor) {
+        self.directory.each_segment(|mut writing| {
             writing.locked.clear();
             writing.locked.state().keep.evictor.clear();
-            cursor = next;
-        }
+        });
     }
 }
 
