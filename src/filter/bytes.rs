@@ -30,10 +30,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let chunks = self.chunks();
-        let mut bytes = Vec::with_capacity(chunks.all_bytes());
-        chunks.for_each(|chunk| bytes.extend_from_slice(&chunk));
-        bytes
+        self.chunks().into_bytes()
     }
 
     /// The filter that was made into these bytes. The seed comes with them. Where nothing else says which hash function it

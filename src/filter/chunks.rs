@@ -65,9 +65,16 @@ impl<'a, S: FilterHasher> Chunks<'a, S> {
 
 impl<S> Chunks<'_, S> {
     /// Bytes of all chunks.
-    pub(crate) fn all_bytes(&self) -> usize {
+    fn all_bytes(&self) -> usize {
         let tables: u64 = self.tables.iter().map(|table| table.header.filter_len()).sum();
         tables as usize + if self.chain.is_some() { HEADER_LEN } else { 0 }
+    }
+
+    /// All chunks, one after the other.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.all_bytes());
+        self.for_each(|chunk| bytes.extend_from_slice(&chunk));
+        bytes
     }
 
     /// A chunk.

@@ -4,7 +4,6 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
 use super::builder::FilterBuilder;
-use super::collect::try_collect;
 use super::error::FilterError;
 use super::geometry::WholeDigest;
 use super::hasher::{Xxh3, hash_bytes};
@@ -408,82 +407,6 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// How often the bytes of a key were inserted and not removed. As [`CuckooFilter::count`].
     pub fn count_bytes(&self, key: &[u8]) -> usize {
         self.count_hash(self.hash_bytes(key))
-    }
-}
-
-impl<S: BuildHasher> FilterBuilder<S> {
-    /// Builds a filter of these keys; see [`CuckooFilter::from_keys`]. Its capacity is their number, or more if it
-    /// was asked for.
-    ///
-    /// Many repeated keys take more room than as many different ones. If they have none, the filter is built once more: 1.12
-    /// times as large where keys come twice, and up to two and a half times where they come as often as a bucket has slots. It
-    /// has 8 then, unless something else is asked for.
-    ///
-    /// # Errors
-    ///
-    /// As [`FilterBuilder::build`], if a value is out of its range, no such filter can be, or there is no memory for it or for
-    /// the list of keys. [`FilterError::Full`] if a key occurs more often than two buckets have slots; if more than a few occur
-    /// more often than one has; or if the rate, width or buckets that were asked for do not do for so many copies.
-    ///
-    /// ```
-    /// let builder = koel::CuckooFilter::builder().capacity(1000).fingerprint_bits(16).seed(1);
-    /// let filter = builder.from_keys(["ada", "grace"])?; // with room for more
-    /// assert_eq!((filter.len(), filter.info().capacity_keys >= 1000), (2, true));
-    /// # Ok::<(), koel::FilterError>(())
-    /// ```
-    pub fn from_keys<Q: Hash>(
-        self,
-        keys: impl IntoIterator<Item = Q>,
-    ) -> Result<CuckooFilter<S>, FilterError> {
-        let digests = try_collect(keys.into_iter().map(|key| Digest::new(self.hasher.hash_one(&key))))?;
-        self.build_of(digests)
-    }
-
-    /// Builds a filter of the bytes of these keys; see [`CuckooFilter::from_keys_bytes`].
-    ///
-    /// # Errors
-    ///
-    /// As [`FilterBuilder::from_keys`].
-    pub fn from_keys_bytes<Q: AsRef<[u8]>>(
-        self,
-        keys: impl IntoIterator<Item = Q>,
-    ) -> Result<CuckooFilter<S>, FilterError> {
-        let digest = |key: Q| Digest::new(hash_bytes(&self.hasher, key.as_ref()));
-        let digests = try_collect(keys.into_iter().map(digest))?;
-        self.build_of(digests)
-    }
-
-    fn build_of(self, mut digests: Vec<Digest>) -> Result<CuckooFilter<S>, FilterError> {
-        self.filled(&mut digests, |inner, digests| inner.fill::<WholeDigest>(digests, true))
-    }
-
-    /// Builds a filter of these digests. `fill` gives them to a table and says what had no room. That many are the same is not
-    /// known before it shows, by want of room: then a table is made in which all might come twice, four or eight times.
-    pub(super) fn filled(
-        mut self,
-        digests: &mut Vec<Digest>,
-        mut fill: impl FnMut(&Inner, &mut Vec<Digest>) -> Result<Vec<Digest>, FilterError>,
-    ) -> Result<CuckooFilter<S>, FilterError> {
-        // Of none there is a filter as well.
-        self.options.capacity = self.options.capacity.max(digests.len()).max(1);
-        let mut shape = self.options.shape()?;
-        let (mut copies, mut most, mut inserted) = (1, 0, 0);
-        loop {
-            if most <= 2 * shape.format.bucket_slots as usize {
-                let inner = Inner::new(shape, self.options.huge_pages)?;
-                let left = fill(&inner, digests)?;
-                let Some(first) = left.first() else {
-                    return Ok(CuckooFilter { inner, hasher: self.hasher });
-                };
-                inserted = inner.table.len();
-                most = digests.iter().filter(|digest| *digest == first).count();
-            }
-            copies *= 2;
-            shape = match self.options.shape_of_copies(copies) {
-                Ok(shape) => shape,
-                Err(_) => return Err(FilterError::Full { inserted }),
-            };
-        }
     }
 }
 

@@ -3,8 +3,10 @@
 use core::error::Error;
 use core::fmt;
 
-use super::format::VERSION;
 use crate::full::Full;
+
+/// The version of the bytes that is known. Version 1, in which buckets were computed otherwise, was in no release.
+pub(super) const VERSION: u32 = 2;
 
 /// Why there is no such filter.
 #[derive(Debug)]

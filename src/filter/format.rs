@@ -41,14 +41,14 @@
 //! A segment is written under its lock, one after the other. So a filter can be dumped while it is written to: each key
 //! that nobody touches meanwhile is in the dump if and only if it is in the filter.
 
-use core::hash::{BuildHasher, Hasher};
+use core::hash::BuildHasher;
 
 use twox_hash::XxHash3_64;
 
 use super::codec::Codec;
-use super::error::BytesError;
+use super::error::{BytesError, VERSION};
 use super::geometry::{Geometry, MAX_BUCKETS, MAX_SEGMENTS};
-use super::hasher::FilterHasher;
+use super::hasher::{FilterHasher, hash_bytes};
 use super::layout::{Format, Layout, Task};
 use super::sizing::Shape;
 use super::table::Table;
@@ -59,8 +59,6 @@ const MAGIC: [u8; 8] = *b"koelcf\r\n";
 const CHAIN_MAGIC: [u8; 8] = *b"koelsf\r\n";
 /// Most tables of a growing filter: fingerprints have 32 bits at the most.
 const MAX_TABLES: u32 = 32;
-/// Version 1, in which buckets were computed otherwise, was in no release.
-pub(crate) const VERSION: u32 = 2;
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 64;
 /// Bytes of a segment beside its words.
@@ -79,9 +77,7 @@ pub(crate) struct Header {
 
 /// The hash of some bytes, by which a hash function is known again.
 fn hash_check<S: BuildHasher>(hasher: &S) -> u64 {
-    let mut state = hasher.build_hasher();
-    state.write(b"koel");
-    state.finish()
+    hash_bytes(hasher, b"koel")
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -9,7 +9,8 @@
 //! | `serde`, `rayon` | serialization; building on all threads |
 //! | `scalable` | the growing filter: tables in a chain |
 //! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
-//! | `many` | the filter, of many keys at once |
+//! | `build` | the filter, of all its keys at once |
+//! | `many` | the filter, many keys at once |
 //! | `cuckoo` | the filter |
 //! | `info` | what it says of itself |
 //! | `builder` | its options |
@@ -35,6 +36,7 @@
 //! | `error` | errors |
 
 mod batch;
+mod build;
 mod builder;
 mod bytes;
 mod chunks;

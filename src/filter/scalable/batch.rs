@@ -1,12 +1,8 @@
-//! Many keys at once: look-ups and insertions whose waits for memory overlap, and building.
+//! Many keys at once: look-ups and insertions whose waits for memory overlap.
 
 use core::hash::{BuildHasher, Hash};
 
 use super::super::batch::{all_missing, batches, tell_found};
-use super::super::collect::try_collect;
-use super::super::error::FilterError;
-use super::super::hasher::hash_bytes;
-use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
 use super::places::Places;
 use crate::engine::{BATCH, digests_of};
@@ -76,7 +72,7 @@ impl<S> ScalableCuckooFilter<S> {
         }
     }
 
-    fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
+    pub(super) fn insert_batches<T>(&self, items: &[T], digest: impl Fn(&T) -> Digest) -> usize {
         let mut inserted = 0;
         for items in items.chunks(BATCH) {
             let digests = &digests_of(items, &digest)[..items.len()];
@@ -201,52 +197,5 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     pub fn remove_many<Q: Hash>(&self, keys: &[Q], removed: &mut [bool]) {
         assert_eq!(keys.len(), removed.len(), "remove_many: as many places for answers as keys");
         self.remove_batches(keys, removed, |key| Digest::new(self.hash(key)));
-    }
-}
-
-impl<S: BuildHasher> ScalableFilterBuilder<S> {
-    /// Builds a filter of these keys. Its first table is made for their number, or more if it was asked for.
-    ///
-    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Takes memory meanwhile as
-    /// [`CuckooFilter::from_keys`](crate::CuckooFilter::from_keys).
-    ///
-    /// # Errors
-    ///
-    /// As [`ScalableFilterBuilder::build`]; [`FilterError::OutOfMemory`] for the list of keys, too; and [`FilterError::Full`]
-    /// if a key occurs more often than it may.
-    pub fn from_keys<Q: Hash>(
-        self,
-        keys: impl IntoIterator<Item = Q>,
-    ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digests = try_collect(keys.into_iter().map(|key| Digest::new(self.hasher.hash_one(&key))))?;
-        self.build_of(digests)
-    }
-
-    /// Builds a filter of the bytes of these keys, as [`ScalableFilterBuilder::from_keys`]: to be asked by the `_bytes` forms.
-    ///
-    /// # Errors
-    ///
-    /// As [`ScalableFilterBuilder::from_keys`].
-    pub fn from_keys_bytes<Q: AsRef<[u8]>>(
-        self,
-        keys: impl IntoIterator<Item = Q>,
-    ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digest = |key: Q| Digest::new(hash_bytes(&self.hasher, key.as_ref()));
-        let digests = try_collect(keys.into_iter().map(digest))?;
-        self.build_of(digests)
-    }
-
-    fn build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let all = digests.len();
-        self.capacity = self.capacity.max(all);
-        let mut filter = self.build()?;
-        let left =
-            filter.fill_oldest(digests, |inner, mut digests| inner.fill::<Digest>(&mut digests, false))?;
-        let more = filter.insert_batches(&left, |digest| *digest);
-        let inserted = all - left.len() + more;
-        if inserted < all {
-            return Err(FilterError::Full { inserted });
-        }
-        Ok(filter)
     }
 }

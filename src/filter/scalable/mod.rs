@@ -15,6 +15,7 @@
 //!
 //! | file | duty |
 //! | --- | --- |
+//! | `build` | of all keys at once |
 //! | `filter`, `batch` | one key at a time; many |
 //! | `compact` | emptying tables into older ones |
 //! | `places` | one key in all tables |
@@ -23,6 +24,7 @@
 //! | `builder` | options |
 
 mod batch;
+mod build;
 mod builder;
 mod bytes;
 mod chain;
