@@ -7,25 +7,19 @@ use core::fmt;
 pub(crate) const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
                                `checked_insert` hands back what does not fit";
 
+/// The message of `compute`'s panic if there is nothing to remove.
+pub(crate) const NOTHING_TO_REMOVE: &str = "compute: Operation::Remove for a key that is absent";
+
 /// `try_insert` found the key: here is its value, and the one that was not inserted.
 ///
 /// `C` is `&V` for a [`HashMap`](crate::HashMap), and so borrows the pin: copy or clone what must live longer before you
 /// return it with `?`. It is `V` for an [`InlineMap`](crate::InlineMap).
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupied<C, V> {
     /// The value that the map has.
     pub current: C,
     /// The value that was not inserted.
     pub not_inserted: V,
-}
-
-impl<C: fmt::Debug, V: fmt::Debug> fmt::Debug for Occupied<C, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Occupied")
-            .field("current", &self.current)
-            .field("not_inserted", &self.not_inserted)
-            .finish()
-    }
 }
 
 impl<C: fmt::Debug, V: fmt::Debug> fmt::Display for Occupied<C, V> {

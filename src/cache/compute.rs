@@ -9,7 +9,7 @@ use super::removal::Departures;
 use super::write::{At, NewEntry};
 use crate::engine::Found;
 use crate::entries::Entry;
-use crate::outcome::{Compute, Operation};
+use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
 
 /// A value to insert, the entry it was decided for, and whether it is turned away.
 type Decided<K, V> = (V, Option<NonNull<Entry<K, V>>>, bool);
@@ -88,7 +88,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                     }
                     Operation::Remove => {
                         let (Some((found, _)), Some(old)) = (alive, old) else {
-                            panic!("compute: Operation::Remove for a key that is absent");
+                            // A panic hook is the user's: not under the lock.
+                            drop(at);
+                            panic!("{NOTHING_TO_REMOVE}");
                         };
                         return Ok(self.remove_decided(at, found, old, out));
                     }

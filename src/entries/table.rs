@@ -62,6 +62,11 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         Ok(Table { collector, directory, slab, home_lines, entries: PhantomData })
     }
 
+    /// An empty table of a map.
+    pub(crate) fn for_map(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
+        Self::new(shape, requested, 0, true)
+    }
+
     /// How many retired objects may wait before barriers stop waiting for their time, in a table whose segments have so many
     /// bytes.
     fn most_waiting(bytes: usize, gathered: bool) -> usize {

@@ -8,7 +8,7 @@ use bytemuck::Pod;
 
 use super::bulk::{Target, in_batches};
 use super::{HashMap, InlineMap};
-use crate::engine::{Directory, Inline, Payload, Shape};
+use crate::engine::{CapacityError, Directory, Inline, Payload, Shape};
 use crate::entries::{Entry, OwnedEntry, Slots, Table, Within};
 use crate::hash::Digest;
 use crate::outcome::FULL;
@@ -95,16 +95,24 @@ pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
 }
 
-/// Fills an empty map that was made as the copy of another: with what that has, which may have become more meanwhile than
-/// such a map would take. Panics if there is no memory for them.
+/// The map that was made to be a copy of another, with what that has: which may have become more meanwhile than such a map would
+/// take. Panics if there is no memory for it or for them.
 #[track_caller]
-pub(super) fn fill_copy<K, V, M: Fill<K, V>>(copy: &mut M, pairs: impl Iterator<Item = (K, V)>) {
+pub(super) fn copy<K, V, M: Fill<K, V>>(
+    made: Result<M, CapacityError>,
+    pairs: impl Iterator<Item = (K, V)>,
+) -> M {
+    let mut copy = match made {
+        Ok(copy) => copy,
+        Err(error) => panic!("{error}"),
+    };
     let limit = copy.directory_mut().limit(usize::MAX);
-    extend_alone(copy, pairs);
+    extend_alone(&mut copy, pairs);
     if let Some(limit) = limit {
         let len = copy.directory().len();
         copy.directory_mut().limit(limit.max(len));
     }
+    copy
 }
 
 // SAFETY: the map has no other directory.
@@ -126,7 +134,7 @@ unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
     }
 
     fn remake(&mut self, shape: Shape, entries: usize) {
-        if let Ok(table) = Table::new(shape, entries, 0, true) {
+        if let Ok(table) = Table::for_map(shape, entries) {
             self.table = table;
         }
     }

@@ -6,7 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 
-use super::alone::{extend_alone, fill_copy};
+use super::alone::{copy, extend_alone};
 use super::builder::sealed::FromShape;
 use super::{Builder, HashMapKind, IntoIter, Pinned, PinnedOwned};
 use crate::engine::{CapacityError, Shape, Stats};
@@ -422,7 +422,7 @@ impl<K, V, S> FromShape<S> for HashMapKind<K, V> {
     type Map = HashMap<K, V, S>;
 
     fn from_shape(shape: Shape, requested: usize, hasher: S) -> Result<Self::Map, CapacityError> {
-        Ok(HashMap { table: Table::new(shape, requested, 0, true)?, hasher })
+        Ok(HashMap { table: Table::for_map(shape, requested)?, hasher })
     }
 }
 
@@ -446,17 +446,9 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
     #[track_caller]
     fn clone(&self) -> Self {
         let pin = self.pin();
-        let copy = self
-            .table
-            .directory
-            .shape_of_copy()
-            .and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
-        let mut copy: Self = match copy {
-            Ok(copy) => copy,
-            Err(error) => panic!("{error}"),
-        };
-        fill_copy(&mut copy, pin.iter().map(|(key, value)| (key.clone(), value.clone())));
-        copy
+        let shape = self.table.directory.shape_of_copy();
+        let made = shape.and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
+        copy(made, pin.iter().map(|(key, value)| (key.clone(), value.clone())))
     }
 }
 

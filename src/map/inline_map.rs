@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use ahash::RandomState;
 use bytemuck::Pod;
 
-use super::alone::{extend_alone, fill_copy};
+use super::alone::{copy, extend_alone};
 use super::builder::sealed::FromShape;
 use super::{Builder, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{CapacityError, Directory, Inline, Shape, Stats, each_batch};
@@ -421,16 +421,9 @@ impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V,
 impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
     #[track_caller]
     fn clone(&self) -> Self {
-        let copy = self
-            .slots
-            .shape_of_copy()
-            .and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
-        let mut copy: Self = match copy {
-            Ok(copy) => copy,
-            Err(error) => panic!("{error}"),
-        };
-        fill_copy(&mut copy, self.iter());
-        copy
+        let shape = self.slots.shape_of_copy();
+        let made = shape.and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
+        copy(made, self.iter())
     }
 }
 

@@ -10,7 +10,7 @@ use super::bulk::{self, SharedMap, Target};
 use super::{Full, InlineMap};
 use crate::engine::{self, Inline, NoRoom};
 use crate::hash::Digest;
-use crate::outcome::{Compute, FULL, Occupied, Operation};
+use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::plain;
 
 type Spot<'m, K, V> = engine::Spot<'m, Inline<K, V>>;
@@ -296,7 +296,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
             (Operation::Remove, None) => {
                 // A panic hook is the user's: not under the lock.
                 drop(spot);
-                panic!("compute: Operation::Remove for a key that is absent")
+                panic!("{NOTHING_TO_REMOVE}")
             }
         }
     }

@@ -16,7 +16,7 @@ use super::{Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
-use crate::outcome::{Compute, FULL, Occupied, Operation};
+use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
 
 type Spot<'p, K, V> = engine::Spot<'p, Slots<K, V>>;
@@ -484,7 +484,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             (Operation::Remove, None) => {
                 // A panic hook is the user's: not under the lock.
                 drop(spot);
-                panic!("compute: Operation::Remove for a key that is absent")
+                panic!("{NOTHING_TO_REMOVE}")
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::cache::residents::{Entries, Evict};
 use crate::cache::room::{self, Insertion};
 use crate::engine::{self, Found, Locked, Spot};
 use crate::hash::Digest;
-use crate::outcome::{Compute, Operation};
+use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
 use crate::plain;
 
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
@@ -189,7 +189,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                 take_out(&mut at.writing.locked, found);
                 Compute::Removed(key, value)
             }
-            (Operation::Remove, None) => panic!("compute: Operation::Remove for a key that is absent"),
+            (Operation::Remove, None) => {
+                // A panic hook is the user's: not under the lock.
+                drop(at);
+                panic!("{NOTHING_TO_REMOVE}")
+            }
         }
     }
 
