@@ -32,12 +32,12 @@ unsafe impl<T: Send + Sync> Send for Swapped<T> {}
 unsafe impl<T: Send + Sync> Sync for Swapped<T> {}
 
 /// A value that is not dropped as long as this lives.
-pub(crate) struct Pinned<'a, T> {
+pub(crate) struct Current<'a, T> {
     held: NonNull<Held<T>>,
     _guard: LocalGuard<'a>,
 }
 
-impl<T> core::ops::Deref for Pinned<'_, T> {
+impl<T> core::ops::Deref for Current<'_, T> {
     type Target = T;
 
     #[inline(always)]
@@ -58,11 +58,11 @@ impl<T> Swapped<T> {
 
     /// The current value. Writes no shared memory.
     #[inline]
-    pub(crate) fn pin(&self) -> Option<Pinned<'_, T>> {
+    pub(crate) fn pin(&self) -> Option<Current<'_, T>> {
         let guard = self.collector.enter();
         // Acquire, or as strong as the reclaimer asks: pairs with the exchange in `put`.
         let held = NonNull::new(self.current.load(PROTECTED))?;
-        Some(Pinned { held, _guard: guard })
+        Some(Current { held, _guard: guard })
     }
 
     /// Whether there is no value.
@@ -95,7 +95,7 @@ impl<T> Swapped<T> {
     }
 
     /// Drops what was replaced, as soon as nobody looks at it. To be called after each time, as values may be large; by
-    /// who holds no lock and no [`Pinned`], as that takes a while.
+    /// who holds no lock and no [`Current`], as that takes a while.
     pub(crate) fn flush(&self) {
         self.collector.flush();
     }

@@ -1,6 +1,6 @@
 //! Blocks of zeroed memory for segments, counted to the byte.
 //!
-//! A block is an allocation of its own, or a piece of a *slab* that many segments share so that huge pages can
+//! A block is an allocation of its own, or a piece of one that many segments share so that huge pages can
 //! back it. Whoever owns a block frees it exactly once.
 
 use core::alloc::Layout;
@@ -102,7 +102,7 @@ struct Allocation {
 
 /// One allocation that several blocks share; freed with the last of them.
 #[derive(Debug)]
-struct Slab {
+struct Shared {
     allocation: Allocation,
     blocks: AtomicUsize,
 }
@@ -111,7 +111,7 @@ struct Slab {
 #[derive(Debug)]
 enum Origin {
     Own(Allocation),
-    Shared(NonNull<Slab>),
+    Shared(NonNull<Shared>),
 }
 
 /// Memory for one segment.
@@ -152,7 +152,7 @@ impl Block {
     }
 
     /// `count` blocks in one allocation, the last one first; on request the system is asked to use huge pages.
-    pub(crate) fn allocate_slab(
+    pub(crate) fn allocate_shared(
         layout: Layout,
         count: usize,
         huge: bool,
@@ -163,9 +163,9 @@ impl Block {
         let mut pieces = Vec::new();
         pieces.try_reserve_exact(count).ok()?;
         let (allocation, base) = Allocation::zeroed(whole, meter)?;
-        let slab = match try_box(Slab { allocation, blocks: AtomicUsize::new(count) }) {
-            Ok(slab) => NonNull::from(Box::leak(slab)),
-            Err(Slab { allocation: Allocation { base, layout }, .. }) => {
+        let shared = match try_box(Shared { allocation, blocks: AtomicUsize::new(count) }) {
+            Ok(shared) => NonNull::from(Box::leak(shared)),
+            Err(Shared { allocation: Allocation { base, layout }, .. }) => {
                 // SAFETY: just allocated, and nobody knows it.
                 unsafe { meter.free(base, layout) };
                 return None;
@@ -174,8 +174,11 @@ impl Block {
         if huge {
             advise_huge_pages(base, whole.size());
         }
-        // SAFETY: i < count: within the allocation.
-        let piece = |i| Block { base: unsafe { base.add(i * stride) }, layout, origin: Origin::Shared(slab) };
+        let piece = |i| {
+            // SAFETY: i < count: within the allocation.
+            let base = unsafe { base.add(i * stride) };
+            Block { base, layout, origin: Origin::Shared(shared) }
+        };
         pieces.extend((0..count).rev().map(piece));
         Some(pieces)
     }
@@ -203,14 +206,14 @@ impl Block {
     pub(crate) unsafe fn free(self, meter: &Meter) {
         let Allocation { base, layout } = match self.origin {
             Origin::Own(allocation) => allocation,
-            Origin::Shared(slab) => {
+            Origin::Shared(shared) => {
                 // AcqRel: the last to let go sees all the others done with their pieces.
-                // SAFETY: the slab lives until its last block is freed.
-                if unsafe { slab.as_ref() }.blocks.fetch_sub(1, Ordering::AcqRel) > 1 {
+                // SAFETY: the allocation lives until its last block is freed.
+                if unsafe { shared.as_ref() }.blocks.fetch_sub(1, Ordering::AcqRel) > 1 {
                     return;
                 }
                 // SAFETY: from `Box::leak`, and nobody else is left.
-                unsafe { Box::from_raw(slab.as_ptr()) }.allocation
+                unsafe { Box::from_raw(shared.as_ptr()) }.allocation
             }
         };
         // SAFETY: allocated with this meter and this layout, and the last block in it is gone.
@@ -272,10 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn a_slab_is_freed_with_the_last_of_its_blocks() {
+    fn what_blocks_share_is_freed_with_the_last_of_its_blocks() {
         let meter = Meter::new();
         let layout = Layout::from_size_align(1000, 64).unwrap();
-        let blocks = Block::allocate_slab(layout, 3, true, &meter).unwrap();
+        let blocks = Block::allocate_shared(layout, 3, true, &meter).unwrap();
         assert!((3 * 1024..3 * 1024 + 64).contains(&meter.bytes()));
         for block in blocks {
             assert!(meter.bytes() > 0 && block.base().addr().get() % 64 == 0);

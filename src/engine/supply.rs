@@ -68,7 +68,7 @@ impl Spare {
             Some(_) => Block::allocate(layout, meter),
             None if count == 1 => Block::allocate(layout, meter),
             None => {
-                self.0 = Block::allocate_slab(layout, count, huge, meter)?;
+                self.0 = Block::allocate_shared(layout, count, huge, meter)?;
                 self.0.pop()
             }
         }
@@ -116,14 +116,14 @@ mod tests {
     fn what_is_given_back_is_kept_where_the_list_has_room_and_else_freed() {
         let (meter, mut spare) = (Meter::new(), Spare::default());
         let block = spare.take(SMALL, 3, false, &meter).expect("memory");
-        let slab = meter.bytes();
+        let shared = meter.bytes();
         assert_eq!(spare.0.len(), 2);
         spare.give_back(block, &meter);
-        assert_eq!((spare.0.len(), meter.bytes()), (3, slab));
+        assert_eq!((spare.0.len(), meter.bytes()), (3, shared));
         assert_eq!(spare.0.capacity(), 3);
         let another = Block::allocate(SMALL, &meter).expect("memory");
         spare.give_back(another, &meter);
-        assert_eq!((spare.0.len(), spare.0.capacity(), meter.bytes()), (3, 3, slab));
+        assert_eq!((spare.0.len(), spare.0.capacity(), meter.bytes()), (3, 3, shared));
         // SAFETY: the same meter; nobody has the blocks.
         unsafe { spare.clear(&meter) };
         assert_eq!(meter.bytes(), 0);
@@ -133,9 +133,9 @@ mod tests {
     fn spare_blocks_are_of_one_layout_until_the_last_has_been_taken() {
         let (meter, mut spare) = (Meter::new(), Spare::default());
         let first = spare.take(SMALL, 2, false, &meter).expect("memory");
-        let slab = meter.bytes();
+        let shared = meter.bytes();
         let second = spare.take(SMALL, 2, false, &meter).expect("cut already");
-        assert_eq!((spare.0.len(), meter.bytes()), (0, slab));
+        assert_eq!((spare.0.len(), meter.bytes()), (0, shared));
         spare.give_back(second, &meter);
         for count in [1, 2] {
             let alone = spare.take(Layout::new::<u64>(), count, false, &meter).expect("memory");

@@ -90,12 +90,12 @@ pub(crate) struct Segment<'a> {
 }
 
 /// The stripes that a reader of two buckets checks, and their versions when it began [R2].
-struct Watch<'a> {
+struct Versions<'a> {
     first: (&'a AtomicU64, Version),
     second: Option<(&'a AtomicU64, Version)>,
 }
 
-impl Watch<'_> {
+impl Versions<'_> {
     #[inline(always)]
     fn is_odd(&self) -> bool {
         self.first.1.is_odd() || self.second.is_some_and(|(_, version)| version.is_odd())
@@ -154,7 +154,7 @@ impl Table {
         writes.extend((0..geometry.segments).map(|_| CachePadded::new(Write::new())));
         let meter = Meter::new();
         let huge_pages = huge_pages.unwrap_or(memory.size() >= HUGE_BYTES);
-        let block = Block::allocate_slab(memory, 1, huge_pages, &meter)?.pop()?;
+        let block = Block::allocate_shared(memory, 1, huge_pages, &meter)?.pop()?;
         let base = block.base().as_ptr().cast::<AtomicU64>();
         // SAFETY: a zeroed block of this layout, ours alone.
         unsafe { init_zeroed(base, stride * geometry.segments as usize + SPARE_WORDS) };
@@ -225,12 +225,12 @@ impl Table {
     #[inline(always)]
     pub(crate) fn contains<C: Codec>(&self, codec: C, at: impl ToPlace, place: Place) -> bool {
         let segment = self.segment(place.segment);
-        let watch = segment.watch::<C>(place);
+        let versions = segment.versions::<C>(place);
         step();
         if codec.pair_has(segment.words, place.first, place.second, place.fingerprint) {
             return true;
         }
-        if watch.is_settled() {
+        if versions.is_settled() {
             return false;
         }
         self.contains_carefully(codec, at)
@@ -274,19 +274,19 @@ impl Table {
     ) -> u32 {
         let segment = self.segment(place.segment);
         loop {
-            let watch = segment.watch::<C>(place);
+            let versions = segment.versions::<C>(place);
             step();
-            let (first, second) = segment.pass(codec, place, &watch);
+            let (first, second) = segment.pass(codec, place, &versions);
             let mut found = look(first, second);
-            if found < final_at && watch.is_odd() {
+            if found < final_at && versions.is_odd() {
                 // One fingerprint is being moved, and the writer may never get to finish. Whoever has seen its source
                 // empty sees its target filled: so look once more. Not instead: the first pass may have met it where it
                 // was, and the second miss it.
                 step();
-                let (first, second) = segment.pass(codec, place, &watch);
+                let (first, second) = segment.pass(codec, place, &versions);
                 found = found.max(look(first, second));
             }
-            if found >= final_at || watch.is_unchanged() {
+            if found >= final_at || versions.is_unchanged() {
                 return found;
             }
             spin_loop();
@@ -342,22 +342,22 @@ impl<'a> Segment<'a> {
 
     /// [R2].
     #[inline(always)]
-    fn watch<C: Codec>(&self, place: Place) -> Watch<'a> {
-        let watch = |number| {
+    fn versions<C: Codec>(&self, place: Place) -> Versions<'a> {
+        let begin = |number| {
             let stripe = self.stripe(number);
             (stripe, begin_first(stripe))
         };
         if C::TEARS {
-            return Watch { first: watch(place.first), second: Some(watch(place.second)) };
+            return Versions { first: begin(place.first), second: Some(begin(place.second)) };
         }
-        Watch { first: watch(place.pair()), second: None }
+        Versions { first: begin(place.pair()), second: None }
     }
 
     /// [R3]: reads both buckets once.
     #[inline(always)]
-    fn pass<C: Codec>(&self, codec: C, place: Place, watch: &Watch<'_>) -> (C::Bits, C::Bits) {
+    fn pass<C: Codec>(&self, codec: C, place: Place, versions: &Versions<'_>) -> (C::Bits, C::Bits) {
         let (mut first, mut second) = load_pair(codec, self.words, place.first, place.second);
-        if C::TEARS && watch.is_odd() {
+        if C::TEARS && versions.is_odd() {
             first = self.undone(codec, place.first).unwrap_or(first);
             second = self.undone(codec, place.second).unwrap_or(second);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::super::geometry::{Older, Place};
 use super::super::inner::Inner;
-use crate::swapped::{Pinned, Swapped};
+use crate::swapped::{Current, Swapped};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a table from which on its buckets are asked for before any table is looked at: misses among ten million keys take
@@ -58,7 +58,7 @@ pub(super) struct Chain {
 /// The tables as they are now, newest first: at least one.
 pub(super) enum Levels<'a> {
     Alone(&'a Level),
-    Several(Pinned<'a, List>),
+    Several(Current<'a, List>),
 }
 
 impl Deref for Levels<'_> {
