@@ -391,9 +391,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // After the new entry: if the user's `Hash` panics, that is dropped unlocked.
         let At { mut writing, digest, found, .. } = at;
         self.sweep(&mut writing.locked, SWEPT_BUCKETS, new_entry.now, out);
-        let is_replaced =
-            found.is_some_and(|found| self.replace(&mut writing.locked, found, entry, new_entry, out));
-        if !is_replaced {
+        let locked = &mut writing.locked;
+        // Whoever is let in once, and grows, is not asked what it is worth again.
+        let is_done = match found {
+            Some(found) => self.replace(locked, found, entry, new_entry, out),
+            None => self.turn_away(locked, digest, entry, new_entry, out),
+        };
+        if !is_done {
             self.add(&mut writing, digest, entry, new_entry, out);
         }
         new.publish();
@@ -403,7 +407,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(entry)
     }
 
-    /// Puts an entry where none of its key is, or turns it away: as if it had been evicted at once.
+    /// Turns a new entry away, if it is not worth what would have to leave for it: as if it had been evicted at once.
+    fn turn_away(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        digest: Digest,
+        entry: NonNull<Entry<K, V>>,
+        new_entry: &NewEntry,
+        out: &mut Departures<'_, K, V>,
+    ) -> bool {
+        let goes = new_entry.is_turned_away || self.turns_away(locked, new_entry, 0, digest, out);
+        if goes {
+            counters::turned_away(&out.counts);
+            let reserve = &mut locked.state().keep.reserve;
+            // SAFETY: under the lock, and nobody else has it.
+            unsafe { self.departed(entry, Cause::Size, reserve, out) };
+        }
+        goes
+    }
+
+    /// Puts an entry where none of its key is.
     fn add<'c>(
         &'c self,
         writing: &mut Writing<'c, CacheSlots<K, V>>,
@@ -412,12 +435,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         new_entry: &NewEntry,
         out: &mut Departures<'_, K, V>,
     ) {
-        if new_entry.is_turned_away || self.turns_away(&mut writing.locked, new_entry, 0, digest, out) {
-            counters::turned_away(&out.counts);
-            let reserve = &mut writing.locked.state().keep.reserve;
-            // SAFETY: under the lock, and nobody else has it.
-            return unsafe { self.departed(entry, Cause::Size, reserve, out) };
-        }
         let mut insertion = Inserting { cache: self, new_entry, out };
         room::add(&self.table.directory, writing, digest, entry, new_entry.newcomer(digest), &mut insertion);
     }
@@ -433,6 +450,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
     ) -> bool {
         let Some(old) = locked.residents().item_if_taken(found) else { return false };
+        // A use, as a hit is: before others are chosen to go.
+        let mark = locked.residents().mark(found);
+        locked.residents().set_mark(found, Policy::touch(mark));
         let (before, after) = (self.weight_of(old), new_entry.weight);
         if after > before {
             let more = after - before;
@@ -446,8 +466,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let mark = locked.residents().mark(found);
         locked.replace(found, new);
-        // A use, as a hit is.
-        locked.residents().set_mark(found, Policy::touch(mark));
         let cause = self.cause_now(old, new_entry.now, Cause::Replaced);
         counters::departed(&out.counts, cause, before);
         let share = &mut locked.state().keep;

@@ -13,6 +13,7 @@ mod dump;
 mod edges;
 mod expired;
 mod few;
+mod heavy;
 mod kind;
 mod laws;
 mod loads;
