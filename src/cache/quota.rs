@@ -4,6 +4,7 @@
 use super::bound::Lending;
 use super::cache::CacheSlots;
 use super::removal::Departures;
+use super::share::Share;
 use super::time::Nanos;
 use super::write::NewEntry;
 use super::{Cache, bound};
@@ -237,7 +238,8 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Changes how much the cache may hold: entries, or weight if there is a weigher. Evicts what does not fit any more,
-    /// one segment after the other; while it runs, the bound is the larger of both.
+    /// one segment after the other; while it runs, the bound is the larger of both. Where entries are
+    /// counted, segments of 256 and more have equal parts of the new one.
     ///
     /// A cache that is made larger than it was built gets larger tables as it fills, but no more segments: while a table
     /// doubles its segment is locked, for tens of milliseconds where one for ten entries gets two million. One that is made
@@ -276,38 +278,57 @@ impl<K, V, S> Cache<K, V, S> {
         if capacity > before {
             self.bound.set_capacity(capacity);
             self.bound.before_raise();
+            // What was borrowed stays so.
+            self.for_quotas(lending, now, &mut out, |index, _, share| {
+                let fair = bound::share_of(capacity, segments, index);
+                share.evictor.capacity() + (fair - core::mem::replace(&mut share.fair, fair))
+            });
         } else {
-            lending.spare = 0;
-        }
-        let share = |index| bound::share_of(capacity, segments, index);
-        self.for_quotas(lending, now, &mut out, |index, fair, quota| {
-            // What was borrowed stays so, if there is more; what is lent comes back after it, if there is less.
-            let quota =
-                if capacity > before { quota + (share(index) - *fair) } else { quota.min(share(index)) };
-            *fair = share(index);
-            quota
-        });
-        if capacity < before {
-            self.bound.set_capacity(capacity);
-            // Who had lent, now that who had borrowed has given back.
-            self.bound.before_raise();
-            self.for_quotas(lending, now, &mut out, |_, fair, _| *fair);
+            self.lower(lending, capacity, now, &mut out);
         }
     }
 
-    /// Changes the quota of each segment: to what `new` makes of its index, its fair quota, and the one it has. With `lending`
-    /// locked.
+    /// Makes the bound smaller: by what is spare, by what segments do not use beyond their shares, by what they do not use;
+    /// and then by what they use beyond their shares, which they evict. So what is borrowed stays so as long as it fits.
+    ///
+    /// But where there are many entries, each of weight 1, a segment has its share: it would never give back more.
+    fn lower(&self, lending: &mut Lending, capacity: u64, now: Nanos, out: &mut Departures<'_, K, V>) {
+        let segments = self.bound.segments();
+        let mut surplus = self.bound.capacity() - capacity;
+        let taken = surplus.min(lending.spare);
+        lending.spare -= taken;
+        surplus -= taken;
+        // What is left to a segment, by its share and what it uses. The shares sum to the new capacity: the last is enough.
+        let rounds: [fn(u64, u64) -> u64; 3] = [|fair, used| fair.max(used), |_, used| used, |fair, _| fair];
+        for (round, left) in rounds.into_iter().enumerate() {
+            self.for_quotas(lending, now, out, |index, len, share| {
+                share.fair = bound::share_of(capacity, segments, index);
+                let is_crowded = self.weigher.is_none() && len >= FEW;
+                let used = if round == 0 && is_crowded { 0 } else { share.evictor.weight() };
+                let quota = share.evictor.capacity();
+                let taken = surplus.min(quota.saturating_sub(left(share.fair, used)));
+                surplus -= taken;
+                quota - taken
+            });
+        }
+        debug_assert_eq!(surplus, 0, "no quota is left that nobody may have");
+        self.bound.set_capacity(capacity);
+    }
+
+    /// Changes the quota of each segment: to what `new` makes of its index, how many entries it has, and what is kept for it.
+    /// With `lending` locked.
     fn for_quotas(
         &self,
         lending: &mut Lending,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
-        new: impl Fn(u32, &mut u64, u64) -> u64,
+        mut new: impl FnMut(u32, usize, &mut Share<K, V>) -> u64,
     ) {
         let mut cursor = 0;
         while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
+            let len = writing.locked.len();
             let state = writing.locked.state();
-            let quota = new(state.index, &mut state.keep.fair, state.keep.evictor.capacity());
+            let quota = new(state.index, len, &mut state.keep);
             self.set_quota(lending, &mut writing.locked, quota, now, out);
             cursor = next;
         }
