@@ -70,12 +70,6 @@ impl Bound {
         share_of(self.capacity(), self.segments(), segment)
     }
 
-    /// How much of its share a segment does not use: information, unless its lock is held.
-    pub(super) fn room(&self, segment: u32) -> u64 {
-        // Relaxed: a number, that may be old.
-        self.share(segment).saturating_sub(self.used[segment as usize].load(Ordering::Relaxed))
-    }
-
     /// Locks the moving of quota.
     pub(super) fn lend(&self) -> MutexGuard<'_, Lending> {
         self.lending.lock()

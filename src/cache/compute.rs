@@ -20,8 +20,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// not.
     ///
     /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
-    /// value is heavier than the segment's share of the bound *and* somebody else has changed the entry while more was made
-    /// available: then it is asked again. The weigher and `expiry` run under the lock, too.
+    /// value takes of other segments' part of the bound, lest others leave its own, *and* somebody else has changed the entry
+    /// while that was made available: then it is asked again. The weigher and `expiry` run under the lock, too.
     ///
     /// What is inserted may be [turned away](Cache::insert) at once.
     ///
@@ -57,9 +57,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        // A value that was too heavy for the segment's share, and the entry that it was decided for.
+        // A value for which others were asked for quota, and the entry that it was decided for.
         let mut decided = None::<Decided<K, V>>;
-        let mut gathered = None;
+        let (mut gathered, mut has_asked) = (None, false);
         loop {
             // Before the lock: it is dropped after that is released.
             let (value, is_turned_away);
@@ -98,14 +98,16 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 },
             };
             let mut new_entry = self.new_entry(&key, &value);
-            let is_new = at.found.is_none();
-            new_entry.is_turned_away = is_turned_away && is_new;
-            if new_entry.is_turned_away || self.has_quota(&mut at.writing.locked, new_entry.weight, &mut out)
-            {
+            let locked = &mut at.writing.locked;
+            let before = at.found.map(|found| self.weight_of(locked.item(found)));
+            new_entry.is_turned_away = is_turned_away && before.is_none();
+            let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.weight, &mut out);
+            if has_quota && (has_asked || !self.should_ask(locked, at.found, &new_entry)) {
                 return self.insert_decided(at, new_entry, old, (key, value), out);
             }
             drop(at);
-            gathered = self.gather(digest, &mut new_entry, is_new, &mut out);
+            gathered = self.gather(digest, &mut new_entry, before, &mut out);
+            has_asked = true;
             if gathered.is_none() {
                 let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.

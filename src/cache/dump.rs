@@ -5,9 +5,9 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 
-use super::bound::Bound;
 use super::flight::Landing;
 use super::policy::{Evictor, Heat, WindowShare};
+use super::quota::FEW;
 use super::refused::Refused;
 use super::removal::Departures;
 use super::time::{Meta, NEVER, Nanos};
@@ -218,27 +218,27 @@ impl<K, V, S> Cache<K, V, S> {
 
 /// Room in a cache, for whoever comes first.
 struct Room {
-    /// In each segment, and what its share is.
-    segments: Vec<(u64, u64)>,
+    segments: Vec<SegmentRoom>,
     total: u64,
 }
 
-impl Room {
-    fn of(bound: &Bound) -> Self {
-        let room = |segment| (bound.room(segment), bound.share(segment));
-        Room {
-            segments: (0..bound.segments()).map(room).collect(),
-            total: bound.capacity().saturating_sub(bound.used()),
-        }
-    }
+/// Room in a segment: what is left of its share.
+struct SegmentRoom {
+    left: u64,
+    share: u64,
+    entries: usize,
+}
 
-    /// Takes room for an entry, if there is. One that is heavier than its segment's share is going to borrow.
+impl Room {
+    /// Takes room for an entry, if there is. One that is heavier than its segment's share, or that comes to few, is going to
+    /// borrow [B2].
     fn take(&mut self, digest: Digest, weight: u64) -> bool {
         let segment = scale(digest.prefix(), self.segments.len() as u32);
-        let (room, share) = &mut self.segments[segment as usize];
-        let fits = weight <= self.total && (weight <= *room || weight > *share);
+        let SegmentRoom { left, share, entries } = &mut self.segments[segment as usize];
+        let fits = weight <= self.total && (weight <= *left || weight > *share || *entries < FEW);
         if fits {
-            *room = room.saturating_sub(weight);
+            *left = left.saturating_sub(weight);
+            *entries += 1;
             self.total -= weight;
         }
         fits
@@ -263,9 +263,9 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     ///   back, as is one that has expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one
     ///   whose buckets are full of others: that makes others leave, as always.
     /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were
-    ///   to go last. Each segment fills its own room, so that even a full cache of the same capacity leaves some out
-    ///   if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of 1,000 where they hold
-    ///   100,000.
+    ///   to go last. Each segment of 256 entries and more fills its own room, so that even a full cache of the same
+    ///   capacity leaves some out if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of
+    ///   1,000 where they hold 100,000.
     /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) has no
     ///   queue: the bit that says whether there was a hit is kept, but which slot an entry is in, and so how soon the hand
     ///   comes by, the hash decides.
@@ -330,12 +330,26 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
+    /// How much room there is.
+    fn room(&self) -> Room {
+        let _guard = self.enter();
+        let mut segments = Vec::new();
+        let mut cursor = 0;
+        while let Some((writing, next)) = self.table.directory.visit(cursor) {
+            let (share, entries) = (&writing.locked.state_ref().keep, writing.locked.len());
+            let left = share.fair.saturating_sub(share.evictor.weight());
+            segments.push(SegmentRoom { left, share: share.fair, entries });
+            cursor = next;
+        }
+        Room { segments, total: self.bound.capacity().saturating_sub(self.bound.used()) }
+    }
+
     /// Chooses the hottest entries for which there is room. `None` for what has expired.
     fn plan(&self, entries: &[Dumped<K, V>]) -> Vec<Option<Plan>> {
         let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
         let mut hottest: Vec<usize> = (0..entries.len()).collect();
         hottest.sort_unstable_by_key(|&index| Reverse((entries[index].standing.heat, index)));
-        let mut room = Room::of(&self.bound);
+        let mut room = self.room();
         for index in hottest {
             let Some(plan) = &mut plans[index] else { continue };
             plan.chosen =

@@ -8,17 +8,21 @@ use super::share::Share;
 use super::time::Nanos;
 use super::write::NewEntry;
 use super::{Cache, bound};
-use crate::engine::{Locked, Writing};
+use crate::engine::{Found, Locked, Writing};
 use crate::hash::Digest;
 
 /// Segments of fewer items take what others do not use, before they evict: of so many what is asked for differs by a sixteenth
 /// from segment to segment. Models have the smallest caches, and would explore in vain what is explored where items are heavier
 /// than a share.
-const FEW: usize = if cfg!(loom) { 16 } else { 256 };
+pub(super) const FEW: usize = if cfg!(loom) { 16 } else { 256 };
 /// Segments of fewer items take, besides, what others use: who is next to go among so few need not be so among all.
 const FEWEST: usize = FEW / 16;
-/// One of so many insertions asks the others, if it is not into a segment of the fewest: that takes time. It takes for all.
+/// One of so many insertions asks the others, if it is not into a segment of the fewest: that takes time. It takes
+/// for all.
 const SELDOM: u64 = 8;
+/// For what is heavy others are asked, however many there are, while such a part of the bound is idle. If less were enough,
+/// what is heavy and asked for once would have the room that the one before it has left, for ever.
+const IDLE: u64 = 4;
 /// Lots that are drawn, at the most, for each segment that there is.
 const DRAWS: u32 = 8;
 
@@ -26,6 +30,8 @@ const DRAWS: u32 = 8;
 #[derive(Clone, Copy)]
 struct Needs {
     segment: u32,
+    /// So that it can hold the item beside all that it has.
+    missing: u64,
     /// So that it can hold the item at all.
     needed: u64,
     /// So much it takes of what others use.
@@ -58,24 +64,46 @@ impl<K, V, S> Cache<K, V, S> {
         writing
     }
 
-    /// Whether a segment that has to evict for an item should ask others first, as it has few.
+    /// Whether a segment that has to evict for an item, in the place of the one that is found, should ask others first: as it
+    /// has few, or would have to evict many while much is idle.
     #[inline]
-    pub(super) fn should_ask(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, weight: u64) -> bool {
+    pub(super) fn should_ask(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        found: Option<Found>,
+        new_entry: &NewEntry,
+    ) -> bool {
         let len = locked.len();
-        if len >= FEW || self.bound.segments() == 1 {
+        if self.bound.segments() == 1 || len >= FEW && self.weigher.is_none() {
             return false;
         }
+        let before = found.map_or(0, |found| self.weight_of(locked.item(found)));
+        let more = new_entry.weight.saturating_sub(before);
         let share = &mut locked.state().keep;
-        if share.evictor.weight().saturating_add(weight) <= share.evictor.capacity() {
+        if share.evictor.fits(more) {
+            return false;
+        }
+        if share.evictor.is_heavy(more, len) && self.is_far_from_full() {
+            return true;
+        }
+        if len >= FEW {
             return false;
         }
         share.insertions = share.insertions.wrapping_add(1);
-        len < FEWEST || u64::from(share.insertions) % SELDOM == 0
+        len < FEWEST || new_entry.heat.is_some() || u64::from(share.insertions) % SELDOM == 0
     }
 
-    /// Takes quota for one more item from other segments: what they do not use; then, what is missing, of those that lots
-    /// choose, evicting there, unless the policy turns the item away, if it may. The item's segment, locked, lest it give back
-    /// what it has got before the item is there; `None`: even all of it is not enough.
+    /// Whether so much is idle that the cache has not been full yet, or is being emptied.
+    #[cold]
+    fn is_far_from_full(&self) -> bool {
+        let capacity = self.bound.capacity();
+        capacity.saturating_sub(self.bound.used()) >= capacity / IDLE
+    }
+
+    /// Takes quota for an item from other segments: what they do not use; then, what is missing, of those that lots choose,
+    /// evicting there, unless the policy turns the item away. It may, unless the item comes in the place of one that weighed
+    /// `before`. The item's segment, locked, lest it give back what it has got before the item is there; `None`: even all of it
+    /// is not enough.
     ///
     /// Lots may fall on the segment itself: it has to evict then, as far as it can. Quota is never in two segments: it leaves
     /// one under its lock before it is added to another under that one's.
@@ -84,7 +112,7 @@ impl<K, V, S> Cache<K, V, S> {
         &self,
         digest: Digest,
         new_entry: &mut NewEntry,
-        may_turn_away: bool,
+        before: Option<u64>,
         out: &mut Departures<'_, K, V>,
     ) -> Option<Writing<'_, CacheSlots<K, V>>> {
         let &mut NewEntry { weight, now, .. } = new_entry;
@@ -92,10 +120,10 @@ impl<K, V, S> Cache<K, V, S> {
         if weight > self.bound.capacity() {
             return None;
         }
-        let needs = self.needs(digest, weight);
+        let needs = self.needs(digest, new_entry, before.unwrap_or(0));
         let idle = self.others(needs.segment).map(|index| self.bound.idle(lending, index));
         let unused = idle.fold(lending.spare, u64::saturating_add);
-        if may_turn_away && unused < needs.wanted {
+        if before.is_none() && unused < needs.missing {
             let mut writing = self.table.directory.lock(digest.prefix());
             new_entry.is_turned_away = self.turns_away(&mut writing.locked, new_entry, unused, digest, out);
             if new_entry.is_turned_away {
@@ -114,18 +142,20 @@ impl<K, V, S> Cache<K, V, S> {
         Some(writing)
     }
 
-    /// What a digest's segment lacks for one more item of this weight.
-    fn needs(&self, digest: Digest, weight: u64) -> Needs {
+    /// What a digest's segment lacks for an item in the place of one that weighed `before`.
+    fn needs(&self, digest: Digest, new_entry: &NewEntry, before: u64) -> Needs {
         let writing = self.table.directory.lock(digest.prefix());
-        let state = writing.locked.state_ref();
-        let (quota, used) = (state.keep.evictor.capacity(), state.keep.evictor.weight());
-        let missing = used.saturating_add(weight).saturating_sub(quota);
-        let needed = weight.saturating_sub(quota);
-        if writing.locked.len() < FEWEST {
-            Needs { segment: state.index, needed, wanted: missing, unused: missing }
-        } else {
-            Needs { segment: state.index, needed, wanted: needed, unused: missing.saturating_mul(SELDOM) }
-        }
+        let (len, state) = (writing.locked.len(), writing.locked.state_ref());
+        let evictor = &state.keep.evictor;
+        let more = new_entry.weight.saturating_sub(before);
+        let needed = new_entry.weight.saturating_sub(evictor.capacity());
+        let missing = evictor.weight().saturating_add(more).saturating_sub(evictor.capacity()).max(needed);
+        // Nobody goes for what comes from a dump, if it can be helped [L4].
+        let is_restored = new_entry.heat.is_some();
+        let wanted = if len < FEWEST && !is_restored { missing } else { needed };
+        let asks_each_time = len < FEWEST || is_restored || evictor.is_heavy(more, len);
+        let unused = if asks_each_time { missing } else { missing.saturating_mul(SELDOM) };
+        Needs { segment: state.index, missing, needed, wanted, unused }
     }
 
     /// Takes what other segments do not use.

@@ -307,10 +307,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mut at = self.at(digest, key);
         loop {
             let locked = &mut at.writing.locked;
-            let is_new = at.found.is_none();
-            new_entry.is_turned_away &= is_new;
+            new_entry.is_turned_away &= at.found.is_none();
             let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.weight, out);
-            let asks = !has_asked && is_new && self.should_ask(locked, new_entry.weight);
+            let asks = !has_asked && self.should_ask(locked, at.found, new_entry);
             if has_quota && !asks {
                 return Some(at);
             }
@@ -321,8 +320,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 at.found = None;
                 continue;
             }
+            let before = at.found.map(|found| self.weight_of(locked.item(found)));
             drop(at);
-            at = self.at_in(self.gather(digest, new_entry, is_new, out)?, digest, key);
+            at = self.at_in(self.gather(digest, new_entry, before, out)?, digest, key);
             has_asked = true;
         }
     }

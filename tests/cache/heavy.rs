@@ -1,12 +1,14 @@
 //! Heavy entries that fit are there, however they came in and whatever was there before them.
 
-use koel::Cache;
+use koel::{Cache, Operation};
 
 use crate::common::{Seeded, seed, seeded};
-use crate::weighing_values;
+use crate::{POLICIES, weighing_values};
+
+type Hashed = Cache<u64, u64, Seeded>;
 
 /// A cache of four segments, with other hash functions each time.
-fn of_four(max_weight: u64, round: u64) -> Cache<u64, u64, Seeded> {
+fn of_four(max_weight: u64, round: u64) -> Hashed {
     weighing_values(max_weight).hasher(seeded(seed() + round)).build()
 }
 
@@ -44,5 +46,81 @@ fn a_cache_made_a_little_smaller_keeps_what_fits() {
         assert_eq!(cache.len(), 20);
         cache.set_capacity(890);
         assert!(cache.len() < 20 && cache.weight() <= 890);
+    }
+}
+
+/// Five fit, and there are four segments.
+#[test]
+fn entries_that_fit_all_together_are_there_however_they_come() {
+    const HEAVY: u64 = 200_000;
+    let inserts: [(&str, &dyn Fn(&Hashed, u64)); 4] = [
+        ("insert", &|cache, key| cache.insert(key, HEAVY).unwrap()),
+        ("replace", &|cache, key| {
+            cache.insert(key, 1).unwrap();
+            cache.insert(key, HEAVY).unwrap();
+        }),
+        ("compute", &|cache, key| {
+            assert!(cache.compute(key, |_| Operation::<_, ()>::Insert(HEAVY)).is_ok());
+        }),
+        ("compute anew", &|cache, key| {
+            cache.insert(key, 1).unwrap();
+            assert!(cache.compute(key, |_| Operation::<_, ()>::Insert(HEAVY)).is_ok());
+        }),
+    ];
+    for (name, insert) in inserts {
+        for round in 0..5 {
+            let cache = of_four(1 << 20, round);
+            (0..5).for_each(|key| insert(&cache, key));
+            assert_eq!(cache.len(), 5, "{name}");
+        }
+    }
+    // All at first, and then each grows.
+    for round in 0..5 {
+        let cache = of_four(1 << 20, round);
+        (0..5).for_each(|key| cache.insert(key, 1).unwrap());
+        (0..5).for_each(|key| cache.insert(key, HEAVY).unwrap());
+        assert_eq!((cache.len(), cache.weight()), (5, 5 * HEAVY));
+    }
+}
+
+/// Also where what is loaded was there before, in other segments.
+#[test]
+fn a_dump_of_few_entries_that_fit_comes_back() {
+    for policy in POLICIES {
+        for (entries, weight) in [(5, 200_000), (20, 50_000), (200, 5200)] {
+            for round in 0..5 {
+                let build =
+                    |round| weighing_values(1 << 20).policy(policy).hasher(seeded(seed() + round)).build();
+                let cache = build(round);
+                (0..entries).for_each(|key| cache.insert(key, weight).unwrap());
+                let (len, dump) = (cache.len(), cache.dump());
+                let other = build(round + 100);
+                assert!(other.load(dump.clone()).is_empty());
+                cache.clear();
+                assert!(cache.load(dump).is_empty());
+                assert_eq!((cache.len(), other.len(), other.stats().evictions), (len, len, 0));
+            }
+        }
+    }
+}
+
+/// Who would have to push out many that are hit, or many at all, takes what is idle elsewhere instead.
+#[test]
+fn a_heavy_entry_is_not_turned_away_while_other_segments_have_room() {
+    for rounds in [1, 2] {
+        for (light, weight) in [(900, 600), (4000, 130)] {
+            for (key, heavy) in [(1 << 32, 200_000), (2 << 32, 260_000), (3 << 32, 300_000)] {
+                let cache = of_four(1 << 20, rounds);
+                for _ in 0..rounds {
+                    (0..light).for_each(|key| assert_eq!(cache.get_or_insert_with(key, || weight), weight));
+                }
+                if heavy < 300_000 {
+                    cache.insert(key, heavy).unwrap();
+                } else {
+                    cache.compute(key, |_| Operation::<_, ()>::Insert(heavy)).unwrap();
+                }
+                assert_eq!((cache.len() as u64, cache.peek(&key)), (light + 1, Some(heavy)));
+            }
+        }
     }
 }

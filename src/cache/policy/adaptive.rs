@@ -502,7 +502,7 @@ impl Adaptive {
 }
 
 /// Whether `weight` is more than that of [`MANY`] items, of which `len` weigh `of` together.
-fn is_of_many(weight: u64, len: usize, of: u64) -> bool {
+pub(super) fn is_of_many(weight: u64, len: usize, of: u64) -> bool {
     u128::from(weight) * len as u128 > u128::from(MANY) * u128::from(of)
 }
 

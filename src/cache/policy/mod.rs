@@ -241,6 +241,12 @@ impl Evictor {
         }
     }
 
+    /// Whether many residents would have to go for a newcomer, of their mean weight, if there are `len`.
+    pub(super) fn is_heavy(&self, weight: u64, len: usize) -> bool {
+        let missing = self.weight().saturating_add(weight).saturating_sub(self.capacity());
+        adaptive::is_of_many(missing, len, self.weight())
+    }
+
     /// Starts loading what [`admit`](Self::admit) will read of a key, and, by `resident`, of who is to go for it.
     #[inline]
     pub(super) fn prefetch(&self, newcomer: Newcomer, resident: impl Fn(Locator)) {
