@@ -31,6 +31,8 @@ pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
 const SWEPT_BUCKETS: u32 = 2;
+/// The same at a time for a heavy entry. So many have some that has expired where it is a fiftieth of all.
+const SWEPT_FOR_HEAVY: u32 = 32;
 
 /// An entry to come: what is known before anything is locked.
 pub(super) struct NewEntry {
@@ -141,13 +143,35 @@ impl<K, V, S> Cache<K, V, S> {
         digest: Digest,
         out: &mut Departures<'_, K, V>,
     ) -> bool {
-        self.weigher.is_some()
-            && new_entry.heat.is_none()
-            && self.decide(locked, new_entry.now, out, |evictor, entries| {
-                let newcomer = new_entry.newcomer(digest);
-                let weight = newcomer.weight.saturating_sub(part);
-                evictor.turns_away(Newcomer { weight, ..newcomer }, entries)
-            })
+        if self.weigher.is_none() || new_entry.heat.is_some() {
+            return false;
+        }
+        let weight = new_entry.weight.saturating_sub(part);
+        if self.time.is_some() && locked.state_ref().keep.evictor.is_heavy(weight, locked.len()) {
+            self.sweep_for(locked, weight, new_entry.now, out);
+        }
+        self.decide(locked, new_entry.now, out, |evictor, entries| {
+            evictor.turns_away(Newcomer { weight, ..new_entry.newcomer(digest) }, entries)
+        })
+    }
+
+    /// Takes out what has expired, until something of this weight fits, or a few buckets in a row have nothing that has: nobody
+    /// is turned away for entries that nobody can have. The segment's buckets at the most.
+    #[cold]
+    fn sweep_for(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        weight: u64,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        for _ in 0..locked.segment().buckets().len().div_ceil(SWEPT_FOR_HEAVY) {
+            let before = locked.len();
+            self.sweep(locked, SWEPT_FOR_HEAVY, now, out);
+            if locked.len() == before || locked.state_ref().keep.evictor.fits(weight) {
+                break;
+            }
+        }
     }
 
     /// Takes out what has expired in the next few buckets.

@@ -1,6 +1,8 @@
 //! Heavy entries that fit are there, however they came in and whatever was there before them.
 
-use koel::{Cache, Operation};
+use std::time::Duration;
+
+use koel::{Cache, ManualClock, Operation};
 
 use crate::common::{Seeded, seed, seeded};
 use crate::{POLICIES, weighing_values};
@@ -122,5 +124,24 @@ fn a_heavy_entry_is_not_turned_away_while_other_segments_have_room() {
                 assert_eq!((cache.len() as u64, cache.peek(&key)), (light + 1, Some(heavy)));
             }
         }
+    }
+}
+
+/// Nor are those in its way whose time is over.
+#[test]
+fn expired_entries_do_not_keep_heavy_ones_out() {
+    for weight in [500_000, 900_000] {
+        let clock = ManualClock::new();
+        let builder = Cache::builder().max_weight(1_000_000).estimated_entries(1000).clock(clock.clone());
+        let builder = builder.weigher(|_, weight: &u64| *weight).time_to_live(Duration::from_secs(60));
+        let cache = builder.build();
+        (0..1000).for_each(|key| cache.insert(key, 1000).unwrap());
+        // So that hands meet hits.
+        (0..2).for_each(|_| (0..1000).for_each(|key| assert_eq!(cache.get(&key), Some(1000))));
+        (1000..1100).for_each(|key| cache.insert(key, 1000).unwrap());
+        clock.advance(Duration::from_secs(61));
+        cache.insert(7000, weight).unwrap();
+        assert_eq!(cache.get(&7000), Some(weight));
+        assert_eq!(cache.stats().turned_away, 0);
     }
 }
