@@ -36,6 +36,8 @@ const STEPS: usize = 4;
 const LATE_STEPS: usize = 1;
 /// After so many items that were spared, as they were hit, somebody goes all the same: the lock is held meanwhile.
 pub(super) const PATIENCE: usize = 512;
+/// And after so many more for each that has gone, where one newcomer is as heavy as many: as often as marks tell.
+pub(super) const PATIENCE_EACH: usize = 2;
 /// A newcomer for whom more residents of their mean weight would have to go is heavy, and has to be worth them.
 pub(super) const MANY: u64 = 8;
 /// So often a heavy newcomer has to be turned away before it may push out what was hit.
@@ -390,7 +392,7 @@ impl Adaptive {
     }
 
     /// Moves or evicts the item at the window's front, of which it evicts who comes after too many that were spared. How many
-    /// have been since the last one that went.
+    /// have been, less what each that has gone makes up for.
     #[inline]
     fn step_window<R: Residents>(&mut self, spared: usize, residents: &mut R) -> usize {
         let Some(locator) = self.window.peek(0) else { return self.evict_stray(residents) };
@@ -414,7 +416,7 @@ impl Adaptive {
             let len = self.len();
             remember(&mut self.rejected, len, REJECTED, locator);
             residents.evict(slot);
-            0
+            spared.saturating_sub(PATIENCE_EACH)
         }
     }
 
@@ -426,7 +428,7 @@ impl Adaptive {
             spared + 1
         } else {
             self.demote(0, locator, slot, residents);
-            0
+            spared.saturating_sub(PATIENCE_EACH)
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use proptest::prelude::*;
 
-use super::super::adaptive::{LOOKS, MANY, PATIENCE};
+use super::super::adaptive::{LOOKS, MANY, PATIENCE, PATIENCE_EACH};
 use super::super::ghost::Ghost;
 use super::{Cache, Newcomer, locator, mark};
 use crate::Policy;
@@ -104,7 +104,7 @@ impl Plain {
             if due || self.main.is_empty() {
                 let &(key, heavy) = self.window.front().expect("due");
                 let moves = self.hits[&key] > 0 && !is_over && self.admit(heavy, 4);
-                spared = if moves { spared + 1 } else { 0 };
+                spared = if moves { spared + 1 } else { spared.saturating_sub(PATIENCE_EACH) };
                 self.window.pop_front();
                 if moves {
                     self.hits.insert(key, 0);
@@ -118,7 +118,7 @@ impl Plain {
                 spared += 1;
             } else {
                 self.demote();
-                spared = 0;
+                spared = spared.saturating_sub(PATIENCE_EACH);
             }
         }
     }
