@@ -11,12 +11,14 @@
 //! | --- | --- |
 //! | `adaptive` | a window, main and ghosts |
 //! | `ghost`, `ring` | which keys were evicted lately; a queue of items |
+//! | `callers` | who was turned away lately, and how often |
 //! | `clock`, `local` | policies without queues |
 //! | `swept` | what these two share: a hand that sweeps the slots |
 //! | `heat` | what a dump keeps of an item's standing |
 //! | `mark` | the bits of the byte beside a tag |
 
 mod adaptive;
+mod callers;
 mod clock;
 mod ghost;
 mod heat;
