@@ -116,7 +116,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// What an entry weighs; 0 counts as 1. Asked before it is inserted, once and with no lock held; but by `compute`, whose
-    /// entries are made under one, again for a value that is heavier than its segment's share of the bound.
+    /// entries are made under one, again for a value for which others would have to leave its segment.
+    ///
+    /// Best in bytes: what has left is freed soon if it weighs an eighth of the bound, but not before that is 65,536.
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
         self.weigher = Some(Box::new(weigher));
         self
