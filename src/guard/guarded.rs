@@ -303,21 +303,24 @@ impl<S: Store> Guarded<S> {
         };
         shared.counters.mine().count(Event::Delete);
         if !known {
-            self.distrust();
+            // As in `refresh`.
+            let _ = self.rebuild();
         }
         self.refresh();
         Ok(existed)
     }
 
-    /// Scans the store for a new filter, in the background, and forgets what was cached of it: values, and keys that were
-    /// not there. Look-ups pass meanwhile, or ask the old filter. A scan that is running is followed by another.
+    /// Takes the filter away and scans the store for a new one, in the background; look-ups pass meanwhile. A scan that is
+    /// running is followed by another. What was cached of the store, values and keys that were not there, is forgotten when
+    /// the scan begins: wait for it with [`Guarded::wait_until_ready`], if such values were replaced.
     ///
     /// Needed only if somebody has written around the guard, and then [`Guarded::verify`] may say so: it samples
-    /// keys, and looks at no cached value.
+    /// keys, and looks at no cached value. A snapshot that was written since is as wrong as the filter was, and fits the
+    /// store: write another.
     ///
     /// # Errors
     ///
-    /// [`Error::Thread`].
+    /// [`Error::Thread`]: the filter has been taken away all the same.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -334,7 +337,7 @@ impl<S: Store> Guarded<S> {
     /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn rebuild(&self) -> Result<(), Error<S::Error>> {
-        *self.shared.again.lock() = true;
+        self.shared.distrust();
         self.start_scan()
     }
 
@@ -363,22 +366,10 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// The filter has said "absent" of a key that is there: it is taken away at once, and built anew.
-    pub(super) fn distrust(&self) {
-        {
-            let mut again = self.shared.again.lock();
-            *again = true;
-            self.shared.active.clear();
-        }
-        self.shared.active.flush();
-        // No thread: without a filter the guard is slow, and right; writes try again.
-        let _ = self.start_scan();
-    }
-
     /// Builds a worn filter anew.
     fn refresh(&self) {
         if self.shared.wants_rebuild() {
-            // As above.
+            // No thread: with a worn filter, or none, the guard is slow, and right; writes try again.
             let _ = self.start_scan();
         }
     }
@@ -520,7 +511,8 @@ impl<S: Store> Guarded<S> {
     pub fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
         let verification = self.shared.verify(samples)?;
         if verification.false_negatives > 0 {
-            self.distrust();
+            // As in `refresh`.
+            let _ = self.rebuild();
         }
         Ok(verification)
     }

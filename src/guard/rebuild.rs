@@ -142,6 +142,22 @@ impl<S: Store> Shared<S, S::Error> {
         catch_unwind(AssertUnwindSafe(|| self.tell())).unwrap_or_else(discard);
     }
 
+    /// Somebody has written around the guard: the filter says "absent" of keys that are there, or may. It is taken away at
+    /// once, and a scan that is running is followed by another.
+    pub(super) fn distrust(&self) {
+        {
+            let mut again = self.again.lock();
+            *again = true;
+            if let Some(active) = self.active.pin() {
+                // Relaxed: a number, for the next filter's size.
+                self.to_scan.store(active.len(), Ordering::Relaxed);
+            }
+            self.active.clear();
+        }
+        // With nothing locked: it is large.
+        self.active.flush();
+    }
+
     /// Somebody may have written around the guard: nothing that was learned from the store is true for sure.
     fn forget(&self) {
         // Nobody who has asked the store before remembers it after: the versions have changed.
@@ -189,17 +205,19 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// Whether another scan is needed: this one is not to be trusted, or more has come meanwhile than it had room for.
     fn scan(&self) -> Result<bool, Error<S::Error>> {
-        let hint = self.store.len_hint();
-        // A store that does not know how many keys it has should not get a filter that is too small again.
-        let known = self.active.pin().map_or(0, |active| active.len());
-        let expected = self.expected_keys.unwrap_or(0);
-        let to_scan = hint.unwrap_or(known.max(expected));
-        // Relaxed: information.
-        self.to_scan.store(to_scan, Ordering::Relaxed);
+        // Relaxed, here and below: information.
         self.scanned.store(0, Ordering::Relaxed);
+        // Before the store is asked: if that panics, nobody has asked for another scan.
         if core::mem::take(&mut *self.again.lock()) {
             self.forget();
         }
+        let hint = self.store.len_hint();
+        // A store that does not know how many keys it has should not get a filter that is too small again.
+        let known = self.active.pin().map(|active| active.len());
+        let known = known.unwrap_or_else(|| self.to_scan.load(Ordering::Relaxed));
+        let expected = self.expected_keys.unwrap_or(0);
+        let to_scan = hint.unwrap_or(known.max(expected));
+        self.to_scan.store(to_scan, Ordering::Relaxed);
         let keys = hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
         let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));

@@ -34,6 +34,7 @@ pub(super) struct Shared<S, E> {
     /// The scan should end.
     pub(super) stop: AtomicBool,
     pub(super) scanned: AtomicU64,
+    /// Keys that the scan will see, about; or that a filter had when it was taken away.
     pub(super) to_scan: AtomicU64,
     /// Why the last scan failed.
     pub(super) failure: Mutex<Option<Error<E>>>,

@@ -89,9 +89,10 @@ impl<S: Store> Shared<S, S::Error> {
         {
             // Filter and generation belong together [D7].
             let _frozen = self.stripes.freeze();
+            // First: if somebody writes around the guard now, it does not fit.
+            let generation = self.store.generation().map_err(Error::Store)?;
             let active = self.active().ok_or(Error::Snapshot(SnapshotError::NoFilter))?;
             active.append_bytes(&mut bytes);
-            let generation = self.store.generation().map_err(Error::Store)?;
             let header = header(self.plan, generation, bytes.len() - HEADER_LEN);
             bytes[..HEADER_LEN].copy_from_slice(&header);
         }

@@ -7,6 +7,8 @@ use std::sync::{Arc, Barrier, Mutex};
 
 use koel::guard::{Generation, HashMapStore, Scanned, Store, Value};
 
+use crate::common::key;
+
 /// What the store is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
@@ -154,6 +156,13 @@ impl ScriptedStore {
             }
         }
     }
+}
+
+/// A store with the keys of so many numbers.
+pub(crate) fn filled(keys: u64) -> Arc<ScriptedStore> {
+    let store = Arc::new(ScriptedStore::default());
+    (0..keys).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
+    store
 }
 
 /// Of a store that cannot fail.
