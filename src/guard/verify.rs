@@ -19,18 +19,29 @@ pub struct Verification {
 impl<S: Store> Shared<S, S::Error> {
     pub(super) fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
         let Some(active) = self.active() else { return Ok(Verification::default()) };
-        let every = (active.len() / samples.max(1) as u64).max(1) as usize;
+        let samples = samples.max(1);
+        // Of all that the store has, not of those that the filter knows: others may come last.
+        let len = self.store.len_hint().unwrap_or_else(|| active.len());
+        let every = (len / samples as u64).max(1);
         // Which ones differs from time to time, and with the filter's seed.
-        let skip = self.plan.hash(&active.len().to_le_bytes()) as usize % every;
+        let first = self.plan.hash(&active.len().to_le_bytes()) % every;
         let keys = self.store.scan_keys().map_err(Error::Store)?;
         let mut verification = Verification::default();
         let mut denied = Vec::new();
-        for key in keys.skip(skip).step_by(every).take(samples) {
+        for (key, number) in keys.zip(0_u64..) {
+            // Also of a key that is passed over: some stores end their scan where it fails.
             let key = key.map_err(Error::Store)?;
+            if number % every != first {
+                continue;
+            }
             verification.checked += 1;
             let hash = self.plan.hash(&key);
             if self.denies(&active, hash, &key) {
                 denied.push((hash, key));
+                // The store has many more keys than anybody knew.
+                if denied.len() >= samples {
+                    break;
+                }
             }
         }
         // The scan is over: a store may let no write pass as long as it lasts, and one that waits for it holds a stripe.

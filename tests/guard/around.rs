@@ -1,8 +1,8 @@
-//! Somebody has written around the guard, and it is told: from then on it knows better.
+//! Somebody has written around the guard, and it is told, or looks: from then on it knows better.
 
 use std::sync::Arc;
 
-use koel::guard::{Error, Guarded, Phase, SnapshotError, Store};
+use koel::guard::{Error, Guarded, Phase, RedbStore, SnapshotError, Store};
 
 use crate::common::{finds, key, ready};
 use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
@@ -87,4 +87,38 @@ fn a_filter_in_place_of_one_that_was_wrong_has_room_for_as_many_keys() {
     guarded.rebuild().unwrap();
     guarded.wait_until_ready().unwrap();
     assert_eq!((guarded.progress().expected, store.scans()), (13_000, 2));
+}
+
+/// Such a store scans in the order of its keys: what was appended comes after as many keys as the filter has.
+#[test]
+fn verify_sees_keys_that_come_after_all_that_the_filter_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(RedbStore::open(folder.path().join("db")).unwrap());
+    let pairs = |numbers: std::ops::Range<u32>| numbers.map(|number| (number.to_be_bytes(), b""));
+    store.load(pairs(0..10_000)).unwrap();
+    let guarded = ready(Arc::clone(&store));
+    store.load(pairs(10_000..11_000)).unwrap();
+    let verification = guarded.verify(1000).unwrap();
+    assert!((1000..1200).contains(&verification.checked), "{verification:?}");
+    assert!(verification.false_negatives > 50, "{verification:?}");
+}
+
+/// It asks for no more keys than would be wrong if all that it looks at were, also where nobody says how many there are.
+#[test]
+fn verify_of_a_store_that_hides_its_length_ends_when_it_has_seen_enough() {
+    let store = Arc::new(ScriptedStore::default());
+    store.hides_its_length();
+    let guarded = ready(Arc::clone(&store));
+    (0..10_000).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
+    let verification = guarded.verify(100).unwrap();
+    assert_eq!((verification.checked, verification.false_negatives), (100, 100));
+}
+
+#[test]
+fn verify_fails_when_the_scan_does_at_whichever_key() {
+    let guarded = ready(filled(40));
+    for at in 0..40 {
+        guarded.store().next(Op::Scan, (0..at).map(|_| Act::Do).chain([Act::Fail]));
+        assert!(matches!(guarded.verify(4), Err(Error::Store(_))), "{at}");
+    }
 }
