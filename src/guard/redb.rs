@@ -1,7 +1,7 @@
 //! [`RedbStore`]: tables of a redb database.
 
 use core::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::{
@@ -41,8 +41,9 @@ impl RedbStore {
     /// The longest key: what every store here takes. (redb itself would take gigabytes, and a page holds few such keys.)
     pub const MAX_KEY_LEN: usize = u16::MAX as usize;
 
-    /// The database in a file; a new one, if there is no such file. A new file appears whole: it is made under the name
-    /// with `.new` at its end.
+    /// The database in a file; a new one, if there is no such file. A new file appears whole: it is made beside it, under the
+    /// name with `.new-` and 16 random digits at its end. A process that is killed meanwhile leaves that file, which nobody
+    /// uses any more.
     ///
     /// # Errors
     ///
@@ -154,22 +155,30 @@ impl RedbStore {
 /// Makes an empty database, and gives it its name when it is whole: a process that is killed while redb makes one leaves a
 /// file that redb cannot open.
 fn create_whole(file: &Path) -> Result<(), RedbError> {
-    let new = new_beside(file);
-    match Database::create(&new) {
-        Ok(database) => drop(database),
-        // Another process is making it.
-        Err(error @ redb::DatabaseError::DatabaseAlreadyOpen) => return Err(error.into()),
-        // One was killed while it made it. Nobody has ever written to it.
-        Err(_) => {
-            std::fs::remove_file(&new)?;
-            drop(Database::create(&new)?);
-        }
-    }
+    let new = own_beside(file);
+    let made = Database::create(&new).map_err(RedbError::from).and_then(|database| {
+        drop(database);
+        give_name(&new, file)
+    });
+    // Whether or not it has another name by now, or has ever been made.
+    let _ = std::fs::remove_file(&new);
+    made
+}
+
+/// A name that no file has, of anybody else or of a process that was killed: what is done under it is done to no other file.
+fn own_beside(file: &Path) -> PathBuf {
+    let mut name = new_beside(file).into_os_string();
+    name.push(format!("-{:016x}", Generation::new_lineage() as u64));
+    name.into()
+}
+
+/// Gives a file another name, unless some file has that already.
+fn give_name(new: &Path, file: &Path) -> Result<(), RedbError> {
     // A link does not replace a file that somebody else has made meanwhile. Not all file systems have them.
-    match std::fs::hard_link(&new, file) {
-        Ok(()) => std::fs::remove_file(&new)?,
+    match std::fs::hard_link(new, file) {
+        Ok(()) => {}
         Err(_) if file.try_exists()? => {}
-        Err(_) => std::fs::rename(&new, file)?,
+        Err(_) => std::fs::rename(new, file)?,
     }
     Ok(())
 }

@@ -29,6 +29,32 @@ fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
     assert!(FjallStore::open(&file).is_err(), "a file");
 }
 
+/// A process that was killed has left the second name that a new database has for a moment: it stays that of the old one.
+#[test]
+fn a_new_database_is_empty_whatever_lies_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, new, old] = ["db", "db.new", "old"].map(|name| folder.path().join(name));
+    RedbStore::open(&db).unwrap().put(b"a", b"1").unwrap();
+    std::fs::hard_link(&db, &new).unwrap();
+    std::fs::rename(&db, &old).unwrap();
+    let store = RedbStore::open(&db).unwrap();
+    assert_eq!(store.get(b"a").unwrap(), None);
+    store.put(b"b", b"2").unwrap();
+    assert_eq!(RedbStore::open(&old).unwrap().get(b"b").unwrap(), None);
+}
+
+#[test]
+fn a_new_database_leaves_other_files_alone_and_nothing_else_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, new] = ["db", "db.new"].map(|name| folder.path().join(name));
+    std::fs::write(&new, "not a database").unwrap();
+    drop(RedbStore::open(&db).unwrap());
+    assert_eq!(std::fs::read(&new).unwrap(), b"not a database");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    // Nor where none can be made.
+    assert!(RedbStore::open(folder.path().join("db/below")).is_err());
+}
+
 #[test]
 fn a_key_that_is_too_long_is_an_error_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
