@@ -103,7 +103,9 @@ impl Store for HashMapStore {
 
     fn generation(&self) -> Result<Generation, Infallible> {
         let _all = self.all();
-        Ok(Generation { lineage: self.lineage, count: self.writes.load(Ordering::Relaxed) })
+        // A child of a fork goes on from here with other writes.
+        let lineage = self.lineage ^ u128::from(std::process::id());
+        Ok(Generation { lineage, count: self.writes.load(Ordering::Relaxed) })
     }
 
     fn len_hint(&self) -> Option<u64> {

@@ -167,7 +167,8 @@ impl<S: Store> Store for Arc<S> {
 /// it has lost. So whoever opens a store draws a lineage at random, and it is written with each count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// Drawn at random when the store was opened for the writes that led here: [`Generation::new_lineage`].
+    /// Drawn at random when the store was opened for the writes that led here: [`Generation::new_lineage`]. A store in
+    /// memory must have another in the child of a fork: parent and child both count on from one state.
     pub lineage: u128,
     /// How many writes led here.
     pub count: u64,
