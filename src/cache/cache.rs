@@ -44,10 +44,9 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory; 24 more
 ///   with a weigher or times.
-/// * What has left is dropped a little later, when no look-up can be at it any more and some hundred of each thread's wait, or
-///   a 64th as many as there are slots (an eighth, where they own memory), or with a weigher an eighth of the bound, or 65,536
-///   if that is more, and a sixteenth of it for each thread: with further writes (with a weigher, such as are not made in
-///   closures under some map's lock), or by [`Cache::flush`].
+/// * What has left is dropped a little later, by further writes or by [`Cache::flush`]:
+///   [how much may wait](crate::HashMap#when-values-are-dropped). With a weigher it may be an eighth of the bound, or 65,536 if
+///   that is more, and a sixteenth of it for each thread; writes under some map's lock do not count.
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads

@@ -67,17 +67,29 @@ use crate::hash::Digest;
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
 /// that memory was allocated long before, as a shared `Arc` may be, it gains little.
 ///
-/// Removed and replaced entries are dropped later: not before every pin that is older than the removal has ended, and
-/// a little at a time: 32 removals of one thread make a batch, which goes three or more batches later, the more the faster it
-/// removes and the longer the machine takes to interrupt its threads. Some hundred removals of each thread may wait so, or an
-/// eighth as many as the tables have slots, those kept for growth included, if that is more; the memory of those that need no
-/// drop also waits for some more removals in the same part of the map. A pin that is held for long holds up what is removed
-/// meanwhile.
 /// Where the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
 ///
-/// What was removed last stays undropped until more is removed, [`HashMap::flush`] is called, or the map is dropped. So
-/// removing a `Sender` or a lock's guard does not close or unlock it. Flush after such removals, or keep locks, files and
-/// gigabytes in an `Option` or an `Arc` that you empty yourself.
+/// # When values are dropped
+///
+/// A removed or replaced entry is dropped later, key and value: not before every pin that is older than the removal has ended,
+/// and then together with others, in batches. So those that were removed last wait until more are removed,
+/// [`HashMap::flush`] is called, or the map is dropped. A pin that is held for long holds up all that is removed meanwhile.
+///
+/// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after it; or keep what must end
+/// at once, a lock, a file, a gigabyte, in a `Mutex<Option<_>>` or an `Arc`, and take it out of that yourself.
+///
+/// Without older pins, so many may wait:
+///
+/// | entries of | how many may wait |
+/// | --- | --- |
+/// | a map, or a [`Cache`](crate::Cache) where they own memory | some hundreds a thread; an eighth of the slots, if more |
+/// | a `Cache` where they own none | some hundreds a thread; a 64th of the slots, if more |
+/// | a `Cache` with a weigher | the same, but an eighth of the bound at most, and a 128th a thread |
+///
+/// The slots of tables that are kept for growth count as well; a bound below half a million counts as that. A batch is 32
+/// removals of one thread, and goes three or more batches later: the more, the faster the thread removes and the longer the
+/// machine takes to interrupt threads. The memory of entries that need no drop waits for some more removals in the same part
+/// of the map.
 ///
 /// # Under a lock
 ///
@@ -334,7 +346,8 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().clear();
     }
 
-    /// Drops all that was removed and replaced, as far as no older pin lives: see [`Pinned::flush`].
+    /// Drops all that was removed and replaced, as far as no older pin lives: see [`Pinned::flush`], and
+    /// [when values are dropped](HashMap#when-values-are-dropped) without it.
     ///
     /// # Panics
     ///

@@ -193,9 +193,9 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         drop(self.drain());
     }
 
-    /// Starts the reclamation of all that was removed and replaced: it is dropped when every pin that lives now has
-    /// ended, this one included, by whichever thread ends the last of them. [`HashMap::flush`] makes a pin of its own
-    /// and ends it.
+    /// Has all that was removed and replaced dropped as soon as every pin that lives now has ended, this one included, by
+    /// whichever thread ends the last of them; without it [it waits longer](HashMap#when-values-are-dropped).
+    /// [`HashMap::flush`] makes a pin of its own and ends it.
     ///
     /// If the last of them ends in a closure that runs under the lock of some map, or in a destructor deep in others, that
     /// thread does it at the end of its next pin of this map; if it has none soon, the next flush does, or later removals.
