@@ -352,9 +352,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
-    /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Or it leaves at once, if it
-    /// is heavier than eight others on average, and either it has not been inserted lately, or one of those was hit and it has
-    /// not been inserted often. Where what is new matters most take [`Policy::Clock`](crate::Policy::Clock).
+    /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is new matters
+    /// most take [`Policy::Clock`](crate::Policy::Clock).
+    ///
+    /// # Heavy entries
+    ///
+    /// In a full cache with a weigher, [`Policy::Adaptive`](crate::Policy::Adaptive) turns a new entry away if it is heavier
+    /// than eight others on average, and
+    ///
+    /// * it has not been inserted lately,
+    /// * or one of those that would leave for it was hit, and it has not been inserted often.
+    ///
+    /// Then it leaves at once, for the cause [`Cause::Size`], and what is returned is `Ok`. Insert it again when it is asked
+    /// for again. [`CacheStats::turned_away`](crate::CacheStats::turned_away) counts such entries.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ pub struct FilterInfo {
     pub fingerprint_bits: u32,
     /// Slots in a bucket.
     pub bucket_slots: u32,
-    /// Whether buckets are semi-sorted: one bit less for each slot.
+    /// Whether buckets are [semi-sorted](crate::FilterBuilder::semi_sorted): one bit less for each slot.
     pub semi_sorted: bool,
     /// Segments: each has a writer lock.
     pub segments: usize,
