@@ -119,6 +119,17 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// entries are made under one, again for a value for which others would have to leave its segment.
     ///
     /// Best in bytes: what has left is freed soon if it weighs an eighth of the bound, but not before that is 65,536.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::builder()
+    ///     .max_weight(100)
+    ///     .weigher(|_, text: &String| text.len() as u64)
+    ///     .build();
+    /// cache.insert(1, "x".repeat(60)).unwrap();
+    /// cache.insert(2, "y".repeat(40)).unwrap();
+    /// assert_eq!((cache.len(), cache.weight()), (2, 100));
+    /// assert!(cache.insert(3, "z".repeat(101)).is_err()); // heavier than the whole cache may be
+    /// ```
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
         self.weigher = Some(Box::new(weigher));
         self
@@ -218,6 +229,18 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// The clock that entries expire by; without this, the system's monotonic one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// // In a test no time need pass.
+    /// let clock = koel::ManualClock::new();
+    /// let cache: koel::Cache<&str, u32> =
+    ///     koel::Cache::builder().max_entries(10).time_to_live(Duration::from_secs(3600)).clock(clock.clone()).build();
+    /// cache.insert("session", 7).unwrap();
+    /// clock.advance(Duration::from_secs(3600));
+    /// assert_eq!(cache.get("session"), None);
+    /// ```
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Some(Box::new(clock));
         self

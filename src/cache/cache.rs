@@ -109,7 +109,8 @@ impl<K: Hash + Eq, V> Cache<K, V> {
     ///
     /// # Panics
     ///
-    /// If there is no memory for so many.
+    /// Where [`CacheBuilder::try_build`] returns an error, with its message: if so many entries are beyond the limit, or there
+    /// is no memory for them.
     ///
     /// ```
     /// let cache: koel::Cache<u64, String> = koel::Cache::new(2);
@@ -119,6 +120,7 @@ impl<K: Hash + Eq, V> Cache<K, V> {
     /// assert_eq!(cache.len(), 2);
     /// assert_eq!(cache.get(&2).as_deref(), Some("entry 2"));
     /// ```
+    #[must_use]
     #[track_caller]
     pub fn new(max_entries: usize) -> Self {
         Self::builder().max_entries(max_entries).build()

@@ -233,6 +233,15 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
     /// panics, when the value is in the cache.
+    ///
+    /// ```
+    /// use koel::LoadError;
+    ///
+    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
+    /// let error = ports.try_get_or_insert_with_ref("http", || "eighty".parse()).unwrap_err();
+    /// assert!(matches!(error, LoadError::Loader(_)));
+    /// assert_eq!(ports.try_get_or_insert_with_ref("http", || "80".parse()), Ok(80));
+    /// ```
     pub fn try_get_or_insert_with_ref<Q, E>(
         &self,
         key: &Q,
@@ -329,6 +338,15 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// As [`Cache::try_get_or_insert_async`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
+    /// let failed = ports.try_get_or_insert_async_ref("http", async { Err("no answer") }).await;
+    /// assert_eq!(failed.unwrap_err().into_loader(), Some("no answer"));
+    /// assert_eq!(ports.try_get_or_insert_async_ref("http", async { Ok::<_, ()>(80) }).await, Ok(80));
+    /// # });
+    /// ```
     pub async fn try_get_or_insert_async_ref<Q, E>(
         &self,
         key: &Q,

@@ -127,6 +127,15 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// # Panics
     ///
     /// As [`CacheView::get_many`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<String, String> = koel::Cache::new(10);
+    /// cache.insert("one".to_string(), "eins".to_string()).unwrap();
+    /// let view = cache.pin();
+    /// let mut values = [None; 2];
+    /// view.get_many_ref(&["two", "one"], &mut values);
+    /// assert_eq!(values.map(|value| value.map(String::as_str)), [None, Some("eins")]);
+    /// ```
     #[inline]
     #[track_caller]
     pub fn get_many_ref<'v, Q: ?Sized + Hash + Equivalent<K>>(

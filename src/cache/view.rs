@@ -81,11 +81,25 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// # Panics
     ///
     /// As [`CacheView::get_ref`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<String, u32> = koel::Cache::new(10);
+    /// cache.insert("one".to_string(), 1).unwrap();
+    /// let view = cache.pin();
+    /// assert_eq!(view.get_key_value("one"), Some((&"one".to_string(), &1)));
+    /// ```
     pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         self.cache.hit(key, &self.guard).map(|entry| entry.pair())
     }
 
     /// The value of a key; without a trace, as [`Cache::peek`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
+    /// cache.insert(1, "one".to_string()).unwrap();
+    /// assert_eq!(cache.pin().peek_ref(&1).map(String::as_str), Some("one"));
+    /// assert_eq!(cache.stats().hits, 0);
+    /// ```
     pub fn peek_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.cache.peek_entry(key, &self.guard).map(|entry| entry.pair().1)
     }
@@ -114,6 +128,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// # Panics
     ///
     /// As [`Cache::remove_if`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<&str, Vec<u32>> = koel::Cache::new(10);
+    /// cache.insert("scores", vec![1, 2]).unwrap();
+    /// let view = cache.pin();
+    /// assert_eq!(view.remove_if("scores", |_, scores| scores.is_empty()), None); // stays
+    /// assert_eq!(view.remove_if("scores", |_, scores| scores.len() == 2), Some(&vec![1, 2]));
+    /// ```
     pub fn remove_if<Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,

@@ -210,6 +210,16 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     }
 
     /// How often a key was inserted and not removed.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::new(100, 1e-6)?;
+    /// filter.insert("ada")?;
+    /// filter.insert("ada")?;
+    /// let bytes = filter.to_bytes();
+    /// let view = <koel::FilterView>::from_bytes(&bytes)?;
+    /// assert_eq!((view.count("ada"), view.count("bob")), (2, 0));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         self.count_hash(self.hash(key))
     }
@@ -255,6 +265,12 @@ impl<'a, S> FilterView<'a, S> {
     }
 
     /// How many keys there are.
+    ///
+    /// ```
+    /// let bytes = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+    /// assert_eq!(<koel::FilterView>::from_bytes(&bytes)?.len(), 2);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.tables.iter().map(|table| table.len).sum()
     }

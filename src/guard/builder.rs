@@ -56,6 +56,16 @@ impl<S: Store> Builder<S> {
     }
 
     /// Which filter: [`Filter::Cuckoo`] if it is not given.
+    ///
+    /// ```
+    /// use koel::guard::{Filter, Guarded, HashMapStore};
+    ///
+    /// // No filter, a cache only: look-ups of absent keys reach the store.
+    /// let guarded = Guarded::builder(HashMapStore::new()).filter(Filter::None).cache_bytes(1 << 20).open()?;
+    /// assert_eq!(guarded.get(b"ada")?, None);
+    /// assert_eq!(guarded.stats().unfiltered, 1);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = filter;
         self
@@ -70,6 +80,18 @@ impl<S: Store> Builder<S> {
     /// How many keys there will be: 1,000, if it is not given. The filter has room for a quarter more than these, or than
     /// the store holds when it is scanned, whichever is more; beyond that a cuckoo filter grows, and a Bloom filter is built
     /// anew.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let bytes_for = |keys| {
+    ///     let guarded = Guarded::builder(HashMapStore::new()).expected_keys(keys).open()?;
+    ///     guarded.wait_until_ready()?;
+    ///     Ok::<_, koel::guard::Error<_>>(guarded.stats().filter_bytes)
+    /// };
+    /// assert!(bytes_for(1_000_000)? > 10 * bytes_for(10_000)?);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn expected_keys(mut self, keys: u64) -> Self {
         self.expected_keys = Some(keys);
         self
@@ -95,6 +117,26 @@ impl<S: Store> Builder<S> {
 
     /// A file that [`Guarded::snapshot`] has written. If it fits the store, the filter comes from it; if it does not, is
     /// damaged or missing, the store is scanned, and [`Guarded::rejected_snapshot`] says why.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use koel::guard::{Guarded, HashMapStore, Phase};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let (store, file) = (Arc::new(HashMapStore::new()), folder.path().join("filter"));
+    /// // There is no such file yet: the store is scanned.
+    /// let guarded = Guarded::builder(Arc::clone(&store)).snapshot(&file).open()?;
+    /// assert!(guarded.rejected_snapshot().is_some());
+    /// guarded.wait_until_ready()?;
+    /// guarded.snapshot(&file)?;
+    /// drop(guarded);
+    ///
+    /// let guarded = Guarded::builder(store).snapshot(&file).open()?;
+    /// assert!(guarded.rejected_snapshot().is_none());
+    /// assert_eq!(guarded.progress().phase, Phase::Ready);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn snapshot(mut self, file: impl Into<PathBuf>) -> Self {
         self.snapshot = Some(file.into());
         self
@@ -115,6 +157,20 @@ impl<S: Store> Builder<S> {
     ///
     /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range, unless there is to be no filter;
     /// [`Error::Store`]; [`Error::Thread`].
+    ///
+    /// ```
+    /// use koel::guard::{Error, Guarded, HashMapStore};
+    ///
+    /// let store = HashMapStore::new();
+    /// let error = Guarded::builder(store).false_positive_rate(2.0).open().unwrap_err();
+    /// assert!(matches!(error, Error::Filter(_)));
+    ///
+    /// let guarded = Guarded::builder(HashMapStore::new()).open()?;
+    /// guarded.put(b"ada", b"1815")?; // at once
+    /// guarded.wait_until_ready()?; // the filter is there
+    /// assert!(guarded.get(b"ada")?.is_some());
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
     pub fn open(self) -> Result<Guarded<S>, Error<S::Error>> {
         let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
         // To say at once what the scan would say later.

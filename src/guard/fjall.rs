@@ -86,6 +86,17 @@ impl FjallStore {
 
     /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash of the system may take the
     /// last writes back, all of them from some moment on; the guard is right nevertheless.
+    ///
+    /// ```
+    /// use koel::guard::{FjallStore, Guarded};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = FjallStore::open(folder.path().join("people"))?.durable(false);
+    /// let guarded = Guarded::open(store)?;
+    /// guarded.put(b"ada", b"1815")?; // does not wait for the disk
+    /// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
         self.durable = yes;

@@ -91,6 +91,17 @@ impl RedbStore {
 
     /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash may take the last writes
     /// back, all of them from some moment on; the guard is right nevertheless.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, RedbStore};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = RedbStore::open(folder.path().join("people.redb"))?.durable(false);
+    /// let guarded = Guarded::open(store)?;
+    /// guarded.put(b"ada", b"1815")?; // does not wait for the disk
+    /// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
         self.durability = if yes { Durability::Immediate } else { Durability::Eventual };

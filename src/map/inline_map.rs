@@ -131,6 +131,12 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
     /// # Errors
     ///
     /// If so many entries are beyond the limit, which the error names, or there is no memory for them.
+    ///
+    /// ```
+    /// let error = koel::InlineMap::<u64, u64>::try_with_capacity(usize::MAX).unwrap_err();
+    /// assert_eq!(error.requested, usize::MAX);
+    /// println!("{error}"); // names the limit
+    /// ```
     pub fn try_with_capacity(entries: usize) -> Result<Self, CapacityError> {
         Self::builder().capacity(entries).try_build()
     }
@@ -148,6 +154,15 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// If there is no memory for it.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    ///
+    /// // The hash function is part of the type: the standard library's here.
+    /// let map: koel::InlineMap<u64, u64, RandomState> = koel::InlineMap::with_hasher(RandomState::new());
+    /// map.insert(1, 10);
+    /// assert_eq!(map.get(&1), Some(10));
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn with_hasher(hasher: S) -> Self {
@@ -246,6 +261,11 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// As [`InlineMap::iter`], in a closure that runs under this map's lock.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10), (2, 20)]);
+    /// assert_eq!(map.keys().sum::<i32>(), 3);
+    /// ```
     pub fn keys(&self) -> InlineKeys<'_, K, V> {
         InlineKeys::new(self.iter())
     }
@@ -255,6 +275,11 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// As [`InlineMap::iter`], in a closure that runs under this map's lock.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(1, 10), (2, 20)]);
+    /// assert_eq!(map.values().max(), Some(20));
+    /// ```
     pub fn values(&self) -> InlineValues<'_, K, V> {
         InlineValues::new(self.iter())
     }
@@ -310,6 +335,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 
     /// The key, as it is in the map, and its value.
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
+    /// assert_eq!(map.get_key_value(&3), Some((3, 9)));
+    /// ```
     #[inline]
     pub fn get_key_value(&self, key: &K) -> Option<(K, V)> {
         self.slots.find(self.digest(key), || (), |(other, _)| other == *key)
@@ -472,6 +502,8 @@ impl<'m, K: Pod, V: Pod, S> IntoIterator for &'m InlineMap<K, V, S> {
     }
 }
 
+/// Copies all entries into a `Vec` first, and frees the map. To walk without that copy, walk over `&map` or
+/// [`drain`](InlineMap::drain) it.
 impl<K: Pod, V: Pod, S> IntoIterator for InlineMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = std::vec::IntoIter<(K, V)>;

@@ -321,6 +321,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
+    /// assert_eq!(map.remove_entry(&3), Some((3, 9)));
+    /// assert!(map.is_empty());
+    /// ```
     #[inline]
     pub fn remove_entry(&self, key: &K) -> Option<(K, V)> {
         self.spot(key).remove()

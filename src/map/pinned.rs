@@ -189,6 +189,14 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
+    /// let pin = map.pin();
+    /// let one = pin.get(&1);
+    /// pin.clear();
+    /// assert_eq!((pin.len(), one), (0, Some(&"one"))); // what was read stays readable
+    /// ```
     pub fn clear(&self) {
         drop(self.drain());
     }
@@ -269,6 +277,13 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// The key, as it is in the map, and its value.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("one".to_string(), 1)]);
+    /// let pin = map.pin();
+    /// let (key, value) = pin.get_key_value("one").unwrap();
+    /// assert_eq!((key.as_str(), *value), ("one", 1));
+    /// ```
     #[inline]
     pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         self.find(key).map(Entry::pair)
@@ -370,6 +385,13 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("one".to_string(), 1), ("two".to_string(), 2)]);
+    /// let mut present = [false; 3];
+    /// map.pin().contains_many_ref(&["two", "three", "one"], &mut present);
+    /// assert_eq!(present, [true, false, true]);
+    /// ```
     #[inline]
     #[track_caller]
     pub fn contains_many_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, keys: &[&Q], out: &mut [bool]) {

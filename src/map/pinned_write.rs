@@ -510,6 +510,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Panics
     ///
     /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("one".to_string(), 1)]);
+    /// let pin = map.pin();
+    /// assert_eq!(pin.remove_entry("one"), Some((&"one".to_string(), &1)));
+    /// assert_eq!(pin.remove_entry("one"), None);
+    /// ```
     pub fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         let spot = self.spot(key);
         let found = spot.found?;

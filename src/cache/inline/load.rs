@@ -21,6 +21,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// `remove_if` or `compute` for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes it out, the value
     /// goes to those who wait for it and not into the cache.
     ///
+    /// Who waits blocks the thread. In a task, take [`InlineCache::get_or_insert_async`]: if the loader is another task of the
+    /// same thread, this would wait for ever.
+    ///
     /// A loader that takes less time than some 100 ns is better run outside, by who misses: [`InlineCache::get`], then
     /// [`InlineCache::insert`].
     ///
@@ -41,6 +44,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// The value of a key; if it is missed, what `load` returns, as [`InlineCache::get_or_insert_with`].
+    ///
+    /// Who waits blocks the thread. In a task, take [`InlineCache::try_get_or_insert_async`]: if the loader is another task of
+    /// the same thread, this would wait for ever.
     ///
     /// # Errors
     ///
@@ -70,6 +76,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// As [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its
     /// own runs for as long as it takes.
     ///
+    /// Who waits blocks the thread, for so long at most. In a task, take [`InlineCache::try_get_or_insert_async`] within the
+    /// limit of time that your runtime has.
+    ///
     /// # Errors
     ///
     /// As [`InlineCache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
@@ -77,6 +86,22 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// # Panics
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use koel::{InlineCache, LoadError};
+    ///
+    /// let cache: InlineCache<u32, u32> = InlineCache::new(10);
+    /// let ask = || cache.try_get_or_insert_with_timeout(7, Duration::from_millis(1), || Ok::<_, ()>(0));
+    /// cache.get_or_insert_with(7, || {
+    ///     // While this loader runs, another thread asks.
+    ///     let answer = std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
+    ///     assert_eq!(answer, Err(LoadError::TimedOut));
+    ///     49
+    /// });
+    /// assert_eq!(ask(), Ok(49));
+    /// ```
     pub fn try_get_or_insert_with_timeout<E>(
         &self,
         key: K,
@@ -118,6 +143,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// # Panics
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let cache: koel::InlineCache<u32, u32> = koel::InlineCache::new(10);
+    /// let never = cache.try_get_or_insert_async(7, std::future::pending::<Result<u32, ()>>());
+    /// assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
+    /// assert_eq!(cache.try_get_or_insert_async(7, async { Ok::<_, ()>(49) }).await, Ok(49));
+    /// # });
+    /// ```
     pub async fn try_get_or_insert_async<E>(
         &self,
         key: K,

@@ -149,6 +149,14 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
 
     /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
     /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// assert_eq!(filter.insert_many(&keys), keys.len());
+    /// assert!(keys.iter().all(|key| filter.contains(key)));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     #[must_use = "not all may have been inserted"]
     pub fn insert_many<Q: Hash>(&self, keys: &[Q]) -> usize {
         self.insert_batches(keys, |key| Digest::new(self.hash(key)))

@@ -67,6 +67,12 @@ impl Default for ScalableFilterBuilder {
 
 impl ScalableFilterBuilder<Xxh3> {
     /// The seed of the hash function; a different one each time, if it is not given.
+    ///
+    /// ```
+    /// let filters = [1, 1].map(|seed| koel::ScalableCuckooFilter::builder().seed(seed).build());
+    /// let [one, other] = filters.map(Result::unwrap);
+    /// assert_eq!(one.hash("ada"), other.hash("ada"));
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.hasher = Xxh3::with_seed(seed);
         self
@@ -78,6 +84,14 @@ impl<S> ScalableFilterBuilder<S> {
     /// buckets at least: 4,096 slots, unless buckets of another size are asked for. And it has 65,536 segments of 65,536
     /// buckets at the most: if the first has one segment, as with up to 246,000 keys in buckets of four, the largest is 65,536
     /// times as large; less where the rate asks for fingerprints of nearly 32 bits.
+    ///
+    /// ```
+    /// // Made for all of them, it does not grow.
+    /// let filter = koel::ScalableCuckooFilter::builder().capacity(50_000).build()?;
+    /// assert!((0..50_000).all(|key| filter.insert(&key).is_ok()));
+    /// assert_eq!(filter.info().tables.len(), 1);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self
@@ -87,6 +101,14 @@ impl<S> ScalableFilterBuilder<S> {
     /// above 0 and below 1. 0.01 unless this or a width is given.
     ///
     /// The first table has half of it, and each further one half of what the one before has.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::builder().false_positive_rate(0.001).build()?;
+    /// assert!((0..50_000).all(|key| filter.insert(&key).is_ok()));
+    /// assert!(filter.info().tables.len() > 1); // it has grown
+    /// assert!(filter.false_positive_rate() <= 0.001); // and keeps it
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = Some(rate);
         self
@@ -96,6 +118,14 @@ impl<S> ScalableFilterBuilder<S> {
     /// If it is not given, the least that the rate allows, and six at the least: tables of shorter ones do not fill. With 32
     /// there is no further table. With 2, in buckets of four with 3, and of eight with 4, no rate below 1 can be kept: ask for
     /// none.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::builder().fingerprint_bits(12).build()?;
+    /// assert!((0..10_000).all(|key| filter.insert(&key).is_ok()));
+    /// let bits: Vec<u32> = filter.info().tables.iter().map(|table| table.fingerprint_bits).collect();
+    /// assert_eq!(bits, [12, 13]);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn fingerprint_bits(mut self, bits: u32) -> Self {
         self.fingerprint_bits = Some(bits);
         self
@@ -107,8 +137,13 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// Whether buckets of four are semi-sorted, which saves one bit for each fingerprint and makes look-ups slower. Not, if
-    /// it is not given.
+    /// Whether buckets of four are [semi-sorted](crate::FilterBuilder::semi_sorted), which saves one bit for each fingerprint
+    /// and makes look-ups slower. Not, if it is not given.
+    ///
+    /// ```
+    /// let size_of = |sorted| koel::ScalableCuckooFilter::builder().semi_sorted(sorted).build().unwrap().memory_usage();
+    /// assert!(size_of(true) < size_of(false));
+    /// ```
     pub fn semi_sorted(mut self, yes: bool) -> Self {
         self.semi_sorted = yes;
         self

@@ -65,6 +65,19 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// # Errors
     ///
     /// The writer's.
+    ///
+    /// ```
+    /// use std::fs::File;
+    ///
+    /// use koel::ScalableCuckooFilter;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("names.filter");
+    /// ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(File::create(&path)?)?;
+    /// let filter = <ScalableCuckooFilter>::read_from(File::open(&path)?)?;
+    /// assert!(filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn write_to(&self, mut writer: impl Write) -> std::io::Result<()> {
         let _moving = self.moving.lock();
         self.chunks().try_for_each(|chunk| writer.write_all(&chunk))
@@ -75,6 +88,19 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// # Errors
     ///
     /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    ///
+    /// ```
+    /// use koel::ScalableCuckooFilter;
+    ///
+    /// // Two filters in one stream.
+    /// let mut stream = Vec::new();
+    /// ScalableCuckooFilter::from_keys(["ada"], 0.001)?.write_to(&mut stream)?;
+    /// ScalableCuckooFilter::from_keys(["grace"], 0.001)?.write_to(&mut stream)?;
+    /// let mut reader = &stream[..];
+    /// assert!(<ScalableCuckooFilter>::read_from(&mut reader)?.contains("ada"));
+    /// assert!(<ScalableCuckooFilter>::read_from(&mut reader)?.contains("grace"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn read_from(mut reader: impl Read) -> Result<Self, FilterError> {
         ChunkLoader::read(&mut reader, true)?.finish_scalable()
     }

@@ -421,6 +421,14 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     }
 
     /// How often a key was inserted and not removed, in all tables. A copy that a compaction is just moving may count twice.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(1e-6)?;
+    /// filter.insert("ada")?;
+    /// filter.insert("ada")?;
+    /// assert_eq!((filter.count("ada"), filter.count("bob")), (2, 0));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
     pub fn count<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         self.count_hash(self.hash(key))
     }
