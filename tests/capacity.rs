@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Config, Rng, Seeded, Words, catch, fixed_configs, ignore, on_threads, seed, seeded};
+use common::{Config, Rng, Seeded, Words, catch, fixed_configs, ignore, laws, on_threads, seed, seeded};
 use koel::{Full, HashMap, InlineMap};
 
 type Hashed = HashMap<u64, u64, Seeded>;
@@ -61,37 +61,39 @@ fn a_capacity_that_makes_too_many_segments_is_an_error_and_no_panic() {
     assert!(result.expect("an error, not a panic").is_err());
 }
 
-#[test]
-fn reserving_more_than_the_limit_panics_before_it_takes_memory() {
-    fn law<M: Words>() {
-        let map = M::build(Config::GROWING, seeded(1));
-        map.insert(1, 2);
-        let before = map.memory_usage();
-        assert!(catch(|| map.reserve(usize::MAX)).is_err());
-        assert!(map.memory_usage() < before + 100_000);
-        assert_eq!(map.get(&1), Some(2));
-        assert_eq!(map.insert(3, 4), None);
-    }
-    law::<Hashed>();
-    law::<Inlined>();
+fn refuses_to_reserve_more_than_the_limit<M: Words>() {
+    let map = M::build(Config::GROWING, seeded(1));
+    map.insert(1, 2);
+    let before = map.memory_usage();
+    assert!(catch(|| map.reserve(usize::MAX)).is_err());
+    assert!(map.memory_usage() < before + 100_000);
+    assert_eq!(map.get(&1), Some(2));
+    assert_eq!(map.insert(3, 4), None);
 }
 
-#[test]
-fn a_map_with_room_does_not_grow_much() {
-    fn law<M: Words>() {
-        let mut rng = Rng::new(seed());
-        for entries in [0, 1, 3, 4, 5, 100, 1000, 5000, 60_000, 300_000] {
-            let map = M::build(Config::room_for(entries), seeded(entries as u64));
-            let before = map.capacity();
-            assert!(before >= entries && before <= entries * 5 / 4 + 8, "{before} slots for {entries}");
-            (0..entries).for_each(|_| ignore(map.insert(rng.next(), 0)));
-            let (after, stats) = (map.capacity(), map.stats());
-            assert!(after <= before + before / 20 + 8, "{before} slots became {after} for {entries} entries");
-            assert!((stats.splits + stats.doublings) * 20 <= stats.segments as u64 + 20, "{stats:?}");
-        }
+laws! {
+    refuses_to_reserve_more_than_the_limit =>
+        a_hash_map_that_reserves_more_than_the_limit_panics_before_it_takes_memory,
+        an_inline_map_that_reserves_more_than_the_limit_panics_before_it_takes_memory;
+}
+
+fn grows_little_with_room<M: Words>() {
+    let mut rng = Rng::new(seed());
+    for entries in [0, 1, 3, 4, 5, 100, 1000, 5000, 60_000, 300_000] {
+        let map = M::build(Config::room_for(entries), seeded(entries as u64));
+        let before = map.capacity();
+        assert!(before >= entries && before <= entries * 5 / 4 + 8, "{before} slots for {entries}");
+        (0..entries).for_each(|_| ignore(map.insert(rng.next(), 0)));
+        let (after, stats) = (map.capacity(), map.stats());
+        assert!(after <= before + before / 20 + 8, "{before} slots became {after} for {entries} entries");
+        assert!((stats.splits + stats.doublings) * 20 <= stats.segments as u64 + 20, "{stats:?}");
     }
-    law::<Hashed>();
-    law::<Inlined>();
+}
+
+laws! {
+    grows_little_with_room =>
+        a_hash_map_with_room_does_not_grow_much,
+        an_inline_map_with_room_does_not_grow_much;
 }
 
 /// However much is reserved, segments are no larger, and a map that outgrows it takes no more memory than others.
@@ -111,38 +113,40 @@ fn reserved_room_is_of_segments_as_any() {
     }
 }
 
-#[test]
-fn reserved_room_does_not_grow_either() {
-    fn law<M: Words>() {
-        for (present, additional) in [(0, 1000), (1000, 10), (3000, 680), (1000, 100_000), (50_000, 50_000)] {
-            let map = M::build(Config::GROWING, seeded(7));
-            (0..present).for_each(|key| ignore(map.insert(key, key)));
-            map.reserve(additional as usize);
-            let before = map.capacity();
-            assert!(before as u64 >= present + additional);
-            (present..present + additional).for_each(|key| ignore(map.insert(key, key)));
-            let after = map.capacity();
-            assert!(after <= before + before / 20 + 8, "{before} slots became {after}");
-            assert!((0..present + additional).all(|key| map.get(&key) == Some(key)));
-        }
+fn grows_little_with_reserved_room<M: Words>() {
+    for (present, additional) in [(0, 1000), (1000, 10), (3000, 680), (1000, 100_000), (50_000, 50_000)] {
+        let map = M::build(Config::GROWING, seeded(7));
+        (0..present).for_each(|key| ignore(map.insert(key, key)));
+        map.reserve(additional as usize);
+        let before = map.capacity();
+        assert!(before as u64 >= present + additional);
+        (present..present + additional).for_each(|key| ignore(map.insert(key, key)));
+        let after = map.capacity();
+        assert!(after <= before + before / 20 + 8, "{before} slots became {after}");
+        assert!((0..present + additional).all(|key| map.get(&key) == Some(key)));
     }
-    law::<Hashed>();
-    law::<Inlined>();
+}
+
+laws! {
+    grows_little_with_reserved_room =>
+        reserved_room_of_a_hash_map_does_not_grow_either,
+        reserved_room_of_an_inline_map_does_not_grow_either;
 }
 
 /// Emptied, it has grown far enough: of its segments nobody has said until now how many are to come.
-#[test]
-fn room_that_an_iterator_promises_to_fill_does_not_grow_either() {
-    fn law<M: Words>() {
-        let mut map = M::build(Config::GROWING, seeded(7));
-        (0..3680).for_each(|key| ignore(map.insert(key, key)));
-        map.clear();
-        let before = map.capacity();
-        map.extend_alone((0..before as u64 * 9 / 10).map(|key| (key, key)));
-        assert_eq!(map.capacity(), before);
-    }
-    law::<Hashed>();
-    law::<Inlined>();
+fn does_not_grow_for_what_is_promised<M: Words>() {
+    let mut map = M::build(Config::GROWING, seeded(7));
+    (0..3680).for_each(|key| ignore(map.insert(key, key)));
+    map.clear();
+    let before = map.capacity();
+    map.extend_alone((0..before as u64 * 9 / 10).map(|key| (key, key)));
+    assert_eq!(map.capacity(), before);
+}
+
+laws! {
+    does_not_grow_for_what_is_promised =>
+        room_of_a_hash_map_that_an_iterator_promises_to_fill_does_not_grow_either,
+        room_of_an_inline_map_that_an_iterator_promises_to_fill_does_not_grow_either;
 }
 
 /// Inserts so many random keys in a map that holds no more, and returns its slots by its entries.
@@ -201,123 +205,127 @@ fn few_keys_fit_whatever_the_seed() {
 }
 
 /// Up to the last slot, and on: searches run into every wall there is.
-#[test]
-fn what_does_not_fit_is_handed_back_and_the_map_is_as_it_was() {
-    fn law<M: Words>() {
-        let seed = seed();
-        for (i, entries) in
-            [0, 1, 2, 7, 10, 50, 100, 200, 500, 1000, 3000].into_iter().cycle().take(220).enumerate()
-        {
-            let map = M::build(Config::fixed(entries), seeded(seed + i as u64));
-            let mut present = Vec::new();
-            let mut refused = 0;
-            for key in 0.. {
-                match map.checked_insert(key, key + 1) {
-                    Ok(old) => {
-                        assert_eq!(old, None);
-                        present.push(key);
-                    }
-                    Err(Full { key: back, value }) => {
-                        assert_eq!((back, value), (key, key + 1));
-                        assert!(present.len() >= entries, "only {} of {entries} fit", present.len());
-                        assert!(!map.contains_key(&key));
-                        refused += 1;
-                    }
+fn hands_back_what_does_not_fit<M: Words>() {
+    let seed = seed();
+    for (i, entries) in
+        [0, 1, 2, 7, 10, 50, 100, 200, 500, 1000, 3000].into_iter().cycle().take(220).enumerate()
+    {
+        let map = M::build(Config::fixed(entries), seeded(seed + i as u64));
+        let mut present = Vec::new();
+        let mut refused = 0;
+        for key in 0.. {
+            match map.checked_insert(key, key + 1) {
+                Ok(old) => {
+                    assert_eq!(old, None);
+                    present.push(key);
                 }
-                if refused == 100 {
-                    break;
+                Err(Full { key: back, value }) => {
+                    assert_eq!((back, value), (key, key + 1));
+                    assert!(present.len() >= entries, "only {} of {entries} fit", present.len());
+                    assert!(!map.contains_key(&key));
+                    refused += 1;
                 }
             }
-            assert_eq!(map.len(), present.len());
-            assert!(present.iter().all(|key| map.get(key) == Some(key + 1)), "{entries}");
-            assert!(map.entries().len() == present.len());
-            // One out, and there is room for it again.
-            for key in present.iter().take(20) {
-                assert_eq!(map.insert(*key, 0), Some(key + 1), "replacing needs no room");
+            if refused == 100 {
+                break;
             }
-            let copy = map.duplicate();
-            assert!(
-                copy.len() == map.len() && present.iter().all(|key| copy.get(key) == map.get(key)),
-                "a full copy"
-            );
         }
+        assert_eq!(map.len(), present.len());
+        assert!(present.iter().all(|key| map.get(key) == Some(key + 1)), "{entries}");
+        assert!(map.entries().len() == present.len());
+        // One out, and there is room for it again.
+        for key in present.iter().take(20) {
+            assert_eq!(map.insert(*key, 0), Some(key + 1), "replacing needs no room");
+        }
+        let copy = map.duplicate();
+        assert!(
+            copy.len() == map.len() && present.iter().all(|key| copy.get(key) == map.get(key)),
+            "a full copy"
+        );
     }
-    law::<Hashed>();
-    law::<Inlined>();
 }
 
-#[test]
-fn a_full_map_says_so_and_goes_on_working() {
-    fn law<M: Words>() {
-        let map = M::build(Config::fixed(100), seeded(5));
-        let full = (0..).find(|key| map.checked_insert(*key, 0).is_err()).unwrap();
-        let len = map.len();
-        type Verb<M> = fn(&M, u64);
-        let verbs: [Verb<M>; 7] = [
-            |map, key| ignore(map.insert(key, 1)),
-            |map, key| ignore(map.try_insert(key, 1)),
-            |map, key| assert_eq!(map.get_or_insert(key, 1), 0),
-            |map, key| assert_eq!(map.get_or_insert_with(key, || 1), 0),
-            |map, key| assert_eq!(map.update_or_insert(key, |_| 1, 1), 0),
-            |map, key| ignore(map.compute(key, |_| koel::Operation::Insert::<_, ()>(1))),
-            |map, key| map.extend(vec![(key, 1)]),
-        ];
-        for verb in verbs {
-            let message = catch(|| verb(&map, full)).unwrap_err();
-            assert!(message.contains("full") && message.contains("checked_insert"), "{message}");
-            assert_eq!((map.len(), map.contains_key(&full)), (len, false));
-            // The lock is free, for every thread.
-            on_threads(2, |thread| {
-                (thread as u64..80).step_by(2).for_each(|key| assert_eq!(map.insert(key, 0), Some(0)));
-            });
-        }
-        (0..20).for_each(|key| assert_eq!(map.remove(&key), Some(0)));
-        assert_eq!(map.checked_insert(full, 3), Ok(None));
-        assert_eq!(map.get(&full), Some(3));
-    }
-    law::<Hashed>();
-    law::<Inlined>();
+laws! {
+    hands_back_what_does_not_fit =>
+        what_does_not_fit_a_hash_map_is_handed_back_and_the_map_is_as_it_was,
+        what_does_not_fit_an_inline_map_is_handed_back_and_the_map_is_as_it_was;
 }
 
-#[test]
-fn a_fixed_map_never_changes_its_slots() {
-    fn law<M: Words>() {
-        for config in fixed_configs(500) {
-            let map = M::build(config, seeded(5));
-            let slots = map.capacity();
-            (0..500).for_each(|key| assert_eq!(map.insert(key, 0), None));
-            map.reserve(10_000);
-            map.shrink_to_fit();
-            map.retain(|key, _| *key < 10);
-            map.shrink_to_fit();
-            map.clear();
-            assert_eq!(
-                (map.capacity(), map.stats().segments),
-                (slots, M::build(config, seeded(5)).stats().segments)
-            );
-        }
+fn says_that_it_is_full_and_goes_on<M: Words>() {
+    let map = M::build(Config::fixed(100), seeded(5));
+    let full = (0..).find(|key| map.checked_insert(*key, 0).is_err()).unwrap();
+    let len = map.len();
+    type Verb<M> = fn(&M, u64);
+    let verbs: [Verb<M>; 7] = [
+        |map, key| ignore(map.insert(key, 1)),
+        |map, key| ignore(map.try_insert(key, 1)),
+        |map, key| assert_eq!(map.get_or_insert(key, 1), 0),
+        |map, key| assert_eq!(map.get_or_insert_with(key, || 1), 0),
+        |map, key| assert_eq!(map.update_or_insert(key, |_| 1, 1), 0),
+        |map, key| ignore(map.compute(key, |_| koel::Operation::Insert::<_, ()>(1))),
+        |map, key| map.extend(vec![(key, 1)]),
+    ];
+    for verb in verbs {
+        let message = catch(|| verb(&map, full)).unwrap_err();
+        assert!(message.contains("full") && message.contains("checked_insert"), "{message}");
+        assert_eq!((map.len(), map.contains_key(&full)), (len, false));
+        // The lock is free, for every thread.
+        on_threads(2, |thread| {
+            (thread as u64..80).step_by(2).for_each(|key| assert_eq!(map.insert(key, 0), Some(0)));
+        });
     }
-    law::<Hashed>();
-    law::<Inlined>();
+    (0..20).for_each(|key| assert_eq!(map.remove(&key), Some(0)));
+    assert_eq!(map.checked_insert(full, 3), Ok(None));
+    assert_eq!(map.get(&full), Some(3));
 }
 
-#[test]
-fn shrinking_makes_slots_fewer_and_loses_nothing() {
-    fn law<M: Words>() {
-        for config in common::growing_configs() {
-            let map = M::build(config, seeded(5));
-            (0..20_000).for_each(|key| assert_eq!(map.insert(key, key), None));
-            map.retain(|key, _| *key % 50 == 0);
-            let before = map.capacity();
-            map.shrink_to_fit();
-            // Segments are never merged, and have a bucket at least.
-            let most = (before / 3).max(map.stats().segments * 4);
-            assert!(map.capacity() <= most, "{before} slots became {} {config:?}", map.capacity());
-            assert!((0..20_000).all(|key| map.get(&key).is_some() == (key % 50 == 0)));
-            (0..20_000).for_each(|key| ignore(map.insert(key, key)));
-            assert!((0..20_000).all(|key| map.get(&key) == Some(key)) && map.len() == 20_000);
-        }
+laws! {
+    says_that_it_is_full_and_goes_on =>
+        a_full_hash_map_says_so_and_goes_on_working,
+        a_full_inline_map_says_so_and_goes_on_working;
+}
+
+fn keeps_its_slots<M: Words>() {
+    for config in fixed_configs(500) {
+        let map = M::build(config, seeded(5));
+        let slots = map.capacity();
+        (0..500).for_each(|key| assert_eq!(map.insert(key, 0), None));
+        map.reserve(10_000);
+        map.shrink_to_fit();
+        map.retain(|key, _| *key < 10);
+        map.shrink_to_fit();
+        map.clear();
+        assert_eq!(
+            (map.capacity(), map.stats().segments),
+            (slots, M::build(config, seeded(5)).stats().segments)
+        );
     }
-    law::<Hashed>();
-    law::<Inlined>();
+}
+
+laws! {
+    keeps_its_slots =>
+        a_fixed_hash_map_never_changes_its_slots,
+        a_fixed_inline_map_never_changes_its_slots;
+}
+
+fn shrinks_and_loses_nothing<M: Words>() {
+    for config in common::growing_configs() {
+        let map = M::build(config, seeded(5));
+        (0..20_000).for_each(|key| assert_eq!(map.insert(key, key), None));
+        map.retain(|key, _| *key % 50 == 0);
+        let before = map.capacity();
+        map.shrink_to_fit();
+        // Segments are never merged, and have a bucket at least.
+        let most = (before / 3).max(map.stats().segments * 4);
+        assert!(map.capacity() <= most, "{before} slots became {} {config:?}", map.capacity());
+        assert!((0..20_000).all(|key| map.get(&key).is_some() == (key % 50 == 0)));
+        (0..20_000).for_each(|key| ignore(map.insert(key, key)));
+        assert!((0..20_000).all(|key| map.get(&key) == Some(key)) && map.len() == 20_000);
+    }
+}
+
+laws! {
+    shrinks_and_loses_nothing =>
+        shrinking_a_hash_map_makes_slots_fewer_and_loses_nothing,
+        shrinking_an_inline_map_makes_slots_fewer_and_loses_nothing;
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 use common::hashers::{CONSTANT, IDENTITY, ONE_BIT, RANDOM, TWENTY_COLLIDE, Through, arbitrary};
-use common::{AnyMap, Config, Ledger, fixed_configs, growing_configs, on_threads, seeded};
+use common::{AnyMap, Config, Ledger, fixed_configs, growing_configs, laws, on_threads, seeded};
 use koel::{HashMap, InlineMap};
 
 /// Inserts, finds, walks over and removes `keys`, which are different; the map may use so many bytes for each.
@@ -85,78 +85,78 @@ fn integers_that_hash_to_themselves_spread_as_if_they_were_hashed() {
     }
 }
 
-#[test]
-fn colliding_keys_do_not_slow_down_the_others() {
-    fn law<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
-        let map = M::build(Config::GROWING, TWENTY_COLLIDE);
-        (0..30_000).for_each(|key| assert_eq!(map.insert(key, key), None));
-        assert!((0..30_000).all(|key| map.get(&key) == Some(key)));
-        let stats = map.stats();
-        assert!((1..100).contains(&stats.overflow), "{} in the overflow", stats.overflow);
-        assert!(map.capacity() < 90_000, "{} slots", map.capacity());
-        assert!((0..20).all(|key| map.remove(&key) == Some(key)));
-        assert_eq!(map.stats().overflow, 0);
-        assert!((20..30_000).all(|key| map.get(&key) == Some(key)));
-        assert!((0..20).all(|key| map.get(&key).is_none()));
-    }
-    law::<HashMap<u64, u64, Through>>();
-    law::<InlineMap<u64, u64, Through>>();
+fn keeps_others_fast_beside_colliding_keys<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
+    let map = M::build(Config::GROWING, TWENTY_COLLIDE);
+    (0..30_000).for_each(|key| assert_eq!(map.insert(key, key), None));
+    assert!((0..30_000).all(|key| map.get(&key) == Some(key)));
+    let stats = map.stats();
+    assert!((1..100).contains(&stats.overflow), "{} in the overflow", stats.overflow);
+    assert!(map.capacity() < 90_000, "{} slots", map.capacity());
+    assert!((0..20).all(|key| map.remove(&key) == Some(key)));
+    assert_eq!(map.stats().overflow, 0);
+    assert!((20..30_000).all(|key| map.get(&key) == Some(key)));
+    assert!((0..20).all(|key| map.get(&key).is_none()));
 }
 
-#[test]
-fn the_overflow_is_found_by_readers_while_it_changes() {
-    fn law<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
-        let map = M::build(Config::GROWING, CONSTANT);
-        const PRESENT: u64 = 60;
-        (0..PRESENT).for_each(|key| assert_eq!(map.insert(key, key), None));
-        on_threads(3, |thread| {
-            for round in 0..300 {
-                if thread == 0 {
-                    (PRESENT..2 * PRESENT).for_each(|key| assert_eq!(map.insert(key, round), None));
-                    (0..PRESENT).for_each(|key| assert_eq!(map.insert(key, key), Some(key)));
-                    (PRESENT..2 * PRESENT).for_each(|key| assert_eq!(map.remove(&key), Some(round)));
-                } else {
-                    (0..PRESENT).for_each(|key| assert_eq!(map.get(&key), Some(key)));
-                    assert!((0..PRESENT).all(|key| map.may_contain(&key)));
-                    assert_eq!(
-                        map.get_many(&[PRESENT - 1, 3 * PRESENT, 0]),
-                        [Some(PRESENT - 1), None, Some(0)]
-                    );
-                }
-            }
-        });
-        assert_eq!(map.len() as u64, PRESENT);
-    }
-    law::<HashMap<u64, u64, Through>>();
-    law::<InlineMap<u64, u64, Through>>();
+laws! { <u64, u64, Through>
+    keeps_others_fast_beside_colliding_keys =>
+        colliding_keys_of_a_hash_map_do_not_slow_down_the_others,
+        colliding_keys_of_an_inline_map_do_not_slow_down_the_others;
 }
 
-#[test]
-fn a_hash_that_changes_all_the_time_harms_no_memory() {
-    fn law<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
-        for config in growing_configs() {
-            let map = M::build(config, RANDOM);
-            let mut inserted = 0;
-            let mut removed = 0;
-            for key in 0..5000 {
-                inserted += usize::from(map.insert(key % 1000, key).is_none());
-                removed += usize::from(map.remove(&(key / 2)).is_some());
-                map.get(&key);
-                map.may_contain(&key);
-                map.contains_many(&[key, key / 2]);
-                map.update(key, |value| value + 1);
+fn finds_the_overflow_while_it_changes<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
+    let map = M::build(Config::GROWING, CONSTANT);
+    const PRESENT: u64 = 60;
+    (0..PRESENT).for_each(|key| assert_eq!(map.insert(key, key), None));
+    on_threads(3, |thread| {
+        for round in 0..300 {
+            if thread == 0 {
+                (PRESENT..2 * PRESENT).for_each(|key| assert_eq!(map.insert(key, round), None));
+                (0..PRESENT).for_each(|key| assert_eq!(map.insert(key, key), Some(key)));
+                (PRESENT..2 * PRESENT).for_each(|key| assert_eq!(map.remove(&key), Some(round)));
+            } else {
+                (0..PRESENT).for_each(|key| assert_eq!(map.get(&key), Some(key)));
+                assert!((0..PRESENT).all(|key| map.may_contain(&key)));
+                assert_eq!(map.get_many(&[PRESENT - 1, 3 * PRESENT, 0]), [Some(PRESENT - 1), None, Some(0)]);
             }
-            assert_eq!(map.len(), inserted - removed);
-            assert_eq!(map.entries().len(), map.len());
-            map.retain(|_, value| value % 2 == 0);
-            map.shrink_to_fit();
-            assert!(map.memory_usage() < 4_000_000, "{} bytes", map.memory_usage());
-            map.clear();
-            assert_eq!(map.len(), 0);
         }
+    });
+    assert_eq!(map.len() as u64, PRESENT);
+}
+
+laws! { <u64, u64, Through>
+    finds_the_overflow_while_it_changes =>
+        the_overflow_of_a_hash_map_is_found_by_readers_while_it_changes,
+        the_overflow_of_an_inline_map_is_found_by_readers_while_it_changes;
+}
+
+fn survives_a_hash_that_changes<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
+    for config in growing_configs() {
+        let map = M::build(config, RANDOM);
+        let mut inserted = 0;
+        let mut removed = 0;
+        for key in 0..5000 {
+            inserted += usize::from(map.insert(key % 1000, key).is_none());
+            removed += usize::from(map.remove(&(key / 2)).is_some());
+            map.get(&key);
+            map.may_contain(&key);
+            map.contains_many(&[key, key / 2]);
+            map.update(key, |value| value + 1);
+        }
+        assert_eq!(map.len(), inserted - removed);
+        assert_eq!(map.entries().len(), map.len());
+        map.retain(|_, value| value % 2 == 0);
+        map.shrink_to_fit();
+        assert!(map.memory_usage() < 4_000_000, "{} bytes", map.memory_usage());
+        map.clear();
+        assert_eq!(map.len(), 0);
     }
-    law::<HashMap<u64, u64, Through>>();
-    law::<InlineMap<u64, u64, Through>>();
+}
+
+laws! { <u64, u64, Through>
+    survives_a_hash_that_changes =>
+        a_hash_that_changes_all_the_time_harms_no_memory_of_a_hash_map,
+        a_hash_that_changes_all_the_time_harms_no_memory_of_an_inline_map;
 }
 
 /// Equal to anything or nothing, as it likes.
@@ -183,27 +183,28 @@ impl Hash for Moody {
     }
 }
 
-#[test]
-fn equality_that_contradicts_itself_harms_no_memory() {
-    fn law<M: AnyMap<Key = Moody, Value = u64, Hasher = common::Seeded>>() {
-        for config in growing_configs() {
-            let map = M::build(config, seeded(1));
-            for n in 0..5000 {
-                map.insert(Moody(n % 500), n);
-                map.remove(&Moody(n % 70));
-                map.update_or_insert(Moody(n % 300), |value| value + 1, 0);
-                let _ = map.remove_if(&Moody(n % 100), |_, value| value % 2 == 0);
-                map.get_many(&[Moody(n), Moody(n / 2)]);
-            }
-            assert_eq!(map.entries().len(), map.len());
-            map.shrink_to_fit();
-            let len = map.len();
-            assert_eq!(map.drain(usize::MAX).len(), len);
-            assert!(map.is_empty());
+fn survives_equality_that_contradicts_itself<M: AnyMap<Key = Moody, Value = u64, Hasher = common::Seeded>>() {
+    for config in growing_configs() {
+        let map = M::build(config, seeded(1));
+        for n in 0..5000 {
+            map.insert(Moody(n % 500), n);
+            map.remove(&Moody(n % 70));
+            map.update_or_insert(Moody(n % 300), |value| value + 1, 0);
+            let _ = map.remove_if(&Moody(n % 100), |_, value| value % 2 == 0);
+            map.get_many(&[Moody(n), Moody(n / 2)]);
         }
+        assert_eq!(map.entries().len(), map.len());
+        map.shrink_to_fit();
+        let len = map.len();
+        assert_eq!(map.drain(usize::MAX).len(), len);
+        assert!(map.is_empty());
     }
-    law::<HashMap<Moody, u64, common::Seeded>>();
-    law::<InlineMap<Moody, u64, common::Seeded>>();
+}
+
+laws! { <Moody, u64, common::Seeded>
+    survives_equality_that_contradicts_itself =>
+        equality_that_contradicts_itself_harms_no_memory_of_a_hash_map,
+        equality_that_contradicts_itself_harms_no_memory_of_an_inline_map;
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use common::{AnyMap, Config, Rng, Seeded, growing_configs, ignore, seed, seeded};
+use common::{AnyMap, Config, Rng, Words, growing_configs, ignore, laws, seed, seeded};
 use koel::{HashMap, InlineCache, InlineMap, ScalableCuckooFilter};
 
 /// Counts the bytes of each thread: what it allocates less what it frees. Beyond a thread's budget there is nothing for
@@ -98,7 +98,7 @@ fn configs() -> Vec<(&'static str, Config)> {
     configs
 }
 
-fn in_all_stages<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+fn in_all_stages<M: Words>() {
     for (what, config) in configs() {
         let before = allocated();
         let map = M::build(config, seeded(3));
@@ -119,14 +119,10 @@ fn in_all_stages<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
     }
 }
 
-#[test]
-fn a_hash_map_tells_its_memory_and_gives_it_back() {
-    in_all_stages::<HashMap<u64, u64, Seeded>>();
-}
-
-#[test]
-fn an_inline_map_tells_its_memory_and_gives_it_back() {
-    in_all_stages::<InlineMap<u64, u64, Seeded>>();
+laws! {
+    in_all_stages =>
+        a_hash_map_tells_its_memory_and_gives_it_back,
+        an_inline_map_tells_its_memory_and_gives_it_back;
 }
 
 #[test]
@@ -203,28 +199,30 @@ fn resident() -> usize {
     pages * 4096
 }
 
-#[test]
 #[cfg(target_os = "linux")]
-fn a_large_map_takes_memory_as_it_fills() {
-    fn law<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>(config: Config) {
-        let before = resident();
-        let map = M::build(config, seeded(3));
-        let now = resident().saturating_sub(before);
-        let most = map.memory_usage() / 2;
-        assert!(now < most, "{}: {now} of {} bytes are resident", M::NAME, map.memory_usage());
-        assert_eq!((map.insert(1, 2), map.get(&1)), (None, Some(2)));
-    }
+fn takes_memory_as_it_fills<M: Words>() {
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if huge.contains("[always]") {
         return common::not_run("tests/memory.rs: here a touched page brings 2 MiB");
     }
+    let before = resident();
     // In large segments: small ones are cut from memory that the allocator may have used before.
-    law::<HashMap<u64, u64, Seeded>>(Config::fixed(20_000_000));
-    law::<InlineMap<u64, u64, Seeded>>(Config::fixed(20_000_000));
+    let map = M::build(Config::fixed(20_000_000), seeded(3));
+    let now = resident().saturating_sub(before);
+    let most = map.memory_usage() / 2;
+    assert!(now < most, "{}: {now} of {} bytes are resident", M::NAME, map.memory_usage());
+    assert_eq!((map.insert(1, 2), map.get(&1)), (None, Some(2)));
+}
+
+#[cfg(target_os = "linux")]
+laws! {
+    takes_memory_as_it_fills =>
+        a_large_hash_map_takes_memory_as_it_fills,
+        a_large_inline_map_takes_memory_as_it_fills;
 }
 
 /// A map that is used for long holds no more than one that is new.
-fn steady<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+fn steady<M: Words>() {
     let before = allocated();
     let map = M::build(Config::GROWING, seeded(4));
     const PRESENT: u64 = 5000;
@@ -243,14 +241,14 @@ fn steady<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
     assert!(now <= most + most / 10 + SLACK, "{}: {most} bytes after 20 rounds, {now} after 100", M::NAME);
 }
 
-#[test]
-fn churn_does_not_use_up_memory() {
-    steady::<HashMap<u64, u64, Seeded>>();
-    steady::<InlineMap<u64, u64, Seeded>>();
+laws! {
+    steady =>
+        churn_does_not_use_up_a_hash_map_s_memory,
+        churn_does_not_use_up_an_inline_map_s_memory;
 }
 
 /// Growing and shrinking, over and over, to ever other sizes.
-fn breathing<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+fn breathing<M: Words>() {
     let before = allocated();
     let map = M::build(Config::GROWING, seeded(4));
     let mut rng = Rng::new(seed());
@@ -268,14 +266,10 @@ fn breathing<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
     assert!(now <= 4 * most + SLACK, "{}: {most} bytes after 5 rounds, {now} after 100", M::NAME);
 }
 
-#[test]
-fn growing_and_shrinking_does_not_use_up_a_hash_map_s_memory() {
-    breathing::<HashMap<u64, u64, Seeded>>();
-}
-
-#[test]
-fn growing_and_shrinking_does_not_use_up_an_inline_map_s_memory() {
-    breathing::<InlineMap<u64, u64, Seeded>>();
+laws! {
+    breathing =>
+        growing_and_shrinking_does_not_use_up_a_hash_map_s_memory,
+        growing_and_shrinking_does_not_use_up_an_inline_map_s_memory;
 }
 
 /// Runs `body` while this thread can have so many bytes more.
@@ -294,7 +288,7 @@ fn with_budget<T>(bytes: isize, body: impl FnOnce() -> T) -> T {
 }
 
 /// At once if the whole is too much, or at the segment for which nothing is left; and nothing stays behind.
-fn refused<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+fn refused<M: Words>() {
     let requests = [
         // More than the limit of 32 bits.
         #[cfg(target_pointer_width = "64")]
@@ -320,14 +314,14 @@ fn refused<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
     }
 }
 
-#[test]
-fn a_capacity_that_the_memory_does_not_have_is_an_error_that_says_so() {
-    refused::<HashMap<u64, u64, Seeded>>();
-    refused::<InlineMap<u64, u64, Seeded>>();
+laws! {
+    refused =>
+        a_capacity_that_the_memory_does_not_have_is_an_error_of_a_hash_map_that_says_so,
+        a_capacity_that_the_memory_does_not_have_is_an_error_of_an_inline_map_that_says_so;
 }
 
 /// What does not fit is handed back, and the map goes on with what it has.
-fn starved<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
+fn starved<M: Words>() {
     // In segments of a size that is refused.
     for config in [Config::GROWING, Config::GROWING.segments_of(1 << 20)] {
         let map = M::build(config, seeded(3));
@@ -345,10 +339,10 @@ fn starved<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
     }
 }
 
-#[test]
-fn a_map_that_gets_no_more_memory_hands_back_what_does_not_fit() {
-    starved::<HashMap<u64, u64, Seeded>>();
-    starved::<InlineMap<u64, u64, Seeded>>();
+laws! {
+    starved =>
+        a_hash_map_that_gets_no_more_memory_hands_back_what_does_not_fit,
+        an_inline_map_that_gets_no_more_memory_hands_back_what_does_not_fit;
 }
 
 /// What the README and `memory_usage` say of small maps, where pointers have 64 bits; they take less with 32.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use koel::{Cache, CacheBuilder, Cause, Compute, Operation};
 
-use crate::common::{Seeded, on_threads, seed, seeded};
+use crate::common::{Rng, Seeded, on_threads, seed, seeded};
 use crate::{POLICIES, SEVERAL_SEGMENTS};
 
 /// Each entry weighs what its value says.
@@ -214,18 +214,22 @@ fn what_is_turned_away_takes_no_room_that_is_idle() {
     }
 }
 
+/// One of the numbers below `n`: the lower, the more often.
+fn skewed(rng: &mut Rng, n: u64) -> u64 {
+    let uniform = rng.below(1 << 53) as f64 / (1_u64 << 53) as f64;
+    (n as f64).powf(uniform) as u64
+}
+
 /// Light entries are asked for the more often the lower their numbers, and heavy ones once each.
 #[test]
 fn heavy_entries_that_are_asked_for_once_push_out_few() {
     let cache = weighing(1 << 20).build();
-    let (mut random, mut loads) = (1_u64, 0);
+    let (mut rng, mut loads) = (Rng::new(seed()), 0);
     for i in 0..100_000_u64 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
         if i % 5 == 0 {
             cache.insert(1 << 32 | i, 100_000).unwrap();
         } else {
-            cache.get_or_insert_with(100_000_f64.powf(uniform) as u64, || {
+            cache.get_or_insert_with(skewed(&mut rng, 100_000), || {
                 loads += u64::from(i >= 50_000);
                 100
             });
@@ -242,17 +246,15 @@ fn a_heavy_entry_that_is_asked_for_often_is_kept() {
         for estimated in [true, false] {
             let builder = weighing(1_000_000);
             let cache = if estimated { builder.estimated_entries(1000) } else { builder }.build();
-            let (mut random, mut loads) = (1_u64, 0);
+            let (mut rng, mut loads) = (Rng::new(seed()), 0);
             for i in 0..60_000_u64 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
                 if i > 30_000 && i % every == 0 {
                     cache.get_or_insert_with(1 << 32, || {
                         loads += 1;
                         weight
                     });
                 } else {
-                    cache.get_or_insert_with(5000_f64.powf(uniform) as u64, || 1000);
+                    cache.get_or_insert_with(skewed(&mut rng, 5000), || 1000);
                 }
             }
             let asked = 30_000 / every;

@@ -1,6 +1,11 @@
 //! What several of these tests need.
 
+#[path = "../common/mod.rs"]
+mod shared;
+
 use koel::guard::{Guarded, Store};
+
+pub(crate) use shared::{Rng, seed};
 
 /// The key of a number.
 pub(crate) fn key(number: u64) -> Vec<u8> {
@@ -22,24 +27,4 @@ pub(crate) fn finds<S: Store>(guarded: &Guarded<S>, key: &[u8]) -> bool {
 /// The long form of a test was asked for: `KOEL_GUARD_LONG=1`.
 pub(crate) fn long() -> bool {
     std::env::var_os("KOEL_GUARD_LONG").is_some()
-}
-
-/// xorshift64*: numbers for workloads.
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use koel::guard::{Guarded, HashMapStore};
 
-use crate::common::{Rng, key};
+use crate::common::{Rng, key, seed};
 
 /// Room for few of the keys that are used.
 const BYTES: u64 = 20_000;
@@ -17,7 +17,7 @@ fn guarded(bytes: u64) -> Guarded<HashMapStore> {
 
 #[test]
 fn what_is_kept_follows_every_write_and_stays_within_its_bytes() {
-    let (guarded, mut model, mut rng) = (guarded(BYTES), BTreeMap::new(), Rng::new(1));
+    let (guarded, mut model, mut rng) = (guarded(BYTES), BTreeMap::new(), Rng::new(seed()));
     for step in 0..30_000_u64 {
         // The smaller the likelier: some are hot.
         let bound = rng.below(1000) + 1;

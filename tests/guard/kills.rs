@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use koel::guard::{FjallStore, Guarded, RedbStore, SnapshotError, Store};
 
-use crate::common::{Rng, finds, key, long};
+use crate::common::{Rng, finds, key, long, seed};
 
 const KEYS: u64 = 400;
 /// Keys that nobody touches: scanning them takes a child some time, in which it is killed as well.
@@ -159,15 +159,16 @@ fn check(guarded: &Guarded<RedbStore>, known: &mut Known, open: Option<(u64, Opt
 #[test]
 fn a_process_that_is_killed_loses_nothing_and_reopens_without_a_false_absent() {
     let kills = if long() { 2000 } else { 200 };
+    let seed = seed();
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     foreign_snapshot(folder);
     let fixed = (0..FIXED).map(|number| (key(1_000_000 + number), b""));
     RedbStore::open(folder.join("db")).expect("a database").load(fixed).expect("a load");
-    let (mut rng, mut known) = (Rng::new(7), Known::new());
+    let (mut rng, mut known) = (Rng::new(seed), Known::new());
     let (mut loaded, mut other, mut damaged, mut writes) = (0, 0, 0, 0);
     for kill in 0..kills {
-        let mut child = spawn(folder, kill);
+        let mut child = spawn(folder, seed.wrapping_add(kill));
         std::thread::sleep(Duration::from_micros(rng.below(60_000)));
         child.kill().expect("SIGKILL");
         child.wait().expect("an end");

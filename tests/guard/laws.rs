@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use koel::guard::{FjallStore, Guarded, HashMapStore, RedbStore, Store};
 
-use crate::common::{Rng, key};
+use crate::common::{Rng, key, seed};
 
 /// Random writes and reads, beside a map that knows the answers. The store is asked behind the guard as well.
 fn obeys<S: Store>(store: S, operations: u64) {
     let store = Arc::new(store);
     let guarded = Guarded::open(Arc::clone(&store)).unwrap();
     let mut known: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-    let mut rng = Rng::new(operations);
+    let mut rng = Rng::new(seed() + operations);
     for operation in 0..operations {
         let key = key(rng.below(200));
         let before = store.generation().unwrap();

@@ -1,4 +1,4 @@
-//! The guard: it answers as the store does, whatever happens, and mostly without asking it.
+//! The guard: it answers as the store does, whatever happens, and mostly without asking it. `KOEL_SEED` makes other runs.
 
 mod around;
 mod bad_input;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use koel::guard::{Filter, Guarded, HashMapStore};
 
-use crate::common::{Rng, finds, key, long};
+use crate::common::{Rng, finds, key, long, seed};
 
 const THREADS: u64 = 4;
 /// Keys of each thread; nobody else writes them, so it knows what they are.
@@ -24,7 +24,7 @@ struct Told {
 
 /// Writes its own keys and reads all: there must be a value that the key has had during the look-up.
 fn work(guarded: &Guarded<HashMapStore>, thread: u64, operations: u64, told: &[Told]) {
-    let mut rng = Rng::new(thread + 1);
+    let mut rng = Rng::new(seed() + thread);
     for _ in 0..operations {
         let own = thread * KEYS + rng.below(KEYS);
         match rng.below(4) {

@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 use koel::{Compute, InlineCache, Policy};
 
 use crate::POLICIES;
+use crate::common::hashers::Through;
 use crate::common::{Rng, seed, seeded};
 use crate::pair::{Pair, Request, decide};
 
@@ -66,29 +67,10 @@ fn caches_of_several_segments_decide_alike() {
 /// All keys have the same two buckets: tables grow, that does not help, and whoever is in the way has to go.
 #[test]
 fn caches_of_colliding_keys_decide_alike() {
-    #[derive(Clone)]
-    struct Few;
-    struct Hasher(u64);
-    impl BuildHasher for Few {
-        type Hasher = Hasher;
-        fn build_hasher(&self) -> Hasher {
-            Hasher(0)
-        }
-    }
-    impl std::hash::Hasher for Hasher {
-        fn write(&mut self, _: &[u8]) {
-            unreachable!("keys are numbers");
-        }
-        fn write_u64(&mut self, n: u64) {
-            self.0 = n % 3 * 0x1234_5678_9ABC_DEF1;
-        }
-        fn finish(&self) -> u64 {
-            self.0
-        }
-    }
+    let few = Through(|n| n % 3 * 0x1234_5678_9ABC_DEF1);
     for policy in POLICIES {
         for capacity in [5, 20, 300] {
-            agree(policy, capacity, 6000, Few, seed());
+            agree(policy, capacity, 6000, few, seed());
         }
     }
 }
