@@ -367,7 +367,7 @@ impl<K, V, S> Cache<K, V, S> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use crate::{Cache, Policy};
+    use crate::cache::{Cache, Policy};
 
     /// The quota of each segment and what is spare, after a look at whether they are what they should be.
     fn quotas(cache: &Cache<u64, u64>) -> (Vec<u64>, u64) {

@@ -5,8 +5,8 @@ use core::f64::consts::LN_2;
 
 use fastbloom::AtomicBloomFilter;
 
-use crate::FilterError;
 use crate::engine::Meter;
+use crate::filter::FilterError;
 use crate::sync::{AtomicU64, Ordering};
 
 /// When this part of what went in has been deleted from the store, the filter is worth building anew.

@@ -14,7 +14,7 @@ use super::snapshot;
 use super::stats::Counters;
 use super::store::Store;
 use super::stripes::Stripes;
-use crate::Xxh3;
+use crate::filter::Xxh3;
 use crate::swapped::Swapped;
 use crate::sync::{AtomicBool, AtomicU64, Mutex};
 

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::io;
 
-use crate::FilterError;
+use crate::filter::FilterError;
 
 /// Why a guard could not do what it was asked for. A look-up or a write fails only with [`Error::Store`].
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use core::hash::{BuildHasher, Hasher};
 
 use super::bloom::Bloom;
 use super::stripes::STRIPES;
+use crate::filter::{FilterError, ScalableCuckooFilter, Xxh3};
 use crate::sync::{AtomicBool, Ordering};
-use crate::{FilterError, ScalableCuckooFilter, Xxh3};
 
 /// Which filter a guard keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Filters for the blocks of sorted tables, as LevelDB has them: built once from a block's keys, kept as bytes beside it.
 
-use crate::{CuckooFilter, FilterView, Xxh3};
+use crate::filter::{CuckooFilter, FilterView, Xxh3};
 
 /// Makes a filter of a block's keys, as bytes, and looks keys up in such bytes.
 ///

@@ -9,7 +9,7 @@ use super::filter::Active;
 use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
-use crate::FilterError;
+use crate::filter::FilterError;
 use crate::reclaim::discard;
 use crate::sync::{Mutex, Ordering};
 

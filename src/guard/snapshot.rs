@@ -27,7 +27,7 @@ use super::error::{Error, SnapshotError};
 use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
 use super::store::{Generation, Store};
-use crate::Xxh3;
+use crate::filter::Xxh3;
 
 const MAGIC: [u8; 8] = *b"koelgs\r\n";
 const VERSION: u32 = 1;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::adaptive::{LOOKS, MANY, PATIENCE, PATIENCE_EACH};
 use super::super::ghost::Ghost;
 use super::{Cache, Newcomer, locator, mark};
-use crate::Policy;
+use crate::cache::Policy;
 
 /// The same policy over keys, with queues that are searched: no marks, locators, stale entries or slots.
 struct Plain {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::Cache;
-use crate::Policy;
+use crate::cache::Policy;
 
 /// Keys in slots, a bit each, and a hand.
 struct Plain {

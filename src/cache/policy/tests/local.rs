@@ -1,7 +1,7 @@
 //! Who goes for whom among the slots of one place.
 
 use super::{Cache, Residents, Table, locator, mark};
-use crate::Policy;
+use crate::cache::Policy;
 
 /// The tests' table has its items wherever they came first: with eight slots there are two buckets, and every place has both.
 fn full(hits: [u32; 8]) -> Cache {
