@@ -5,7 +5,7 @@ use std::hint::black_box;
 use hdrhistogram::Histogram;
 
 use super::cache::{CacheEntrant, ReadThrough};
-use super::runner::Clock;
+use super::clock::Clock;
 use crate::caches::Cache;
 use crate::contestants::BATCH;
 use crate::error::CheckError;

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::churn::{ChurnTally, SetAtEnd, read_until, write_between};
+use super::clock::Clock;
 use super::filter::{Built, FilterEntrant, Making};
-use super::runner::Clock;
 use crate::check;
 use crate::contestants::BATCH;
 use crate::error::CheckError;

@@ -3,6 +3,7 @@
 mod cache;
 mod cache_runner;
 mod churn;
+mod clock;
 mod filter;
 mod filter_runner;
 mod runner;

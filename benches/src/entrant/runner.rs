@@ -1,11 +1,12 @@
 //! Runs plans on one contestant's map: the timed loops.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
 use super::Entrant;
+use super::clock::{Clock, last_lookups};
 use crate::check::{self, ReadTally, Tally};
 use crate::contestants::{BATCH, Contestant, HELD_OPS, View};
 use crate::error::CheckError;
@@ -14,10 +15,6 @@ use crate::keys;
 use crate::plan::{Keys, MixPlan, Op, ReadPlan, Start};
 use crate::race::race;
 use crate::stopwatch::{Stopwatch, new_histogram};
-
-/// Lookups each thread does before the clock starts, to find the map, or what is measured in its place, in its caches as in
-/// a longer run.
-const WARM_LOOKUPS: usize = 250_000;
 
 /// A contestant's map, and what it holds.
 #[derive(Debug)]
@@ -261,66 +258,6 @@ fn warm_up<C: Contestant>(map: &C, ops: &[Op]) {
     }
 }
 
-/// What a thread ends with: where the first ones were looked up before the clock starts, they would be found in the caches.
-fn last_lookups<T>(all: &[T]) -> &[T] {
-    &all[all.len().saturating_sub(WARM_LOOKUPS)..]
-}
-
 fn failure<C: Contestant>(detail: String) -> CheckError {
     CheckError::new(C::NAME, detail)
-}
-
-pub(super) fn micros(elapsed: Duration) -> f64 {
-    (elapsed.as_secs_f64() * 1e6).max(1e-3)
-}
-
-/// Adds up passes until enough time has been spent in them.
-#[derive(Debug)]
-pub(super) struct Clock {
-    wanted: Duration,
-    spent: Duration,
-    ops: u64,
-}
-
-impl Clock {
-    pub(super) fn new(seconds: f64) -> Self {
-        Clock { wanted: Duration::from_secs_f64(seconds), spent: Duration::ZERO, ops: 0 }
-    }
-
-    pub(super) fn is_fresh(&self) -> bool {
-        self.ops == 0
-    }
-
-    /// What of a thread's look-ups is done before the clock starts: the last, before the first pass, as if there had been one.
-    pub(super) fn warm_part<'a, T>(&self, lookups: &'a [T]) -> &'a [T] {
-        if self.is_fresh() { last_lookups(lookups) } else { &[] }
-    }
-
-    pub(super) fn goes_on(&self) -> bool {
-        self.is_fresh() || self.spent < self.wanted
-    }
-
-    pub(super) fn add(&mut self, elapsed: Duration, ops: u64) {
-        self.spent += elapsed;
-        self.ops += ops;
-    }
-
-    pub(super) fn ops_per_microsecond(&self) -> f64 {
-        self.ops as f64 / micros(self.spent)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_pass_is_warmed_by_what_comes_last() {
-        let lookups: Vec<usize> = (0..WARM_LOOKUPS * 3).collect();
-        let mut clock = Clock::new(1.0);
-        assert_eq!(clock.warm_part(&lookups), &lookups[2 * WARM_LOOKUPS..]);
-        assert_eq!(clock.warm_part(&lookups[..7]), &lookups[..7]);
-        clock.add(Duration::from_millis(1), 1);
-        assert!(clock.goes_on() && clock.warm_part(&lookups).is_empty());
-    }
 }

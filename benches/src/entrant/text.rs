@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use super::runner::Clock;
+use super::clock::Clock;
 use crate::check::ReadTally;
 use crate::contestants::{HELD_OPS, TextContestant, TextView};
 use crate::error::CheckError;

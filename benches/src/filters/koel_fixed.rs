@@ -139,9 +139,10 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let fingerprint = upper + u32::from(upper == 0);
         let mixed = u64::from(fingerprint).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mixed = (mixed >> 32) as u32 ^ mixed as u32;
-        let sum = (scale(mixed, self.buckets) | 1) as i32;
-        let other = sum.wrapping_sub(one as i32);
-        let other = other.wrapping_add(other >> 31 & self.buckets as i32) as u32;
+        let sum = scale(mixed, self.buckets) | 1;
+        let other = sum.wrapping_sub(one);
+        // The smaller, as in koel's `mirror`.
+        let other = other.min(other.wrapping_add(self.buckets));
 
         let stripes = segment as usize * self.stride;
         let stripe = self.word(stripes + ((one ^ other) >> 1 & (self.stripes - 1)) as usize);
