@@ -31,22 +31,30 @@ fn lets_others_write<T: Send + Sync + 'static>(shared: T, remove: fn(&T), write:
 fn a_hook_runs_with_no_lock_held_when_compute_is_to_remove_a_key_that_is_absent() {
     assert!(lets_others_write(
         HashMap::<u64, u64>::new(),
-        |map| drop(map.pin().compute(1, |_| Operation::<_, ()>::Remove)),
+        |map| {
+            let _ = map.pin().compute(1, |_| Operation::<_, ()>::Remove);
+        },
         |map| assert_eq!(map.pin().insert(1, 1), None),
     ));
     assert!(lets_others_write(
         InlineMap::<u64, u64>::new(),
-        |map| drop(map.compute(1, |_| Operation::<_, ()>::Remove)),
+        |map| {
+            let _ = map.compute(1, |_| Operation::<_, ()>::Remove);
+        },
         |map| assert_eq!(map.insert(1, 1), None),
     ));
     assert!(lets_others_write(
         Cache::<u64, u64>::new(1),
-        |cache| drop(cache.compute(1, |_| Operation::<_, ()>::Remove)),
-        |cache| assert_eq!(cache.insert(1, 1), Ok(None)),
+        |cache| {
+            let _ = cache.compute(1, |_| Operation::<_, ()>::Remove);
+        },
+        |cache| assert_eq!(cache.insert(1, 1), Ok(())),
     ));
     assert!(lets_others_write(
         InlineCache::<u64, u64>::new(1),
-        |cache| drop(cache.compute(1, |_| Operation::<_, ()>::Remove)),
+        |cache| {
+            let _ = cache.compute(1, |_| Operation::<_, ()>::Remove);
+        },
         |cache| assert_eq!(cache.insert(1, 1), None),
     ));
 }

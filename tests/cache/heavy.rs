@@ -55,16 +55,17 @@ fn a_cache_made_a_little_smaller_keeps_what_fits() {
 #[test]
 fn entries_that_fit_all_together_are_there_however_they_come() {
     const HEAVY: u64 = 200_000;
-    let inserts: [(&str, &dyn Fn(&Hashed, u64)); 4] = [
-        ("insert", &|cache, key| cache.insert(key, HEAVY).unwrap()),
-        ("replace", &|cache, key| {
+    type Insert = fn(&Hashed, u64);
+    let inserts: [(&str, Insert); 4] = [
+        ("insert", |cache, key| cache.insert(key, HEAVY).unwrap()),
+        ("replace", |cache, key| {
             cache.insert(key, 1).unwrap();
             cache.insert(key, HEAVY).unwrap();
         }),
-        ("compute", &|cache, key| {
+        ("compute", |cache, key| {
             assert!(cache.compute(key, |_| Operation::<_, ()>::Insert(HEAVY)).is_ok());
         }),
-        ("compute anew", &|cache, key| {
+        ("compute anew", |cache, key| {
             cache.insert(key, 1).unwrap();
             assert!(cache.compute(key, |_| Operation::<_, ()>::Insert(HEAVY)).is_ok());
         }),
