@@ -17,12 +17,8 @@ use crate::hash::Digest;
 pub(super) const FEW: usize = if cfg!(loom) { 16 } else { 256 };
 /// Segments of fewer items take, besides, what others use: who is next to go among so few need not be so among all.
 const FEWEST: usize = FEW / 16;
-/// One of so many insertions asks the others, if it is not into a segment of the fewest: that takes time. It takes
-/// for all.
+/// One of so many insertions asks the others, if it is not into a segment of the fewest: that takes time. It takes for all.
 const SELDOM: u64 = 8;
-/// For what is heavy others are asked, however many there are, while such a part of the bound is idle. If less were enough,
-/// what is heavy and asked for once would have the room that the one before it has left, for ever.
-const IDLE: u64 = 4;
 /// Lots that are drawn, at the most, for each segment that there is.
 const DRAWS: u32 = 8;
 
@@ -30,8 +26,6 @@ const DRAWS: u32 = 8;
 #[derive(Clone, Copy)]
 struct Needs {
     segment: u32,
-    /// So that it can hold the item beside all that it has.
-    missing: u64,
     /// So that it can hold the item at all.
     needed: u64,
     /// So much it takes of what others use.
@@ -65,7 +59,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Whether a segment that has to evict for an item, in the place of the one that is found, should ask others first: as it
-    /// has few, or would have to evict many while much is idle.
+    /// has few, or would have to evict many and has not evicted any.
     #[inline]
     pub(super) fn should_ask(
         &self,
@@ -83,7 +77,7 @@ impl<K, V, S> Cache<K, V, S> {
         if share.evictor.fits(more) {
             return false;
         }
-        if share.evictor.is_heavy(more, len) && self.is_far_from_full() {
+        if share.evictor.would_be_first(more, len) {
             return true;
         }
         if len >= FEW {
@@ -91,13 +85,6 @@ impl<K, V, S> Cache<K, V, S> {
         }
         share.insertions = share.insertions.wrapping_add(1);
         len < FEWEST || new_entry.heat.is_some() || u64::from(share.insertions) % SELDOM == 0
-    }
-
-    /// Whether so much is idle that the cache has not been full yet, or is being emptied.
-    #[cold]
-    fn is_far_from_full(&self) -> bool {
-        let capacity = self.bound.capacity();
-        capacity.saturating_sub(self.bound.used()) >= capacity / IDLE
     }
 
     /// Takes quota for an item from other segments: what they do not use; then, what is missing, of those that lots choose,
@@ -123,7 +110,7 @@ impl<K, V, S> Cache<K, V, S> {
         let needs = self.needs(digest, new_entry, before.unwrap_or(0));
         let idle = self.others(needs.segment).map(|index| self.bound.idle(lending, index));
         let unused = idle.fold(lending.spare, u64::saturating_add);
-        if before.is_none() && unused < needs.missing {
+        if before.is_none() && unused < needs.wanted {
             let mut writing = self.table.directory.lock(digest.prefix());
             new_entry.is_turned_away = self.turns_away(&mut writing.locked, new_entry, unused, digest, out);
             if new_entry.is_turned_away {
@@ -153,9 +140,9 @@ impl<K, V, S> Cache<K, V, S> {
         // Nobody goes for what comes from a dump, if it can be helped [L4].
         let is_restored = new_entry.heat.is_some();
         let wanted = if len < FEWEST && !is_restored { missing } else { needed };
-        let asks_each_time = len < FEWEST || is_restored || evictor.is_heavy(more, len);
+        let asks_each_time = len < FEWEST || is_restored;
         let unused = if asks_each_time { missing } else { missing.saturating_mul(SELDOM) };
-        Needs { segment: state.index, missing, needed, wanted, unused }
+        Needs { segment: state.index, needed, wanted, unused }
     }
 
     /// Takes what other segments do not use.

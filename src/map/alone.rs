@@ -95,8 +95,8 @@ pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
 }
 
-/// The map that was made to be a copy of another, with what that has: which may have become more meanwhile than such a map would
-/// take. Panics if there is no memory for it or for them.
+/// The map that was made to be a copy of another, with what that has, which may have become more meanwhile than such a map
+/// would take. Panics if there is no memory for it or for them.
 #[track_caller]
 pub(super) fn copy<K, V, M: Fill<K, V>>(
     made: Result<M, CapacityError>,

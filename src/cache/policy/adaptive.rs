@@ -25,7 +25,6 @@
 //! Where entries have weights, what is as heavy as many others is [turned away](Adaptive::turns_away) until the ghost of the
 //! rejected says that it is worth them.
 
-use super::callers::Callers;
 use super::ghost::Ghost;
 use super::mark::{self, MAIN, SEEN};
 use super::ring::Ring;
@@ -90,7 +89,6 @@ pub(super) struct Adaptive {
     has_met_hits: bool,
     rejected: Option<Ghost>,
     demoted: Option<Ghost>,
-    callers: Callers,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -108,7 +106,6 @@ impl Adaptive {
             main: Ring::default(),
             rejected: None,
             demoted: None,
-            callers: Callers::default(),
         };
         new.set_target(0.0);
         new
@@ -186,12 +183,10 @@ impl Adaptive {
         let (times, among) = self.rejected.as_ref().map_or((0, 0), |ghost| ghost.times(locator));
         let is_turned_away = match times {
             0 if self.has_met_hits && self.is_heavy(weight) => true,
-            RETURNS.. if self.is_worth(weight, times, among as u64) => false,
-            RETURNS.. if self.calls_often(weight, locator) => false,
+            RETURNS.. if self.is_worth(weight, times, among) => false,
             _ => self.is_hot(weight, residents),
         };
         if is_turned_away {
-            self.callers.note(locator, self.rejections());
             let len = self.len();
             remember(&mut self.rejected, len, REJECTED, locator);
         }
@@ -200,21 +195,8 @@ impl Adaptive {
 
     /// Whether a newcomer that came so many times among so many rejections is asked for as often, for what is missing, as one
     /// rejection for each resident is for all that they weigh.
-    fn is_worth(&self, weight: u64, times: usize, among: u64) -> bool {
-        times as u128 * u128::from(self.weight()) >= u128::from(among) * u128::from(self.missing(weight))
-    }
-
-    /// The same, as those are counted who were turned away last: in its epoch many keys may have been rejected before this
-    /// one came.
-    #[cold]
-    fn calls_often(&self, weight: u64, locator: Locator) -> bool {
-        let (times, among) = self.callers.times(locator, self.rejections());
-        times >= RETURNS && self.is_worth(weight, times, among)
-    }
-
-    /// How many keys this ghost of the rejected was told of.
-    fn rejections(&self) -> u64 {
-        self.rejected.as_ref().map_or(0, Ghost::pushed)
+    fn is_worth(&self, weight: u64, times: usize, among: usize) -> bool {
+        times as u128 * u128::from(self.weight()) >= among as u128 * u128::from(self.missing(weight))
     }
 
     /// Whether more than [`MANY`] residents of their mean weight would have to go for a newcomer.
@@ -254,6 +236,11 @@ impl Adaptive {
         false
     }
 
+    /// Whether nobody has been evicted yet, or turned away.
+    pub(super) fn has_kept_all(&self) -> bool {
+        self.rejected.is_none() && self.demoted.is_none()
+    }
+
     /// Before all that is there. What the ghosts knew is lost.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
         let mark = heat.adaptive_mark();
@@ -269,7 +256,7 @@ impl Adaptive {
 
     /// What another cache learned, unless something has been evicted here: then this one knows its own requests.
     pub(super) fn learn(&mut self, share: WindowShare) {
-        if self.rejected.is_none() && self.demoted.is_none() {
+        if self.has_kept_all() {
             self.set_target(share.part() * self.capacity as f64);
         }
     }
@@ -280,7 +267,7 @@ impl Adaptive {
     /// when that one was removed. As many entries as items have that place then; but not in a table of twice the buckets,
     /// where their locators may have two.
     pub(super) fn strays<R: Residents>(&self, residents: &mut R) -> Vec<R::Slot> {
-        let nobody_has_left = self.rejected.is_none() && self.demoted.is_none();
+        let nobody_has_left = self.has_kept_all();
         if nobody_has_left && !self.window.may_be_stale() && !self.main.may_be_stale() {
             return Vec::new();
         }
@@ -348,10 +335,7 @@ impl Adaptive {
 
     pub(super) fn memory_usage(&self) -> usize {
         let ghosts = [&self.rejected, &self.demoted].into_iter().flatten().map(Ghost::memory_usage);
-        self.window.memory_usage()
-            + self.main.memory_usage()
-            + self.callers.memory_usage()
-            + ghosts.sum::<usize>()
+        self.window.memory_usage() + self.main.memory_usage() + ghosts.sum::<usize>()
     }
 
     #[inline]

@@ -26,8 +26,6 @@ pub(super) struct Ghost {
     limit: u16,
     /// How many of each epoch were not taken; of the present one, those that are still to come count as well.
     counts: [u32; EPOCHS],
-    /// How many epochs there have been before this one.
-    turns: u64,
 }
 
 /// From the youngest to the oldest, and then zeros: twelve bits of fingerprint, four of epoch.
@@ -74,7 +72,6 @@ impl Ghost {
             epoch: 0,
             limit: reach.div_ceil(epoch_keys) as u16,
             counts: core::array::from_fn(|epoch| if epoch == 0 { epoch_keys as u32 } else { 0 }),
-            turns: 0,
         }
     }
 
@@ -82,11 +79,6 @@ impl Ghost {
     #[inline]
     pub(super) fn reach(&self) -> usize {
         self.epoch_keys as usize * usize::from(self.limit)
-    }
-
-    /// How many keys have ever come.
-    pub(super) fn pushed(&self) -> u64 {
-        (self.turns + 1) * u64::from(self.epoch_keys) - u64::from(self.left)
     }
 
     /// How many keys it remembers, or would if all sets were large enough.
@@ -112,7 +104,6 @@ impl Ghost {
     /// The next epoch begins, and one more is forgotten.
     #[cold]
     fn turn(&mut self) {
-        self.turns += 1;
         self.epoch = (self.epoch + 1) % EPOCHS as u16;
         self.left = self.epoch_keys;
         let forgotten = (self.epoch + EPOCHS as u16 - self.limit) % EPOCHS as u16;
@@ -247,7 +238,6 @@ mod tests {
             let mut taken = std::collections::VecDeque::new();
             for i in 0..10_000 {
                 ghost.push(key(i));
-                assert_eq!(ghost.pushed(), i as u64 + 1);
                 taken.push_back(i % 3 == 0 && ghost.take(key(i)).is_some());
                 let queues = |set: &[u16; 8]| set.is_sorted_by_key(|&entry| entry == 0);
                 assert!(ghost.sets.iter().all(queues), "zeros last");

@@ -11,14 +11,12 @@
 //! | --- | --- |
 //! | `adaptive` | a window, main and ghosts |
 //! | `ghost`, `ring` | which keys were evicted lately; a queue of items |
-//! | `callers` | who was turned away lately, and how often |
 //! | `clock`, `local` | policies without queues |
 //! | `swept` | what these two share: a hand that sweeps the slots |
 //! | `heat` | what a dump keeps of an item's standing |
 //! | `mark` | the bits of the byte beside a tag |
 
 mod adaptive;
-mod callers;
 mod clock;
 mod ghost;
 mod heat;
@@ -247,6 +245,14 @@ impl Evictor {
     pub(super) fn is_heavy(&self, weight: u64, len: usize) -> bool {
         let missing = self.weight().saturating_add(weight).saturating_sub(self.capacity());
         adaptive::is_of_many(missing, len, self.weight())
+    }
+
+    /// Whether a heavy newcomer would be the first for whom anybody has to go, or who is turned away: others may have room.
+    pub(super) fn would_be_first(&self, weight: u64, len: usize) -> bool {
+        match &self.0 {
+            Kind::Adaptive(policy) => policy.has_kept_all() && self.is_heavy(weight, len),
+            Kind::Clock(_) | Kind::Local(_) => false,
+        }
     }
 
     /// Starts loading what [`admit`](Self::admit) will read of a key, and, by `resident`, of who is to go for it.

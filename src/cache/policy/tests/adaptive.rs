@@ -322,30 +322,6 @@ fn what_is_heavy_and_asked_for_often_is_let_in() {
     }
 }
 
-/// Also where others were rejected before, and it takes many to be of another epoch.
-#[test]
-fn what_is_heavy_and_asked_for_often_is_let_in_whoever_came_before() {
-    const N: u32 = 10_000;
-    let mut cache = Cache::new(Policy::Adaptive, u64::from(N), u32::MAX);
-    let hit_all = |cache: &mut Cache| {
-        cache.table.slots.iter_mut().flatten().for_each(|item| item.mark |= mark::hit(item.mark));
-    };
-    for key in 0..N + 300 {
-        assert!(cache.insert(key, 1));
-        if key >= N {
-            hit_all(&mut cache);
-        }
-    }
-    let mut times = 0;
-    while turns_away(&mut cache, 50_000, 500) {
-        times += 1;
-        assert!(times < 10);
-        assert!(cache.insert(60_000 + times, 1));
-        hit_all(&mut cache);
-    }
-    assert!(times >= 4);
-}
-
 /// Who has been turned away once and comes back is worth what nobody has asked for.
 #[test]
 fn what_is_heavy_and_new_is_turned_away_once_hits_have_been_met() {
