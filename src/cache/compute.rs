@@ -87,11 +87,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                         return Ok(Compute::Aborted(answer));
                     }
                     Operation::Remove => {
-                        let (Some((found, _)), Some(old)) = (alive, old) else {
-                            // A panic hook is the user's: not under the lock.
-                            drop(at);
-                            panic!("{NOTHING_TO_REMOVE}");
-                        };
+                        let (Some((found, _)), Some(old)) = (alive, old) else { nothing_to_remove(at) };
                         return Ok(self.remove_decided(at, found, old, out));
                     }
                     Operation::Insert(value) => (value, false),
@@ -164,4 +160,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             _ => Compute::Inserted(new_key, new_value),
         })
     }
+}
+
+/// Panics.
+#[track_caller]
+fn nothing_to_remove<K, V>(at: At<'_, K, V>) -> ! {
+    // A panic hook is the user's: not under the lock.
+    drop(at);
+    panic!("{NOTHING_TO_REMOVE}");
 }
