@@ -429,7 +429,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // Whoever is let in once, and grows, is not asked what it is worth again.
         let is_done = match found {
             Some(found) => self.replace(locked, found, entry, new_entry, out),
-            None => self.turn_away(locked, digest, entry, new_entry, out),
+            None => self.may_turn_away() && self.turn_away(locked, digest, entry, new_entry, out),
         };
         if !is_done {
             self.add(&mut writing, digest, entry, new_entry, out);
@@ -441,7 +441,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(entry)
     }
 
+    /// Whether it may turn away what is new: only where entries differ in weight.
+    #[inline]
+    fn may_turn_away(&self) -> bool {
+        self.weigher.is_some()
+    }
+
     /// Turns a new entry away, if it is not worth what would have to leave for it: as if it had been evicted at once.
+    #[inline(never)]
     fn turn_away(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
