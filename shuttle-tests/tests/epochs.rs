@@ -136,7 +136,7 @@ fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
 /// A record that has guards of two collectors in turn: whose call it is that a guard answers it does not know.
 #[test]
 fn what_was_flushed_is_freed_though_records_have_guards_of_two_collectors() {
-    explore(1500, || {
+    explore(8000, || {
         let (cell, other) = (Cell::new(2), Cell::new(2));
         thread::scope(|scope| {
             scope.spawn(|| {
