@@ -141,13 +141,11 @@ impl<K, V, S> Cache<K, V, S> {
         let gathered = is_gathered(listener.as_ref());
         let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail, gathered)?;
         let bound = Bound::new(capacity, shape.segments);
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = table.directory.visit(cursor) {
+        table.directory.each_segment(|mut writing| {
             let quota = bound.share(writing.locked.state_ref().index);
             let share = &mut writing.locked.state().keep;
             (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
-            cursor = next;
-        }
+        });
         let (flights, counters) = (Flights::new(), Counters::new());
         Ok(Cache { table, hasher, bound, policy, weigher, time, listener, flights, counters })
     }
@@ -355,12 +353,10 @@ impl<K, V, S> Cache<K, V, S> {
     /// In a closure that runs [under this cache's lock](Cache#under-a-lock).
     pub fn memory_usage(&self) -> usize {
         let mut evictors = 0;
-        let mut cursor = 0;
         let _guard = self.enter();
-        while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
-            evictors += writing.locked.state().keep.evictor.memory_usage();
-            cursor = next;
-        }
+        self.table.directory.each_segment(|writing| {
+            evictors += writing.locked.state_ref().keep.evictor.memory_usage();
+        });
         size_of::<Self>() + self.table.memory_usage() + evictors
     }
 }

@@ -323,24 +323,18 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Lets each segment's policy know what another cache's had learned.
     fn learn(&self, share: WindowShare) {
         let _guard = self.enter();
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
-            writing.locked.state().keep.evictor.learn(share);
-            cursor = next;
-        }
+        self.table.directory.each_segment(|mut writing| writing.locked.state().keep.evictor.learn(share));
     }
 
     /// How much room there is.
     fn room(&self) -> Room {
         let _guard = self.enter();
         let mut segments = Vec::new();
-        let mut cursor = 0;
-        while let Some((writing, next)) = self.table.directory.visit(cursor) {
+        self.table.directory.each_segment(|writing| {
             let (share, entries) = (&writing.locked.state_ref().keep, writing.locked.len());
             let left = share.fair.saturating_sub(share.evictor.weight());
             segments.push(SegmentRoom { left, share: share.fair, entries });
-            cursor = next;
-        }
+        });
         Room { segments, total: self.bound.capacity().saturating_sub(self.bound.used()) }
     }
 

@@ -341,14 +341,12 @@ impl<K, V, S> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
         mut new: impl FnMut(u32, usize, &mut Share<K, V>) -> u64,
     ) {
-        let mut cursor = 0;
-        while let Some((mut writing, next)) = self.table.directory.visit(cursor) {
+        self.table.directory.each_segment(|mut writing| {
             let len = writing.locked.len();
             let state = writing.locked.state();
             let quota = new(state.index, len, &mut state.keep);
             self.set_quota(lending, &mut writing.locked, quota, now, out);
-            cursor = next;
-        }
+        });
     }
 }
 

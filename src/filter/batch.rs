@@ -12,6 +12,13 @@ use crate::hash::Digest;
 /// What is missing of a batch is a bit for each.
 const _: () = assert!(BATCH == u32::BITS as usize);
 
+/// Panics if what the method of this name was given has not as many places for answers as keys, or hashes.
+#[inline]
+#[track_caller]
+pub(crate) fn assert_answers<T>(method: &str, items: &[T], answers: &[bool]) {
+    assert_eq!(items.len(), answers.len(), "{method}: as many places for answers as keys or hashes");
+}
+
 /// Items and what is to be said of each, `BATCH` at a time, with the items' digests.
 #[inline]
 pub(crate) fn batches<'a, T>(

@@ -2,7 +2,7 @@
 
 use core::hash::{BuildHasher, Hash};
 
-use super::batch::batches;
+use super::batch::{assert_answers, batches};
 use super::cuckoo::CuckooFilter;
 use crate::engine::{BATCH, digests_of};
 use crate::hash::Digest;
@@ -16,7 +16,7 @@ impl<S> CuckooFilter<S> {
     #[inline]
     #[track_caller]
     pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
+        assert_answers("contains_many_hash", hashes, found);
         self.contains_batches(hashes, found, |hash| Digest::new(*hash));
     }
 
@@ -34,11 +34,7 @@ impl<S> CuckooFilter<S> {
     #[must_use = "not all may have been inserted"]
     #[track_caller]
     pub fn insert_unique_many_hash(&self, hashes: &[u64], inserted: &mut [bool]) -> usize {
-        assert_eq!(
-            hashes.len(),
-            inserted.len(),
-            "insert_unique_many_hash: as many places for answers as hashes"
-        );
+        assert_answers("insert_unique_many_hash", hashes, inserted);
         self.insert_unique_batches(hashes, inserted, |hash| Digest::new(*hash))
     }
 
@@ -49,7 +45,7 @@ impl<S> CuckooFilter<S> {
     /// If the slices are not of one length.
     #[track_caller]
     pub fn remove_many_hash(&self, hashes: &[u64], removed: &mut [bool]) {
-        assert_eq!(hashes.len(), removed.len(), "remove_many_hash: as many places for answers as hashes");
+        assert_answers("remove_many_hash", hashes, removed);
         self.remove_batches(hashes, removed, |hash| Digest::new(*hash));
     }
 
@@ -114,7 +110,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     #[inline]
     #[track_caller]
     pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
+        assert_answers("contains_many", keys, found);
         self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
     }
 
@@ -155,7 +151,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     #[must_use = "not all may have been inserted"]
     #[track_caller]
     pub fn insert_unique_many<Q: Hash>(&self, keys: &[Q], inserted: &mut [bool]) -> usize {
-        assert_eq!(keys.len(), inserted.len(), "insert_unique_many: as many places for answers as keys");
+        assert_answers("insert_unique_many", keys, inserted);
         self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash(key)))
     }
 
@@ -177,7 +173,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// ```
     #[track_caller]
     pub fn remove_many<Q: Hash>(&self, keys: &[Q], removed: &mut [bool]) {
-        assert_eq!(keys.len(), removed.len(), "remove_many: as many places for answers as keys");
+        assert_answers("remove_many", keys, removed);
         self.remove_batches(keys, removed, |key| Digest::new(self.hash(key)));
     }
 }

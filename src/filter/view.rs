@@ -3,7 +3,7 @@
 use core::fmt;
 use core::hash::Hash;
 
-use super::batch::{all_missing, batches, ones, tell_found};
+use super::batch::{all_missing, assert_answers, batches, ones, tell_found};
 use super::codec::Codec;
 use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
@@ -205,7 +205,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// ```
     #[track_caller]
     pub fn contains_many<Q: Hash>(&self, keys: &[Q], found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "contains_many: as many places for answers as keys");
+        assert_answers("contains_many", keys, found);
         self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
     }
 
@@ -245,7 +245,7 @@ impl<'a, S> FilterView<'a, S> {
     /// If the slices are not of one length.
     #[track_caller]
     pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_eq!(hashes.len(), found.len(), "contains_many_hash: as many places for answers as hashes");
+        assert_answers("contains_many_hash", hashes, found);
         self.contains_batches(hashes, found, |hash| Digest::new(*hash));
     }
 

@@ -345,6 +345,7 @@ impl Collector {
                         && !self.await_leaving(&older) =>
                 {
                     if is_careful {
+                        // All that waits is too much to free under some map's lock.
                         postponed::postpone(self.number());
                     } else {
                         self.collect_all();
