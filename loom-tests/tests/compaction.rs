@@ -98,3 +98,13 @@ fn copy_that_moves_to_an_older_table_is_counted_once() {
         |filter| assert!(filter.count_hash(KEY) == 2 && filter.insert_hash(KEY).is_err()),
     );
 }
+
+/// What is there all the time is not put once more.
+#[test]
+fn key_that_moves_to_an_older_table_is_not_inserted_again() {
+    compact_against(
+        2,
+        |filter| assert_eq!(filter.insert_unique_hash(KEY), Ok(false)),
+        |filter| assert_eq!(filter.len(), 1),
+    );
+}

@@ -190,7 +190,7 @@ impl<S> ScalableFilterBuilder<S> {
             .ok_or(FilterError::Capacity { requested: self.capacity, limit: most_keys(self.bucket_slots) })?;
         let level = Level::new(Inner::new(shape, None)?, 0);
         let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
-        Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher))
+        ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher)
     }
 
     fn plan(&self) -> Result<Plan, FilterError> {

@@ -146,7 +146,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
             levels.push(Level::new(inner, index));
         }
         let plan = common.ok_or(BytesError::Layout)?;
-        Ok(ScalableCuckooFilter::with_chain(plan, Chain::new(levels), max_duplicates, hasher))
+        ScalableCuckooFilter::with_chain(plan, Chain::new(levels), max_duplicates, hasher)
     }
 }
 

@@ -12,6 +12,7 @@ use super::super::sizing::rate_of_any;
 use super::builder::ScalableFilterBuilder;
 use super::chain::{Chain, Level, Restructuring};
 use super::places::Places;
+use super::turns::Turns;
 use crate::full::Full;
 use crate::hash::Digest;
 use crate::sync::Mutex;
@@ -63,14 +64,17 @@ use crate::sync::Mutex;
 /// # Keys, duplicates, removing
 ///
 /// As in a [`CuckooFilter`](crate::CuckooFilter#keys); a key may be there
-/// [`max_duplicates`](ScalableFilterBuilder::max_duplicates) times. Threads that insert one key at the same moment may
-/// each put one copy more.
+/// [`max_duplicates`](ScalableFilterBuilder::max_duplicates) times. Threads that [`insert`](Self::insert) one key at the same
+/// moment may each put one copy more than that. A key that all threads insert by [`insert_unique`](Self::insert_unique) is
+/// there once.
 pub struct ScalableCuckooFilter<S = Xxh3> {
     pub(super) plan: Plan,
     pub(super) chain: Chain,
     pub(super) max_duplicates: usize,
     /// Held by who moves fingerprints between tables, or must not see them move.
     pub(super) moving: Mutex<()>,
+    /// Of who inserts what is not there.
+    turns: Turns,
     pub(super) hasher: S,
 }
 
@@ -141,8 +145,15 @@ impl ScalableCuckooFilter {
 }
 
 impl<S> ScalableCuckooFilter<S> {
-    pub(super) fn with_chain(plan: Plan, chain: Chain, max_duplicates: usize, hasher: S) -> Self {
-        ScalableCuckooFilter { plan, chain, max_duplicates, moving: Mutex::new(()), hasher }
+    /// A filter of these tables; an error, if there is no memory for its locks.
+    pub(super) fn with_chain(
+        plan: Plan,
+        chain: Chain,
+        max_duplicates: usize,
+        hasher: S,
+    ) -> Result<Self, FilterError> {
+        let turns = Turns::new(chain.levels().iter().map(|level| level.inner.slots()).sum())?;
+        Ok(ScalableCuckooFilter { plan, chain, max_duplicates, moving: Mutex::new(()), turns, hasher })
     }
 
     /// How many keys there are: inserted and not removed. Exact while nobody writes.
@@ -270,13 +281,24 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     pub(super) fn insert_unique_digest(&self, digest: Digest) -> Result<bool, Full> {
-        let is_there = || Places::new(&self.chain.levels(), digest).count_locked() > 0;
-        if self.contains_digest(digest) && is_there() {
+        let is_there = || {
+            // What is seen may be there by chance, and gone when that has been changed.
+            self.contains_digest(digest) && Places::new(&self.chain.levels(), digest).count_locked() > 0
+        };
+        let look = self.turns.look(digest);
+        if is_there() {
+            return Ok(false);
+        }
+        let turn = look.turn();
+        if turn.others && is_there() {
             return Ok(false);
         }
         match self.insert_digest(digest) {
-            Ok(()) => Ok(true),
-            // Another thread may have inserted it meanwhile, as often as it may be there.
+            Ok(()) => {
+                turn.tell();
+                Ok(true)
+            }
+            // `insert` may have put it there meanwhile, as often as it may be there.
             Err(_) if is_there() => Ok(false),
             Err(full) => Err(full),
         }
@@ -377,8 +399,9 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_hash(self.hash(key))
     }
 
-    /// Inserts a key unless it is there, or seems to be. Whether it was inserted. Threads that insert one key at
-    /// the same moment may each insert it. Takes the lock of the key's segment, in each table if it is there.
+    /// Inserts a key unless it is there, or seems to be. Whether it was inserted: of several threads that do so for one key
+    /// at the same moment one is told that it was. Takes the lock of the key's segment, in each table if it is there, and
+    /// if not waits for other keys that are just being inserted so.
     ///
     /// # Errors
     ///

@@ -19,6 +19,7 @@
 //! | `filter`, `batch` | one key at a time; many |
 //! | `compact` | emptying tables into older ones |
 //! | `places` | one key in all tables |
+//! | `turns` | one key is inserted by one thread at a time, unless it is there |
 //! | `chain` | the list of tables, which readers follow without a lock |
 //! | `bytes` | to bytes and back |
 //! | `builder` | options |
@@ -31,6 +32,7 @@ mod chain;
 mod compact;
 mod filter;
 mod places;
+mod turns;
 
 pub use builder::ScalableFilterBuilder;
 pub use filter::{ScalableCuckooFilter, ScalableInfo, TableInfo};
