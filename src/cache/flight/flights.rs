@@ -1,35 +1,23 @@
-//! The table of flights: who loads which key, and who waits for it.
+//! All flights: who joins one, and whose value is stale.
 //!
-//! Any thread may call anything at any time. A shard's lock guards its flights; it is a leaf: under it run `K`'s `Eq`, which
-//! must not use the cache, and clones of wakers, and nothing else of anybody's.
+//! Any thread may call anything at any time.
 
 use core::fmt;
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
-use std::task::Waker;
 
 use crossbeam_utils::CachePadded;
 use equivalent::Equivalent;
-use hashbrown::HashTable;
 
 use super::leader::{Flight, Landing};
 use super::running;
+use super::shard::{At, Entry, FlightId, Shard};
 use super::wait::Wait;
 use super::waits;
 use crate::hash::Digest;
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, SCHEDULED, fence, global};
+use crate::sync::{Ordering, SCHEDULED, fence};
 
 /// A shard is held for some dozens of nanoseconds, twice a load: 32 are enough for any machine.
 const SHARDS: usize = if SCHEDULED { 1 } else { 32 };
 const _: () = assert!(SHARDS.is_power_of_two());
-
-/// An empty table that has room for more than this gives it back.
-const KEPT_CAPACITY: usize = 64;
-
-global! {
-    /// Shards that were made.
-    static SHARD_NUMBERS: AtomicU64 = AtomicU64::new(0);
-}
 
 /// The keys that are being loaded.
 pub(crate) struct Flights<K, V> {
@@ -50,69 +38,15 @@ pub(super) enum Join<'a, K, V> {
     Recursion,
 }
 
-/// Some of the flights.
-pub(super) struct Shard<K, V> {
-    /// No other shard of the process has or had it.
-    number: u64,
-    /// As many as `table` has; written under its lock.
-    loads: AtomicUsize,
-    table: Mutex<ShardTable<K, V>>,
-}
-
-struct ShardTable<K, V> {
-    entries: HashTable<Entry<K, V>>,
-    next_number: u64,
-}
-
-/// One flight. Of those of one key, at most one is not stale [F1].
-pub(super) struct Entry<K, V> {
-    digest: Digest,
-    key: K,
-    number: u64,
-    /// Someone leads; otherwise the leader has failed and its followers are about to take over [F4].
-    pub(super) led: bool,
-    /// The key was written to since the load began: nobody joins any more [F5].
-    pub(super) stale: bool,
-    /// How many `Wait`s there are.
-    pub(super) followers: usize,
-    next_ticket: u64,
-    /// Those of them who sleep, longest first.
-    pub(super) sleepers: BTreeMap<u64, Waker>,
-    /// Where the value comes to lie for the followers, if there ever were any.
-    pub(super) outcome: Option<Arc<OnceLock<V>>>,
-}
-
-/// A flight's name, which none before had: a wait for it that was forgotten means no other one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct FlightId {
-    /// Its shard's number.
-    shard: u64,
-    number: u64,
-}
-
-/// Where a flight is to be found.
-pub(super) struct At<'a, K, V> {
-    shard: &'a Shard<K, V>,
-    digest: Digest,
-    number: u64,
-}
-
 impl<K, V> Flights<K, V> {
     /// None yet.
     pub(crate) fn new() -> Self {
-        let shard = || {
-            // Relaxed: each gets another one.
-            let number = SHARD_NUMBERS.fetch_add(1, Ordering::Relaxed);
-            let table = ShardTable { entries: HashTable::new(), next_number: 0 };
-            CachePadded::new(Shard { number, loads: AtomicUsize::new(0), table: Mutex::new(table) })
-        };
-        Flights { shards: (0..SHARDS).map(|_| shard()).collect() }
+        Flights { shards: (0..SHARDS).map(|_| CachePadded::new(Shard::new())).collect() }
     }
 
     /// How many there are: exact while nobody joins or leaves.
     pub(crate) fn len(&self) -> usize {
-        // Relaxed: a number to look at.
-        self.shards.iter().map(|shard| shard.loads.load(Ordering::Relaxed)).sum()
+        self.shards.iter().map(|shard| shard.len()).sum()
     }
 
     /// How many follow the flight of a key that one can join.
@@ -153,9 +87,9 @@ impl<K: Eq + Clone, V> Flights<K, V> {
                     entry.led = true;
                     return Join::Leader(Flight::new(at));
                 }
-                let wait = entry.follow(at);
+                let (ticket, outcome) = entry.follow();
                 drop(table);
-                return follow_without_deadlock(wait, running);
+                return follow_without_deadlock(Wait::new(at, ticket, outcome), running);
             }
             if let Some(key) = own_key.take() {
                 let number = table.insert(digest, key);
@@ -230,110 +164,9 @@ impl<K, V> Flights<K, V> {
     }
 }
 
-impl<K, V> Shard<K, V> {
-    /// Nobody loads any of its keys.
-    fn is_idle(&self) -> bool {
-        // Relaxed: ordered by the fences of `join` and `invalidate`.
-        self.loads.load(Ordering::Relaxed) == 0
-    }
-
-    fn id(&self, number: u64) -> FlightId {
-        FlightId { shard: self.number, number }
-    }
-}
-
-impl<K, V> ShardTable<K, V> {
-    fn find(
-        &mut self,
-        digest: Digest,
-        mut is_it: impl FnMut(&Entry<K, V>) -> bool,
-    ) -> Option<&mut Entry<K, V>> {
-        self.entries.find_mut(digest.bits(), |entry| entry.digest == digest && is_it(entry))
-    }
-
-    /// A new flight, with a leader; its number.
-    fn insert(&mut self, digest: Digest, key: K) -> u64 {
-        let number = self.next_number;
-        self.next_number += 1;
-        let entry = Entry {
-            digest,
-            key,
-            number,
-            led: true,
-            stale: false,
-            followers: 0,
-            next_ticket: 0,
-            sleepers: BTreeMap::new(),
-            outcome: None,
-        };
-        self.entries.insert_unique(digest.bits(), entry, |entry| entry.digest.bits());
-        number
-    }
-}
-
-impl<K, V> Entry<K, V> {
-    /// Marks it if it is being loaded. The load of one without a leader has yet to begin, after what is written now.
-    fn mark_stale(&mut self) -> bool {
-        self.stale |= self.led;
-        self.led
-    }
-
-    /// One more follower.
-    fn follow<'a>(&mut self, at: At<'a, K, V>) -> Wait<'a, K, V> {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.followers += 1;
-        Wait::new(at, ticket, Arc::clone(self.outcome.get_or_insert_default()))
-    }
-}
-
-impl<'a, K, V> At<'a, K, V> {
-    /// Its name.
-    pub(super) fn id(&self) -> FlightId {
-        self.shard.id(self.number)
-    }
-
-    /// Looks at the flight, or at nothing if it has ended, under the lock.
-    pub(super) fn with<T>(&self, f: impl FnOnce(Option<&mut Entry<K, V>>) -> T) -> T {
-        f(self.shard.table.lock().find(self.digest, |entry| entry.number == self.number))
-    }
-
-    /// Changes the flight under the lock, and ends it if `f` says so: what is left of it is the caller's, to drop and to
-    /// wake outside of the lock.
-    pub(super) fn end_if(&self, f: impl FnOnce(&mut Entry<K, V>) -> bool) -> Option<Entry<K, V>> {
-        let mut table = self.shard.table.lock();
-        let is_it = |entry: &Entry<K, V>| entry.digest == self.digest && entry.number == self.number;
-        let mut found = table.entries.find_entry(self.digest.bits(), is_it).ok()?;
-        if !f(found.get_mut()) {
-            return None;
-        }
-        let (entry, _) = found.remove();
-        // Relaxed: who sees it is not to learn anything from it.
-        self.shard.loads.fetch_sub(1, Ordering::Relaxed);
-        if table.entries.is_empty() && table.entries.capacity() > KEPT_CAPACITY {
-            table.entries = HashTable::new();
-        }
-        Some(entry)
-    }
-}
-
-impl<K, V> Clone for At<'_, K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V> Copy for At<'_, K, V> {}
-
 /// How many, not which: any `K` and `V` will do.
 impl<K, V> fmt::Debug for Flights<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Flights").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
-impl<K, V> fmt::Debug for At<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.id().fmt(f)
     }
 }

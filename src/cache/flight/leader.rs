@@ -5,8 +5,8 @@ use core::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
-use super::flights::{At, FlightId};
 use super::running::{self, Running};
+use super::shard::{At, FlightId};
 use crate::reclaim::discard;
 
 /// Leads a flight: one per flight at a time [F1]. Dropped without having landed (after an error, a panic, or with

@@ -17,10 +17,11 @@
 //! | file | what it has |
 //! | --- | --- |
 //! | `load` | the steps above, and what they need of the cache: [`Table`] |
-//! | `flights` | the table of flights: joining and invalidation |
+//! | `flights` | all flights: joining and invalidation |
 //! | `leader`, `wait` | the two roles, each a guard that cleans up after itself |
 //! | `running` | the loads that are running on this thread |
 //! | `waits` | which load waits for which, among loads that load something themselves |
+//! | `shard` | some of the flights, and what is to be known of each |
 //! | `signal` | what a blocked thread sleeps on |
 //! | `error` | why there is no value |
 
@@ -29,6 +30,7 @@ mod flights;
 mod leader;
 mod load;
 mod running;
+mod shard;
 mod signal;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@
 use core::cell::RefCell;
 use core::marker::PhantomData;
 
-use super::flights::FlightId;
+use super::shard::FlightId;
 use crate::sync::per_thread;
 
 per_thread! {

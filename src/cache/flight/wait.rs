@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::flights::{At, FlightId};
 use super::leader::{Flight, wake};
+use super::shard::{At, FlightId};
 use super::signal::Signal;
 use super::waits::Edge;
 

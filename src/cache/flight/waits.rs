@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::flights::FlightId;
+use super::shard::FlightId;
 use crate::sync::{Mutex, global};
 
 global! {
