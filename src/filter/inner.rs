@@ -43,10 +43,14 @@ pub(crate) struct Inner {
 impl Inner {
     /// An empty one; large ones ask for huge pages unless told otherwise.
     pub(crate) fn new(shape: Shape, huge_pages: Option<bool>) -> Result<Self, FilterError> {
-        let bits = shape.format.bucket_bits();
-        let table = Table::allocate(shape.geometry, bits, huge_pages)
-            .ok_or(FilterError::OutOfMemory { bytes: Table::bytes(shape.geometry, bits) })?;
+        let table = Table::allocate(shape.geometry, shape.format.bucket_bits(), huge_pages)
+            .ok_or(FilterError::OutOfMemory { bytes: Inner::bytes(&shape) })?;
         Ok(Inner { table, layout: Layout::new(shape.format), capacity: shape.capacity })
+    }
+
+    /// Bytes of one of this shape from the allocator.
+    pub(crate) fn bytes(shape: &Shape) -> usize {
+        Table::bytes(shape.geometry, shape.format.bucket_bits())
     }
 
     /// Its shape.

@@ -140,7 +140,9 @@ impl Table {
 
     /// Bytes that a table would take, as far as they can be counted.
     pub(crate) fn bytes(geometry: Geometry, bucket_bits: u32) -> usize {
-        Self::memory(geometry, bucket_bits).map_or(usize::MAX, |(memory, ..)| memory.size())
+        let writes = geometry.segments as usize * size_of::<CachePadded<Write>>();
+        Self::memory(geometry, bucket_bits)
+            .map_or(usize::MAX, |(memory, ..)| memory.size().saturating_add(writes))
     }
 
     /// An empty table; `None` if there is no memory for it.

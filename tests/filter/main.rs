@@ -9,6 +9,7 @@ mod churn;
 mod hostile;
 mod laws;
 mod many;
+mod max_memory;
 mod scalable;
 mod scalable_bytes;
 mod stress;

@@ -48,6 +48,7 @@ pub struct ScalableFilterBuilder<S = Xxh3> {
     bucket_slots: u32,
     semi_sorted: bool,
     max_duplicates: Option<usize>,
+    max_memory: Option<usize>,
     pub(crate) hasher: S,
 }
 
@@ -60,6 +61,7 @@ impl Default for ScalableFilterBuilder {
             bucket_slots: 4,
             semi_sorted: false,
             max_duplicates: None,
+            max_memory: None,
             hasher: Xxh3::default(),
         }
     }
@@ -165,6 +167,23 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
+    /// Bytes that its tables may take ([`memory_usage`](ScalableCuckooFilter::memory_usage)), the first of which is made in any
+    /// case. A filter that would take more with one table more fills those that it has, to some 95%, and is
+    /// [`Full`](crate::Full) then. Without a limit, if it is not given; see
+    /// [`set_max_memory`](ScalableCuckooFilter::set_max_memory).
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::builder().max_memory(1 << 16).build()?;
+    /// let inserted = (0..1_000_000).take_while(|key| filter.insert(key).is_ok()).count();
+    /// assert!(inserted > 20_000 && filter.memory_usage() <= 1 << 16);
+    /// assert!((0..inserted).all(|key| filter.contains(&key)));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn max_memory(mut self, bytes: usize) -> Self {
+        self.max_memory = Some(bytes);
+        self
+    }
+
     /// The hash function.
     pub fn hasher<S2>(self, hasher: S2) -> ScalableFilterBuilder<S2> {
         ScalableFilterBuilder {
@@ -174,6 +193,7 @@ impl<S> ScalableFilterBuilder<S> {
             bucket_slots: self.bucket_slots,
             semi_sorted: self.semi_sorted,
             max_duplicates: self.max_duplicates,
+            max_memory: self.max_memory,
             hasher,
         }
     }
@@ -190,7 +210,9 @@ impl<S> ScalableFilterBuilder<S> {
             .ok_or(FilterError::Capacity { requested: self.capacity, limit: most_keys(self.bucket_slots) })?;
         let level = Level::new(Inner::new(shape, None)?, 0);
         let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
-        ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher)
+        let filter = ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher)?;
+        filter.set_max_memory(self.max_memory);
+        Ok(filter)
     }
 
     fn plan(&self) -> Result<Plan, FilterError> {

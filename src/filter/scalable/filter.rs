@@ -15,7 +15,7 @@ use super::places::Places;
 use super::turns::Turns;
 use crate::full::Full;
 use crate::hash::Digest;
-use crate::sync::Mutex;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) that grows: tables are added as they are needed, and the false-positive rate of
 /// all together stays within what was asked for.
@@ -71,6 +71,8 @@ pub struct ScalableCuckooFilter<S = Xxh3> {
     pub(super) plan: Plan,
     pub(super) chain: Chain,
     pub(super) max_duplicates: usize,
+    /// Bytes that all tables may take before one more is added; `usize::MAX`: without a limit.
+    max_memory: AtomicUsize,
     /// Held by who moves fingerprints between tables, or must not see them move.
     pub(super) moving: Mutex<()>,
     /// Of who inserts what is not there.
@@ -153,7 +155,16 @@ impl<S> ScalableCuckooFilter<S> {
         hasher: S,
     ) -> Result<Self, FilterError> {
         let turns = Turns::new(chain.levels().iter().map(|level| level.inner.slots()).sum())?;
-        Ok(ScalableCuckooFilter { plan, chain, max_duplicates, moving: Mutex::new(()), turns, hasher })
+        let max_memory = AtomicUsize::new(usize::MAX);
+        Ok(ScalableCuckooFilter {
+            plan,
+            chain,
+            max_duplicates,
+            max_memory,
+            moving: Mutex::new(()),
+            turns,
+            hasher,
+        })
     }
 
     /// How many keys there are: inserted and not removed. Exact while nobody writes.
@@ -180,6 +191,30 @@ impl<S> ScalableCuckooFilter<S> {
     /// left that may see it.
     pub fn memory_usage(&self) -> usize {
         self.chain.levels().iter().map(|level| level.inner.table.memory_usage()).sum()
+    }
+
+    /// The most bytes that its tables may take, if there is a [limit](Self::set_max_memory).
+    pub fn max_memory(&self) -> Option<usize> {
+        // Relaxed: a number to look at.
+        let bytes = self.max_memory.load(Ordering::Relaxed);
+        (bytes < usize::MAX).then_some(bytes)
+    }
+
+    /// Sets the most bytes that its tables may take, as [`ScalableFilterBuilder::max_memory`]; `None` for no limit. A filter that
+    /// has more keeps what it has. The limit is no part of the filter's bytes, and a copy has none: set it again.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
+    /// filter.set_max_memory(Some(100_000));
+    /// let inserted = (0..).take_while(|key| filter.insert(key).is_ok()).count();
+    /// assert!(filter.memory_usage() <= 100_000 && filter.load_factor() > 0.9);
+    /// filter.set_max_memory(None);
+    /// assert!(filter.insert(&inserted).is_ok());
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn set_max_memory(&self, bytes: Option<usize>) {
+        // Relaxed: who is just adding a table may look before or after.
+        self.max_memory.store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1.
@@ -359,6 +394,10 @@ impl<S> ScalableCuckooFilter<S> {
     fn grow(&self, restructuring: &Restructuring<'_>, levels: &[Level]) -> Result<(), Full> {
         let index = levels[0].index + 1;
         let shape = self.plan.shape(index).ok_or(Full::NOTHING)?;
+        let bytes: usize = levels.iter().map(|level| level.inner.table.memory_usage()).sum();
+        if bytes.saturating_add(Inner::bytes(&shape)) > self.max_memory().unwrap_or(usize::MAX) {
+            return Err(Full::NOTHING);
+        }
         let inner = Inner::new(shape, None).map_err(|_| Full::NOTHING)?;
         let mut longer = Vec::new();
         longer.try_reserve_exact(levels.len() + 1).map_err(|_| Full::NOTHING)?;
@@ -386,7 +425,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// # Errors
     ///
     /// [`Full`] if it is there as often as it may be; if the filter cannot grow, because fingerprints would be wider than
-    /// 32 bits or segments more than 65,536, or for lack of memory. Nothing was changed.
+    /// 32 bits or segments more than 65,536, because its tables would take [more memory than they
+    /// may](ScalableFilterBuilder::max_memory), or for lack of memory. Nothing was changed.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
