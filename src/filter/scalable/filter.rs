@@ -200,8 +200,8 @@ impl<S> ScalableCuckooFilter<S> {
         (bytes < usize::MAX).then_some(bytes)
     }
 
-    /// Sets the most bytes that its tables may take, as [`ScalableFilterBuilder::max_memory`]; `None` for no limit. A filter that
-    /// has more keeps what it has. The limit is no part of the filter's bytes, and a copy has none: set it again.
+    /// Sets the most bytes that its tables may take, as [`ScalableFilterBuilder::max_memory`]; `None` for no limit. A filter
+    /// that has more keeps what it has. The limit is no part of the filter's bytes, and a copy has none: set it again.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
