@@ -174,7 +174,7 @@ impl<S> ScalableFilterBuilder<S> {
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_memory(100_000).build()?;
-    /// let inserted = (0..1_000_000).take_while(|key| filter.insert(key).is_ok()).count();
+    /// let inserted = (0_usize..).take_while(|key| filter.insert(key).is_ok()).count();
     /// assert!(inserted > 20_000 && filter.memory_usage() <= 100_000);
     /// assert!((0..inserted).all(|key| filter.contains(&key)));
     /// # Ok::<(), koel::FilterError>(())

@@ -206,7 +206,7 @@ impl<S> ScalableCuckooFilter<S> {
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
     /// filter.set_max_memory(Some(100_000));
-    /// let inserted = (0..).take_while(|key| filter.insert(key).is_ok()).count();
+    /// let inserted = (0_usize..).take_while(|key| filter.insert(key).is_ok()).count();
     /// assert!(filter.memory_usage() <= 100_000 && filter.load_factor() > 0.9);
     /// filter.set_max_memory(None);
     /// assert!(filter.insert(&inserted).is_ok());
