@@ -60,6 +60,18 @@ impl Requests {
     }
 }
 
+/// Gives requests whose name an earlier one has another: `t (2)` for the second `t`. What has one name is one curve.
+pub fn name_apart(all: &mut [Requests]) {
+    for at in 1..all.len() {
+        let (earlier, rest) = all.split_at_mut(at);
+        let is_taken = |name: &str| earlier.iter().any(|other| other.name == name);
+        if is_taken(&rest[0].name) {
+            let mut names = (2..).map(|number: usize| format!("{} ({number})", rest[0].name));
+            rest[0].name = names.find(|name| !is_taken(name)).unwrap_or_default();
+        }
+    }
+}
+
 /// All kinds of generated requests: `count` of each, for about a tenth as many keys. The same in every run.
 pub fn generated(count: u64) -> Vec<Requests> {
     let keys = (count / 10).max(10);
@@ -183,6 +195,15 @@ mod tests {
                 assert_eq!(first.trace, second.trace, "{}", first.name);
             }
         }
+    }
+
+    #[test]
+    fn no_two_have_one_name() {
+        let named = |name: &&str| Requests::generated(name, "", 1, |i| i);
+        let mut all: Vec<Requests> = ["t", "loop", "t", "t (2)", "t", "loop"].iter().map(named).collect();
+        name_apart(&mut all);
+        let names: Vec<&str> = all.iter().map(|requests| requests.name.as_str()).collect();
+        assert_eq!(names, ["t", "loop", "t (2)", "t (2) (2)", "t (3)", "loop (2)"]);
     }
 
     #[test]

@@ -101,6 +101,21 @@ fn a_trace_with_sizes_is_replayed_by_entries_and_by_bytes() {
 }
 
 #[test]
+fn traces_of_one_name_have_curves_of_their_own() {
+    let traces = ["one", "two"].map(|folder| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        fs::create_dir_all(path).expect("the test directory is writable");
+        file(&format!("{folder}/namesake.txt"), if folder == "one" { "1\n2\n1\n" } else { "1\n2\n3\n" })
+    });
+    let args = ["cache", "--trace", &traces.join(","), "--caches", "koel"];
+    let (printed, numbers, page) = reports("namesakes", &args);
+    assert!(printed.contains("namesake ") && printed.contains("namesake (2)"), "{printed}");
+    let cells = numbers["caches"]["hit_ratios"].as_array().unwrap();
+    assert!(cells.iter().any(|cell| cell["requests"] == "namesake (2)" && cell["about"] == *traces[1]));
+    assert_eq!(page.matches("<figure>").count(), 2);
+}
+
+#[test]
 fn generated_requests_have_curves_and_means() {
     let args = ["cache", "--part", "hit-ratio", "--requests", "20k", "--caches", "koel,quick,moka"];
     let (printed, numbers, page) = reports("generated", &args);

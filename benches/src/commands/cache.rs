@@ -55,6 +55,7 @@ fn hit_ratios(
     if all.is_empty() || args.generated {
         all.extend(requests::generated(args.requests as u64));
     }
+    requests::name_apart(&mut all);
     let bounds: Vec<Vec<(Bound, bool)>> = all.iter().map(|requests| bounds(args, requests)).collect();
     console.expect(bounds.iter().map(Vec::len).sum::<usize>() * ids.len());
     for (requests, bounds) in all.iter().zip(bounds) {
