@@ -46,13 +46,14 @@ impl Bound {
         }
     }
 
-    /// How many entries of `trace` there may be room for: by the mean size, if the bound is on bytes.
+    /// How many entries of `trace` there may be room for: by the mean size, if the bound is on bytes; of which there are no
+    /// more than keys.
     pub fn entries(self, trace: &Trace) -> usize {
         match self {
             Bound::Entries(entries) => entries as usize,
             Bound::Bytes(bytes) => {
-                let all = u128::from(bytes) * trace.keys.len() as u128;
-                (all / trace.bytes().max(1)).max(1) as usize
+                let keys = trace.keys.len() as u128;
+                (u128::from(bytes) * keys / trace.bytes().max(1)).min(keys).max(1) as usize
             }
         }
     }

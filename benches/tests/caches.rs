@@ -199,6 +199,8 @@ fn every_cache_keeps_what_fits_and_knows_nothing_it_was_not_told() {
         let expected = Replayed { hits: 9_900, held: 5_050 };
         let has_bytes = !matches!(id, Id::KoelInline | Id::KoelInlineLocal | Id::SccHashCache);
         assert_eq!(by_bytes, has_bytes.then_some(expected), "{name}");
+        // Room for far more than there is: nobody makes a table for as many.
+        assert_eq!(replay(&sized, Bound::Bytes(1 << 60)), has_bytes.then_some(expected), "{name}");
         // 50 of the 5,050 bytes: nobody can have more than what is asked for most in them.
         if let Some(replayed) = replay(&sized, Bound::Bytes(50)) {
             assert!(replayed.held <= 50 && replayed.hits < 1_000, "{name}: {replayed:?}");
