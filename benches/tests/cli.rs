@@ -72,6 +72,18 @@ fn a_report_that_cannot_be_written_exits_with_2_before_measuring() {
 }
 
 #[test]
+fn a_run_that_fails_leaves_the_report_that_was_there() {
+    let json = file("earlier.json", "an earlier run's");
+    let name = json.display().to_string();
+    fails(&["guard", "--folder", "no/such/directory", "--json", &name], 2, &["no/such/directory"]);
+    fails(&["memory", "--json", &name, "--html", "no/such/directory/r.html"], 2, &["no/such/directory"]);
+    assert_eq!(fs::read_to_string(&json).unwrap(), "an earlier run's");
+    fs::write(&json, "x".repeat(100_000)).unwrap();
+    assert!(koel_bench(&["memory", "--keys", "100", "--maps", "koel", "--json", &name]).status.success());
+    serde_json::from_str::<serde_json::Value>(&fs::read_to_string(&json).unwrap()).unwrap();
+}
+
+#[test]
 fn a_trace_is_replayed_and_reported_as_table_json_and_page() {
     let trace = file("replayed.csv", "key,size\n42,512\n7,512\n42,512\n18446744073709551615,1\n");
     let (json, html) = (file("map.json", ""), file("map.html", ""));

@@ -40,7 +40,7 @@ impl OutputArgs {
         read.then_some("--trace and a report name one file: the report would overwrite the trace")
     }
 
-    /// Creates the files.
+    /// Opens the files, or creates them.
     ///
     /// # Errors
     ///

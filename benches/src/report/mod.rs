@@ -15,8 +15,8 @@ mod paper;
 mod table;
 mod throughput;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -202,8 +202,8 @@ impl Report {
     }
 }
 
-/// A file that a report goes into, created before anything is measured: a path that cannot be written to is known
-/// at once, not after an hour.
+/// A file that a report goes into, opened before anything is measured: a path that cannot be written to is known at once,
+/// not after an hour. What was in it stays until the report is there: a run may fail.
 #[derive(Debug)]
 pub struct Destination {
     name: String,
@@ -211,30 +211,38 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Creates or empties the file in `path`.
+    /// Opens the file in `path`, or creates it.
     ///
     /// # Errors
     ///
     /// A message with the file's name.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
-        let file = File::create(path).map_err(|e| Error::Input(format!("{name}: {e}")))?;
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|e| Error::Input(format!("{name}: {e}")))?;
         Ok(Destination { name, file })
     }
 
-    /// Writes the report; returns the file's name.
+    /// Writes the report in the place of what was there; returns the file's name.
     ///
     /// # Errors
     ///
     /// A message with the file's name.
     pub fn write(self, text: &str) -> Result<String, Error> {
-        let mut file = BufWriter::new(self.file);
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-        match written {
-            Ok(()) => Ok(self.name),
-            Err(e) => Err(Error::Input(format!("{}: {e}", self.name))),
+        let Destination { name, mut file } = self;
+        match replace(&mut file, text) {
+            Ok(()) => Ok(name),
+            Err(e) => Err(Error::Input(format!("{name}: {e}"))),
         }
     }
+}
+
+fn replace(file: &mut File, text: &str) -> io::Result<()> {
+    // A pipe has nothing to be taken away.
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(text.as_bytes())
 }
 
 /// Tells that a contestant missed keys, if it did.
