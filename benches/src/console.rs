@@ -1,13 +1,18 @@
 //! Tables on standard output, a progress bar on standard error.
 
-use std::io::Write;
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::error::Error;
 
 /// Where a command tells how far it is and what it found.
 #[derive(Debug)]
 pub struct Console {
     bar: ProgressBar,
+    /// Why something could not be printed.
+    lost: RefCell<Option<io::Error>>,
 }
 
 impl Console {
@@ -16,7 +21,7 @@ impl Console {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (left: {eta}) {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Console { bar }
+        Console { bar, lost: RefCell::new(None) }
     }
 
     /// Adds steps to the bar's length.
@@ -35,12 +40,25 @@ impl Console {
         self.bar.inc(1);
     }
 
-    /// Prints `text` and a line end, above the bar.
+    /// Prints `text` and a line end, above the bar. Goes on if that fails: there may be reports to write.
     pub fn say(&self, text: &str) {
+        let said = self.bar.suspend(|| writeln!(io::stdout(), "{text}"));
         // Nobody may be listening any more, as in `koel-bench | head`: that is no reason to fail.
-        self.bar.suspend(|| {
-            let _ = writeln!(std::io::stdout(), "{text}");
-        });
+        if let Some(error) = said.err().filter(|error| error.kind() != ErrorKind::BrokenPipe) {
+            self.lost.borrow_mut().get_or_insert(error);
+        }
+    }
+
+    /// Whether all was printed that was said, or nobody listened any more.
+    ///
+    /// # Errors
+    ///
+    /// Why not: a full disk, say.
+    pub fn all_said(&self) -> Result<(), Error> {
+        match &*self.lost.borrow() {
+            Some(error) => Err(Error::Input(format!("standard output: {error}"))),
+            None => Ok(()),
+        }
     }
 
     /// Removes the bar.

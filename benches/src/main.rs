@@ -1,5 +1,6 @@
 //! The `koel-bench` program: see `koel-bench --help`.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use koel_bench::cli::Cli;
@@ -13,7 +14,8 @@ fn main() -> ExitCode {
     match commands::run(&Cli::of_program()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("koel-bench: {error}");
+            // The exit code says it, where nothing else can.
+            let _ = writeln!(std::io::stderr(), "koel-bench: {error}");
             error.exit_code()
         }
     }

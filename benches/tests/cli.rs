@@ -84,6 +84,22 @@ fn a_run_that_fails_leaves_the_report_that_was_there() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn tables_that_cannot_be_printed_exit_with_2_and_the_report_is_written() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let json = file("unprinted.json", "");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
+    command.args(["memory", "--keys", "100", "--maps", "koel", "--json", &json.display().to_string()]);
+    let output = command.stdout(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("koel-bench: standard output: "), "{}", stderr(&output));
+    serde_json::from_str::<serde_json::Value>(&fs::read_to_string(&json).unwrap()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
+    let unheard = command.args(["map", "--trace", "no/such/trace.txt"]).stderr(full()).status();
+    assert_eq!(unheard.unwrap().code(), Some(2));
+}
+
+#[test]
 fn a_trace_is_replayed_and_reported_as_table_json_and_page() {
     let trace = file("replayed.csv", "key,size\n42,512\n7,512\n42,512\n18446744073709551615,1\n");
     let (json, html) = (file("map.json", ""), file("map.html", ""));

@@ -25,7 +25,7 @@ use crate::report::{self, MachineInfo, Report};
 ///
 /// # Errors
 ///
-/// A wrong answer of a contestant, or bad input.
+/// A wrong answer of a contestant, bad input, or no room for what is printed.
 pub fn run(cli: &Cli) -> Result<(), Error> {
     let console = Console::new();
     let small_pages = cli.small_pages();
@@ -47,7 +47,8 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
     console.finish();
     let output = output?;
     console.say(&format!("{}; {}", report.machine.in_words(), report.pages_in_words()));
-    save(output, &console, &report)
+    save(output, &console, &report)?;
+    console.all_said()
 }
 
 fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error> {
