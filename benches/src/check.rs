@@ -109,13 +109,13 @@ pub struct ReadTally {
 }
 
 impl ReadTally {
-    /// Takes note of the answer for `key`.
+    /// Takes note of the answer for `key`: maps that are only read hold first versions.
     #[inline(always)]
     pub fn note(&mut self, key: u64, got: Option<u64>) {
         match got {
             Some(value) => {
                 self.hits += 1;
-                self.foreign += u64::from(!keys::belongs(key, value));
+                self.foreign += u64::from(value != keys::value(key, 0));
             }
             None => self.misses += 1,
         }
@@ -133,7 +133,7 @@ impl ReadTally {
         }
     }
 
-    /// Whether all `lookups` hit, or all missed, and every value belonged to its key.
+    /// Whether all `lookups` hit, or all missed, and every value was the one that its key was given.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl ReadTally {
         let (hits, misses) = if present { (lookups, 0) } else { (0, lookups) };
         if self.foreign > 0 {
             return Err(format!(
-                "{} of {} values found do not belong to their keys",
+                "{} of {} values found are not those that their keys were given",
                 self.foreign, self.hits
             ));
         }

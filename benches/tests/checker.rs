@@ -30,6 +30,8 @@ const INVENTS_KEYS: u8 = 7;
 const MAY_LOSE_KEYS: u8 = 8;
 /// As [`SOUND`], but slow to count.
 const COUNTS_SLOWLY: u8 = 9;
+/// Values of the right keys, as later writes would leave them.
+const WRONG_VERSIONS: u8 = 10;
 
 /// How long that takes.
 const COUNTING: Duration = Duration::from_millis(500);
@@ -70,6 +72,7 @@ impl<const FAULT: u8> View for &Faulty<FAULT> {
         match FAULT {
             LOSES_KEYS | MAY_LOSE_KEYS if key % 1000 < 5 => None,
             WRONG_VALUES if key % 1000 < 5 => found.map(|value| value ^ (1 << 40)),
+            WRONG_VERSIONS if key % 1000 < 5 => found.map(|value| value ^ 1),
             INVENTS_KEYS if key % 1000 < 5 => Some(7),
             _ => found,
         }
@@ -189,6 +192,9 @@ fn a_map_known_to_miss_replaced_keys_may_miss_only_those() {
 #[test]
 fn a_map_with_wrong_values_fails_lookups_and_mixes() {
     fails(lookups::<WRONG_VALUES>(true, false));
+    fails(lookups::<WRONG_VERSIONS>(true, false));
+    fails(lookups::<WRONG_VERSIONS>(true, true));
+    fails(Runner::<Faulty<WRONG_VERSIONS>>::new().extend_from_empty(KEYS, 0.0));
     fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbC, THREADS)));
     fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbA, 1)));
 }
