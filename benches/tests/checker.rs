@@ -166,6 +166,8 @@ fn a_map_that_loses_keys_fails_lookups_and_mixes() {
     fails(lookups::<LOSES_KEYS>(true, false));
     fails(lookups::<LOSES_KEYS>(true, true));
     fails(Runner::<Faulty<LOSES_KEYS>>::new().extend_from_empty(KEYS, 0.0));
+    fails(Runner::<Faulty<LOSES_KEYS>>::new().fill(0, KEYS, 0.0));
+    fails(Runner::<Faulty<LOSES_KEYS>>::new().footprint(0, KEYS).map(|_| 0.0));
     fails(mix::<LOSES_KEYS>(&preset(Preset::ReadHeavy, THREADS)));
     fails(mix::<LOSES_KEYS>(&preset(Preset::YcsbC, 1)));
 }

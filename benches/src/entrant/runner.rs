@@ -16,6 +16,9 @@ use crate::plan::{Keys, MixPlan, Op, ReadPlan, Start};
 use crate::race::race;
 use crate::stopwatch::{Stopwatch, new_histogram};
 
+/// Keys that are looked for in what was filled by itself.
+const SAMPLED_KEYS: u64 = 100_000;
+
 /// A contestant's map, and what it holds.
 #[derive(Debug)]
 pub struct Runner<C> {
@@ -141,7 +144,7 @@ impl<C: Contestant> Entrant for Runner<C> {
             let filled = fill::<C>(&start);
             let elapsed = began.elapsed();
             // To count entries takes some maps as long as to look at all their buckets.
-            filled.checked(&start)?;
+            holds(&filled.checked(&start)?, &start)?;
             clock.add(elapsed, count);
         }
         Ok(clock.ops_per_microsecond())
@@ -198,7 +201,9 @@ impl<C: Contestant> Entrant for Runner<C> {
         self.release();
         let start = Start { capacity, filled: count, keys: Keys::Numbered };
         let (map, mut footprint) = heap::measure(|| fill::<C>(&start).checked(&start));
-        footprint.own = map?.own_memory_usage();
+        let map = map?;
+        footprint.own = map.own_memory_usage();
+        holds(&map, &start)?;
         Ok(footprint)
     }
 }
@@ -234,6 +239,13 @@ impl<C: Contestant> Filled<C> {
         }
         Ok(self.map)
     }
+}
+
+/// Whether a sample of the keys that a map was filled with is in it.
+fn holds<C: Contestant>(map: &C, start: &Start) -> Result<(), CheckError> {
+    let step = start.filled.div_ceil(SAMPLED_KEYS).max(1) as usize;
+    let sample: Vec<u64> = (0..start.filled).step_by(step).map(|index| start.keys.key(index)).collect();
+    lookups(map, &sample, false).verify(sample.len(), true).map_err(failure::<C>)
 }
 
 fn lookups<C: Contestant>(map: &C, keys: &[u64], batched: bool) -> ReadTally {
