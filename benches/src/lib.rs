@@ -30,6 +30,7 @@ pub mod replay;
 pub mod report;
 pub mod requests;
 pub mod rounds;
+pub mod scratch;
 pub mod stats;
 pub mod stopwatch;
 pub mod trace;

@@ -14,6 +14,7 @@ use crate::console::Console;
 use crate::error::{CheckError, Error};
 use crate::report::{GuardCell, GuardRow, Report, guard_table};
 use crate::rounds::interleaved;
+use crate::scratch::Scratch;
 use crate::stats::Spread;
 
 /// Bytes of a value, which begins with its key.
@@ -89,11 +90,7 @@ pub(super) fn run(args: &GuardArgs, console: &Console, report: &mut Report) -> R
     console.expect(cells * args.rounds * ENTRANTS.len());
     for id in stores {
         for &keys in &args.keys {
-            let folder = match &args.folder {
-                Some(folder) => tempfile::tempdir_in(folder)
-                    .map_err(|error| told(format!("--folder {}: {}", folder.display(), error.kind())))?,
-                None => tempfile::tempdir().map_err(told)?,
-            };
+            let folder = Scratch::new(args.folder.as_deref())?;
             match id {
                 StoreId::Redb => {
                     let store = redb(folder.path(), keys, console)?;

@@ -1,0 +1,51 @@
+//! `koel-bench guard` from outside: where databases are made, nothing is left.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn guard(folder: &Path, args: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
+    command.arg("guard").arg("--folder").arg(folder).args(args);
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts")
+}
+
+/// What is in the databases' folder, which is the only one there.
+fn is_filled(folder: &Path) -> bool {
+    let mut databases = fs::read_dir(folder).unwrap();
+    databases
+        .next()
+        .is_some_and(|one| fs::read_dir(one.unwrap().path()).is_ok_and(|mut files| files.next().is_some()))
+}
+
+#[test]
+fn databases_are_removed_when_all_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--keys", "1k", "--threads", "1", "--rounds", "1", "--seconds", "0"];
+    let output = guard(folder.path(), &args).wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn ctrl_c_removes_the_database_that_is_in_use() {
+    for store in ["redb", "fjall"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = guard(folder.path(), &["--keys", "50M", "--stores", store]);
+        let start = Instant::now();
+        while !is_filled(folder.path()) && start.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(child.try_wait().unwrap(), None, "it is still at work");
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{store}: {told}");
+        assert!(told.contains("koel-bench: stopped"), "{store}: {told}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{store}");
+    }
+}
