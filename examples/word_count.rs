@@ -4,27 +4,25 @@
 //! cargo run --release --example word_count -- README.md docs/design.md
 //! ```
 
-use std::io::Read;
+use std::fmt::Display;
+use std::io::{ErrorKind, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use koel::HashMap;
 
 fn main() -> ExitCode {
     let mut texts = Vec::new();
-    for path in std::env::args().skip(1) {
+    for path in std::env::args_os().skip(1).map(PathBuf::from) {
         match std::fs::read_to_string(&path) {
             Ok(text) => texts.push(text),
-            Err(error) => {
-                eprintln!("word_count: {path}: {error}");
-                return ExitCode::from(2);
-            }
+            Err(error) => return fail(path.display(), &error),
         }
     }
     if texts.is_empty() {
         let mut text = String::new();
         if let Err(error) = std::io::stdin().read_to_string(&mut text) {
-            eprintln!("word_count: standard input: {error}");
-            return ExitCode::from(2);
+            return fail("standard input", &error);
         }
         texts.push(text);
     }
@@ -49,8 +47,15 @@ fn main() -> ExitCode {
 
     let mut sorted: Vec<(&str, u64)> = counts.into_iter().collect();
     sorted.sort_by_key(|&(word, count)| (std::cmp::Reverse(count), word));
-    for (word, count) in sorted.iter().take(20) {
-        println!("{count:>8}  {word}");
+    let most: String = sorted.iter().take(20).map(|(word, count)| format!("{count:>8}  {word}\n")).collect();
+    match std::io::stdout().write_all(most.as_bytes()) {
+        // Nobody may be listening any more, as in `word_count | head`.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => fail("standard output", &error),
+        _ => ExitCode::SUCCESS,
     }
-    ExitCode::SUCCESS
+}
+
+fn fail(what: impl Display, error: &std::io::Error) -> ExitCode {
+    eprintln!("word_count: {what}: {error}");
+    ExitCode::from(2)
 }
