@@ -52,6 +52,9 @@ fn bad_options_exit_with_2_and_list_what_is_valid() {
     fails(&["filter", "--grid", "--keys", "1k"], 2, &["--grid and --keys", "sizes of its own"]);
     fails(&["filter", "--paper", "--keys", "1k,2k"], 2, &["one number of keys"]);
     fails(&["filter", "--filters", "cuckoofilter", "--bits", "12"], 2, &["--bits 12", "none of --filters"]);
+    fails(&["filter", "--workloads", "churn", "--threads", "1"], 2, &["--workloads churn", "two threads"]);
+    fails(&["filter", "--workloads", "hit,churn", "--keys", "15"], 2, &["--workloads churn", "16 keys"]);
+    fails(&["filter", "--workloads", "fill-up", "--threads", "2"], 2, &["--workloads fill-up", "one thread"]);
     fails(&["filter", "--html", "no/such/directory/r.html"], 2, &["no/such/directory/r.html"]);
     fails(&["nonsense"], 2, &["nonsense"]);
 }

@@ -172,7 +172,8 @@ impl MapArgs {
         } else if trace_alone && !self.keys.is_empty() {
             Some("--trace and --keys: the trace says which keys there are, and how many")
         } else {
-            self.workloads.conflict()
+            // The grid's basic workloads draw their keys.
+            self.workloads.conflict().filter(|_| !self.grid)
         }
     }
 }
@@ -272,8 +273,18 @@ pub struct WorkloadArgs {
 impl WorkloadArgs {
     /// Why two of the options do not go together.
     fn conflict(&self) -> Option<&'static str> {
-        let ignored = self.trace.is_some() && self.preset.is_empty() && !self.dist.is_empty();
-        ignored.then_some("--trace and --dist: keys are replayed as they stand in the trace, and not drawn")
+        let from_trace = self.trace.is_some();
+        if self.dist.is_empty() {
+            None
+        } else if from_trace && self.preset.is_empty() {
+            Some("--trace and --dist: keys are replayed as they stand in the trace, and not drawn")
+        } else {
+            let fixed = |preset: &Preset| preset.workload().dist == Dist::Latest;
+            let drawn = self.preset.is_empty() || !self.preset.iter().all(fixed);
+            let ignored = !drawn && (from_trace || self.mix.is_empty());
+            ignored
+                .then_some("--preset YCSB-D and --dist: it reads the latest keys, however others are drawn")
+        }
     }
 }
 
@@ -328,6 +339,17 @@ mod tests {
         for (command, output) in [("map", "--json"), ("latency", "--html"), ("cache", "--json")] {
             assert!(error(&[command, "--trace", "./t", output, "t"]).contains("overwrite the trace"));
         }
+        for command in ["map", "latency"] {
+            let dist = error(&[command, "--preset", "ycsb-d", "--dist", "zipf"]);
+            assert!(dist.contains("reads the latest keys"), "{dist}");
+            for drawn in [&["--mix", "50/50/0/0"][..], &["--preset", "ycsb-a"]] {
+                let args = ["koel-bench", command, "--preset", "ycsb-d", "--dist", "zipf"];
+                assert!(Cli::checked(args.iter().chain(drawn)).is_ok());
+            }
+        }
+        assert!(
+            Cli::checked(["koel-bench", "map", "--grid", "--preset", "ycsb-d", "--dist", "zipf"]).is_ok()
+        );
         assert!(error(&["map", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["filter", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["map", "--grid", "--trace", "t"]).contains("run one, then the other"));

@@ -22,13 +22,16 @@ pub(super) fn run(args: &FilterArgs, console: &Console, report: &mut Report) -> 
     if args.paper {
         return literature(args, console, report);
     }
-    let output = args.output.create()?;
     let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
     let sizes = match (args.keys.is_empty(), args.grid) {
         (false, _) => args.keys.clone(),
         (true, true) => FILTER_GRID_KEYS.to_vec(),
         (true, false) => FILTER_KEYS.to_vec(),
     };
+    if let Some(why) = args.workloads.iter().find_map(|task| task.why_not(&sizes, &threads)) {
+        return Err(Error::Input(why.to_owned()));
+    }
+    let output = args.output.create()?;
     for &keys in &sizes {
         for &bits in &args.bits {
             Bench { args, console, keys, bits, threads: &threads }.run(report)?;

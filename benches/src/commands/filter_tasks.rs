@@ -7,7 +7,7 @@ use crate::keys;
 use crate::plan::{self, ChurnPlan};
 use crate::report::Against;
 
-/// Fewer keys leave none that stay while others are removed and inserted.
+/// Fewer keys leave none that stay while others are removed and inserted; [`Task::why_not`] tells the number.
 const FEWEST_CHURNED: u64 = 16;
 
 /// From so many keys on, filters are far larger than caches.
@@ -21,6 +21,16 @@ impl Task {
             Task::Churn => threads > 1 && keys >= FEWEST_CHURNED,
             _ => true,
         }
+    }
+
+    /// Why it was asked for in vain, if it exists at none of `sizes` and `threads`.
+    pub(super) fn why_not(self, sizes: &[u64], threads: &[usize]) -> Option<&'static str> {
+        let exists = |&keys: &u64| threads.iter().any(|&threads| self.exists(keys, threads));
+        let needs = match self {
+            Task::Churn => "--workloads churn: it takes two threads or more, and 16 keys",
+            _ => "--workloads fill-up: it is for one thread, and --threads names others alone",
+        };
+        (!sizes.iter().any(exists)).then_some(needs)
     }
 
     /// Whether a filter can take part.
