@@ -1,7 +1,8 @@
 //! Reads key traces: plain text with one key a line, or comma-separated columns under a header that names `key`, and
 //! perhaps `size`.
 //!
-//! Keys and sizes are unsigned 64-bit integers in decimal. Blank lines and lines that start with `#` are skipped.
+//! Keys and sizes are unsigned 64-bit integers in decimal. Blank lines and lines that start with `#` are skipped, and so is
+//! the mark by which some programs begin UTF-8.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,6 +10,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use super::error::Error;
+
+/// Spreadsheets put it before the first line.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// A trace: the distinct keys in order of first appearance, and the requests as indices into them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +53,7 @@ pub fn parse(input: impl BufRead, name: &str) -> Result<Trace, Error> {
     for (number, line) in input.lines().enumerate() {
         let at = |problem: String| Error::Input(format!("{name}:{}: {problem}", number + 1));
         let line = line.map_err(|e| at(e.to_string()))?;
+        let line = if number == 0 { line.trim_start_matches(BYTE_ORDER_MARK) } else { &line };
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -176,7 +181,8 @@ mod tests {
         let sized = Trace { sizes: vec![512, 1024], ..expected };
         // Later sizes of a key do not count.
         assert_eq!(parse_str("key,size\n7,512\n9,1024\n7,9\n"), Ok(sized.clone()));
-        assert_eq!(parse_str("size, key\n512,7\n1024, 9\n512,7\n"), Ok(sized));
+        assert_eq!(parse_str("\u{feff}size, key\n512,7\n1024, 9\n512,7\n"), Ok(sized));
+        assert_eq!(parse_str("\u{feff}7").unwrap().keys, [7]);
         assert_eq!(parse_str("18446744073709551615").unwrap().keys, [u64::MAX]);
     }
 
@@ -187,6 +193,7 @@ mod tests {
         assert_eq!(message("key,size\n"), "t.txt: the trace holds no key");
         assert!(message("7\n9\nx1\n").starts_with("t.txt:3: "), "{}", message("7\n9\nx1\n"));
         assert!(message("7\n-9\n").starts_with("t.txt:2: "));
+        assert!(message("7\n\u{feff}9\n").starts_with("t.txt:2: "), "only before all lines");
         assert!(message("7\n18446744073709551616\n").starts_with("t.txt:2: "));
         assert!(message("name,size\n7,1\n").starts_with("t.txt:1: "));
         assert!(message("size,key\n1,2\n3\n").starts_with("t.txt:3: expected a key in column 2"));

@@ -33,7 +33,7 @@ pub(crate) fn is_trace(data: &[u8]) -> bool {
 
 /// It has a request for each line, in order, and each key once; written as columns, it is read as the same.
 fn is_right(trace: &Trace, data: &[u8]) {
-    let text = core::str::from_utf8(data).expect("a trace is text");
+    let text = core::str::from_utf8(data).expect("a trace is text").trim_start_matches('\u{feff}');
     let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let lines: Vec<&str> = lines.collect();
     let header = usize::from(lines[0].parse::<u64>().is_err());
