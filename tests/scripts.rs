@@ -1,0 +1,39 @@
+//! The scripts refuse what they do not know, before they run anything: a step that is misspelt has not passed.
+
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::Command;
+
+#[track_caller]
+fn refuses(script: &str, args: &[&str], code: i32) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+    let output = Command::new(path).args(args).output().expect("the script starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{script} {args:?}: {told}");
+    assert!(told.starts_with(&format!("{script}: ")), "{script} {args:?}: {told}");
+}
+
+#[test]
+fn steps_and_targets_are_named_one_by_one() {
+    for bad in ["nonsense", "", "lint msrv", "lint "] {
+        refuses("tests/all", &["format", bad], 2);
+    }
+    for bad in ["nonsense", "", "thread memory", " leak"] {
+        refuses("tests/long", &["1", "model", bad], 2);
+    }
+    for bad in ["nonsense", "", "map_ops inline_map_ops"] {
+        refuses("fuzz/run", &["1", bad], 2);
+    }
+}
+
+#[test]
+fn numbers_and_kinds_are_what_they_say() {
+    for bad in ["0", "-1", "1.5", "model"] {
+        refuses("tests/long", &[bad], 2);
+    }
+    refuses("fuzz/run", &["soon"], 2);
+    refuses("tests/machines", &["vax"], 2);
+    refuses("tests/sanitizers", &["nonsense"], 2);
+    refuses("tests/mutation", &["nonsense"], 1);
+}
