@@ -1,20 +1,22 @@
-//! Real traces, replayed against std's map. Run if `../shared/traces` is there, and says so if it is not.
+//! Real traces, replayed against std's map: those in the folder `KOEL_TRACES`, else in `../shared/traces`. Says so if there are
+//! none.
 //!
 //! A trace is a file of one key a line: the number in a `.txt` file, the first column in a `.csv` file.
 
 mod common;
 
 use std::collections::HashMap as Model;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::{AnyMap, Config, Rng, Seeded, not_run, seeded};
 use koel::{HashMap, InlineMap};
 
 /// Name and keys of each trace.
 fn traces() -> Vec<(String, Vec<u64>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
+    let told = std::env::var_os("KOEL_TRACES").map(PathBuf::from);
+    let folder = told.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"));
     let Ok(files) = std::fs::read_dir(&folder) else {
-        not_run(&format!("tests/traces.rs: there is no {}", folder.display()));
+        not_run(&format!("tests/traces.rs: there is no {} (KOEL_TRACES=FOLDER)", folder.display()));
         return Vec::new();
     };
     let mut traces = Vec::new();
