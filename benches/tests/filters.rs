@@ -196,6 +196,17 @@ fn every_filter_passes_every_workload_that_it_takes() {
     }
 }
 
+/// Their rates are those of the few bits that happen to be set, and not what formulas say of many.
+#[test]
+fn bloom_filters_of_few_keys_are_not_blamed_for_chance() {
+    for id in [Id::Fastbloom, Id::FastbloomAtomic] {
+        for (keys, bits) in (1..60).flat_map(|keys| [5, 6, 8, 9, 12].map(|bits| (keys, bits))) {
+            let built = filter_entrant(id, bits).build(keys, bits);
+            built.unwrap_or_else(|failure| panic!("{keys} keys, {bits} bits: {failure}"));
+        }
+    }
+}
+
 /// What is measured as the cost of choosing a layout is worth nothing unless both sides do the same.
 #[test]
 fn the_fixed_layout_answers_as_the_filter_does() {

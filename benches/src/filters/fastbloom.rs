@@ -5,6 +5,12 @@ use parking_lot::RwLock;
 
 use super::{BuildShared, Expected, Filter, Full, Shared, Size};
 
+/// The chance that so many bits are all set, of these: of few keys, some set many more than the formula says.
+fn chance(words: impl Iterator<Item = u64>, bits: usize, hashes: u32) -> f64 {
+    let set: u64 = words.map(|word| u64::from(word.count_ones())).sum();
+    (set as f64 / bits as f64).powi(hashes as i32)
+}
+
 /// A Bloom filter.
 #[derive(Debug)]
 pub struct FastBloom(BloomFilter<BuildShared>);
@@ -49,7 +55,8 @@ impl Filter for FastBloom {
     }
 
     fn expected(&self, keys: u64) -> Expected {
-        Expected::AtMost(self.0.expected_false_pos(keys as usize))
+        let of_many = self.0.expected_false_pos(keys as usize);
+        Expected::AtMost(of_many.max(chance(self.0.iter(), self.0.num_bits(), self.0.num_hashes())))
     }
 
     fn share(self) -> RwLock<Self> {
@@ -93,7 +100,8 @@ impl Filter for FastBloomAtomic {
     }
 
     fn expected(&self, keys: u64) -> Expected {
-        Expected::AtMost(self.0.expected_false_pos(keys as usize))
+        let of_many = self.0.expected_false_pos(keys as usize);
+        Expected::AtMost(of_many.max(chance(self.0.iter(), self.0.num_bits(), self.0.num_hashes())))
     }
 
     fn share(self) -> Self {
