@@ -1,7 +1,8 @@
-//! Interleaved rounds: A B C, B C A, C A B.
+//! Interleaved rounds: A B C, B A C, C A B.
 
-/// Lets `measure` have every entrant once per round, each round starting with another one; so that what changes on
-/// the machine in the meantime hits all of them alike. Returns each entrant's results, one per round.
+/// Lets `measure` have every entrant once per round, each round starting with another one, and every second round the other way
+/// round; so that what changes on the machine in the meantime hits all of them alike, and what one leaves behind, in the
+/// caches and the allocator, does not always meet the same one. Returns each entrant's results, one per round.
 ///
 /// # Errors
 ///
@@ -15,7 +16,8 @@ pub fn interleaved<E, T, X>(
     let count = entrants.len();
     for round in 0..rounds {
         for turn in 0..count {
-            let number = (round + turn) % count;
+            let steps = if round % 2 == 0 { turn } else { count - turn };
+            let number = (round + steps) % count;
             results[number].push(measure(&mut entrants[number])?);
         }
     }
@@ -27,14 +29,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_a_turn_per_round_and_the_start_rotates() {
+    fn everybody_has_a_turn_per_round_and_start_and_direction_change() {
         let mut order = Vec::new();
-        let results = interleaved(&mut ['a', 'b', 'c'], 2, |&mut name| {
+        let results = interleaved(&mut ['a', 'b', 'c'], 3, |&mut name| {
             order.push(name);
             Ok::<_, ()>(order.len())
         });
-        assert_eq!(order, ['a', 'b', 'c', 'b', 'c', 'a']);
-        assert_eq!(results, Ok(vec![vec![1, 6], vec![2, 4], vec![3, 5]]));
+        assert_eq!(order, ['a', 'b', 'c', 'b', 'a', 'c', 'c', 'a', 'b']);
+        assert_eq!(results, Ok(vec![vec![1, 5, 8], vec![2, 4, 9], vec![3, 6, 7]]));
     }
 
     #[test]
