@@ -9,17 +9,18 @@ use super::builder::FilterBuilder;
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::geometry::{ToPlace, WholeDigest};
+use super::hasher::hash_bytes;
 use super::inner::Inner;
 use super::parted::parted;
 use super::scalable::{ScalableCuckooFilter, ScalableFilterBuilder};
 use crate::hash::Digest;
 
-/// The digests of keys.
-fn digests<Q: Hash>(
+/// The digests of keys, by the hash that each has.
+fn digests<Q>(
     keys: impl IntoParallelIterator<Item = Q>,
-    hasher: &(impl BuildHasher + Sync),
+    hash: impl Fn(Q) -> u64 + Sync + Send,
 ) -> Vec<Digest> {
-    keys.into_par_iter().map(|key| Digest::new(hasher.hash_one(&key))).collect()
+    keys.into_par_iter().map(|key| Digest::new(hash(key))).collect()
 }
 
 /// Fills a table that nobody else uses: digests are parted by segment, and each segment is filled by one thread. What had
@@ -62,7 +63,24 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let mut digests = digests(keys, &self.hasher);
+        let digests = digests(keys, |key| self.hasher.hash_one(&key));
+        self.par_build_of(digests)
+    }
+
+    /// [`FilterBuilder::from_keys_bytes`] on rayon's threads, as [`FilterBuilder::par_from_keys`].
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterBuilder::par_from_keys`].
+    pub fn par_from_keys_bytes<Q: AsRef<[u8]>>(
+        self,
+        keys: impl IntoParallelIterator<Item = Q>,
+    ) -> Result<CuckooFilter<S>, FilterError> {
+        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()));
+        self.par_build_of(digests)
+    }
+
+    fn par_build_of(self, mut digests: Vec<Digest>) -> Result<CuckooFilter<S>, FilterError> {
         self.filled(&mut digests, |inner, digests| fill::<WholeDigest>(inner, digests, true))
     }
 }
@@ -81,10 +99,27 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn par_from_keys<Q: Hash>(
-        mut self,
+        self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digests = digests(keys, &self.hasher);
+        let digests = digests(keys, |key| self.hasher.hash_one(&key));
+        self.par_build_of(digests)
+    }
+
+    /// [`ScalableFilterBuilder::from_keys_bytes`] on rayon's threads, as [`FilterBuilder::par_from_keys`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::par_from_keys`].
+    pub fn par_from_keys_bytes<Q: AsRef<[u8]>>(
+        self,
+        keys: impl IntoParallelIterator<Item = Q>,
+    ) -> Result<ScalableCuckooFilter<S>, FilterError> {
+        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()));
+        self.par_build_of(digests)
+    }
+
+    fn par_build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
         self.capacity = self.capacity.max(digests.len());
         let mut filter = self.build()?;
         let left = filter.fill_oldest(digests, |inner, digests| fill::<Digest>(inner, &digests, false))?;
@@ -92,5 +127,81 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
             Ok(()) => Ok(filter),
             Err(_) => Err(FilterError::Full { inserted: filter.len() }),
         }
+    }
+}
+
+impl CuckooFilter {
+    /// [`CuckooFilter::from_keys`] on rayon's threads; see [`FilterBuilder::par_from_keys`]. Needs the feature `rayon`.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterBuilder::par_from_keys`].
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::par_from_keys(0..100_000_u64, 0.01)?;
+    /// assert!((0..100_000_u64).all(|key| filter.contains(&key)));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn par_from_keys<Q: Hash>(
+        keys: impl IntoParallelIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).par_from_keys(keys)
+    }
+
+    /// [`CuckooFilter::from_keys_bytes`] on rayon's threads. Needs the feature `rayon`.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterBuilder::par_from_keys`].
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::par_from_keys_bytes(["ada", "grace"], 1e-6)?;
+    /// assert!(filter.contains_bytes(b"ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn par_from_keys_bytes<Q: AsRef<[u8]>>(
+        keys: impl IntoParallelIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).par_from_keys_bytes(keys)
+    }
+}
+
+impl ScalableCuckooFilter {
+    /// [`ScalableCuckooFilter::from_keys`] on rayon's threads; see [`FilterBuilder::par_from_keys`]. Needs the feature `rayon`.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::par_from_keys`].
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::par_from_keys(0..100_000_u64, 0.01)?;
+    /// assert!((0..100_000_u64).all(|key| filter.contains(&key)));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn par_from_keys<Q: Hash>(
+        keys: impl IntoParallelIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).par_from_keys(keys)
+    }
+
+    /// [`ScalableCuckooFilter::from_keys_bytes`] on rayon's threads. Needs the feature `rayon`.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::par_from_keys`].
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::par_from_keys_bytes(["ada", "grace"], 1e-6)?;
+    /// assert!(filter.contains_bytes(b"ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn par_from_keys_bytes<Q: AsRef<[u8]>>(
+        keys: impl IntoParallelIterator<Item = Q>,
+        false_positive_rate: f64,
+    ) -> Result<Self, FilterError> {
+        Self::builder().false_positive_rate(false_positive_rate).par_from_keys_bytes(keys)
     }
 }

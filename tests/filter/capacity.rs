@@ -207,3 +207,24 @@ fn filters_are_built_on_all_threads() {
     assert!(CuckooFilter::builder().par_from_keys(vec![1; 100]).is_err(), "a hundred copies");
     assert!(CuckooFilter::builder().par_from_keys(0..0).unwrap().is_empty());
 }
+
+/// By whichever of its names a filter is asked for, it is the same.
+#[cfg(feature = "rayon")]
+#[test]
+fn filters_are_built_on_all_threads_without_a_builder_and_of_bytes() -> Result<(), FilterError> {
+    let names: Vec<String> = (0..500).map(|n| format!("name {n}")).collect();
+    let by_hash =
+        (CuckooFilter::par_from_keys(&names, 1e-7)?, ScalableCuckooFilter::par_from_keys(&names, 1e-7)?);
+    let by_bytes = (
+        CuckooFilter::par_from_keys_bytes(&names, 1e-7)?,
+        ScalableCuckooFilter::par_from_keys_bytes(&names, 1e-7)?,
+    );
+    for name in &names {
+        assert!(by_hash.0.contains(name) && by_hash.1.contains(name));
+        assert!(by_bytes.0.contains_bytes(name.as_bytes()) && by_bytes.1.contains_bytes(name.as_bytes()));
+        assert!(!by_bytes.0.contains(name) && !by_bytes.1.contains(name));
+    }
+    assert_eq!((by_hash.0.len(), by_hash.1.len(), by_bytes.0.len(), by_bytes.1.len()), (500, 500, 500, 500));
+    assert!(by_bytes.0.false_positive_rate() <= 1e-7 && by_bytes.1.false_positive_rate() <= 1e-7);
+    Ok(())
+}
