@@ -11,6 +11,7 @@
 
 use core::alloc::Layout;
 use core::ops::Range;
+use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ pub(crate) struct Directory<P: Payload> {
     pub(super) meter: Arc<Meter>,
     pub(super) counts: Counts,
 }
+
+/// A panic in user code leaves it whole. What it leads to has its own say in whoever owns it and in walks.
+impl<P: Payload> RefUnwindSafe for Directory<P> {}
 
 /// What happened to the directory as a whole. All are Relaxed counts, for information.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 
 use crate::engine::{Directory, Walk};
@@ -176,6 +177,9 @@ impl<K, V> Iterator for IntoIter<K, V> {
 
 impl<K, V> ExactSizeIterator for IntoIter<K, V> {}
 impl<K, V> FusedIterator for IntoIter<K, V> {}
+
+/// As the map was.
+impl<K: RefUnwindSafe, V: RefUnwindSafe> UnwindSafe for IntoIter<K, V> {}
 
 // SAFETY: it owns the entries it has taken, like the table it took them from.
 unsafe impl<K: Send, V: Send> Send for IntoIter<K, V> {}

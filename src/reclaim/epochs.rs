@@ -6,6 +6,7 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crossbeam_utils::CachePadded;
 
@@ -506,6 +507,15 @@ pub struct OwnedGuard<'c> {
     collector: &'c Collector,
     owned: &'c OwnedRecord,
 }
+
+/// A panic in user code leaves what it guards whole.
+impl UnwindSafe for LocalGuard<'_> {}
+/// A panic in user code leaves what it guards whole.
+impl RefUnwindSafe for LocalGuard<'_> {}
+/// A panic in user code leaves what it guards whole.
+impl UnwindSafe for OwnedGuard<'_> {}
+/// A panic in user code leaves what it guards whole.
+impl RefUnwindSafe for OwnedGuard<'_> {}
 
 /// [`Retire::free`] of what was a `T`.
 ///

@@ -78,6 +78,27 @@ assert_is!(koel::CuckooFilter: UnwindSafe + RefUnwindSafe);
 assert_is!(koel::ScalableCuckooFilter: UnwindSafe + RefUnwindSafe);
 assert_is!(koel::guard::Guarded<koel::guard::HashMapStore>: UnwindSafe + RefUnwindSafe);
 assert_is_not!(Cache<u64, Cell<u64>>: UnwindSafe);
+// And so may its views, on which all operations are, and walks.
+assert_is!(Pinned<'static, u64, String>: UnwindSafe + RefUnwindSafe);
+assert_is!(PinnedOwned<'static, u64, String>: UnwindSafe + RefUnwindSafe);
+assert_is!(CacheView<'static, u64, String>: UnwindSafe + RefUnwindSafe);
+assert_is!(koel::CacheViewOwned<'static, u64, String>: UnwindSafe + RefUnwindSafe);
+assert_is!(Iter<'static, u64, String>: UnwindSafe);
+assert_is!(Keys<'static, u64, String>: UnwindSafe);
+assert_is!(Values<'static, u64, String>: UnwindSafe);
+assert_is!(Drain<'static, u64, String, LocalGuard<'static>>: UnwindSafe);
+assert_is!(IntoIter<u64, String>: UnwindSafe);
+assert_is!(InlineIter<'static, u64, u64>: UnwindSafe);
+assert_is!(InlineDrain<'static, u64, u64>: UnwindSafe);
+assert_is!(CacheIter<'static, u64, String>: UnwindSafe);
+assert_is!(ViewIter<'static, u64, String>: UnwindSafe);
+assert_is!(InlineCacheIter<'static, u64, u64>: UnwindSafe);
+assert_is!(koel::Chunks<'static>: UnwindSafe);
+assert_is_not!(Pinned<'static, u64, Cell<u64>>: UnwindSafe);
+assert_is_not!(CacheView<'static, u64, Cell<u64>>: UnwindSafe);
+assert_is_not!(Iter<'static, u64, Cell<u64>>: UnwindSafe);
+assert_is_not!(ViewIter<'static, u64, Cell<u64>>: UnwindSafe);
+assert_is_not!(IntoIter<u64, Cell<u64>>: UnwindSafe);
 
 // Entries are dropped by any thread and shared by all.
 assert_is_not!(HashMap<u64, Rc<u64>>: Send);
