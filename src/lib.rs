@@ -92,8 +92,8 @@ mod sync;
 
 pub use cache::{
     Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, CacheViewOwned, Cause,
-    Clock, InlineCache, InlineCacheBuilder, InlineCacheIter, LoadError, ManualClock, Policy, Refused,
-    ViewIter, Why,
+    Clock, DumpIntoIter, InlineCache, InlineCacheBuilder, InlineCacheIter, LoadError, ManualClock, Policy,
+    Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

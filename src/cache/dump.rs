@@ -3,6 +3,7 @@
 use core::cmp::Reverse;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::iter::FusedIterator;
 use core::ptr::NonNull;
 
 use super::flight::Landing;
@@ -63,6 +64,12 @@ pub(super) struct Dumped<K, V> {
     pub(super) standing: Standing,
 }
 
+impl<K, V> Dumped<K, V> {
+    fn into_pair(self) -> (K, V) {
+        (self.key, self.value)
+    }
+}
+
 /// What a cache knows of an entry, in terms that another one understands.
 #[derive(Clone, Copy)]
 pub(super) struct Standing {
@@ -93,6 +100,55 @@ impl<K, V> CacheDump<K, V> {
     /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> + DoubleEndedIterator {
         self.entries.iter().map(|entry| (&entry.key, &entry.value))
+    }
+}
+
+/// Moves the entries out, in the order of [`CacheDump::iter`]: what is to be done with those that [`Cache::load`] hands back.
+///
+/// ```
+/// let small: koel::Cache<u32, String> = koel::Cache::new(1);
+/// let old: koel::Cache<u32, String> = koel::Cache::new(2);
+/// old.insert(1, "one".to_string()).unwrap();
+/// old.insert(2, "two".to_string()).unwrap();
+/// let others: Vec<(u32, String)> = small.load(old.dump()).into_iter().collect(); // moved, not cloned
+/// assert_eq!((small.len(), others.len()), (1, 1));
+/// ```
+impl<K, V> IntoIterator for CacheDump<K, V> {
+    type Item = (K, V);
+    type IntoIter = DumpIntoIter<K, V>;
+
+    fn into_iter(self) -> DumpIntoIter<K, V> {
+        DumpIntoIter(self.entries.into_iter())
+    }
+}
+
+/// Iterator over the entries of a dump, which it owns: from `CacheDump::into_iter`.
+pub struct DumpIntoIter<K, V>(std::vec::IntoIter<Dumped<K, V>>);
+
+impl<K, V> Iterator for DumpIntoIter<K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        self.0.next().map(Dumped::into_pair)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<K, V> DoubleEndedIterator for DumpIntoIter<K, V> {
+    fn next_back(&mut self) -> Option<(K, V)> {
+        self.0.next_back().map(Dumped::into_pair)
+    }
+}
+
+impl<K, V> ExactSizeIterator for DumpIntoIter<K, V> {}
+impl<K, V> FusedIterator for DumpIntoIter<K, V> {}
+
+impl<K, V> fmt::Debug for DumpIntoIter<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DumpIntoIter").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 

@@ -51,7 +51,7 @@ mod write;
 pub use builder::{CacheBuilder, CacheError};
 pub use cache::Cache;
 pub use counters::CacheStats;
-pub use dump::CacheDump;
+pub use dump::{CacheDump, DumpIntoIter};
 pub use flight::LoadError;
 #[cfg(loom)]
 pub use flight::toy::LoadOnce;

@@ -125,6 +125,23 @@ fn as_large_a_cache_takes_nearly_all_and_hands_back_the_coldest() {
     }
 }
 
+/// Of a type that cannot be copied, as far as a dump need not.
+#[test]
+fn entries_of_a_dump_are_moved_out_in_their_order() {
+    let cache: Cache<u64, std::sync::Arc<u64>> = Cache::new(100);
+    (0..100).for_each(|key| cache.insert(key, std::sync::Arc::new(key)).unwrap());
+    let dump = cache.dump();
+    let expected: Vec<_> = dump.iter().map(|(key, value)| (*key, **value)).collect();
+    cache.clear();
+    cache.flush();
+    let mut entries = dump.into_iter();
+    assert_eq!((entries.len(), format!("{entries:?}")), (100, "DumpIntoIter { len: 100, .. }".to_string()));
+    let last = entries.next_back().map(|(key, value)| (key, *value));
+    assert_eq!((last, entries.len()), (expected.last().copied(), 99));
+    let moved: Vec<_> = entries.map(|(key, value)| (key, std::sync::Arc::into_inner(value))).collect();
+    assert_eq!(moved, expected[..99].iter().map(|&(key, value)| (key, Some(value))).collect::<Vec<_>>());
+}
+
 #[test]
 fn what_is_there_stays_and_counts_as_younger() {
     // Of a known hash function: among few buckets, keys that the policy cannot tell apart are likely.
