@@ -41,8 +41,8 @@
 //! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for filters, and for a cache's [`CacheDump`]. What is
 //!   read goes into a growing map; options of the builder are not saved.
 //! * `metrics`: `CacheStats::report`, to whatever recorder the `metrics` crate has.
-//! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `FromParallelIterator`, `ParallelExtend`; filters built on all
-//!   threads.
+//! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `IntoParallelIterator`, `FromParallelIterator`, `ParallelExtend`;
+//!   filters built on all threads.
 //! * `redb`, `fjall`: stores that [`guard`] can stand before.
 //!
 //! # Without memory
@@ -105,6 +105,8 @@ pub use map::{
     Builder, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind,
     InlineValues, IntoIter, Iter, Keys, Kind, Pinned, PinnedOwned, Values,
 };
+#[cfg(feature = "rayon")]
+pub use map::{InlineParIter, ParIter};
 pub use outcome::{Compute, Occupied, Operation};
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 

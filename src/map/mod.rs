@@ -33,3 +33,5 @@ pub use inline_iter::{InlineDrain, InlineIter, InlineKeys, InlineValues};
 pub use inline_map::InlineMap;
 pub use iter::{Drain, IntoIter, Iter, Keys, Values};
 pub use pinned::{Pinned, PinnedOwned};
+#[cfg(feature = "rayon")]
+pub use rayon::{InlineParIter, ParIter};

@@ -5,18 +5,21 @@
 //! the caches. With one thread, that alone makes up for dividing them, in tables beyond the caches. Where nobody else uses the
 //! map, segments that lie in one stretch as a whole are filled without their locks [W7].
 
+use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::iter::Flatten;
 use core::ops::Range;
 use std::vec;
 
 use bytemuck::Pod;
+use rayon::iter::plumbing::UnindexedConsumer;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
 use super::alone::{Fill, Ours};
 use super::bulk::{SharedMap as _, Target, in_batches};
+use super::inline_map::Slots;
 use super::{HashMap, InlineMap, Pinned};
-use crate::entries::Entry;
+use crate::entries::{Entry, Table};
 use crate::hash::{Digest, scale};
 use crate::outcome::FULL;
 use crate::reclaim::Guard;
@@ -144,19 +147,67 @@ impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// let map: koel::HashMap<u64, u64> = (0..1000).map(|i| (i, i)).collect();
     /// assert_eq!(map.pin().par_iter().map(|(_, value)| value).sum::<u64>(), 499_500);
     /// ```
-    pub fn par_iter(&self) -> impl ParallelIterator<Item = (&K, &V)> {
-        let table = &self.map.table;
-        table.directory.ranges().into_par_iter().flat_map_iter(move |range| {
+    pub fn par_iter(&self) -> ParIter<'_, K, V> {
+        ParIter { table: &self.map.table }
+    }
+}
+
+/// Parallel iterator over a map's entries: from [`Pinned::par_iter`]. Needs the feature `rayon`.
+pub struct ParIter<'p, K, V> {
+    table: &'p Table<K, V>,
+}
+
+impl<'p, K: Send + Sync, V: Send + Sync> ParallelIterator for ParIter<'p, K, V> {
+    type Item = (&'p K, &'p V);
+
+    fn drive_unindexed<C: UnindexedConsumer<Self::Item>>(self, consumer: C) -> C::Result {
+        let table = self.table;
+        let walk = table.directory.ranges().into_par_iter().flat_map_iter(move |range| {
             let mut entries = Vec::new();
             {
                 // Protects this thread's way through the directory.
                 let _guard = table.collector.enter();
                 table.directory.snapshot_range(range, &mut entries);
             }
-            // SAFETY: in the table just now, and so not retired before the view that `self` is was pinned: its guard
-            // keeps them alive as long as `self` is borrowed [I6].
+            // SAFETY: in the table just now, and so not retired before the view that `'p` borrows was pinned: its guard
+            // keeps them alive as long as that is borrowed [I6].
             entries.into_iter().map(|entry| unsafe { Entry::deref(entry) }.pair())
-        })
+        });
+        walk.drive_unindexed(consumer)
+    }
+}
+
+impl<K, V> fmt::Debug for ParIter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParIter").finish_non_exhaustive()
+    }
+}
+
+/// As [`Pinned::par_iter`]. Needs the feature `rayon`.
+impl<'p, K: Send + Sync, V: Send + Sync, S, G: Guard> IntoParallelIterator for &'p Pinned<'_, K, V, S, G> {
+    type Item = (&'p K, &'p V);
+    type Iter = ParIter<'p, K, V>;
+
+    fn into_par_iter(self) -> ParIter<'p, K, V> {
+        self.par_iter()
+    }
+}
+
+/// Moves the entries into a `Vec` first. Needs the feature `rayon`.
+///
+/// ```
+/// use rayon::prelude::*;
+///
+/// let map = koel::HashMap::from([(1, "one".to_string()), (2, "two".to_string())]);
+/// let names: Vec<String> = map.into_par_iter().map(|(_, name)| name).collect(); // moved, not cloned
+/// assert_eq!(names.len(), 2);
+/// ```
+impl<K: Send, V: Send, S> IntoParallelIterator for HashMap<K, V, S> {
+    type Item = (K, V);
+    type Iter = rayon::vec::IntoIter<(K, V)>;
+
+    fn into_par_iter(self) -> Self::Iter {
+        self.into_iter().collect::<Vec<_>>().into_par_iter()
     }
 }
 
@@ -170,13 +221,55 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
     /// let map: koel::InlineMap<u64, u64> = (0..1000).map(|i| (i, i)).collect();
     /// assert_eq!(map.par_iter().map(|(_, value)| value).sum::<u64>(), 499_500);
     /// ```
-    pub fn par_iter(&self) -> impl ParallelIterator<Item = (K, V)> {
-        let slots = &self.slots;
-        slots.ranges().into_par_iter().flat_map_iter(move |range| {
+    pub fn par_iter(&self) -> InlineParIter<'_, K, V> {
+        InlineParIter { slots: &self.slots }
+    }
+}
+
+/// Parallel iterator over copies of a map's entries: from [`InlineMap::par_iter`]. Needs the feature `rayon`.
+pub struct InlineParIter<'m, K: Pod, V: Pod> {
+    slots: &'m Slots<K, V>,
+}
+
+impl<K: Pod + Send + Sync, V: Pod + Send + Sync> ParallelIterator for InlineParIter<'_, K, V> {
+    type Item = (K, V);
+
+    fn drive_unindexed<C: UnindexedConsumer<(K, V)>>(self, consumer: C) -> C::Result {
+        let slots = self.slots;
+        let walk = slots.ranges().into_par_iter().flat_map_iter(move |range| {
             let mut items = Vec::new();
             slots.snapshot_range(range, &mut items);
             items
-        })
+        });
+        walk.drive_unindexed(consumer)
+    }
+}
+
+impl<K: Pod, V: Pod> fmt::Debug for InlineParIter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineParIter").finish_non_exhaustive()
+    }
+}
+
+/// As [`InlineMap::par_iter`]. Needs the feature `rayon`.
+impl<'m, K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> IntoParallelIterator
+    for &'m InlineMap<K, V, S>
+{
+    type Item = (K, V);
+    type Iter = InlineParIter<'m, K, V>;
+
+    fn into_par_iter(self) -> InlineParIter<'m, K, V> {
+        self.par_iter()
+    }
+}
+
+/// Copies all entries into a `Vec` first, and frees the map. Needs the feature `rayon`.
+impl<K: Pod + Send, V: Pod + Send, S> IntoParallelIterator for InlineMap<K, V, S> {
+    type Item = (K, V);
+    type Iter = rayon::vec::IntoIter<(K, V)>;
+
+    fn into_par_iter(self) -> Self::Iter {
+        self.into_iter().collect::<Vec<_>>().into_par_iter()
     }
 }
 

@@ -29,6 +29,25 @@ fn a_parallel_walk_sees_every_entry_once() {
     }
 }
 
+/// By the name that rayon has for it, as code that takes any collection asks.
+#[test]
+fn maps_and_views_are_parallel_iterators_to_be() {
+    fn keys<I: IntoParallelIterator<Item = (K, V)>, K: Send + std::hash::Hash + Eq, V: Send>(
+        all: I,
+    ) -> HashSet<K> {
+        all.into_par_iter().map(|(key, _)| key).collect()
+    }
+    let map: HashMap<u64, String> = (0..20_000).map(|n| (n, n.to_string())).collect();
+    let inline: InlineMap<u64, u64> = (0..20_000).map(|n| (n, n)).collect();
+    let all: HashSet<u64> = (0..20_000).collect();
+    assert!(keys(&map.pin()).into_iter().copied().collect::<HashSet<_>>() == all);
+    assert!(keys(&map.pin_owned()).into_iter().copied().collect::<HashSet<_>>() == all);
+    assert!(keys(&inline) == all && inline.len() == 20_000);
+    assert!(format!("{:?} {:?}", map.pin().par_iter(), inline.par_iter()).contains("ParIter"));
+    assert!(map.into_par_iter().all(|(key, text)| text == key.to_string()));
+    assert!(keys(inline) == all && keys(HashMap::<u64, u64>::new()).is_empty());
+}
+
 #[test]
 fn a_parallel_walk_sees_what_is_present_throughout_in_growth() {
     for round in 0..10 {
