@@ -142,6 +142,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
 
     /// The value of a key; if it is missed, what `load` returns, as [`Cache::get_or_insert_with`].
     ///
+    /// Who waits blocks the thread. In a task, take [`Cache::try_get_or_insert_async`]: if the loader is another task of the
+    /// same thread, this would wait for ever.
+    ///
     /// # Errors
     ///
     /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time. Or that it would
@@ -170,6 +173,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
 
     /// As [`Cache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
     /// runs for as long as it takes.
+    ///
+    /// Who waits blocks the thread, for so long at most. In a task, take [`Cache::try_get_or_insert_async`] within the limit of
+    /// time that your runtime has.
     ///
     /// # Errors
     ///
