@@ -95,6 +95,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// assert_eq!(off.get_or_insert_with(1, || 10), 10); // each time anew
     /// assert!(off.is_empty());
     /// ```
+    #[doc(alias = "max_capacity")]
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = Some(entries);
         self
@@ -110,6 +111,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// cache.insert(1, "x".repeat(1000)).unwrap();
     /// assert_eq!(cache.weight(), 1000);
     /// ```
+    #[doc(alias = "max_capacity")]
     pub fn max_weight(mut self, weight: u64) -> Self {
         self.max_weight = Some(weight);
         self
@@ -150,6 +152,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///     .build();
     /// assert!(pictures.insert("koel", vec![0; 1 << 20]).is_ok());
     /// ```
+    #[doc(alias = "initial_capacity")]
     pub fn estimated_entries(mut self, entries: usize) -> Self {
         self.estimated_entries = Some(entries);
         self
@@ -163,6 +166,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// let cache: Cache<u32, u32> = Cache::builder().max_entries(100).policy(Policy::Clock).build();
     /// assert_eq!(cache.policy(), Policy::Clock);
     /// ```
+    #[doc(alias = "eviction_policy")]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -223,6 +227,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// cache.insert("stays", 3600).unwrap();
     /// assert!(!cache.contains_key("gone at once") && cache.contains_key("stays"));
     /// ```
+    #[doc(alias = "expire_after")]
     pub fn expiry(mut self, lifetime: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static) -> Self {
         self.lifetime = Some(Box::new(lifetime));
         self
@@ -267,6 +272,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// cache.remove(&1);
     /// assert_eq!(gone.try_iter().collect::<Vec<_>>(), [(1, 10, Cause::Replaced), (1, 11, Cause::Explicit)]);
     /// ```
+    #[doc(alias = "eviction_listener")]
     pub fn on_removal(mut self, listener: impl Fn(&K, &V, Cause) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self

@@ -290,6 +290,7 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// How many entries there are; expired ones count until they are found. Never above the bound, unless that is on what a
     /// weigher says: then entries that leave and come meanwhile may both count.
+    #[doc(alias = "entry_count")]
     pub fn len(&self) -> usize {
         if self.weigher.is_none() {
             return self.bound.used() as usize;
@@ -305,6 +306,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// What all entries weigh: their number, if there is no weigher. Never above the bound.
+    #[doc(alias = "weighted_size")]
     pub fn weight(&self) -> u64 {
         self.bound.used()
     }

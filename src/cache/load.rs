@@ -135,6 +135,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.get_or_insert_with(7, || "seven".to_string()), "seven");
     /// assert_eq!(cache.get_or_insert_with(7, || unreachable!()), "seven");
     /// ```
+    #[doc(alias = "get_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, load: impl FnOnce() -> V) -> V {
         or_panic(self.try_get_or_insert_with(key, || Ok::<V, Infallible>(load())))
@@ -163,6 +164,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert!(matches!(error, LoadError::Loader(_)));
     /// assert_eq!(cache.try_get_or_insert_with("port", || "80".parse()), Ok(80));
     /// ```
+    #[doc(alias = "try_get_with")]
+    #[doc(alias = "optionally_get_with")]
     pub fn try_get_or_insert_with<E>(
         &self,
         key: K,
@@ -201,6 +204,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// });
     /// assert_eq!(ask(), Ok(49));
     /// ```
+    #[doc(alias = "get_value_or_guard")]
     pub fn try_get_or_insert_with_timeout<E>(
         &self,
         key: K,
@@ -221,6 +225,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.get_or_insert_with_ref("seven", || 7), 7);
     /// assert_eq!(cache.get_or_insert_with_ref("seven", || unreachable!("it is there")), 7);
     /// ```
+    #[doc(alias = "get_with_by_ref")]
     #[track_caller]
     pub fn get_or_insert_with_ref<Q>(&self, key: &Q, load: impl FnOnce() -> V) -> V
     where

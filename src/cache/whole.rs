@@ -22,6 +22,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// });
     /// assert_eq!((old, cache.get(&1)), ("old", None));
     /// ```
+    #[doc(alias = "invalidate_all")]
     pub fn clear(&self) {
         self.flights.invalidate_all();
         let guard = self.enter();
@@ -64,6 +65,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// cache.purge();
     /// assert_eq!(cache.len(), 0);
     /// ```
+    #[doc(alias = "run_pending_tasks")]
     pub fn purge(&self) {
         let guard = self.enter();
         let mut cursor = 0;
@@ -101,6 +103,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// cache.retain(|_, value| value % 2 == 0);
     /// assert_eq!(cache.len(), 5);
     /// ```
+    #[doc(alias = "invalidate_entries_if")]
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         let view = self.pin();
         for (key, value) in view.iter() {

@@ -320,6 +320,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// assert_eq!(filter.insert_unique("ada"), Ok(false));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "test_and_add")]
     #[inline]
     pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {
         self.insert_unique_hash(self.hash(key))

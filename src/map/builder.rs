@@ -139,6 +139,7 @@ impl<T, S> Builder<T, S> {
     /// let [many, few] = maps.map(|map| map.stats().segments); // each has a writer lock
     /// assert!(many > 10 * few);
     /// ```
+    #[doc(alias = "shards")]
     pub fn segment_slots(mut self, slots: usize) -> Self {
         self.options.segment_slots = Some(slots);
         self

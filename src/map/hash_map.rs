@@ -235,6 +235,9 @@ impl<K, V, S> HashMap<K, V, S> {
     /// let pin = map.pin(); // once for both
     /// assert_eq!((pin.get(&1), pin.get(&2)), (Some(&"one"), Some(&"two")));
     /// ```
+    #[doc(alias = "get")]
+    #[doc(alias = "insert")]
+    #[doc(alias = "remove")]
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned::new(self, self.table.collector.enter())

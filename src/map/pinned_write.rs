@@ -279,6 +279,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(*map.pin().get_or_insert_with("key", || 7), 7);
     /// assert_eq!(*map.pin().get_or_insert_with("key", || unreachable!()), 7);
     /// ```
+    #[doc(alias = "or_insert_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         let Ok(value) = self.try_get_or_insert_with(key, || Ok::<V, Infallible>(make()));
@@ -324,6 +325,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert!(map.pin().try_get_or_insert_with("key", || "seven".parse()).is_err());
     /// assert_eq!(map.pin().try_get_or_insert_with("key", || "7".parse()), Ok(&7));
     /// ```
+    #[doc(alias = "or_try_insert_with")]
     #[track_caller]
     pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
         if let Some(value) = self.get(&key) {
@@ -358,6 +360,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(map.pin().update("key", |value| value + 1), Some(&2));
     /// assert_eq!(map.pin().update("other", |value| value + 1), None);
     /// ```
+    #[doc(alias = "alter")]
+    #[doc(alias = "get_mut")]
     #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
         let spot = self.spot(&key);
@@ -391,6 +395,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// }
     /// assert_eq!((map.pin()[&'l'], map.pin()[&'h']), (2, 1));
     /// ```
+    #[doc(alias = "and_modify")]
     #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(&V) -> V, value: V) -> &V {
         self.update_or_insert_with(key, update, || value)
@@ -456,6 +461,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(pin.compute("stock", take_one), Compute::Removed(&"stock", &1));
     /// assert_eq!(pin.compute("stock", take_one), Compute::Aborted("not on sale"));
     /// ```
+    #[doc(alias = "entry")]
     #[track_caller]
     pub fn compute<'p, T, F>(&'p self, key: K, f: F) -> Compute<&'p K, &'p V, T>
     where

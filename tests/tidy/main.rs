@@ -312,6 +312,32 @@ fn every_file_says_what_it_is() {
     }
 }
 
+/// Who looks for another crate's name finds the method, and the guide says how they differ.
+#[test]
+fn other_crates_names_are_in_the_guide() {
+    let guide = std::fs::read_to_string(root().join("docs/guide.md")).expect("docs/guide.md");
+    let elsewhere = guide.split_once("## What it is called elsewhere").expect("the guide's end").1;
+    let sources = sources("src");
+    let aliases = sources.iter().flat_map(|source| {
+        source
+            .text
+            .split("doc(alias = \"")
+            .skip(1)
+            .filter_map(|rest| rest.split_once('"'))
+            .map(|(alias, _)| alias)
+    });
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned).collect()
+    };
+    let told = words(elsewhere);
+    let mut found = 0;
+    for alias in aliases {
+        assert!(told.iter().any(|word| word == alias), "the guide does not tell of `{alias}`");
+        found += 1;
+    }
+    assert!(found > 20, "{found} aliases");
+}
+
 #[test]
 fn an_allowance_has_its_reason() {
     for source in everything() {
