@@ -37,15 +37,24 @@ pub(super) struct Bags {
     open: Bag,
     /// With the epoch after everything in it was unlinked; oldest first.
     sealed: VecDeque<(Epoch, Bag)>,
-    /// How many have been sealed.
-    seals: usize,
+    /// How many have been sealed, modulo a power of two.
+    seals: u16,
+    /// There was no memory to seal the open bag: nothing more comes into it, and it is freed where it is.
+    is_closed: bool,
+    /// When it was closed, in the place of sealing.
+    closed: Epoch,
 }
+
+// With its lock one line of those that are fetched in pairs.
+#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
+const _: () = assert!(size_of::<crate::sync::Mutex<Bags>>() <= 128);
 
 /// What a list has, just after one more bag was sealed.
 pub(super) struct Pile {
     pub(super) len: usize,
     /// When the oldest was sealed.
     pub(super) oldest: Epoch,
+    /// Modulo a power of two.
     pub(super) seals: usize,
 }
 
@@ -53,11 +62,14 @@ impl Bags {
     /// The sealed ones, if any is left.
     pub(super) fn pile(&self) -> Option<Pile> {
         let &(oldest, _) = self.sealed.front()?;
-        Some(Pile { len: self.sealed.len(), oldest, seals: self.seals })
+        Some(Pile { len: self.sealed.len(), oldest, seals: self.seals.into() })
     }
 
     /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
     pub(super) fn has_room(&mut self, size: usize) -> bool {
+        if self.is_closed {
+            return false;
+        }
         let missing = size.saturating_sub(self.open.len()).max(1);
         self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok()
     }
@@ -70,20 +82,25 @@ impl Bags {
         self.open.len() >= size
     }
 
-    /// Notes when what is in the open bag was unlinked: not after this epoch. False: there is no memory for that.
+    /// Notes when what is in the open bag was unlinked: not after this epoch. False: there is no memory for another open bag,
+    /// and this one is closed.
     pub(super) fn seal(&mut self, epoch: Epoch, crowd: &Crowd) -> bool {
-        if self.sealed.try_reserve(1).is_err() {
+        // Nothing has come into it since it was closed.
+        let epoch = if self.is_closed { self.closed } else { epoch };
+        self.is_closed = self.sealed.try_reserve(1).is_err();
+        if self.is_closed {
+            self.closed = epoch;
             return false;
         }
         self.sealed.push_back((epoch, core::mem::take(&mut self.open)));
-        self.seals += 1;
+        self.seals = self.seals.wrapping_add(1);
         crowd.came();
         true
     }
 
-    /// Takes up to so many objects out of the oldest bag, if that is old enough at this epoch.
+    /// Takes up to so many objects out of the oldest bag, if that is old enough at this epoch; all of one that was closed.
     pub(super) fn take_old(&mut self, epoch: Epoch, most: usize, crowd: &Crowd) -> Bag {
-        let Some((sealed, oldest)) = self.sealed.front_mut() else { return Bag::new() };
+        let Some((sealed, oldest)) = self.sealed.front_mut() else { return self.take_closed(epoch) };
         if epoch.since(*sealed) < AGE {
             return Bag::new();
         }
@@ -102,6 +119,15 @@ impl Bags {
         old.map_or_else(Bag::new, |(_, old)| old)
     }
 
+    /// Takes the open bag, if it was closed and is old enough.
+    fn take_closed(&mut self, epoch: Epoch) -> Bag {
+        if !self.is_closed || epoch.since(self.closed) < AGE {
+            return Bag::new();
+        }
+        self.is_closed = false;
+        core::mem::take(&mut self.open)
+    }
+
     /// Whether nobody seems to come by any more.
     pub(super) fn is_forsaken(&self, epoch: Epoch) -> bool {
         self.sealed.front().is_some_and(|&(sealed, _)| epoch.since(sealed) >= FORSAKEN)
@@ -112,9 +138,9 @@ impl Bags {
         !self.open.is_empty()
     }
 
-    /// Whether some bags are sealed.
+    /// Whether some bags are sealed, or one is closed.
     pub(super) fn has_sealed(&self) -> bool {
-        !self.sealed.is_empty()
+        !self.sealed.is_empty() || self.is_closed
     }
 
     /// All bags, oldest first.

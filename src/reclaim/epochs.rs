@@ -311,9 +311,8 @@ impl Collector {
         let (old, sealed) = {
             let mut bags = bags.lock();
             if !bags.has_room(self.size) && !self.seal(&mut bags) {
-                // There has been no memory for some time: it is never freed. To wait for the guards that may lead to it might
-                // be to wait for this thread itself.
-                return;
+                drop(bags);
+                return self.retire_without_memory(retired, is_careful);
             }
             let is_full = bags.push(retired, self.size);
             if is_full {
@@ -330,6 +329,33 @@ impl Collector {
         if let Some(pile) = sealed.filter(|_| !is_deep()) {
             self.collect(bags, pile, is_careful);
         }
+    }
+
+    /// Frees what it can, whether it is time or not, and puts `retired` into whichever list has room then.
+    #[cold]
+    #[inline(never)]
+    fn retire_without_memory(&self, retired: Retired, is_careful: bool) {
+        // Not further: whoever retires has a guard. The next time that is another one.
+        let _ = self.advance();
+        let most = match is_careful {
+            _ if is_deep() => 0,
+            true => FREED_WITH_CARE,
+            false => usize::MAX,
+        };
+        self.bags.iter().for_each(|bags| self.free_old(bags, most));
+        for bags in &self.bags {
+            let mut bags = bags.lock();
+            if bags.has_room(self.size) || self.seal(&mut bags) {
+                bags.push(retired, self.size);
+                if !bags.has_room(self.size) {
+                    // As soon as can be: its age counts from then on.
+                    self.seal(&mut bags);
+                }
+                return;
+            }
+        }
+        // There has been no memory for some time, and some guard has been there for longer: it is never freed. To wait for the
+        // guards that may lead to it might be to wait for this thread itself.
     }
 
     /// By whoever has just sealed a bag: advances if it is time, and frees some bags.

@@ -9,7 +9,7 @@
 pub(super) struct Stamp(u64);
 
 /// When something was sealed, by its collector's advances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u32);
 
 impl Stamp {

@@ -1,6 +1,6 @@
 //! No memory: every operation that allocates, with its n-th allocation refused, for every n, alone and with all that
 //! follow in the same call. It succeeds, or returns its error, or panics as documented; it hands back what it did not take;
-//! what was there is there; nothing leaks; and with memory again the next one works.
+//! what was there is there; nothing leaks; and with memory again the next one works. `lasting` has wants that outlast a call.
 //!
 //! Where the reclaimer and a few small boxes have no memory, the process ends, as it does for any `Box`. So the operations
 //! run in a child, this program again, which is started anew after each such end; the parent demands that it came from
@@ -11,6 +11,7 @@ mod common;
 
 mod allocator;
 mod alone;
+mod lasting;
 mod operations;
 
 use std::collections::BTreeSet;

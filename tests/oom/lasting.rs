@@ -1,0 +1,60 @@
+//! What is removed where there is no memory for long, not even to note what was removed.
+
+use koel::HashMap;
+
+use crate::allocator::Plan;
+use crate::common::{Counted, Ledger};
+
+const ENTRIES: u64 = 3000;
+
+/// A map whose entries own memory, that has never had a removal, or some.
+fn filled(ledger: &std::sync::Arc<Ledger>, had_removals: bool) -> HashMap<u64, Counted> {
+    let map = HashMap::new();
+    (0..ENTRIES).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_none()));
+    if had_removals {
+        (0..ENTRIES).for_each(|key| assert!(map.pin().insert(key, ledger.value(key)).is_some()));
+        map.flush();
+    }
+    map
+}
+
+#[test]
+fn what_is_removed_without_memory_is_dropped() {
+    for had_removals in [false, true] {
+        let ledger = Ledger::new();
+        let map = filled(&ledger, had_removals);
+        assert_eq!(ledger.alive() as u64, ENTRIES);
+        Plan::new(1, true).run(|| {
+            for key in 0..ENTRIES {
+                assert!(map.pin().remove(&key).is_some());
+                let waiting = ledger.alive() as u64 - (ENTRIES - 1 - key);
+                assert!(waiting <= 200, "{waiting} wait");
+            }
+            map.flush();
+        });
+        assert_eq!(ledger.alive(), 0, "removals before: {had_removals}");
+        assert!((0..ENTRIES).all(|key| map.pin().insert(key, ledger.value(key)).is_none()));
+        drop(map);
+        ledger.assert_settled("without memory");
+    }
+}
+
+/// As much waits as there is room for, and what is beyond that is never dropped; what a reader has stays.
+#[test]
+fn what_is_removed_without_memory_under_one_pin_stays_readable() {
+    let ledger = Ledger::new();
+    let map = filled(&ledger, false);
+    let reader = map.pin();
+    let first = reader.get(&0).expect("it is there");
+    Plan::new(1, true).run(|| {
+        let pin = map.pin();
+        assert!((0..ENTRIES).all(|key| pin.remove(&key).is_some_and(|value| value.n == key)));
+        drop(pin);
+        map.flush();
+    });
+    assert_eq!((first.n, ledger.alive() as u64), (0, ENTRIES));
+    drop(reader);
+    map.flush();
+    assert!((ledger.alive() as u64) < ENTRIES && map.is_empty());
+    ledger.assert_none_dropped_twice("under one pin");
+}
