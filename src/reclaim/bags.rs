@@ -133,6 +133,11 @@ impl Bags {
         self.sealed.front().is_some_and(|&(sealed, _)| epoch.since(sealed) >= FORSAKEN)
     }
 
+    /// Whether something is in the open bag, and none is sealed: as where nobody comes by any more.
+    pub(super) fn is_left_open(&self) -> bool {
+        self.has_open() && self.sealed.is_empty()
+    }
+
     /// Whether something is in the open bag.
     pub(super) fn has_open(&self) -> bool {
         !self.open.is_empty()

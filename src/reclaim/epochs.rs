@@ -419,10 +419,17 @@ impl Collector {
         }
     }
 
-    /// Frees some bags of a list whose threads seem to have gone, or to write no more.
+    /// Frees some bags of a list whose threads seem to have gone, or to write no more; and seals one that they have left open.
     fn free_forsaken(&self, bags: &Mutex<Bags>, most: usize) {
-        // Relaxed: when it is freed, its age is looked at again.
-        let is_forsaken = bags.lock().is_forsaken(self.stamp(Relaxed).epoch());
+        let is_forsaken = {
+            let mut bags = bags.lock();
+            if bags.is_left_open() {
+                // It is looked at again.
+                self.seal(&mut bags);
+            }
+            // Relaxed: when it is freed, its age is looked at again.
+            bags.is_forsaken(self.stamp(Relaxed).epoch())
+        };
         if is_forsaken {
             self.free_old(bags, most);
         }

@@ -336,7 +336,8 @@ fn as_many_wait_as_there_is_room_for_and_then_they_are_freed() {
 /// Else it would wait for a thread that has the same list, and meanwhile take the room of others.
 #[test]
 fn what_a_thread_leaves_behind_is_freed_by_others() {
-    const LEFT: usize = 50 * MANY;
+    // With a bag that is not full.
+    const LEFT: usize = 50 * MANY + 7;
     let (left, freed, own) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let collector = Collector::at(Pace::new(0, 0), false, Some(Box::new(|| usize::MAX)));
     let list = || seats::number() % BAGS;
