@@ -44,7 +44,8 @@ impl FjallStore {
     /// The longest key that fjall takes.
     pub const MAX_KEY_LEN: usize = u16::MAX as usize;
 
-    /// The keyspace in a folder; a new one, if there is none.
+    /// The keyspace in a folder; a new one, if there is none. A new one is made in `koel.new`, a folder within,
+    /// and moved in when it is whole: if a process is killed meanwhile, the next one begins anew, or goes on.
     ///
     /// # Errors
     ///
@@ -53,6 +54,7 @@ impl FjallStore {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder).map_err(fjall::Error::Io)?;
         let lock = lock(folder)?;
+        create_whole(folder)?;
         let mut store = Self::with_keyspace(Config::new(folder).open()?)?;
         store._lock = Some(lock);
         Ok(store)
@@ -157,6 +159,38 @@ impl FjallStore {
         };
         Ok(Generation { lineage: u128::from_le_bytes(*lineage), count: u64::from_le_bytes(*count) })
     }
+}
+
+/// What a keyspace consists of. It is one for fjall when the last of these is there.
+const PARTS: [&str; 3] = ["journals", "partitions", "version"];
+
+/// Makes a keyspace, unless there is one, or something in its place, and moves it in when it is whole: a process that is
+/// killed while fjall makes one may leave what fjall cannot open. The caller has locked the folder.
+fn create_whole(folder: &Path) -> Result<(), FjallError> {
+    let [new, whole] = ["koel.new", "koel.whole"].map(|name| folder.join(name));
+    if !exists(&whole)? {
+        for part in PARTS {
+            if exists(&folder.join(part))? {
+                return Ok(());
+            }
+        }
+        if exists(&new)? {
+            std::fs::remove_dir_all(&new).map_err(fjall::Error::Io)?;
+        }
+        drop(FjallStore::with_keyspace(Config::new(&new).open()?)?);
+        std::fs::rename(&new, &whole).map_err(fjall::Error::Io)?;
+    }
+    // Or another process has begun to.
+    for part in PARTS {
+        if exists(&whole.join(part))? {
+            std::fs::rename(whole.join(part), folder.join(part)).map_err(fjall::Error::Io)?;
+        }
+    }
+    Ok(std::fs::remove_dir(whole).map_err(fjall::Error::Io)?)
+}
+
+fn exists(path: &Path) -> Result<bool, FjallError> {
+    Ok(path.try_exists().map_err(fjall::Error::Io)?)
 }
 
 /// Locks a folder for this process.

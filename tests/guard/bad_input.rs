@@ -55,6 +55,27 @@ fn a_new_database_leaves_other_files_alone_and_nothing_else_behind() {
     assert!(RedbStore::open(folder.path().join("db/below")).is_err());
 }
 
+/// The process that made it was killed before it was whole, or when any of its parts had been moved to where they belong.
+#[test]
+fn a_keyspace_that_was_being_made_is_made_to_the_end() {
+    let parts = ["journals", "partitions", "version"];
+    for moved in 0..=parts.len() {
+        let folder = tempfile::tempdir().unwrap();
+        let [new, whole] = ["koel.new", "koel.whole"].map(|name| folder.path().join(name));
+        std::fs::create_dir_all(new.join("partitions/koel.data")).unwrap();
+        drop(FjallStore::open(folder.path()).unwrap());
+        assert!(!new.exists() && !whole.exists());
+        std::fs::create_dir(&whole).unwrap();
+        for part in &parts[moved..] {
+            std::fs::rename(folder.path().join(part), whole.join(part)).unwrap();
+        }
+        let store = FjallStore::open(folder.path()).unwrap();
+        assert!(!whole.exists() && parts.iter().all(|part| folder.path().join(part).exists()));
+        store.put(b"a", b"1").unwrap();
+        assert_eq!((store.scan_keys().unwrap().count(), store.generation().unwrap().count), (1, 2));
+    }
+}
+
 #[test]
 fn a_key_that_is_too_long_is_an_error_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -231,3 +231,40 @@ fn a_process_that_is_killed_loses_nothing_that_fjall_has_taken_though_not_durabl
         assert!((0..=last).all(|number| store.get(&key(number)).expect("a look-up").is_some()), "{last}");
     }
 }
+
+const NEW_CHILD: &str = "KOEL_GUARD_NEW_CHILD";
+
+fn is_made<S: Store>(store: Result<S, S::Error>) {
+    store.expect("a new database, or a whole one").put(b"a", b"1").expect("a put");
+}
+
+/// Makes databases, until it is killed.
+#[test]
+fn the_child_that_makes_databases() {
+    let Some(folder) = std::env::var_os(NEW_CHILD) else { return };
+    let folder = Path::new(&folder);
+    for number in 0_u64.. {
+        drop(FjallStore::open(folder.join(format!("fjall {number}"))).expect("a keyspace"));
+        drop(RedbStore::open(folder.join(format!("redb {number}"))).expect("a database"));
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_makes_a_database_leaves_none_that_cannot_be_opened() {
+    let mut rng = Rng::new(seed());
+    for kill in 0..if long() { 1000 } else { 20 } {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = spawn_test("kills::the_child_that_makes_databases", NEW_CHILD, folder.path(), kill);
+        while !folder.path().join("fjall 0").exists() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        std::thread::sleep(Duration::from_micros(rng.below(20_000)));
+        child.kill().expect("SIGKILL");
+        child.wait().expect("an end");
+        let last =
+            (0_u64..).take_while(|number| folder.path().join(format!("fjall {number}")).exists()).last();
+        let last = last.expect("the first one");
+        is_made(FjallStore::open(folder.path().join(format!("fjall {last}"))));
+        is_made(RedbStore::open(folder.path().join(format!("redb {last}"))));
+    }
+}
