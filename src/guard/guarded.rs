@@ -263,13 +263,14 @@ impl<S: Store> Guarded<S> {
                 return Err(Error::Store(error));
             }
         };
-        if existed {
-            section.revoke()
+        let known = if existed {
+            section.stayed()
         } else {
-            section.came()
-        }
+            section.came();
+            true
+        };
         shared.counters.mine().count(Event::Put);
-        self.refresh();
+        self.look_after(known);
         Ok(existed)
     }
 
@@ -302,11 +303,7 @@ impl<S: Store> Guarded<S> {
             true
         };
         shared.counters.mine().count(Event::Delete);
-        if !known {
-            // As in `refresh`.
-            let _ = self.rebuild();
-        }
-        self.refresh();
+        self.look_after(known);
         Ok(existed)
     }
 
@@ -366,10 +363,12 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// Builds a worn filter anew.
-    fn refresh(&self) {
-        if self.shared.wants_rebuild() {
-            // No thread: with a worn filter, or none, the guard is slow, and right; writes try again.
+    /// After a write: builds a filter anew that has not known a key of the store, or is worn.
+    fn look_after(&self, known: bool) {
+        // No thread: with a worn filter, or none, the guard is slow, and right; writes try again.
+        if !known {
+            let _ = self.rebuild();
+        } else if self.shared.wants_rebuild() {
             let _ = self.start_scan();
         }
     }
@@ -513,7 +512,7 @@ impl<S: Store> Guarded<S> {
     pub fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
         let verification = self.shared.verify(samples)?;
         if verification.false_negatives > 0 {
-            // As in `refresh`.
+            // As in `look_after`.
             let _ = self.rebuild();
         }
         Ok(verification)

@@ -89,6 +89,20 @@ fn a_filter_in_place_of_one_that_was_wrong_has_room_for_as_many_keys() {
     assert_eq!((guarded.progress().expected, store.scans()), (13_000, 2));
 }
 
+/// It was put through the guard as well: whoever has put it finds it.
+#[test]
+fn a_put_of_a_key_that_the_filter_does_not_know_shows_that_it_is_wrong() {
+    for number in KNOWN..KNOWN + AROUND {
+        let (_, guarded) = unaware();
+        let denied = !finds(&guarded, &key(number));
+        assert!(guarded.put(&key(number), b"2").unwrap(), "it was there");
+        assert_eq!(guarded.get(&key(number)).unwrap().as_deref(), Some(&b"2"[..]));
+        assert!(!denied || finds_all(&guarded));
+        guarded.wait_until_ready().unwrap();
+        assert!(!denied || finds_all(&guarded) && guarded.stats().filter_keys == KNOWN + AROUND);
+    }
+}
+
 /// Such a store scans in the order of its keys: what was appended comes after as many keys as the filter has.
 #[test]
 fn verify_sees_keys_that_come_after_all_that_the_filter_knows() {
