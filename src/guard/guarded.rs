@@ -488,8 +488,8 @@ impl<S: Store> Guarded<S> {
         self.shared.rejected.as_ref()
     }
 
-    /// Looks for keys of the store that the filter takes for absent, among about `samples` of them, spread over all that the
-    /// store says it has, or else over as many as the filter has, and those after them. There is none, unless somebody has
+    /// Looks for keys of the store that the filter takes for absent, among about `samples` of them, spread over as many as the
+    /// filter has, or the store says it has if that is less, and those after them. There is none, unless somebody has
     /// written around the guard; if there is, the filter is built anew at once. Without a filter, or before it has been
     /// built, it says that none was checked.
     ///

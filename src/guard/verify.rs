@@ -20,8 +20,9 @@ impl<S: Store> Shared<S, S::Error> {
     pub(super) fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
         let Some(active) = self.active() else { return Ok(Verification::default()) };
         let samples = samples.max(1);
-        // Of all that the store has, not of those that the filter knows: others may come last.
-        let len = self.store.len_hint().unwrap_or_else(|| active.len());
+        // To the end of the scan: keys that the filter does not know may come last. Some stores count what has been replaced
+        // or deleted as well, and of a fraction of their keys would be looked at a fraction.
+        let len = self.store.len_hint().map_or(active.len(), |hint| hint.min(active.len()));
         let every = (len / samples as u64).max(1);
         // Which ones differs from time to time, and with the filter's seed.
         let first = self.plan.hash(&active.len().to_le_bytes()) % every;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koel::guard::{Error, Guarded, Phase, RedbStore, SnapshotError, Store};
+use koel::guard::{Error, FjallStore, Guarded, Phase, RedbStore, SnapshotError, Store};
 
 use crate::common::{finds, key, ready};
 use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
@@ -115,6 +115,19 @@ fn verify_sees_keys_that_come_after_all_that_the_filter_knows() {
     let verification = guarded.verify(1000).unwrap();
     assert!((1000..1200).contains(&verification.checked), "{verification:?}");
     assert!(verification.false_negatives > 50, "{verification:?}");
+}
+
+/// fjall counts what was replaced.
+#[test]
+fn verify_samples_enough_keys_of_a_store_that_takes_itself_for_larger() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FjallStore::open(folder.path()).unwrap().durable(false);
+    for number in (0..50).flat_map(|_| 0..100) {
+        store.put(&key(number), b"").unwrap();
+    }
+    assert!(store.len_hint() > Some(1000));
+    let verification = ready(store).verify(100).unwrap();
+    assert_eq!((verification.checked, verification.false_negatives), (100, 0));
 }
 
 /// It asks for no more keys than would be wrong if all that it looks at were, also where nobody says how many there are.
