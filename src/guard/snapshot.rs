@@ -109,15 +109,22 @@ fn naming(file: &Path, error: &io::Error) -> SnapshotError {
 /// Writes beside the file and puts that in its place when it is on disk.
 fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = new_beside(file);
-    let mut out = File::create(&new)?;
-    out.write_all(bytes)?;
-    out.sync_all()?;
-    drop(out);
-    std::fs::rename(&new, file)?;
+    let out = File::create(&new)?;
+    if let Err(error) = fill(out, bytes).and_then(|()| std::fs::rename(&new, file)) {
+        // A part of a snapshot is of use to nobody, and the disk may be full.
+        let _ = std::fs::remove_file(&new);
+        return Err(error);
+    }
     // The name, too, where folders can be synced. If it is lost, the old snapshot does not fit the store.
     #[cfg(unix)]
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Writes all of a new file, to the disk.
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
 }

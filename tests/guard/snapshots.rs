@@ -198,6 +198,12 @@ fn a_snapshot_that_cannot_be_written_is_an_error_and_leaves_the_old_one() {
     assert!(error.to_string().contains(&file.display().to_string()), "{error}");
     assert_eq!(std::fs::read(&file).unwrap(), before);
 
+    // Nor is a part of it left, where a disk may be full.
+    let folder = folder.path().join("a folder");
+    std::fs::create_dir_all(folder.join("with something in it")).unwrap();
+    guarded.snapshot(&folder).unwrap_err();
+    assert!(!folder.with_file_name("a folder.new").exists());
+
     let none = Guarded::builder(HashMapStore::new()).filter(Filter::None).open().unwrap();
     let error = none.snapshot(&file).unwrap_err();
     assert!(matches!(error, Error::Snapshot(SnapshotError::NoFilter)), "{error}");
