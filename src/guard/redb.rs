@@ -166,14 +166,26 @@ impl RedbStore {
 /// Makes an empty database, and gives it its name when it is whole: a process that is killed while redb makes one leaves a
 /// file that redb cannot open.
 fn create_whole(file: &Path) -> Result<(), RedbError> {
-    let new = own_beside(file);
+    let file = behind_links(file);
+    let new = own_beside(&file);
     let made = Database::create(&new).map_err(RedbError::from).and_then(|database| {
         drop(database);
-        give_name(&new, file)
+        give_name(&new, &file)
     });
     // Whether or not it has another name by now, or has ever been made.
     let _ = std::fs::remove_file(&new);
     made
+}
+
+/// The name to which a link leads, that of no file: else the database would take the link's place. The system has followed the
+/// links, so there is an end to them.
+fn behind_links(file: &Path) -> PathBuf {
+    let mut file = file.to_owned();
+    while let Ok(to) = std::fs::read_link(&file) {
+        // An absolute one stands for itself.
+        file = file.parent().unwrap_or(Path::new("")).join(to);
+    }
+    file
 }
 
 /// A name that no file has, of anybody else or of a process that was killed: what is done under it is done to no other file.

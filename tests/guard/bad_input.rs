@@ -43,6 +43,20 @@ fn a_new_database_is_empty_whatever_lies_beside_it() {
     assert_eq!(RedbStore::open(&old).unwrap().get(b"b").unwrap(), None);
 }
 
+/// The disk where it is to be has more room.
+#[cfg(unix)]
+#[test]
+fn a_new_database_is_made_where_a_link_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let [link, other, db] = ["link", "other", "disk/db"].map(|name| folder.path().join(name));
+    std::fs::create_dir(folder.path().join("disk")).unwrap();
+    std::os::unix::fs::symlink("disk/db", &other).unwrap();
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    RedbStore::open(&link).unwrap().put(b"a", b"1").unwrap();
+    assert!(link.is_symlink() && other.is_symlink() && db.is_file() && !db.is_symlink());
+    assert!(RedbStore::open(&db).unwrap().get(b"a").unwrap().is_some());
+}
+
 #[test]
 fn a_new_database_leaves_other_files_alone_and_nothing_else_behind() {
     let folder = tempfile::tempdir().unwrap();
