@@ -5,14 +5,15 @@ use core::hash::{BuildHasher, Hasher};
 use super::bloom::Bloom;
 use super::stripes::STRIPES;
 use crate::filter::{FilterError, ScalableCuckooFilter, Xxh3};
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// Which filter a guard keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
     /// A growing cuckoo filter: keys go in and out. It is built anew, in the background, when it has grown to more than
-    /// eight times its size: one table is faster than four.
+    /// eight times its size: one table is faster than four. So it is when it had no room for keys of one group in sixteen
+    /// ([`Stats::crowded_stripes`](super::Stats::crowded_stripes)), after as many writes as it has keys, and 4,096 at least.
     #[default]
     Cuckoo,
     /// A Bloom filter: keys go in. It is built anew, in the background, when a quarter of its keys has been deleted or
@@ -73,12 +74,17 @@ pub(super) struct Active {
     sets: Sets,
     /// Stripes with a key whose fingerprint has found no room.
     crowded: Box<[AtomicBool]>,
+    /// How many these are.
+    crowded_stripes: AtomicUsize,
     /// Slots of a cuckoo filter to begin with.
     slots: usize,
 }
 
 /// A cuckoo filter of so many times its first slots has four tables, all of which a look-up looks at.
 const GROWN: usize = 8;
+
+/// When more of the stripes are crowded than one in so many, a filter is of little use, whatever its rate.
+const CROWDED: usize = 16;
 
 /// What became of a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +108,8 @@ impl Active {
             Sets::Cuckoo(filter) => filter.info().tables[0].slots,
             Sets::Bloom(_) => 0,
         };
-        Active { sets, crowded, slots }
+        let marks = crowded.iter().filter(|mark| mark.load(Ordering::Relaxed)).count();
+        Active { sets, crowded, crowded_stripes: AtomicUsize::new(marks), slots }
     }
 
     /// False: no key of the store has this hash.
@@ -136,7 +143,10 @@ impl Active {
         if placed {
             return Added::Placed;
         }
-        self.crowded[stripe].store(true, Ordering::Relaxed);
+        if !self.crowded[stripe].swap(true, Ordering::Relaxed) {
+            // Relaxed, here and below: a number.
+            self.crowded_stripes.fetch_add(1, Ordering::Relaxed);
+        }
         Added::Crowded
     }
 
@@ -147,8 +157,11 @@ impl Active {
                 filter.remove_hash(hash);
             }
             (Added::Placed, Sets::Bloom(filter)) => filter.undo(),
-            // Relaxed: who holds the stripe next sees it; and all that was added is in the filter [D4].
-            (Added::Crowded, _) => self.crowded[stripe].store(false, Ordering::Relaxed),
+            (Added::Crowded, _) => {
+                // Relaxed: who holds the stripe next sees it; and all that was added is in the filter [D4].
+                self.crowded[stripe].store(false, Ordering::Relaxed);
+                self.crowded_stripes.fetch_sub(1, Ordering::Relaxed);
+            }
             (Added::Unneeded, _) => {}
         }
     }
@@ -177,6 +190,11 @@ impl Active {
         }
     }
 
+    /// Whether so many stripes are crowded that a new filter would be much better.
+    pub(super) fn is_crowded_out(&self) -> bool {
+        self.crowded_stripes() > STRIPES / CROWDED
+    }
+
     pub(super) fn len(&self) -> u64 {
         match &self.sets {
             Sets::Cuckoo(filter) => filter.len() as u64,
@@ -200,7 +218,7 @@ impl Active {
     }
 
     pub(super) fn crowded_stripes(&self) -> usize {
-        (0..STRIPES).filter(|stripe| self.is_crowded(*stripe)).count()
+        self.crowded_stripes.load(Ordering::Relaxed)
     }
 
     /// Whether its fingerprints were made by this hash function, as far as it knows.

@@ -203,9 +203,10 @@ impl<S: Store> Shared<S, S::Error> {
         self.scanned.load(Ordering::Relaxed).max(FEWEST_WRITES)
     }
 
-    /// Whether another scan is needed: this one is not to be trusted, or more has come meanwhile than it had room for.
+    /// Whether another scan is needed: this one is not to be trusted, or more has come than the filter had room for.
     fn scan(&self) -> Result<bool, Error<S::Error>> {
         // Relaxed, here and below: information.
+        let before = self.scanned.load(Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
         // Before the store is asked: if that panics, nobody has asked for another scan.
         if core::mem::take(&mut *self.again.lock()) {
@@ -213,13 +214,18 @@ impl<S: Store> Shared<S, S::Error> {
         }
         let hint = self.store.len_hint();
         // A store that does not know how many keys it has should not get a filter that is too small again.
-        let known = self.active.pin().map(|active| active.len());
+        let known = self.active.pin().map(|active| match (hint, active.crowded_stripes()) {
+            // Others had no room in it.
+            (None, 1..) => active.len().max(before),
+            _ => active.len(),
+        });
         let known = known.unwrap_or_else(|| self.to_scan.load(Ordering::Relaxed));
         let expected = self.expected_keys.unwrap_or(0);
         let to_scan = hint.unwrap_or(known.max(expected));
         self.to_scan.store(to_scan, Ordering::Relaxed);
         let keys = hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
-        let Some(filter) = self.plan.build(keys.saturating_add(keys / 4))? else { return Ok(false) };
+        let room = keys.saturating_add(keys / 4);
+        let Some(filter) = self.plan.build(room)? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
             // A write is over, and the scan sees it, or begins after this, and tells the rebuild.
@@ -245,7 +251,8 @@ impl<S: Store> Shared<S, S::Error> {
         let published = self.publish(&rebuild);
         // The old filter, with nothing locked: it is large.
         self.active.flush();
-        Ok(!published? || rebuild.filter.is_worn())
+        let (filter, scanned) = (&rebuild.filter, self.scanned.load(Ordering::Relaxed));
+        Ok(!published? || filter.is_worn() || filter.is_crowded_out() && scanned > room)
     }
 
     /// Puts a filter that is whole in the place of the one that readers ask; not, and false, if it is not to be trusted.
@@ -263,18 +270,22 @@ impl<S: Store> Shared<S, S::Error> {
         Ok(!*again)
     }
 
-    /// Whether a scan is to be tried, after a write: the filter is worn, or there is none since a scan has failed. Again only
-    /// after some writes, if the last one has failed.
+    /// Whether a scan is to be tried, after a write: the filter is worn or crowded out, or there is none since a scan has
+    /// failed. Only after some writes, if it is crowded out, as the next one may soon be, or the last scan has failed.
     pub(super) fn wants_rebuild(&self) -> bool {
-        let is_worn = self.active.pin().map(|active| active.is_worn());
-        if is_worn == Some(false) {
+        let active = self.active.pin();
+        let is_worn = active.as_ref().is_some_and(|active| active.is_worn());
+        if active.as_ref().is_some_and(|active| !is_worn && !active.is_crowded_out()) {
             return false;
         }
-        // Relaxed, both: a number. Of those who come at once one finds the last write.
+        // Relaxed, all: a number. Of those who come at once one finds the last write.
         let left =
             self.patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if let (Err(_), false, Some(active)) = (left, is_worn, active) {
+            self.patience.store(active.len().max(FEWEST_WRITES), Ordering::Relaxed);
+        }
         // None has failed: a worn filter waits for nothing; and where there is none, none was asked for, or it is on its way.
-        left.map_or(is_worn.is_some(), |left| left == 1)
+        left.map_or(is_worn, |left| left == 1)
     }
 }
 

@@ -121,7 +121,8 @@ pub struct Stats {
     pub filter_keys: u64,
     /// Bytes of the filter.
     pub filter_bytes: usize,
-    /// Of 1,024 groups of keys, those for which the filter says "perhaps" since it had no room for one of them.
+    /// Of 1,024 groups of keys, those for which the filter says "perhaps" since it had no room for one of them, or for one
+    /// fingerprint more: a put of a key that is there leaves one behind if it fails.
     pub crowded_stripes: usize,
     /// Bytes of the cache: keys, values, and 80 for each entry.
     pub cache_bytes: u64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store};
 
 use crate::common::{finds, key, ready};
-use crate::scripted::{Act, Op, ScriptedStore, sure};
+use crate::scripted::{Act, Op, ScriptedStore, filled, sure};
 
 #[test]
 fn every_filter_answers_as_the_store_does() {
@@ -242,10 +242,12 @@ fn many_keys_at_once_are_answered_as_one_by_one() {
 /// With fingerprints of 32 bits it cannot grow.
 #[test]
 fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
-    let store = Arc::new(HashMapStore::new());
+    let store = Arc::new(ScriptedStore::default());
     let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).expected_keys(1);
     let guarded = builder.open().unwrap();
     guarded.wait_until_ready().unwrap();
+    // Or a new one would take its place.
+    store.next(Op::Scan, vec![Act::Fail; 100]);
     for number in 0..20_000 {
         assert!(!guarded.put(&key(number), b"").unwrap());
         assert!(finds(&guarded, &key(number)));
@@ -253,7 +255,8 @@ fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
     assert!(guarded.stats().crowded_stripes > 0);
     let is_right = || {
         for number in 0..30_000 {
-            assert_eq!(finds(&guarded, &key(number)), sure(store.get(&key(number))).is_some(), "{number}");
+            let is_there = sure(store.inner.get(&key(number))).is_some();
+            assert_eq!(finds(&guarded, &key(number)), is_there, "{number}");
         }
     };
     is_right();
@@ -266,7 +269,10 @@ fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
         }
     }
     is_right();
-    assert_eq!(guarded.progress().scanned, 0, "and nobody had to notice that one was missing");
+    let _ = guarded.wait_until_ready();
+    let progress = guarded.progress();
+    assert_eq!((progress.phase, progress.scanned), (Phase::Ready, 0), "nobody noticed that one was missing");
+    store.forget_script();
     // A snapshot tells where nobody knows.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("filter");
@@ -281,4 +287,35 @@ fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
     guarded.wait_until_ready().unwrap();
     assert_eq!(guarded.stats().crowded_stripes, 0);
     is_right();
+}
+
+/// Each of these puts leaves a fingerprint behind, until there are as many as a key may have.
+#[test]
+fn a_filter_that_failed_puts_have_crowded_is_built_anew_after_some_writes() {
+    let store = filled(20_000);
+    let guarded = ready(Arc::clone(&store));
+    for number in 0..1000 {
+        store.next(Op::Put, vec![Act::Fail; 10]);
+        (0..10).for_each(|_| assert!(guarded.put(&key(number), b"").is_err()));
+        store.forget_script();
+    }
+    let crowded = guarded.stats().crowded_stripes;
+    assert!(crowded > 500, "of most absent keys it says perhaps: {crowded}");
+    for write in 0..40_000 {
+        assert!(store.scans() == 1 || write > 20_000, "scanned again after {write} writes");
+        assert!(guarded.put(&key(write % 20_000), b"").unwrap());
+    }
+    guarded.wait_until_ready().unwrap();
+    let stats = guarded.stats();
+    assert_eq!((stats.crowded_stripes, stats.filter_keys, store.scans()), (0, 20_000, 2));
+}
+
+/// It cannot grow, and nobody says how much room it needs until the store has been scanned.
+#[test]
+fn a_filter_that_a_scan_has_crowded_is_built_anew_at_once() {
+    let store = filled(20_000);
+    store.hides_its_length();
+    let guarded = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((guarded.stats().crowded_stripes, guarded.stats().filter_keys, store.scans()), (0, 20_000, 2));
 }
