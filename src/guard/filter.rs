@@ -203,10 +203,13 @@ impl Active {
     }
 
     pub(super) fn false_positive_rate(&self) -> f64 {
-        match &self.sets {
+        let rate = match &self.sets {
             Sets::Cuckoo(filter) => filter.false_positive_rate(),
             Sets::Bloom(filter) => filter.false_positive_rate(),
-        }
+        };
+        // Of a crowded stripe all keys pass.
+        let crowded = self.crowded_stripes() as f64 / STRIPES as f64;
+        crowded + (1.0 - crowded) * rate
     }
 
     pub(super) fn memory_usage(&self) -> usize {

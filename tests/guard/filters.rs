@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store};
+use koel::guard::{Filter, Guarded, HashMapStore, Phase, Stats, Store};
 
 use crate::common::{finds, key, ready};
 use crate::scripted::{Act, Op, ScriptedStore, filled, sure};
@@ -301,6 +301,10 @@ fn a_filter_that_failed_puts_have_crowded_is_built_anew_after_some_writes() {
     }
     let crowded = guarded.stats().crowded_stripes;
     assert!(crowded > 500, "of most absent keys it says perhaps: {crowded}");
+    (100_000..110_000).for_each(|number| assert!(!finds(&guarded, &key(number))));
+    let Stats { observed_false_positive_rate: observed, expected_false_positive_rate: expected, .. } =
+        guarded.stats();
+    assert!((observed - expected).abs() < 0.05, "{observed} observed, {expected} expected");
     for write in 0..40_000 {
         assert!(store.scans() == 1 || write > 20_000, "scanned again after {write} writes");
         assert!(guarded.put(&key(write % 20_000), b"").unwrap());
