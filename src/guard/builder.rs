@@ -145,7 +145,8 @@ impl<S: Store> Builder<S> {
     /// Called with the scan's progress: when it begins, each time it has seen some thousand keys, and when it is over, well or
     /// not: [`Guarded::wait_until_ready`] then tells whether it has failed. A filter that there was before stays, and so
     /// the phase may be [`Phase::Ready`](super::Phase::Ready) then as well. From the scan's thread: it must not wait for the
-    /// scan, and if it panics while that runs, it has failed.
+    /// scan, as a write or a snapshot does if the store's scans hold up writes; and if it panics while that runs, that has
+    /// failed.
     pub fn on_progress(mut self, f: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Box::new(f));
         self

@@ -23,6 +23,8 @@ pub type Scanned<E> = Result<Box<[u8]>, E>;
 /// * `generation` changes with each write that changes anything, in the same transaction, and never takes a value again:
 ///   see [`Generation`]. Only snapshots ask for it: a store that takes a new lineage each time it is opened, and counts its
 ///   writes in memory, has them refused, and is scanned instead.
+/// * No operation writes through the guard that has called it, nor asks it for a snapshot: keys that have nothing in common
+///   share a lock, which is held, and the writer would wait for itself. Look-ups are free to come back.
 ///
 /// ```
 /// use core::convert::Infallible;
