@@ -40,7 +40,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     ///
     /// [`FilterError::Bytes`] if they are not a filter's, whole and undamaged, with this hash function. Damage is
     /// found by checksums, and what has been made to deceive them does no harm either: memory is asked for in proportion
-    /// to the bytes, and nothing in them can cause a panic.
+    /// to the bytes, and nothing in them can cause a panic. [`FilterError::OutOfMemory`] if there is none for the filter.
     ///
     /// ```
     /// use koel::{BytesError, CuckooFilter, FilterError};

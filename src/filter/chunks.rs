@@ -5,12 +5,16 @@ use core::marker::PhantomData;
 use std::io::Read;
 use std::sync::Arc;
 
+use super::collect::{push, reserve, with_room};
 use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
 use super::hasher::{FilterHasher, Xxh3};
 use super::inner::Inner;
 use super::locked::Locked;
 use super::plan::Lineage;
+
+/// Bytes that are asked for before any has come.
+const FIRST_READ: usize = 4096;
 
 /// An iterator over the chunks of a filter: see [`CuckooFilter::chunks`](crate::CuckooFilter::chunks).
 pub struct Chunks<'a, S = Xxh3> {
@@ -200,7 +204,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
         let mut chunk = Vec::new();
         while let Some(len) = loader.next_len() {
             chunk.clear();
-            reader.by_ref().take(len as u64).read_to_end(&mut chunk)?;
+            read_up_to(reader, len, &mut chunk)?;
             loader.load(&chunk)?;
             if loader.is_scalable() != growing {
                 return Err(BytesError::Kind { scalable: !growing }.into());
@@ -264,7 +268,8 @@ impl<S: FilterHasher> ChunkLoader<S> {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Bytes`] if it is damaged, or not the next one, or there is none to come. It was not taken.
+    /// [`FilterError::Bytes`] if it is damaged, or not the next one, or there is none to come; [`FilterError::OutOfMemory`].
+    /// It was not taken.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
@@ -283,7 +288,9 @@ impl<S: FilterHasher> ChunkLoader<S> {
         match self.tables.last_mut() {
             Some(table) if !table.is_complete() => {
                 table.header.read_segment(table.segments.len() as u32, chunk)?;
-                table.segments.push(chunk.to_vec());
+                let mut copy = with_room(chunk.len())?;
+                copy.extend_from_slice(chunk);
+                push(&mut table.segments, copy)?;
             }
             _ if self.taken == 0 && ChainHeader::is_at(chunk) => {
                 self.chain = Some(ChainHeader::parse(chunk)?);
@@ -305,6 +312,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
         } else if !header.shape.geometry.is_whole() {
             return Err(BytesError::Layout.into());
         }
+        reserve(&mut self.tables, 1)?;
         self.lineage = lineage;
         self.hasher.get_or_insert(hasher);
         self.tables.push(Loaded { header, segments: Vec::new() });
@@ -317,9 +325,25 @@ impl<S: FilterHasher> ChunkLoader<S> {
         let Some(hasher) = self.hasher.filter(|_| complete) else {
             return Err(BytesError::Incomplete { next: self.taken }.into());
         };
-        let tables = self.tables.into_iter().map(Loaded::into_inner).collect::<Result<_, _>>()?;
+        let mut tables = with_room(self.tables.len())?;
+        for table in self.tables {
+            tables.push(table.into_inner()?);
+        }
         Ok((self.chain, tables, hasher))
     }
+}
+
+/// Reads so many bytes, or as many as come. Memory is asked for as they arrive: foreign bytes have said how many.
+fn read_up_to(reader: &mut impl Read, len: usize, bytes: &mut Vec<u8>) -> Result<(), FilterError> {
+    while bytes.len() < len {
+        let more = bytes.len().max(FIRST_READ).min(len - bytes.len());
+        // All of it: the standard library's reading to an end may end the process for want of a few bytes.
+        reserve(bytes, more)?;
+        if reader.by_ref().take(more as u64).read_to_end(bytes)? < more {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl<S> fmt::Debug for ChunkLoader<S> {

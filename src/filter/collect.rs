@@ -2,13 +2,34 @@
 
 use super::error::FilterError;
 
+/// The error for want of a list of so many items.
+fn no_room<T>(len: usize) -> FilterError {
+    FilterError::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) }
+}
+
+/// An empty list with room for so many items, if there is memory for it.
+pub(crate) fn with_room<T>(len: usize) -> Result<Vec<T>, FilterError> {
+    let mut list = Vec::new();
+    reserve(&mut list, len)?;
+    Ok(list)
+}
+
+/// Makes room for so many items more, and no others, if there is memory for them.
+pub(crate) fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), FilterError> {
+    list.try_reserve_exact(more).map_err(|_| no_room::<T>(list.len().saturating_add(more)))
+}
+
+/// Appends an item, if there is memory for a longer list.
+pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), FilterError> {
+    list.try_reserve(1).map_err(|_| no_room::<T>(list.len() + 1))?;
+    list.push(item);
+    Ok(())
+}
+
 /// A list of all items, if there is memory for it.
 pub(crate) fn try_collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, FilterError> {
     let mut items = items.fuse();
-    let mut list = Vec::new();
-    let too_long = |len: usize| FilterError::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
-    let announced = items.size_hint().0;
-    list.try_reserve_exact(announced).map_err(|_| too_long(announced))?;
+    let mut list = with_room(items.size_hint().0)?;
     // As many as were announced are written without asking for each whether there is room. `zip` asks the places first: no item
     // is lost for want of one. Should an item panic, those before it are leaked.
     let mut written = 0;
@@ -20,7 +41,7 @@ pub(crate) fn try_collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, F
     unsafe { list.set_len(written) };
     for item in items {
         if list.len() == list.capacity() {
-            list.try_reserve(1).map_err(|_| too_long(list.len() + 1))?;
+            list.try_reserve(1).map_err(|_| no_room::<T>(list.len() + 1))?;
         }
         list.push(item);
     }

@@ -1,5 +1,6 @@
 //! Digests in the order of their segments: a table that is filled so is written to where it is in the caches.
 
+use super::collect::with_room;
 use super::error::FilterError;
 use super::geometry::Geometry;
 use crate::hash::Digest;
@@ -30,9 +31,7 @@ pub(crate) fn parted(
 
 /// So many of one item, if there is memory for them.
 fn filled<T: Clone>(item: T, len: usize) -> Result<Vec<T>, FilterError> {
-    let mut list = Vec::new();
-    let bytes = len.saturating_mul(size_of::<T>());
-    list.try_reserve_exact(len).map_err(|_| FilterError::OutOfMemory { bytes })?;
+    let mut list = with_room(len)?;
     list.resize(len, item);
     Ok(list)
 }

@@ -5,6 +5,7 @@ use core::hash::Hash;
 
 use super::batch::{all_missing, assert_answers, batches, ones, tell_found};
 use super::codec::Codec;
+use super::collect::{try_collect, with_room};
 use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
 use super::geometry::Place;
@@ -134,7 +135,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         let hasher = header.hasher()?;
         let (table, rest) = Table::parse(&header, bytes)?;
         all_read(bytes, rest)?;
-        Ok(FilterView { tables: vec![table], hasher })
+        Ok(FilterView { tables: try_collect(core::iter::once(table))?, hasher })
     }
 
     /// All tables of a growing filter.
@@ -143,7 +144,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         let mut rest = &bytes[HEADER_LEN..];
         let newest = Header::parse(rest)?;
         let hasher = newest.hasher()?;
-        let (mut tables, mut lineage) = (Vec::new(), Lineage::default());
+        let (mut tables, mut lineage) = (with_room(chain.tables as usize)?, Lineage::default());
         for to_come in (0..chain.tables as usize).rev() {
             let header = Header::parse(rest)?;
             if !header.has_hasher_of(&newest) {

@@ -11,6 +11,7 @@ mod common;
 
 mod allocator;
 mod alone;
+mod filters;
 mod lasting;
 mod operations;
 

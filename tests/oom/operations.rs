@@ -8,6 +8,7 @@ use koel::{
 use crate::allocator::Plan;
 use crate::alone::{boxes_alone, extend_alone};
 use crate::common::{AnyMap, Config, Seeded, catch, seeded};
+use crate::filters;
 
 /// Does it, without the memory that the plan refuses.
 type Operation = fn(&mut Plan);
@@ -89,6 +90,11 @@ pub(crate) const ALL: &[Case] = &[
         Ends::In(&["koel::filter::scalable::", "koel::seats::"]),
     ),
     case("ScalableCuckooFilter::compact", compact, None, NEVER),
+    case("CuckooFilter::read_from", filters::read, Some(Fails::AtOnce), NEVER),
+    case("ChunkLoader::load", filters::load, Some(Fails::AtOnce), NEVER),
+    case("ScalableCuckooFilter::from_bytes", filters::growing_from_bytes, Some(Fails::AtOnce), MAKING),
+    case("FilterView::from_bytes", filters::view, Some(Fails::AtOnce), NEVER),
+    case("CuckooFilter::try_union", filters::unite, Some(Fails::AtOnce), NEVER),
 ];
 
 /// Tells the parent that an operation has failed.
