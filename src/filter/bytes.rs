@@ -69,7 +69,8 @@ impl<S: FilterHasher> CuckooFilter<S> {
         Ok(CuckooFilter { inner, hasher })
     }
 
-    /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time.
+    /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer: so the error of one that
+    /// keeps bytes back, as a `BufWriter` does, is not lost when it is dropped.
     ///
     /// # Errors
     ///
@@ -86,7 +87,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn write_to(&self, mut writer: impl Write) -> std::io::Result<()> {
-        self.chunks().try_for_each(|chunk| writer.write_all(&chunk))
+        self.chunks().write_to(&mut writer)
     }
 
     /// Reads what [`CuckooFilter::write_to`] wrote, and not a byte more.

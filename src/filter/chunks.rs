@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use super::collect::{push, reserve, with_room};
@@ -79,6 +79,12 @@ impl<S> Chunks<'_, S> {
         let mut bytes = Vec::with_capacity(self.all_bytes());
         self.for_each(|chunk| bytes.extend_from_slice(&chunk));
         bytes
+    }
+
+    /// Writes all chunks, one after the other, and what the writer keeps back of them.
+    pub(super) fn write_to(mut self, writer: &mut impl Write) -> std::io::Result<()> {
+        self.try_for_each(|chunk| writer.write_all(&chunk))?;
+        writer.flush()
     }
 
     /// A chunk.

@@ -1,6 +1,8 @@
 //! Bytes and back.
 
-use koel::{ChunkLoader, CuckooFilter, FilterError, FilterView};
+use std::io::{BufWriter, Write};
+
+use koel::{ChunkLoader, CuckooFilter, FilterError, FilterView, ScalableCuckooFilter};
 
 use crate::common::{on_threads, seed};
 use crate::{builder, layouts};
@@ -39,6 +41,29 @@ fn every_layout_comes_back_from_its_bytes() {
         keys.iter().for_each(|key| assert!(copy.remove(key)));
         assert!(copy.is_empty());
     }
+}
+
+/// Has no room for a byte.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// All bytes are in the buffer when the last has been written, and nobody hears of it when it is dropped.
+#[test]
+fn error_of_a_writer_that_keeps_bytes_back_is_told() {
+    let buffered = || BufWriter::with_capacity(1 << 20, Full);
+    let filter = CuckooFilter::from_keys(0..100, 0.01).unwrap();
+    assert!(filter.write_to(buffered()).is_err());
+    let growing = ScalableCuckooFilter::from_keys(0..100, 0.01).unwrap();
+    assert!(growing.write_to(buffered()).is_err());
 }
 
 #[test]

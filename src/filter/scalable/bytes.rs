@@ -56,7 +56,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         Ok(filter)
     }
 
-    /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time.
+    /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer.
     ///
     /// Compactions, [`clear`](ScalableCuckooFilter::clear), clones, and others who write it have to wait, however slow the
     /// writer is; look-ups, insertions and removals go on. A writer that does any of these to the filter that it is writing
@@ -80,7 +80,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// ```
     pub fn write_to(&self, mut writer: impl Write) -> std::io::Result<()> {
         let _moving = self.moving.lock();
-        self.chunks().try_for_each(|chunk| writer.write_all(&chunk))
+        self.chunks().write_to(&mut writer)
     }
 
     /// Reads what [`ScalableCuckooFilter::write_to`] wrote, and not a byte more.
