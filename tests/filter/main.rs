@@ -6,6 +6,7 @@ mod common;
 mod bytes;
 mod capacity;
 mod churn;
+mod format;
 mod hostile;
 mod laws;
 mod many;
