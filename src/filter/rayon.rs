@@ -120,7 +120,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
     }
 
     fn par_build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        self.capacity = self.capacity.max(digests.len());
+        self.capacity = self.capacity.max(digests.len()).max(1);
         let mut filter = self.build()?;
         let left = filter.fill_oldest(digests, |inner, digests| fill::<Digest>(inner, &digests, false))?;
         match left.into_iter().try_for_each(|digest| filter.insert_digest(digest)) {

@@ -228,3 +228,13 @@ fn filters_are_built_on_all_threads_without_a_builder_and_of_bytes() -> Result<(
     assert!(by_bytes.0.false_positive_rate() <= 1e-7 && by_bytes.1.false_positive_rate() <= 1e-7);
     Ok(())
 }
+
+#[test]
+fn growing_filters_of_no_keys_are_built_whatever_capacity_is_asked_for() {
+    for capacity in [0, 1, 10_000] {
+        let builder = || ScalableCuckooFilter::builder().capacity(capacity);
+        assert!(builder().from_keys([0_u64; 0]).unwrap().is_empty());
+        #[cfg(feature = "rayon")]
+        assert!(builder().par_from_keys(Vec::<u64>::new()).unwrap().is_empty());
+    }
+}

@@ -43,7 +43,8 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
 
     fn build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let all = digests.len();
-        self.capacity = self.capacity.max(all);
+        // Of none there is a filter as well.
+        self.capacity = self.capacity.max(all).max(1);
         let mut filter = self.build()?;
         let left =
             filter.fill_oldest(digests, |inner, mut digests| inner.fill::<Digest>(&mut digests, false))?;
