@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod alike;
 mod bytes;
 mod capacity;
 mod churn;

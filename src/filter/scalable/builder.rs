@@ -26,6 +26,10 @@ fn most_keys(bucket_slots: u32) -> usize {
     MAX_CAPACITY.min((slots as f64 * load_limit(bucket_slots, f64::INFINITY)) as usize)
 }
 
+/// How often a key may be there if nothing is asked for, in buckets of less than eight slots. As often as two buckets of one or
+/// two slots have would be too few: among a million different keys some are alike, and one in ten thousand at high rates.
+const LEAST_COPIES: usize = 8;
+
 /// Keys to begin with, if nothing is asked for.
 const DEFAULT_CAPACITY: usize = 3500;
 
@@ -151,10 +155,11 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// How often a key may be there: as often as two buckets have slots, 8, if it is not given; at least once. One copy more is
-    /// [`Full`](crate::Full). More than 8 make the filter grow for one key: each further 8 copies take one more table, twice as
-    /// large as the last. Keys that the filter cannot tell apart count as copies: with 1 it refuses as many different keys as
-    /// its false-positive rate says.
+    /// How often a key may be there: 8 times if it is not given, in buckets of eight 16 times; at least once. One copy more is
+    /// [`Full`](crate::Full). More than two buckets have slots, 8 in buckets of four, make the filter grow for one key: each
+    /// further so many copies take one more table, twice as large as the last. Keys that the filter cannot tell apart count as
+    /// copies: with 1 it refuses as many different keys as its false-positive rate says; with 2, in buckets of one and at a
+    /// rate of 0.01, one in a million or two; with 8 practically none.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_duplicates(2).false_positive_rate(1e-6).build()?;
@@ -209,7 +214,7 @@ impl<S> ScalableFilterBuilder<S> {
             .shape(0)
             .ok_or(FilterError::Capacity { requested: self.capacity, limit: most_keys(self.bucket_slots) })?;
         let level = Level::new(Inner::new(shape, None)?, 0);
-        let copies = self.max_duplicates.unwrap_or(2 * self.bucket_slots as usize);
+        let copies = self.max_duplicates.unwrap_or((2 * self.bucket_slots as usize).max(LEAST_COPIES));
         let filter = ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher)?;
         filter.set_max_memory(self.max_memory);
         Ok(filter)
