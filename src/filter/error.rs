@@ -53,7 +53,8 @@ pub enum FilterError {
         bytes: usize,
     },
     /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots, or more than
-    /// a few occur more often than one has ([`FilterBuilder::from_keys`](crate::FilterBuilder::from_keys)).
+    /// a few occur more often than one has ([`FilterBuilder::from_keys`](crate::FilterBuilder::from_keys)), or, in a growing
+    /// filter, more often than [it may](crate::ScalableFilterBuilder::max_duplicates).
     Full {
         /// How many of the keys that were to be inserted had room; if the filter was built of its keys, not necessarily the
         /// first ones, and not all were tried if many had none.
@@ -191,14 +192,14 @@ impl fmt::Display for FilterError {
             FilterError::OutOfMemory { bytes } => {
                 write!(f, "no memory for a filter: {bytes} bytes were asked for")
             }
-            FilterError::Full { inserted: 0 } => f.write_str(
-                "no room: the filter is full, or the key is there as often as two buckets have slots",
-            ),
+            FilterError::Full { inserted: 0 } => {
+                f.write_str("no room: the filter is full, or the key is there as often as it may be")
+            }
             FilterError::Full { inserted } => {
                 write!(
                     f,
-                    "room for {inserted} keys only: the filter is full, or a key occurs more often than two buckets \
-                     have slots"
+                    "room for {inserted} keys only: the filter is full, or keys occur more often than it has room for \
+                     copies of one"
                 )
             }
             FilterError::Mismatch => f.write_str(

@@ -159,6 +159,19 @@ fn key_that_comes_too_often_is_told_without_a_search_for_larger_filters() {
     assert!(matches!(CuckooFilter::from_keys([1; 17], 0.01), Err(FilterError::Full { .. })));
 }
 
+/// Buckets of one slot have no room for many pairs, and a growing filter has a limit of its own.
+#[test]
+fn errors_do_not_tell_of_a_limit_that_was_not_met() {
+    let pairs = CuckooFilter::builder().bucket_slots(1).fingerprint_bits(16).from_keys(repeated(1000, 2));
+    let once = ScalableCuckooFilter::builder().max_duplicates(1).from_keys([7, 7]);
+    for text in [pairs.unwrap_err().to_string(), once.unwrap_err().to_string()] {
+        assert!(text.contains("more often than it has room for") && !text.contains("two buckets"), "{text}");
+    }
+    let twice = ScalableCuckooFilter::builder().max_duplicates(1).build().unwrap();
+    let full = twice.insert(&7).and_then(|()| twice.insert(&7)).unwrap_err();
+    assert!(FilterError::from(full).to_string().ends_with("as often as it may be"));
+}
+
 /// All forms by bytes are one, and none is `Hash`'s.
 #[test]
 fn filters_of_bytes_are_built_of_bytes_and_asked_by_them() -> Result<(), FilterError> {
