@@ -160,6 +160,23 @@ fn who_comes_after_a_removal_does_not_get_what_was_loaded_before() {
     });
 }
 
+/// Three preemptions: the loader misses, another one inserts, and begins to remove; the loader leads and finds the value; it is
+/// removed, and asked for.
+#[test]
+fn who_comes_after_a_removal_does_not_get_what_was_found_before() {
+    model_with_preemptions(3, || {
+        let scene = Scene::new();
+        let writer = spawn(&scene, |scene| {
+            scene.cache.insert(1, 9);
+            scene.cache.remove(&1);
+            assert_ne!(scene.get(8), 9);
+        });
+        assert!(matches!(scene.get(7), 7..=9));
+        writer.join().unwrap();
+        assert!(matches!(scene.end(), (1 | 2, 0)));
+    });
+}
+
 #[test]
 fn an_insert_is_not_replaced_by_what_was_loaded() {
     loom::model(|| {

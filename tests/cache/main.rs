@@ -22,6 +22,7 @@ mod metrics;
 mod oracle;
 mod panics;
 mod run;
+mod second_look;
 mod threads;
 mod told;
 

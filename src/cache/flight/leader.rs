@@ -39,8 +39,20 @@ impl<'a, K, V> Flight<'a, K, V> {
     }
 }
 
+impl<K, V> Flight<'_, K, V> {
+    /// Ends the flight without a value, as the key has one. Each follower looks that up himself: he may have come after it had
+    /// left the cache [F2].
+    pub(super) fn call_off(mut self) {
+        let ended = self.at.end_if(|_| true);
+        self.landed = true;
+        if let Some(mut entry) = ended {
+            wake(mem::take(&mut entry.sleepers).into_values());
+        }
+    }
+}
+
 impl<K, V: Clone> Flight<'_, K, V> {
-    /// Ends the flight with a value, which the cache has kept or not. Each follower gets a clone [F3].
+    /// Ends the flight with a value that was loaded, and which the cache has kept or not. Each follower gets a clone [F3].
     fn land(mut self, value: &V) {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
@@ -101,6 +113,13 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// [`Flight::is_stale`].
     pub(crate) fn is_stale(&self) -> bool {
         self.flight.is_stale()
+    }
+
+    /// [`Flight::call_off`].
+    pub(super) fn call_off(self) {
+        let Landing { flight, running } = self;
+        flight.call_off();
+        drop(running);
     }
 }
 

@@ -12,7 +12,8 @@ use crate::hash::Digest;
 
 /// What loading needs of the cache. Neither is called under a lock of the flights.
 pub(crate) trait Table<K, V> {
-    /// The value of a key, if the cache has it: the leader's second look [F2]. Not a miss to be counted.
+    /// The value of a key, if the cache has it: the leader's second look, and his followers' if he finds it [F2]. Not a miss to
+    /// be counted.
     fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
 
     /// Puts a loaded value into the cache, lands the flight with it, unlocked, and returns it, or a clone;
@@ -39,14 +40,18 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 Join::Follower(wait) => match wait.block(until).ok_or(LoadError::TimedOut)? {
                     Waited::Value(value) => return Ok(value),
                     Waited::Lead(flight) => break flight,
-                    Waited::Over => {}
+                    Waited::Over => {
+                        if let Some(value) = table.look_up(digest, key) {
+                            return Ok(value);
+                        }
+                    }
                 },
             }
         };
         let landing = Landing::new(flight);
         match table.look_up(digest, key) {
             Some(value) => {
-                landing.land(&value);
+                landing.call_off();
                 Ok(value)
             }
             None => {
@@ -75,7 +80,11 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 Join::Follower(wait) => match wait.await {
                     Waited::Value(value) => return Ok(value),
                     Waited::Lead(flight) => break flight,
-                    Waited::Over => {}
+                    Waited::Over => {
+                        if let Some(value) = table.look_up(digest, key) {
+                            return Ok(value);
+                        }
+                    }
                 },
             }
         };
@@ -84,7 +93,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             table.look_up(digest, key)
         };
         if let Some(value) = found {
-            Landing::new(flight).land(&value);
+            flight.call_off();
             return Ok(value);
         }
         let loaded = poll_fn(|context| {

@@ -5,7 +5,8 @@
 //! the loader, or a *follower*, who has a [`Wait`].
 //!
 //! 1. After a miss, [`Flights::join`]: the first is the leader [F1].
-//! 2. The leader looks the key up once more [F2], for an earlier flight may have landed since its miss.
+//! 2. The leader looks the key up once more [F2], for an earlier flight may have landed since its miss. If it finds it,
+//!    the followers look it up, too.
 //! 3. It runs its loader, notes that this thread does so ([`running`]), and so notices recursion [F6].
 //! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Landing::is_stale`], [F5]).
 //! 5. [`Landing::land`] hands the value to the followers, ends the flight and wakes them [F3]. If instead the leader

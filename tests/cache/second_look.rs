@@ -1,0 +1,121 @@
+//! Who loads looks the key up once more before that. What he finds then is his, and not for those who come after it has left.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Barrier};
+
+use koel::Cache;
+
+/// What a thread does with keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    KeyCloned,
+    KeysCompared,
+    ValueCloned,
+}
+
+type Hook = (Event, Box<dyn FnOnce()>);
+
+thread_local! {
+    /// What is to run on this thread, one after the other, at the next such event.
+    static HOOKS: RefCell<VecDeque<Hook>> = const { RefCell::new(VecDeque::new()) };
+}
+
+fn at_next(event: Event, hook: impl FnOnce() + 'static) {
+    HOOKS.with_borrow_mut(|hooks| hooks.push_back((event, Box::new(hook))));
+}
+
+fn happens(event: Event) {
+    let next = HOOKS.with_borrow_mut(|hooks| {
+        let is_next = hooks.front().is_some_and(|hook| hook.0 == event);
+        if is_next { hooks.pop_front() } else { None }
+    });
+    if let Some((_, hook)) = next {
+        hook();
+    }
+}
+
+/// The only key.
+#[derive(Debug)]
+struct Key;
+
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        happens(Event::KeyCloned);
+        Key
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, _: &Key) -> bool {
+        happens(Event::KeysCompared);
+        true
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Value(u32);
+
+impl Clone for Value {
+    fn clone(&self) -> Self {
+        happens(Event::ValueCloned);
+        Value(self.0)
+    }
+}
+
+/// A task or a thread misses the key; somebody inserts it, and somebody begins to remove it; who has missed it leads and finds
+/// it; it is gone; and only then another one asks.
+fn found_by_who_loads_and_removed(ask: fn(&Cache<Key, Value>, u32) -> Value) {
+    let cache = Arc::new(Cache::new(10));
+    let (is_found, is_removed) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (of_key, of_value) = (Arc::clone(&cache), Arc::clone(&cache));
+    let (found, removed) = (Arc::clone(&is_found), Arc::clone(&is_removed));
+    at_next(Event::KeyCloned, move || {
+        of_key.insert(Key, Value(1)).unwrap();
+        let is_removing = Arc::new(Barrier::new(2));
+        let removing = Arc::clone(&is_removing);
+        std::thread::spawn(move || {
+            let gone = of_key.remove_if(&Key, |_, _| {
+                removing.wait();
+                found.wait();
+                true
+            });
+            assert_eq!(gone, Some(Value(1)));
+            removed.wait();
+        });
+        is_removing.wait();
+    });
+    let (answer, answers) = std::sync::mpsc::channel();
+    at_next(Event::ValueCloned, move || {
+        is_found.wait();
+        is_removed.wait();
+        let is_asking = Arc::new(Barrier::new(2));
+        let asking = Arc::clone(&is_asking);
+        std::thread::spawn(move || {
+            // With the key of who loads it, so that he is waited for.
+            at_next(Event::KeysCompared, move || {
+                asking.wait();
+            });
+            answer.send(ask(&of_value, 3)).unwrap();
+        });
+        is_asking.wait();
+    });
+    assert_eq!(ask(&cache, 2), Value(1), "it was there when he looked");
+    assert_eq!(answers.recv().unwrap(), Value(3), "it was removed before he asked");
+    assert_eq!(cache.get(&Key), Some(Value(3)));
+}
+
+#[test]
+fn who_comes_after_a_removal_does_not_get_what_was_found_before() {
+    found_by_who_loads_and_removed(|cache, value| cache.get_or_insert_with(Key, || Value(value)));
+    found_by_who_loads_and_removed(|cache, value| {
+        pollster::block_on(cache.get_or_insert_async(Key, async { Value(value) }))
+    });
+}
