@@ -382,6 +382,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let mut new_entry = self.new_entry(key, &value);
         let guard = self.enter();
         let mut out = self.departures(&guard);
+        // Dropped before that if the user's code panics: it ends before anybody is told then, too.
+        let landing = landing;
         // Before the lock, as `Clone` is the user's.
         let own_key = key.clone();
         let now = new_entry.now;

@@ -125,6 +125,44 @@ fn values_are_dropped_unlocked_when_the_weigher_panics() {
     assert!(cache.get(&1).is_some() && cache.compute(1, decide).is_ok());
 }
 
+/// Its `Clone` panics when it has been told to, once.
+struct Fragile(Arc<AtomicBool>);
+
+impl Clone for Fragile {
+    fn clone(&self) -> Self {
+        assert!(!self.0.swap(false, Ordering::Relaxed), "clone");
+        Fragile(Arc::clone(&self.0))
+    }
+}
+
+/// Who is told that 1 has left takes 2 out, which came for it, and loads it anew: nobody loads it any more.
+#[test]
+fn a_listener_may_load_what_was_being_loaded_when_its_clone_panicked() {
+    let answers = must_end(|| {
+        let (panics, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let (copy, told) = (Arc::clone(&panics), Arc::clone(&answers));
+        let shared = Arc::<OnceLock<Weak<Cache<u64, Fragile>>>>::default();
+        let known = Arc::clone(&shared);
+        let builder = Cache::builder().max_entries(1).on_removal(move |key, _, _| {
+            if let Some(cache) = known.get().and_then(Weak::upgrade).filter(|_| *key == 1) {
+                cache.remove(&2);
+                let again = cache.try_get_or_insert_with(2, || Ok::<_, ()>(Fragile(Arc::clone(&copy))));
+                told.lock().unwrap().push(again.map(|_| ()));
+            }
+        });
+        let cache = Arc::new(builder.build());
+        shared.set(Arc::downgrade(&cache)).expect("once");
+        cache.insert(1, Fragile(Arc::clone(&panics))).unwrap_or_else(|_| panic!("it fits"));
+        let load = || {
+            panics.store(true, Ordering::Relaxed);
+            Fragile(Arc::clone(&panics))
+        };
+        catch_unwind(AssertUnwindSafe(|| cache.get_or_insert_with(2, load))).err().expect("the clone panics");
+        answers.lock().unwrap().split_off(0)
+    });
+    assert_eq!(answers, [Ok(())]);
+}
+
 /// When it is dropped it loads the key that is being loaded.
 #[derive(Clone)]
 struct Loads {
