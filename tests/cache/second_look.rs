@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
-use koel::Cache;
+use koel::{Cache, ManualClock};
 
 /// What a thread does with keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,33 @@ impl Clone for Value {
         happens(Event::ValueCloned);
         Value(self.0)
     }
+}
+
+/// Who asks an hour after the value has expired, and before who loaded it has told those who wait.
+#[test]
+fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(10).time_to_live(Duration::from_secs(1)).clock(clock.clone());
+    let cache = Arc::new(builder.build());
+    let late = Arc::clone(&cache);
+    let (answer, answers) = std::sync::mpsc::channel();
+    // For who has loaded it, when it is in the cache.
+    at_next(Event::ValueCloned, move || {
+        clock.advance(Duration::from_secs(3600));
+        let is_asking = Arc::new(Barrier::new(2));
+        let asking = Arc::clone(&is_asking);
+        std::thread::spawn(move || {
+            assert_eq!(late.get(&Key), None);
+            at_next(Event::KeysCompared, move || {
+                asking.wait();
+            });
+            answer.send(late.get_or_insert_with(Key, || Value(2))).unwrap();
+        });
+        is_asking.wait();
+    });
+    assert_eq!(cache.get_or_insert_with(Key, || Value(1)), Value(1));
+    assert_eq!(answers.recv().unwrap(), Value(2));
+    assert_eq!((cache.get(&Key), cache.stats().loads), (Some(Value(2)), 2));
 }
 
 /// A task or a thread misses the key; somebody inserts it, and somebody begins to remove it; who has missed it leads and finds

@@ -33,6 +33,17 @@ impl<'a, K, V> Flight<'a, K, V> {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
+    /// Unless it is stale, who joins from now on does not get its value, but looks it up when the flight has ended. To be asked
+    /// as [`is_stale`](Self::is_stale); whether it is.
+    fn close(&self) -> bool {
+        self.at.with(|entry| {
+            entry.is_some_and(|entry| {
+                entry.closed |= !entry.stale;
+                entry.stale
+            })
+        })
+    }
+
     /// While the result lives, this thread runs the flight's loader.
     pub(super) fn running(&self) -> Running {
         running::enter(self.id())
@@ -85,6 +96,7 @@ impl<K, V> Drop for Flight<'_, K, V> {
         let mut next = None;
         let ended = self.at.end_if(|entry| {
             entry.led = false;
+            entry.closed = false;
             // Followers of a stale flight cannot take over: the key may have another by now. They join that.
             let ends = entry.stale || entry.followers == 0;
             if !ends {
@@ -113,6 +125,11 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// [`Flight::is_stale`].
     pub(crate) fn is_stale(&self) -> bool {
         self.flight.is_stale()
+    }
+
+    /// [`Flight::close`]: for caches whose values expire, as one may before the flight has ended.
+    pub(crate) fn close(&self) -> bool {
+        self.flight.close()
     }
 
     /// [`Flight::call_off`].

@@ -44,6 +44,8 @@ pub(super) struct Entry<K, V> {
     pub(super) led: bool,
     /// The key was written to since the load began: nobody joins any more [F5].
     pub(super) stale: bool,
+    /// Its value is put into the cache: who joins from now on looks it up there, when the flight has ended [F3].
+    pub(super) closed: bool,
     /// How many `Wait`s there are.
     pub(super) followers: usize,
     next_ticket: u64,
@@ -113,6 +115,7 @@ impl<K, V> ShardTable<K, V> {
             number,
             led: true,
             stale: false,
+            closed: false,
             followers: 0,
             next_ticket: 0,
             sleepers: BTreeMap::new(),
@@ -135,7 +138,10 @@ impl<K, V> Entry<K, V> {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.followers += 1;
-        (ticket, Arc::clone(self.outcome.get_or_insert_default()))
+        // One that nobody sets.
+        let outcome =
+            if self.closed { Arc::default() } else { Arc::clone(self.outcome.get_or_insert_default()) };
+        (ticket, outcome)
     }
 }
 
