@@ -53,7 +53,12 @@ impl<'a, K, V> Flight<'a, K, V> {
 impl<K, V> Flight<'_, K, V> {
     /// Ends the flight without a value, as the key has one. Each follower looks that up himself: he may have come after it had
     /// left the cache [F2].
-    pub(super) fn call_off(mut self) {
+    pub(super) fn call_off(self) {
+        self.end();
+    }
+
+    /// Ends the flight, and wakes all who follow it.
+    fn end(mut self) {
         let ended = self.at.end_if(|_| true);
         self.landed = true;
         if let Some(mut entry) = ended {
@@ -80,11 +85,7 @@ impl<K, V: Clone> Flight<'_, K, V> {
             assert!(outcome.set(copy).is_ok(), "a flight lands once");
         }
         // Who no longer finds the flight finds the value: the lock orders the one before the other.
-        let ended = self.at.end_if(|_| true);
-        self.landed = true;
-        if let Some(mut entry) = ended {
-            wake(mem::take(&mut entry.sleepers).into_values());
-        }
+        self.end();
     }
 }
 
