@@ -141,6 +141,10 @@ impl<K, V, M: Fill<K, V>> Target<K, V> for Part<'_, M> {
 impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// Walks over all entries on rayon's threads; sees what [`Pinned::iter`] would see. Needs the feature `rayon`.
     ///
+    /// # Panics
+    ///
+    /// When the walk begins in a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
     /// ```
     /// use rayon::prelude::*;
     ///
@@ -162,6 +166,7 @@ impl<'p, K: Send + Sync, V: Send + Sync> ParallelIterator for ParIter<'p, K, V> 
 
     fn drive_unindexed<C: UnindexedConsumer<Self::Item>>(self, consumer: C) -> C::Result {
         let table = self.table;
+        // By this thread, which must not be writing: those that walk are not, and would wait for it.
         let walk = table.directory.ranges().into_par_iter().flat_map_iter(move |range| {
             let mut entries = Vec::new();
             {
@@ -215,6 +220,10 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
     /// Walks over copies of all entries on rayon's threads; sees what [`InlineMap::iter`] would see. Needs the feature
     /// `rayon`.
     ///
+    /// # Panics
+    ///
+    /// When the walk begins in a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    ///
     /// ```
     /// use rayon::prelude::*;
     ///
@@ -236,6 +245,7 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync> ParallelIterator for InlineParI
 
     fn drive_unindexed<C: UnindexedConsumer<(K, V)>>(self, consumer: C) -> C::Result {
         let slots = self.slots;
+        // By this thread, as above.
         let walk = slots.ranges().into_par_iter().flat_map_iter(move |range| {
             let mut items = Vec::new();
             slots.snapshot_range(range, &mut items);

@@ -228,7 +228,7 @@ fn panics_in_time(body: impl FnOnce() + Send + 'static) {
     let (told, tell) = std::sync::mpsc::channel();
     std::thread::spawn(move || told.send(catch(body).is_err()).expect("somebody listens"));
     let panicked = tell.recv_timeout(std::time::Duration::from_secs(60));
-    assert_eq!(panicked, Ok(true), "a parallel extension of a map under its own lock");
+    assert_eq!(panicked, Ok(true), "what other threads do to a map under its own lock");
 }
 
 #[test]
@@ -248,5 +248,22 @@ fn a_parallel_extend_under_the_maps_own_lock_panics() {
             (&map).par_extend(many().filter(|_| true));
             Operation::<u64, ()>::Abort(())
         });
+    });
+}
+
+#[test]
+fn a_parallel_walk_that_begins_under_the_maps_own_lock_panics() {
+    // Of many segments: of one, the thread that holds the lock would be the one to walk.
+    let pairs = || (0..100_000_u64).map(|n| (n, n));
+    panics_in_time(move || {
+        let map: HashMap<u64, u64> = pairs().collect();
+        let pin = map.pin();
+        let walk = pin.par_iter();
+        let _ = pin.compute(0, |_| Operation::Abort(walk.count()));
+    });
+    panics_in_time(move || {
+        let map: InlineMap<u64, u64> = pairs().collect();
+        let walk = map.par_iter();
+        let _ = map.compute(0, |_| Operation::Abort(walk.count()));
     });
 }
