@@ -221,6 +221,22 @@ mod tests {
     }
 
     #[test]
+    fn segments_of_one_size_take_up_to_1_13_slots_for_each_entry_of_a_fixed_map() {
+        let slots = |capacity, segment_slots| {
+            let options = Options { capacity, fixed: true, segment_slots, ..Options::default() };
+            let shape = Shape::new(options).unwrap();
+            f64::from(shape.segments * shape.buckets * SLOTS) / capacity as f64
+        };
+        for capacity in (1000..3000).step_by(7) {
+            assert!(slots(capacity, None) <= 1.08, "{capacity}");
+            for of_each in (4..800).step_by(4) {
+                assert!(slots(capacity, Some(of_each)) <= 1.13, "{capacity} in segments of {of_each}");
+            }
+        }
+        assert!(slots(1028, Some(68)) > 1.12);
+    }
+
+    #[test]
     fn one_segment_alone_has_memc3s_stripes() {
         let options =
             Options { capacity: 1_000_000, fixed: true, segment_slots: Some(1 << 21), ..Options::default() };

@@ -90,8 +90,8 @@ impl<T, S> Builder<T, S> {
     }
 
     /// A map that never grows: any `entries` different keys fit, in at most 1.08 slots for each (from about a
-    /// thousand on; about 1.06 as a rule), and what does not fit is handed back. While several threads insert and
-    /// remove at the same time, a few fewer may fit. In entries.
+    /// thousand on; about 1.06 as a rule; up to 1.13 in [small segments](Self::segment_slots)), and what does not fit is
+    /// handed back. While several threads insert and remove at the same time, a few fewer may fit. In entries.
     ///
     /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as
     /// there are free slots; of small maps more: four where up to three were asked for, twelve or so for ten. And more where
@@ -127,6 +127,9 @@ impl<T, S> Builder<T, S> {
 
     /// How many slots a segment may have, rounded up to whole buckets of four: 4,096 in a map that grows, 65,536 in
     /// one of fixed capacity.
+    ///
+    /// A map begins with segments of one size: if these are small and its [capacity is fixed](Self::fixed_capacity), it has up
+    /// to 1.13 slots for each entry, and may accept that many.
     ///
     /// A growing map's segments split beyond it, and a write may have to wait for one segment's split. More slots
     /// make fewer segments; as many slots as the map has make it one MemC3 table with one writer at a time, and, if its
