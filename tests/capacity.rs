@@ -133,6 +133,15 @@ laws! {
         reserved_room_of_an_inline_map_does_not_grow_either;
 }
 
+/// By doubling, and then as far as paths lead: so nine tenths of what it has may be taken, and not 7/8.
+#[test]
+fn reserved_room_is_filled_to_nine_tenths() {
+    let map = InlineMap::<u64, u64>::builder().hasher(seeded(7)).build();
+    map.reserve(3680);
+    (0..3680).for_each(|n| assert!(map.insert(n, n).is_none()));
+    assert!(map.capacity() == 4096 && map.load_factor() > 0.89);
+}
+
 /// Emptied, it has grown far enough: of its segments nobody has said until now how many are to come.
 fn does_not_grow_for_what_is_promised<M: Words>() {
     let mut map = M::build(Config::GROWING, seeded(7));

@@ -56,12 +56,12 @@ use crate::hash::Digest;
 /// # Memory
 ///
 /// Nine bytes a slot, and key and value for each entry. With [home cells](crate::Builder::home_cells): key and value and a
-/// quarter more for each entry that the map is made for, from the start. A map that has grown, also by `reserve`, is between
-/// 44% and 88% full; one that was made for its entries by [`HashMap::with_capacity`], by `collect` from an iterator that knows
-/// how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks of memory of its own; chunks that have
-/// become free, and tables that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`].
-/// Home cells go all together: one entry that has one keeps them; and once most entries have been replaced, those that found no
-/// free cell at home have other memory.
+/// quarter more for each entry that the map is made for, from the start. A map that has grown is between 44% and 88% full, up
+/// to 90% after `reserve`; one that was made for its entries by [`HashMap::with_capacity`], by `collect` from an iterator that
+/// knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks of memory of its own; chunks
+/// that have become free, and tables that were grown out of, are kept for further entries and growth until
+/// [`Pinned::shrink_to_fit`]. Home cells go all together: one entry that has one keeps them; and once most entries have been
+/// replaced, those that found no free cell at home have other memory.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where

@@ -56,9 +56,9 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # Memory
 ///
-/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown, also by
-/// `reserve`, is between 44% and 88% full; one that was made for its entries by [`InlineMap::with_capacity`], by `collect` from
-/// an iterator that knows how many they are, or as a `clone`, about 90%. Tables that were grown out of are used again for
+/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown is between 44%
+/// and 88% full, up to 90% after `reserve`; one that was made for its entries by [`InlineMap::with_capacity`], by `collect`
+/// from an iterator that knows how many they are, or as a `clone`, about 90%. Tables that were grown out of are used again for
 /// further growth, or freed with the map. A value that shares its 8-byte words with nothing but its key is replaced by a single
 /// store; a longer one takes a copy.
 ///
