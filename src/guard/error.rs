@@ -44,11 +44,12 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 
 impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        // What is told already is no source.
         match self {
-            Error::Store(error) => Some(error),
-            Error::Filter(error) => Some(error),
-            Error::Snapshot(error) => Some(error),
-            Error::Thread(error) => Some(error),
+            Error::Store(error) => error.source(),
+            Error::Filter(error) => error.source(),
+            Error::Snapshot(error) => error.source(),
+            Error::Thread(error) => error.source(),
             Error::ScanPanicked => None,
         }
     }
@@ -93,7 +94,8 @@ impl fmt::Display for SnapshotError {
 impl core::error::Error for SnapshotError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            SnapshotError::Io(error) => Some(error),
+            // What is told already is no source.
+            SnapshotError::Io(error) => error.source(),
             _ => None,
         }
     }

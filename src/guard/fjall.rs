@@ -303,7 +303,8 @@ impl fmt::Display for FjallError {
 impl core::error::Error for FjallError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            FjallError::Fjall(error) => Some(&**error),
+            // What is told already is no source.
+            FjallError::Fjall(error) => error.source(),
             _ => None,
         }
     }

@@ -336,7 +336,8 @@ impl core::error::Error for RedbError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             RedbError::KeyTooLong { .. } => None,
-            RedbError::Redb(error) => Some(&**error),
+            // What is told already is no source.
+            RedbError::Redb(error) => error.source(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Errors say which of their values was wrong, lead to what caused them, and ask nothing of keys and values.
 
 use std::error::Error;
-use std::io;
+use std::{fmt, io};
 
 use koel::guard::{Error as GuardError, SnapshotError};
 use koel::{Cache, CacheError, Cause, CuckooFilter, FilterError, InlineMap, LoadError, Why};
@@ -45,32 +45,53 @@ fn a_failed_load_leads_to_its_loaders_error() {
     }
 }
 
+/// With what caused it.
+#[derive(Debug)]
+struct OnFire(io::Error);
+
+impl fmt::Display for OnFire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("disk on fire")
+    }
+}
+
+impl Error for OnFire {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+fn on_fire() -> OnFire {
+    OnFire(io::Error::other("a spark"))
+}
+
+/// An error and what caused it, as programs print them.
+fn chain(error: &dyn Error) -> String {
+    let cause = error.source().map(chain);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
 #[test]
-fn a_guards_error_says_whose_it_is_and_leads_there() {
+fn a_guards_error_says_whose_it_is_and_nothing_twice() {
     let filter =
         || -> FilterError { CuckooFilter::builder().false_positive_rate(2.0).build().expect_err("no rate") };
-    let io = || io::Error::other("disk on fire");
-    let errors: [(GuardError<io::Error>, &str, Option<String>); 5] = [
-        (GuardError::Store(io()), "the store: disk on fire", Some(io().to_string())),
-        (GuardError::from(filter()), &format!("the filter: {}", filter()), Some(filter().to_string())),
-        (
-            GuardError::Snapshot(SnapshotError::from(io())),
-            "the snapshot: disk on fire",
-            Some(io().to_string()),
-        ),
-        (GuardError::Thread(io()), "no thread to scan the store with: disk on fire", Some(io().to_string())),
-        (GuardError::ScanPanicked, "the scan of the store panicked, or who is told of its progress", None),
+    let io = || io::Error::other(on_fire());
+    let errors: [(GuardError<OnFire>, &str, &str); 5] = [
+        (GuardError::Store(on_fire()), "the store: disk on fire", ": a spark"),
+        (GuardError::from(filter()), &format!("the filter: {}", filter()), ""),
+        (GuardError::Snapshot(SnapshotError::from(io())), "the snapshot: disk on fire", ": a spark"),
+        (GuardError::Thread(io()), "no thread to scan the store with: disk on fire", ": a spark"),
+        (GuardError::ScanPanicked, "the scan of the store panicked, or who is told of its progress", ""),
     ];
-    for (error, says, source) in errors {
+    for (error, says, because) in errors {
         assert_eq!(error.to_string(), says);
-        assert_eq!(error.source().map(ToString::to_string), source, "{says}");
+        assert_eq!(chain(&error), format!("{says}{because}"));
     }
 }
 
 #[test]
 fn a_snapshots_error_says_what_is_wrong_with_it() {
-    let io = SnapshotError::Io(io::Error::other("disk on fire"));
-    assert_eq!(io.source().expect("the system's").to_string(), "disk on fire");
+    assert_eq!(chain(&SnapshotError::Io(io::Error::other(on_fire()))), "disk on fire: a spark");
     for (error, says) in [
         (SnapshotError::NoFilter, "no filter"),
         (SnapshotError::Damaged("its end"), "damaged: its end"),
