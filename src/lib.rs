@@ -51,8 +51,8 @@
 //! not taken, and an [`InlineCache`] evicts instead of growing; `try_build`, the filters' builders, `from_keys`, `try_union`
 //! and whatever reads a filter from bytes return an error; the maps' other writes of new keys, and `reserve`, panic;
 //! `shrink_to_fit` and `compact` do less. What was there stays, and the next call works when there is memory again. What is
-//! removed is dropped all the same, if pins are short; of what is removed while one pin is held, without memory to note it, some
-//! is never dropped; and of plain entries some memory is not used again before the map is dropped.
+//! removed is dropped all the same, if pins are short; of what is removed while one pin is held, without memory to note it,
+//! some is never dropped; and of plain entries some memory is not used again before the map is dropped.
 //!
 //! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map,
 //! a cache or a growing filter is made of (some 2 KB); the seat of a thread that pins or counts for the first time, and
@@ -93,9 +93,9 @@ mod swapped;
 mod sync;
 
 pub use cache::{
-    Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, CacheViewOwned, Cause,
-    Clock, DumpIntoIter, InlineCache, InlineCacheBuilder, InlineCacheIter, LoadError, ManualClock, Policy,
-    Refused, ViewIter, Why,
+    Cache, CacheBuilder, CacheDump, CacheEntry, CacheError, CacheIter, CacheStats, CacheView, CacheViewOwned,
+    Cause, Clock, DumpIntoIter, InlineCache, InlineCacheBuilder, InlineCacheIter, LoadError, ManualClock,
+    Policy, Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

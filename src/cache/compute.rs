@@ -44,7 +44,6 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.get("hits"), Some(3));
     /// # Ok::<(), koel::Refused<&str, u32>>(())
     /// ```
-    #[doc(alias = "entry")]
     #[doc(alias = "and_compute_with")]
     #[track_caller]
     pub fn compute<T>(

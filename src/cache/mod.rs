@@ -6,6 +6,7 @@
 //! | `write` | its writing half: find, make room, commit |
 //! | `whole` | what is done to all of it: clear, purge, retain |
 //! | `compute` | what decides under the lock |
+//! | `entry` | a key, and other names for what is done by key |
 //! | `dump`, `serde` | a cache's contents for a warm restart; the feature of this name |
 //! | `load`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `view`, `iter` | look-ups by reference; walks |
@@ -27,6 +28,7 @@ mod cache;
 mod compute;
 mod counters;
 mod dump;
+mod entry;
 mod flight;
 mod inline;
 mod iter;
@@ -52,6 +54,7 @@ pub use builder::{CacheBuilder, CacheError};
 pub use cache::Cache;
 pub use counters::CacheStats;
 pub use dump::{CacheDump, DumpIntoIter};
+pub use entry::CacheEntry;
 pub use flight::LoadError;
 #[cfg(loom)]
 pub use flight::toy::LoadOnce;

@@ -164,6 +164,7 @@ assert_is!(CacheDump<Cell<u64>, Cell<u64>>: Send);
 assert_is!(koel::DumpIntoIter<u64, u64>: Send + Sync + Debug + ExactSizeIterator + DoubleEndedIterator);
 assert_is_not!(CacheDump<Cell<u64>, u64>: Sync);
 assert_is!(CacheView<'static, u64, u64>: Debug);
+assert_is!(koel::CacheEntry<'static, u64, u64, koel::RandomState>: Debug + Send + Sync);
 assert_is_not!(CacheView<'static, u64, u64>: Send);
 assert_is_not!(CacheView<'static, u64, u64>: Sync);
 assert_is!(CacheIter<'static, u64, u64>: Debug + Iterator<Item = (u64, u64)>);
