@@ -47,6 +47,7 @@ pub fn explore(schedules: usize, test: impl Fn() + Send + Sync + 'static) {
         return run(ReplayScheduler::new_from_encoded(&schedule), &test);
     }
     let (schedules, seed) = (number("KOEL_SCHEDULES", schedules as u64) as usize, number("KOEL_SEED", 1));
+    assert!(schedules > 0, "KOEL_SCHEDULES=0: nothing would be tested");
     // What is not the same when it is run again cannot be replayed.
     let twice = RandomScheduler::new_from_seed(seed, 3);
     run(UncontrolledNondeterminismCheckScheduler::new(twice), &test);

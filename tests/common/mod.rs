@@ -34,12 +34,16 @@ pub(crate) fn not_run(why: &str) {
     let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
 }
 
-/// A number from the environment, for longer runs: `KOEL_HISTORIES=2000 cargo test --release --test linearizability`.
+/// How many, from the environment, for longer runs: `KOEL_HISTORIES=2000 cargo test --release --test linearizability`.
 pub(crate) fn env_number(name: &str, otherwise: usize) -> usize {
-    match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text:?}")),
-        Err(_) => otherwise,
-    }
+    let number = env(name).unwrap_or(otherwise);
+    assert!(number > 0, "{name}=0: nothing would be tested");
+    number
+}
+
+fn env(name: &str) -> Option<usize> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text:?}")))
 }
 
 /// Runs `body(thread)` on so many threads at once, and returns what they return, in order.

@@ -21,7 +21,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 fn agrees_with_the_model<M: Subject<Hasher = Seeded>>(at_the_end: impl Fn(&mut Driver<M>)) {
     let seed = seed();
     let config = ProptestConfig {
-        cases: env_number("KOEL_CASES", 500) as u32,
+        cases: u32::try_from(env_number("KOEL_CASES", 500)).expect("fewer than 2^32 cases"),
         failure_persistence: None,
         max_shrink_iters: 4000,
         ..ProptestConfig::default()

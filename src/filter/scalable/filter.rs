@@ -154,7 +154,7 @@ impl<S> ScalableCuckooFilter<S> {
         max_duplicates: usize,
         hasher: S,
     ) -> Result<Self, FilterError> {
-        let turns = Turns::new(chain.levels().iter().map(|level| level.inner.slots()).sum())?;
+        let turns = Turns::new()?;
         let max_memory = AtomicUsize::new(usize::MAX);
         Ok(ScalableCuckooFilter {
             plan,
@@ -275,18 +275,24 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     pub(crate) fn insert_digest(&self, digest: Digest) -> Result<(), Full> {
+        if self.insert_below(digest, self.max_duplicates)? { Ok(()) } else { Err(Full::NOTHING) }
+    }
+
+    /// Inserts a copy, unless there are so many; whether there were fewer.
+    #[inline(always)]
+    fn insert_below(&self, digest: Digest, most: usize) -> Result<bool, Full> {
         let levels = self.chain.levels();
         let places = Places::fetched(&levels, digest);
-        if places.count() >= self.max_duplicates && places.count_locked() >= self.max_duplicates {
-            return Err(Full::NOTHING);
+        if places.count() >= most && places.count_locked() >= most {
+            return Ok(false);
         }
         if places.insert() {
-            return Ok(());
+            return Ok(true);
         }
         drop(levels);
         let inserted = self.insert_growing(digest);
         self.chain.flush();
-        inserted
+        inserted.map(|()| true)
     }
 
     /// Inserts what has found no room, and adds tables for it, while nobody else does and no table is being emptied: one that
@@ -320,22 +326,15 @@ impl<S> ScalableCuckooFilter<S> {
             // What is seen may be there by chance, and gone when that has been changed.
             self.contains_digest(digest) && Places::new(&self.chain.levels(), digest).count_locked() > 0
         };
-        let look = self.turns.look(digest);
         if is_there() {
             return Ok(false);
         }
-        let turn = look.turn();
-        if turn.others && is_there() {
-            return Ok(false);
-        }
-        match self.insert_digest(digest) {
-            Ok(()) => {
-                turn.tell();
-                Ok(true)
-            }
-            // `insert` may have put it there meanwhile, as often as it may be there.
+        // Whoever was inserting it has done so, and it is looked for once more.
+        let _turn = self.turns.lock(digest);
+        match self.insert_below(digest, 1) {
+            // There was no room, as `insert` has put it there meanwhile.
             Err(_) if is_there() => Ok(false),
-            Err(full) => Err(full),
+            inserted => inserted,
         }
     }
 
