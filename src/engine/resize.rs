@@ -54,26 +54,23 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Replaces every segment that is much too large for its items by a smaller one, and one whose overflow is empty by one
-    /// that has none: else whoever misses would look through it for ever. Gives back what was copied ahead of splits that are
-    /// not due any more.
+    /// Replaces every segment that is much too large for its items by a smaller one, and gives back what was copied ahead of
+    /// splits that are not due any more.
     pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
         // Also where nothing will be locked.
         self.assert_not_writing();
+        if self.shape.fixed_capacity.is_some() {
+            return;
+        }
         self.each_segment(|mut writing| {
-            let (locked, now) = (&writing.locked, writing.locked.segment().buckets().len());
             // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
-            let wanted = Shape::buckets_for(locked.len()).next_power_of_two();
-            let is_fixed = self.shape.fixed_capacity.is_some();
-            let buckets = if is_fixed { now } else { wanted.min(u64::from(now)) as u32 };
-            let state = locked.state_ref();
-            let was_crowded = !locked.segment().has_no_overflow() && state.overflow_len == 0;
-            if buckets < now || was_crowded {
-                let grows_early = buckets == now && state.filling_from < usize::MAX;
-                let another = Replacement { buckets, count: 1, grows_early };
+            let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
+            let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
+            if buckets < writing.locked.segment().buckets().len() {
+                let smaller = Replacement { buckets, count: 1, grows_early: false };
                 let prefix = self.prefixes(&writing).start as u32;
-                // No memory for it: then it stays as it is.
-                let _ = self.rebuild(&mut writing, another, prefix, rehash);
+                // No memory to get smaller: then it stays as it is.
+                let _ = self.rebuild(&mut writing, smaller, prefix, rehash);
             }
             if !writing.locked.is_filling_up() {
                 let ahead = writing.locked.state().ahead.take();
@@ -93,7 +90,7 @@ impl<P: Payload> Directory<P> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::growth::tests::{insert, insert_as, rehash, segments_of, table};
+    use super::super::growth::tests::{insert, rehash, segments_of, table};
     use super::super::sizing::Options;
     use super::*;
     use crate::hash::Place;
@@ -143,37 +140,5 @@ mod tests {
         assert!((0..2000).all(|key| {
             table.find(Digest::new(key), || (), |item| item.0 == key).is_some() == (key % 5 == 0)
         }));
-    }
-
-    /// Keys below 100 have one digest, and others their own.
-    fn of_colliding(key: u64) -> Digest {
-        Digest::new(key.max(99))
-    }
-
-    #[test]
-    fn shrinking_ends_an_overflow_that_is_empty_and_keeps_one_that_is_not() {
-        let fixed = Options { capacity: 600, fixed: true, ..Options::default() };
-        let growing = Options { capacity: 600, ..Options::default() };
-        for options in [fixed, growing] {
-            let table = table(options);
-            (0..600).for_each(|key| insert_as(&table, key, of_colliding).unwrap());
-            let (slots, crowded) = (table.slots(), table.stats().overflow);
-            let is_crowded = || table.segments().any(|segment| !segment.has_no_overflow());
-            assert!(crowded >= 92 - 8);
-            for key in 0..100 {
-                table.shrink(&|(key, _)| of_colliding(key));
-                assert!(is_crowded());
-                let mut spot = table.lock_and_find(of_colliding(key), |item| item.0 == key);
-                spot.writing.locked.remove(spot.found.expect("put"));
-            }
-            let bytes = table.memory_usage();
-            table.shrink(&|(key, _)| of_colliding(key));
-            assert!(!is_crowded() && table.slots() == slots && table.len() == 500);
-            // SAFETY: nobody else uses the table.
-            unsafe { table.drain_pool().free() };
-            assert!(table.memory_usage() < bytes);
-            let found = |key| table.find(of_colliding(key), || (), |item| item.0 == key).is_some();
-            assert!((0..600).all(|key| found(key) == (key >= 100)));
-        }
     }
 }

@@ -429,7 +429,6 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
     /// a `clone` takes less memory. What they leave behind is kept for readers that may still be at it, and used when the map
     /// grows again; [`InlineMap::release_unused`] frees it. A map of fixed capacity keeps its slots.
-    /// Lists of keys that collided go, where no such key is left: whoever misses looks through them until then.
     ///
     /// # Panics
     ///

@@ -638,7 +638,6 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// pin lives (and with many pins at a time not before some more entries have been removed), and of entries, in chunks of 16
     /// KiB, in large maps of 4 MiB, all but the last; [home cells](crate::Builder::home_cells) all at once and for good,
     /// and only when none is in use: where that matters, do without them. A map of fixed capacity keeps its slots.
-    /// Lists of keys that collided go, where no such key is left: whoever misses looks through them until then.
     /// [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give back: what this pin keeps alive stays.
     ///
     /// # Panics
