@@ -379,6 +379,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
     }
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
+        if self.time.is_some() {
+            // Before the clock is read: who comes later may come when the value has expired.
+            landing.close();
+        }
         let mut new_entry = self.new_entry(key, &value);
         let guard = self.enter();
         let mut out = self.departures(&guard);
@@ -390,7 +394,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let may_keep = |at: &At<'_, K, V>| {
             let is_there =
                 at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now));
-            !is_there && !landing.close()
+            !is_there && !landing.is_stale()
         };
         let value = match self.at_with_quota(digest, key, &mut new_entry, &mut out).filter(may_keep) {
             Some(at) => match self.put(at, &new_entry, own_key, value, &mut out) {

@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::collect::{push, with_room};
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::hasher::FilterHasher;
@@ -85,9 +86,10 @@ impl<'de, T: FromBytes> Visitor<'de> for Foreign<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<T, A::Error> {
-        let mut bytes = Vec::with_capacity(access.size_hint().unwrap_or(0).min(CAUTIOUS));
+        let announced = access.size_hint().unwrap_or(0).min(CAUTIOUS);
+        let mut bytes = with_room(announced).map_err(A::Error::custom)?;
         while let Some(byte) = access.next_element()? {
-            bytes.push(byte);
+            push(&mut bytes, byte).map_err(A::Error::custom)?;
         }
         T::from_foreign(&bytes).map_err(A::Error::custom)
     }

@@ -242,14 +242,17 @@ impl Active {
     }
 
     /// The filter of this plan in bytes that a checksum vouches for.
-    pub(super) fn from_bytes(plan: Plan, bytes: &[u8]) -> Option<Self> {
-        let (crowded, bytes) = bytes.split_at_checked(STRIPES)?;
+    pub(super) fn from_bytes(plan: Plan, bytes: &[u8]) -> Result<Option<Self>, FilterError> {
+        let Some((crowded, bytes)) = bytes.split_at_checked(STRIPES) else { return Ok(None) };
         let sets = match plan.filter {
-            Filter::None => return None,
-            Filter::Cuckoo => Sets::Cuckoo(ScalableCuckooFilter::from_bytes(bytes).ok()?),
-            Filter::Bloom => Sets::Bloom(Bloom::from_bytes(bytes, plan.rate)?),
+            Filter::None => return Ok(None),
+            Filter::Cuckoo => Sets::Cuckoo(ScalableCuckooFilter::from_bytes(bytes)?),
+            Filter::Bloom => match Bloom::from_bytes(bytes, plan.rate) {
+                Some(bloom) => Sets::Bloom(bloom),
+                None => return Ok(None),
+            },
         };
         let crowded = crowded.iter().map(|byte| AtomicBool::new(*byte != 0)).collect();
-        Some(Self::with_crowded(sets, crowded))
+        Ok(Some(Self::with_crowded(sets, crowded)))
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fjall::{Config, Keyspace, PartitionCreateOptions, PartitionHandle, PersistMode};
 
+use super::beside::sync_names_beside;
 use super::store::{Generation, Scanned, Store, Value};
 use crate::sync::Mutex;
 
@@ -179,6 +180,7 @@ fn create_whole(folder: &Path) -> Result<(), FjallError> {
         }
         drop(FjallStore::with_keyspace(Config::new(&new).open()?)?);
         std::fs::rename(&new, &whole).map_err(fjall::Error::Io)?;
+        sync_names_beside(&whole).map_err(fjall::Error::Io)?;
     }
     // Or another process has begun to.
     for part in PARTS {
@@ -186,6 +188,8 @@ fn create_whole(folder: &Path) -> Result<(), FjallError> {
             std::fs::rename(whole.join(part), folder.join(part)).map_err(fjall::Error::Io)?;
         }
     }
+    // Or what is written to them might come back as `koel.new`, or not at all, after a power failure.
+    sync_names_beside(&whole).map_err(fjall::Error::Io)?;
     Ok(std::fs::remove_dir(whole).map_err(fjall::Error::Io)?)
 }
 

@@ -214,10 +214,10 @@ impl<S: Store> Shared<S, S::Error> {
         }
         let hint = self.store.len_hint();
         // A store that does not know how many keys it has should not get a filter that is too small again.
-        let known = self.active.pin().map(|active| match (hint, active.crowded_stripes()) {
+        let known = self.active.pin().map(|active| match active.crowded_stripes() {
+            0 => active.len(),
             // Others had no room in it.
-            (None, 1..) => active.len().max(before),
-            _ => active.len(),
+            _ => active.len().max(before),
         });
         let known = known.unwrap_or_else(|| self.to_scan.load(Ordering::Relaxed));
         let expected = self.expected_keys.unwrap_or(0);

@@ -8,7 +8,7 @@ use redb::{
     Database, Durability, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
-use super::beside::new_beside;
+use super::beside::{new_beside, sync_names_beside};
 use super::store::{Generation, Scanned, Store, Value};
 
 const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
@@ -174,7 +174,9 @@ fn create_whole(file: &Path) -> Result<(), RedbError> {
     });
     // Whether or not it has another name by now, or has ever been made.
     let _ = std::fs::remove_file(&new);
-    made
+    made?;
+    // Or what is written to it might come back under the other name after a power failure.
+    Ok(sync_names_beside(&file)?)
 }
 
 /// The name to which a link leads, that of no file: else the database would take the link's place. The system has followed the

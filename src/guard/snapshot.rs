@@ -22,12 +22,12 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
-use super::beside::new_beside;
+use super::beside::{new_beside, sync_names_beside};
 use super::error::{Error, SnapshotError};
 use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
 use super::store::{Generation, Store};
-use crate::filter::Xxh3;
+use crate::filter::{FilterError, Xxh3};
 
 const MAGIC: [u8; 8] = *b"koelgs\r\n";
 const VERSION: u32 = 1;
@@ -78,8 +78,15 @@ pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(A
         return Err(SnapshotError::OtherFilter);
     }
     let hasher = Xxh3::with_seed(word(40));
-    let filter = Active::from_bytes(plan, body).filter(|filter| filter.has_hasher(hasher));
-    Ok((filter.ok_or(SnapshotError::Damaged("its filter is none"))?, hasher))
+    let filter = Active::from_bytes(plan, body).map_err(|error| match error {
+        // The file may be whole.
+        FilterError::OutOfMemory { .. } => naming(file, &io::ErrorKind::OutOfMemory.into()),
+        _ => SnapshotError::Damaged("its filter is none"),
+    })?;
+    match filter.filter(|filter| filter.has_hasher(hasher)) {
+        Some(filter) => Ok((filter, hasher)),
+        None => Err(SnapshotError::Damaged("its filter is none")),
+    }
 }
 
 impl<S: Store> Shared<S, S::Error> {
@@ -115,12 +122,8 @@ fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&new);
         return Err(error);
     }
-    // The name, too, where folders can be synced. If it is lost, the old snapshot does not fit the store.
-    #[cfg(unix)]
-    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+    // The name, too. If it is lost, the old snapshot does not fit the store.
+    sync_names_beside(file)
 }
 
 /// Writes all of a new file, to the disk.

@@ -143,7 +143,7 @@ impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// When the walk begins in a closure that runs under this map's lock: see [`HashMap`](HashMap#under-a-lock).
+    /// In a closure that runs under this map's lock, also when the walk begins there: see [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -152,6 +152,8 @@ impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(map.pin().par_iter().map(|(_, value)| value).sum::<u64>(), 499_500);
     /// ```
     pub fn par_iter(&self) -> ParIter<'_, K, V> {
+        // Here as well as when the walk begins: that may be on one of rayon's threads.
+        self.map.table.directory.assert_not_writing();
         ParIter { table: &self.map.table }
     }
 }
@@ -222,7 +224,7 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
     ///
     /// # Panics
     ///
-    /// When the walk begins in a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
+    /// In a closure that runs under this map's lock, also when the walk begins there: see [the type](InlineMap#under-a-lock).
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -231,6 +233,8 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
     /// assert_eq!(map.par_iter().map(|(_, value)| value).sum::<u64>(), 499_500);
     /// ```
     pub fn par_iter(&self) -> InlineParIter<'_, K, V> {
+        // As above.
+        self.slots.assert_not_writing();
         InlineParIter { slots: &self.slots }
     }
 }

@@ -71,31 +71,44 @@ impl Clone for Value {
     }
 }
 
-/// Who asks an hour after the value has expired, and before who loaded it has told those who wait.
-#[test]
-fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
+/// Who asks an hour after the value has expired, and before who has loaded it has told those who wait: when that one is at
+/// something of the user's that happens after his loader.
+fn asks_after_a_loaded_value_has_expired(at: Event) {
     let clock = ManualClock::new();
     let builder = Cache::builder().max_entries(10).time_to_live(Duration::from_secs(1)).clock(clock.clone());
     let cache = Arc::new(builder.build());
     let late = Arc::clone(&cache);
     let (answer, answers) = std::sync::mpsc::channel();
-    // For who has loaded it, when it is in the cache.
-    at_next(Event::ValueCloned, move || {
-        clock.advance(Duration::from_secs(3600));
-        let is_asking = Arc::new(Barrier::new(2));
-        let asking = Arc::clone(&is_asking);
-        std::thread::spawn(move || {
-            assert_eq!(late.get(&Key), None);
-            at_next(Event::KeysCompared, move || {
-                asking.wait();
+    let loaded = cache.get_or_insert_with(Key, || {
+        at_next(at, move || {
+            clock.advance(Duration::from_secs(3600));
+            let is_asking = Arc::new(Barrier::new(2));
+            let asking = Arc::clone(&is_asking);
+            std::thread::spawn(move || {
+                assert_eq!(late.get(&Key), None);
+                at_next(Event::KeysCompared, move || {
+                    asking.wait();
+                });
+                answer.send(late.get_or_insert_with(Key, || Value(2))).unwrap();
             });
-            answer.send(late.get_or_insert_with(Key, || Value(2))).unwrap();
+            is_asking.wait();
         });
-        is_asking.wait();
+        Value(1)
     });
-    assert_eq!(cache.get_or_insert_with(Key, || Value(1)), Value(1));
+    assert_eq!(loaded, Value(1));
     assert_eq!(answers.recv().unwrap(), Value(2));
     assert_eq!((cache.get(&Key), cache.stats().loads), (Some(Value(2)), 2));
+}
+
+#[test]
+fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
+    asks_after_a_loaded_value_has_expired(Event::ValueCloned);
+}
+
+/// The clock has been asked for the value's lifetime by then.
+#[test]
+fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
+    asks_after_a_loaded_value_has_expired(Event::KeyCloned);
 }
 
 /// A task or a thread misses the key; somebody inserts it, and somebody begins to remove it; who has missed it leads and finds

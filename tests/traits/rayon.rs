@@ -267,3 +267,20 @@ fn a_parallel_walk_that_begins_under_the_maps_own_lock_panics() {
         let _ = map.compute(0, |_| Operation::Abort(walk.count()));
     });
 }
+
+/// The walk may then begin on another thread.
+#[test]
+fn a_parallel_walk_that_is_made_under_the_maps_own_lock_panics() {
+    let pairs = || (0..100_000_u64).map(|n| (n, n));
+    panics_in_time(move || {
+        let map: HashMap<u64, u64> = pairs().collect();
+        let pin = map.pin();
+        let others = rayon::iter::once((&0, &0));
+        let _ = pin.compute(0, |_| Operation::Abort(others.chain(pin.par_iter()).count()));
+    });
+    panics_in_time(move || {
+        let map: InlineMap<u64, u64> = pairs().collect();
+        let others = rayon::iter::once((0, 0));
+        let _ = map.compute(0, |_| Operation::Abort(others.chain(map.par_iter()).count()));
+    });
+}

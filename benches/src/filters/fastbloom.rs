@@ -5,7 +5,16 @@ use parking_lot::RwLock;
 
 use super::{BuildShared, Expected, Filter, Full, Shared, Size};
 
-/// The chance that so many bits are all set, of these: of few keys, some set many more than the formula says.
+/// Fewer keys may set many more bits than the formula says.
+const MANY: u64 = 1000;
+
+/// How often absent keys pass a filter of so many keys at the most: what the formula says; of few keys, also what the bits say
+/// that they have set.
+fn at_most(keys: u64, of_many: f64, of_few: f64) -> Expected {
+    Expected::AtMost(if keys < MANY { of_many.max(of_few) } else { of_many })
+}
+
+/// The chance that so many bits are all set, of these.
 fn chance(words: impl Iterator<Item = u64>, bits: usize, hashes: u32) -> f64 {
     let set: u64 = words.map(|word| u64::from(word.count_ones())).sum();
     (set as f64 / bits as f64).powi(hashes as i32)
@@ -56,7 +65,7 @@ impl Filter for FastBloom {
 
     fn expected(&self, keys: u64) -> Expected {
         let of_many = self.0.expected_false_pos(keys as usize);
-        Expected::AtMost(of_many.max(chance(self.0.iter(), self.0.num_bits(), self.0.num_hashes())))
+        at_most(keys, of_many, chance(self.0.iter(), self.0.num_bits(), self.0.num_hashes()))
     }
 
     fn share(self) -> RwLock<Self> {
@@ -101,7 +110,7 @@ impl Filter for FastBloomAtomic {
 
     fn expected(&self, keys: u64) -> Expected {
         let of_many = self.0.expected_false_pos(keys as usize);
-        Expected::AtMost(of_many.max(chance(self.0.iter(), self.0.num_bits(), self.0.num_hashes())))
+        at_most(keys, of_many, chance(self.0.iter(), self.0.num_bits(), self.0.num_hashes()))
     }
 
     fn share(self) -> Self {

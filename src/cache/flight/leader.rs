@@ -33,15 +33,13 @@ impl<'a, K, V> Flight<'a, K, V> {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
-    /// Unless it is stale, who joins from now on does not get its value, but looks it up when the flight has ended. To be asked
-    /// as [`is_stale`](Self::is_stale); whether it is.
-    fn close(&self) -> bool {
+    /// Who joins from now on does not get its value, but looks it up when the flight has ended.
+    fn close(&self) {
         self.at.with(|entry| {
-            entry.is_some_and(|entry| {
-                entry.closed |= !entry.stale;
-                entry.stale
-            })
-        })
+            if let Some(entry) = entry {
+                entry.closed = true;
+            }
+        });
     }
 
     /// While the result lives, this thread runs the flight's loader.
@@ -129,8 +127,8 @@ impl<'a, K, V> Landing<'a, K, V> {
     }
 
     /// [`Flight::close`]: for caches whose values expire, as one may before the flight has ended.
-    pub(crate) fn close(&self) -> bool {
-        self.flight.close()
+    pub(crate) fn close(&self) {
+        self.flight.close();
     }
 
     /// [`Flight::call_off`].

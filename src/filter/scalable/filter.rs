@@ -440,7 +440,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
 
     /// Inserts a key unless it is there, or seems to be. Whether it was inserted: of several threads that do so for one key
     /// at the same moment one is told that it was. Takes the lock of the key's segment, in each table if it is there, and
-    /// if not waits for other keys that are just being inserted so.
+    /// if not waits for other keys that are just being inserted so: one in sixteen, also for one that waits for a compaction.
     ///
     /// # Errors
     ///

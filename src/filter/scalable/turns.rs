@@ -11,7 +11,8 @@ use super::super::error::FilterError;
 use crate::hash::{Digest, scale};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Sets of keys. Threads that insert different keys seldom meet at one; and 2 KB are few beside the 13 of the smallest table.
+/// Sets of keys. A few threads that insert different keys seldom meet at one; and 2 KB are few beside the 13 of the smallest
+/// table.
 const SETS: usize = 16;
 
 /// Who comes next, for each of some sets of keys.
