@@ -138,11 +138,12 @@ impl Table {
         (stripes as usize).next_multiple_of(LINE_WORDS)
     }
 
-    /// Bytes that a table would take, as far as they can be counted.
+    /// Bytes that a table would take, at the most.
     pub(crate) fn bytes(geometry: Geometry, bucket_bits: u32) -> usize {
-        let writes = geometry.segments as usize * size_of::<CachePadded<Write>>();
-        Self::memory(geometry, bucket_bits)
-            .map_or(usize::MAX, |(memory, ..)| memory.size().saturating_add(writes))
+        let Some((memory, ..)) = Self::memory(geometry, bucket_bits) else { return usize::MAX };
+        // And what it may cost to align it.
+        let beside = geometry.segments as usize * size_of::<CachePadded<Write>>() + 2 * memory.align();
+        memory.size().saturating_add(beside)
     }
 
     /// An empty table; `None` if there is no memory for it.

@@ -284,7 +284,8 @@ impl<S: Store> Shared<S, S::Error> {
         if let (Err(_), false, Some(active)) = (left, is_worn, active) {
             self.patience.store(active.len().max(FEWEST_WRITES), Ordering::Relaxed);
         }
-        // None has failed: a worn filter waits for nothing; and where there is none, none was asked for, or it is on its way.
+        // Nobody waits: a worn filter need not, unless it was crowded out before; and where there is none, none was asked for,
+        // or it is on its way.
         left.map_or(is_worn, |left| left == 1)
     }
 }

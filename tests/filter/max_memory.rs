@@ -25,6 +25,20 @@ fn no_table_is_added_beyond_the_limit() {
     }
 }
 
+/// Where a byte decides: what a table costs beside its slots counts as well.
+#[test]
+fn the_limit_holds_to_the_byte() {
+    let sizes = |limit: usize| {
+        let filter = ScalableCuckooFilter::builder().max_memory(limit).seed(1).build().unwrap();
+        fill(&filter, 0);
+        filter.memory_usage()
+    };
+    let [one, two] = [sizes(0), sizes(60_000)];
+    assert!(one < two && two <= 60_000, "{one} {two}");
+    assert!((two - 200..two).all(|limit| sizes(limit) == one));
+    assert_eq!(sizes(two + 200), two);
+}
+
 #[test]
 fn a_limit_can_be_changed_and_is_no_part_of_a_copy() {
     let filter = ScalableCuckooFilter::builder().max_memory(0).build().unwrap();
