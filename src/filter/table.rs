@@ -37,14 +37,14 @@ const LINE_WORDS: usize = 8;
 
 /// Segments, in one allocation.
 pub(crate) struct Table {
-    base: *const AtomicU64,
-    /// The words of the first segment's buckets.
+    /// The words of the first segment's buckets; its stripes are before them.
     words: *const AtomicU64,
-    /// Bytes from one segment's stripes to the next one's, which are whole words.
+    /// Bytes from one segment's words to the next one's, which are whole words.
     stride: usize,
-    /// Stripes of a segment, less one; they are a power of two.
-    stripe_mask: u32,
-    /// Words before those of the buckets: the stripes, and what rounds them up to cache lines.
+    /// All bits but those that select a stripe, of which there are a power of two: a stripe's number, counted backwards from
+    /// the words, is anything with these bits.
+    not_stripe: u64,
+    /// Words before those of the buckets: what rounds the stripes up to cache lines, and the stripes.
     head: u32,
     geometry: Geometry,
     segment_words: usize,
@@ -84,7 +84,8 @@ impl core::panic::RefUnwindSafe for Table {}
 #[derive(Clone, Copy)]
 pub(crate) struct Segment<'a> {
     pub(crate) words: Shared,
-    stripes: *const AtomicU64,
+    /// The first of the words, behind the last stripe.
+    base: *const AtomicU64,
     pub(crate) table: &'a Table,
     pub(crate) index: u32,
 }
@@ -162,11 +163,10 @@ impl Table {
         // SAFETY: a zeroed block of this layout, ours alone.
         unsafe { init_zeroed(base, stride * geometry.segments as usize + SPARE_WORDS) };
         Some(Table {
-            base,
             // SAFETY: the block begins with a segment, which is longer than its head.
             words: unsafe { base.add(Self::head(stripes)) },
             stride: stride * size_of::<AtomicU64>(),
-            stripe_mask: stripes - 1,
+            not_stripe: !u64::from(stripes - 1),
             head: Self::head(stripes) as u32,
             geometry,
             segment_words: Self::segment_words(geometry, bucket_bits),
@@ -191,9 +191,8 @@ impl Table {
         unsafe {
             let offset = index as usize * self.stride;
             let len = self.stride / size_of::<AtomicU64>() - self.head as usize + SPARE_WORDS;
-            let words = Shared::new(self.words.byte_add(offset), len);
-            let stripes = self.base.byte_add(offset);
-            Segment { words, stripes, table: self, index }
+            let base = self.words.byte_add(offset);
+            Segment { words: Shared::new(base, len), base, table: self, index }
         }
     }
 
@@ -338,9 +337,9 @@ impl<'a> Segment<'a> {
     /// The stripe of a number: of [`Place::pair`], or, where buckets tear, of a bucket.
     #[inline(always)]
     pub(crate) fn stripe(&self, number: u32) -> &'a AtomicU64 {
-        let stripe = number & self.table.stripe_mask;
-        // SAFETY: at most `stripe_mask`, and the segment has `stripe_mask + 1` stripes as long as the table lives.
-        unsafe { &*self.stripes.add(stripe as usize) }
+        let stripe = (u64::from(number) | self.table.not_stripe) as isize;
+        // SAFETY: from minus the number of stripes to -1: as many are before the words as long as the table lives.
+        unsafe { &*self.base.offset(stripe) }
     }
 
     /// [R2].
