@@ -3,7 +3,7 @@
 //! A table's words are atomics that anybody may read and the segment's lock holder writes [I5]; a view's are bytes
 //! that nobody writes. Bit `i` of the array is bit `i % 64` of word `i / 64`.
 
-use crate::sync::{AtomicU64, Ordering, step};
+use crate::sync::{AtomicU64, Ordering, load_half, step};
 
 /// Words that a reader of the last bucket may read beyond it; nobody writes them.
 pub(crate) const SPARE_WORDS: usize = 2;
@@ -12,6 +12,9 @@ pub(crate) const SPARE_WORDS: usize = 2;
 pub(crate) trait Words: Copy {
     /// The word at `index`.
     fn word(self, index: usize) -> u64;
+
+    /// The 32 bits at `index`, counted in as many.
+    fn half(self, index: usize) -> u32;
 }
 
 /// The words of one segment of a table.
@@ -125,6 +128,15 @@ impl Words for Shared {
         // Acquire: pairs with the Release of `store`.
         self.at(index).load(Ordering::Acquire)
     }
+
+    #[inline(always)]
+    fn half(self, index: usize) -> u32 {
+        #[cfg(debug_assertions)]
+        assert!(index / 2 < self.len);
+        // Acquire, as in `word`.
+        // SAFETY: half of a word that `at` would give.
+        unsafe { load_half(self.base, index) }
+    }
 }
 
 /// Words as little-endian bytes. Beyond the end, zeros.
@@ -144,6 +156,12 @@ impl Words for Bytes<'_> {
     fn word(self, index: usize) -> u64 {
         let bytes = self.0.get(index * 8..).and_then(|rest| rest.first_chunk());
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    #[inline(always)]
+    fn half(self, index: usize) -> u32 {
+        let bytes = self.0.get(index * 4..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 }
 

@@ -3,10 +3,10 @@
 //!
 //! Made from the bytes of a filter (`docs/filter-format.md`), it keeps them as the filter does: each segment's stripes,
 //! then its words, in whole cache lines. It takes the same steps in the same order, the check for displacements among
-//! them, though nobody writes here. Everything that follows from the layout is a constant.
+//! them, though nobody writes here. Everything that follows from the layout, and the seed, is a constant.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use ::koel::{CuckooFilter, Xxh3};
 use parking_lot::RwLock;
@@ -95,6 +95,17 @@ impl<const BITS: u32> KoelFixed<BITS> {
         unsafe { &*self.lines.as_ptr().cast::<AtomicU64>().add(index) }
     }
 
+    /// Half of a word, `number` halves behind the first of a segment's words; the lower ones come first.
+    #[inline(always)]
+    fn half(&self, first: usize, number: u32) -> u64 {
+        let index = 2 * first + (number ^ u32::from(cfg!(target_endian = "big"))) as usize;
+        debug_assert!(index < 2 * self.lines.len() * LINE_WORDS);
+        // SAFETY: half of a word, as in `word`; nobody writes, so that halves may be read beside wholes.
+        let half = unsafe { &*self.lines.as_ptr().cast::<AtomicU32>().add(index) };
+        // Acquire, as in `bucket`.
+        u64::from(half.load(Ordering::Acquire))
+    }
+
     /// A bucket of the segment whose words begin at `first`.
     #[inline(always)]
     fn bucket(&self, first: usize, bucket: u32) -> u64 {
@@ -114,11 +125,9 @@ impl<const BITS: u32> KoelFixed<BITS> {
     fn pair_has(&self, first: usize, one: u32, other: u32, fingerprint: u32) -> bool {
         if Self::BUCKET_BITS == 32 {
             // Halves of two words, side by side.
-            let half = 0xFFFF_FFFF_u64 << (32 * (one & 1));
-            let one = self.word(first + (one >> 1) as usize).load(Ordering::Acquire);
-            let other = self.word(first + (other >> 1) as usize).load(Ordering::Acquire);
+            let both = self.half(first, one) | self.half(first, other) << 32;
             let (ones, tops) = (Self::ONES << 32 | Self::ONES, Self::TOPS << 32 | Self::TOPS);
-            let both = other ^ (one ^ other) & half ^ ones.wrapping_mul(u64::from(fingerprint));
+            let both = both ^ ones.wrapping_mul(u64::from(fingerprint));
             return both.wrapping_sub(ones) & !both & tops != 0;
         }
         let (one, other) = (self.bucket(first, one), self.bucket(first, other));
