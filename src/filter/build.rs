@@ -9,15 +9,34 @@ use super::error::FilterError;
 use super::geometry::WholeDigest;
 use super::hasher::hash_bytes;
 use super::inner::Inner;
+use super::sizing::{MISFIT, Options, Shape};
 use crate::hash::Digest;
+
+/// How probable it may be that keys do not fit a table that is not the last to be tried.
+const OFTEN: f64 = 0.01;
+
+/// Tables in which all keys may come twice, four and eight times: first such as would do if a bucket were one of so many times
+/// fewer slots. But a search for a path meets the copies one by one, and ends sooner: so twice and four times as large ones,
+/// too. To be as sure as any filter that no keys more than fit share their buckets takes sixty times as much memory, of a
+/// million that come eight times: that is the last.
+fn for_copies(options: Options) -> impl Iterator<Item = Shape> {
+    let sizes = [(1, OFTEN), (2, OFTEN), (4, OFTEN), (1, MISFIT)];
+    let tables =
+        sizes.into_iter().flat_map(|(times, misfit)| [2, 4, 8].map(|copies| (copies, times, misfit)));
+    tables.filter_map(move |(copies, times, misfit)| {
+        let larger = Options { capacity: options.capacity.saturating_mul(times), ..options };
+        let shape = larger.shape_of_copies(copies, misfit)?;
+        Some(Shape { capacity: options.capacity, ..shape })
+    })
+}
 
 impl<S: BuildHasher> FilterBuilder<S> {
     /// Builds a filter of these keys; see [`CuckooFilter::from_keys`]. Its capacity is their number, or more if it
     /// was asked for.
     ///
-    /// Many repeated keys take more room than as many different ones. If they have none, the filter is built once more: 1.12
-    /// times as large where keys come twice, and up to two and a half times where they come as often as a bucket has slots. It
-    /// has 8 then, unless something else is asked for.
+    /// Many repeated keys take more room than as many different ones. If they have none, the filter is built anew, until they
+    /// have: up to 1.4 times as large where keys come twice, three times where they come four times, and five to seven times
+    /// where they come as often as a bucket has slots. It has 8 then, unless something else is asked for.
     ///
     /// # Errors
     ///
@@ -58,7 +77,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
     }
 
     /// Builds a filter of these digests. `fill` gives them to a table and says what had no room. That many are the same is not
-    /// known before it shows, by want of room: then a table is made in which all might come twice, four or eight times.
+    /// known before it shows, by want of room: then a table is made in which all might come several times.
     pub(super) fn filled(
         mut self,
         digests: &mut Vec<Digest>,
@@ -67,7 +86,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
         // Of none there is a filter as well.
         self.options.capacity = self.options.capacity.max(digests.len()).max(1);
         let mut shape = self.options.shape()?;
-        let (mut copies, mut most, mut inserted) = (1, 0, 0);
+        let (mut larger, mut most, mut inserted) = (for_copies(self.options), 0, 0);
         loop {
             if most <= 2 * shape.format.bucket_slots as usize {
                 let inner = Inner::new(shape, self.options.huge_pages)?;
@@ -78,11 +97,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
                 inserted = inner.table.len();
                 most = digests.iter().filter(|digest| *digest == first).count();
             }
-            copies *= 2;
-            shape = match self.options.shape_of_copies(copies) {
-                Ok(shape) => shape,
-                Err(_) => return Err(FilterError::Full { inserted }),
-            };
+            shape = larger.next().ok_or(FilterError::Full { inserted })?;
         }
     }
 }

@@ -12,7 +12,7 @@ use super::table::Table;
 /// The rate if none is asked for, nor a width.
 pub(super) const DEFAULT_RATE: f64 = 0.01;
 /// How probable it may be that keys share their buckets so that they do not fit.
-const MISFIT: f64 = 1e-6;
+pub(super) const MISFIT: f64 = 1e-6;
 /// Slots for each key that are worth asking for, and for few keys: who would need more of them should take other buckets.
 const MOST_SLOTS: (u64, u64) = (256, 1 << 20);
 
@@ -82,9 +82,9 @@ fn geometry(format: Format, buckets: u64) -> Geometry {
     Geometry::new(segments as u32, in_each as u32, format.fingerprint_bits, format.fingerprint_bits)
 }
 
-/// Whether so many keys fit, of which each comes `copies` times: its copies share its two buckets, so that for the keys that
-/// are different these have as many times fewer slots.
-fn fits(capacity: usize, copies: u32, format: Format, geometry: Geometry) -> bool {
+/// Whether so many keys fit, of which each comes `copies` times, but for a `misfit`: its copies share its two buckets, so that
+/// for the keys that are different these have as many times fewer slots.
+fn fits(capacity: usize, (copies, misfit): (u32, f64), format: Format, geometry: Geometry) -> bool {
     let bucket_slots = format.bucket_slots / copies;
     if bucket_slots == 0 {
         return false;
@@ -109,20 +109,25 @@ fn fits(capacity: usize, copies: u32, format: Format, geometry: Geometry) -> boo
     let same_pair = 2.0 / geometry.all_buckets() as f64 * same_sum;
     let factor = if bucket_slots == 1 { 10.0 } else { 3.0 };
     let groups = factor * keys.powf(f64::from(group)) / factorial * same_pair.powf(others);
-    groups <= MISFIT
+    groups <= misfit
 }
 
-/// The fewest buckets in which so many keys fit, of which each comes `copies` times.
-fn smallest(capacity: usize, copies: u32, format: Format) -> Option<Geometry> {
+/// The fewest buckets in which so many keys fit that are different, and as many of which each comes so many times, but for a
+/// misfit so probable.
+fn smallest(capacity: usize, copies: (u32, f64), format: Format) -> Option<Geometry> {
+    let fits = |buckets| {
+        let fit = |copies| fits(capacity, copies, format, geometry(format, buckets));
+        fit((1, MISFIT)) && fit(copies)
+    };
     let slots = (capacity as u64).saturating_mul(MOST_SLOTS.0).saturating_add(MOST_SLOTS.1);
     let most = (slots / u64::from(format.bucket_slots)).min(u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS));
-    if !fits(capacity, copies, format, geometry(format, most)) {
+    if !fits(most) {
         return None;
     }
     let (mut too_few, mut enough) = (0, most);
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;
-        match fits(capacity, copies, format, geometry(format, middle)) {
+        match fits(middle) {
             true => enough = middle,
             false => too_few = middle,
         }
@@ -135,7 +140,7 @@ fn largest_capacity(format: Format) -> usize {
     let (mut fit, mut too_many) = (1, MOST_KEYS.min(usize::MAX as u64) as usize);
     while too_many - fit > 1 {
         let middle = fit + (too_many - fit) / 2;
-        match smallest(middle, 1, format) {
+        match smallest(middle, (1, MISFIT), format) {
             Some(_) => fit = middle,
             None => too_many = middle,
         }
@@ -167,15 +172,29 @@ pub(super) fn check(
 impl Options {
     /// The shape that is asked for, in the least memory.
     pub(crate) fn shape(&self) -> Result<Shape, FilterError> {
-        self.shape_of_copies(1)
+        self.check()?;
+        self.best(1, MISFIT).map_err(|least| match least {
+            Some(limit) => FilterError::RateTooLow { requested: self.rate_to_keep(), limit },
+            None => self.too_many(),
+        })
     }
 
-    /// The same, for keys that all come so many times: 1, 2, 4 or 8.
-    pub(crate) fn shape_of_copies(&self, copies: u32) -> Result<Shape, FilterError> {
-        self.check()?;
-        let rate = self.rate.unwrap_or(if self.has_width_only() { 1.0 } else { DEFAULT_RATE });
+    /// The same, for keys that all come so many times, 1, 2, 4 or 8, but for a misfit so probable; `None` if there is none.
+    pub(super) fn shape_of_copies(&self, copies: u32, misfit: f64) -> Option<Shape> {
+        let is_known = self.capacity as u64 <= MOST_KEYS;
+        is_known.then(|| self.best(copies, misfit).ok()).flatten()
+    }
+
+    /// The rate that is to be kept.
+    fn rate_to_keep(&self) -> f64 {
+        self.rate.unwrap_or(if self.has_width_only() { 1.0 } else { DEFAULT_RATE })
+    }
+
+    /// Of the shapes that keep the rate, one in the least memory; else the least rate of those that do not, if there are any.
+    fn best(&self, copies: u32, misfit: f64) -> Result<Shape, Option<f64>> {
+        let rate = self.rate_to_keep();
         let made = |format| {
-            smallest(self.capacity, copies, format).map(|geometry| Shape {
+            smallest(self.capacity, (copies, misfit), format).map(|geometry| Shape {
                 format,
                 geometry,
                 capacity: self.capacity,
@@ -189,10 +208,7 @@ impl Options {
         let shapes = || self.formats().filter_map(made).filter(|shape| shape.bytes() <= most);
         // The first of those that are equal.
         let best = shapes().filter(|shape| shape.rate_when_full() <= rate).min_by_key(Shape::bytes);
-        best.ok_or_else(|| match shapes().map(|shape| shape.rate_when_full()).reduce(f64::min) {
-            Some(limit) => FilterError::RateTooLow { requested: rate, limit },
-            None => self.too_many(),
-        })
+        best.ok_or_else(|| shapes().map(|shape| shape.rate_when_full()).reduce(f64::min))
     }
 
     /// Whether a width is asked for, and no rate.

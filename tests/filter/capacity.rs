@@ -159,6 +159,24 @@ fn key_that_comes_too_often_is_told_without_a_search_for_larger_filters() {
     assert!(matches!(CuckooFilter::from_keys([1; 17], 0.01), Err(FilterError::Full { .. })));
 }
 
+/// Not as large as a table in which three keys of eight copies each never share two buckets.
+#[test]
+fn keys_that_come_several_times_take_some_times_as_much_memory() -> Result<(), FilterError> {
+    let bytes = |n, copies| -> Result<f64, FilterError> {
+        let filter =
+            CuckooFilter::builder().false_positive_rate(0.01).seed(seed()).from_keys(repeated(n, copies))?;
+        Ok(filter.memory_usage() as f64)
+    };
+    for n in [20_000, 200_000] {
+        let different = bytes(n, 1)?;
+        for (copies, most) in [(2, 1.5), (4, 3.5), (8, 7.0)] {
+            let times = bytes(n / copies as u64, copies)? / different;
+            assert!(times <= most, "{n} keys, each {copies} times: {times} times as large");
+        }
+    }
+    Ok(())
+}
+
 /// Buckets of one slot have no room for many pairs, and a growing filter has a limit of its own.
 #[test]
 fn errors_do_not_tell_of_a_limit_that_was_not_met() {
