@@ -2,7 +2,7 @@
 
 use koel::HashMap;
 
-use crate::allocator::Plan;
+use crate::allocator::{Plan, balance};
 use crate::common::{Counted, Ledger};
 
 const ENTRIES: u64 = 3000;
@@ -57,4 +57,23 @@ fn what_is_removed_without_memory_under_one_pin_stays_readable() {
     map.flush();
     assert!((ledger.alive() as u64) < ENTRIES && map.is_empty());
     ledger.assert_none_dropped_twice("under one pin");
+}
+
+/// As many as have records of their own, of several maps or of one. What further ones ask for ends the process where it is
+/// not to be had, and stays; so does what an owned one asks for, unless there has been one.
+#[test]
+fn six_pins_of_a_thread_want_no_memory() {
+    let maps: [HashMap<u64, u64>; 6] = core::array::from_fn(|_| HashMap::new());
+    drop(maps[0].pin());
+    let mut plan = Plan::new(1, true);
+    plan.run(|| drop(maps.each_ref().map(HashMap::pin)));
+    plan.run(|| drop([&maps[0]; 6].map(HashMap::pin)));
+    assert!(!plan.is_over(), "some memory was wanted");
+    let asks = |pins: &dyn Fn()| {
+        let before = balance();
+        pins();
+        balance() - before
+    };
+    assert_eq!(asks(&|| drop([&maps[0]; 7].map(HashMap::pin))), 128);
+    assert_eq!([(); 2].map(|()| asks(&|| drop(maps[0].pin_owned()))), [256, 0]);
 }
