@@ -126,6 +126,9 @@ fn a_filter_that_was_of_no_use_lets_one_absent_key_pass() {
     assert_eq!(guarded.get_many(&many).unwrap().iter().flatten().count(), 5000);
     reads_of_absent();
     assert_eq!(guarded.stats().unfiltered, 3, "those of the batch that were not there count, too");
+    guarded.get_many(&many[..5000]).unwrap();
+    reads_of_absent();
+    assert_eq!(guarded.stats().unfiltered, 4, "so do those of a batch that were");
 }
 
 #[test]
