@@ -3,8 +3,8 @@
 use core::error::Error;
 use core::fmt;
 
-/// The cache did not take an entry, and hands it back. The cache is as it was: if it had an entry for the key, it has it
-/// still.
+/// The cache did not take an entry, and hands it back. If it had an entry for the key, it has it still. So it has all others,
+/// but where there was no memory: some may have made room.
 ///
 /// ```
 /// let cache: koel::Cache<&str, String> =

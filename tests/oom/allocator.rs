@@ -51,9 +51,9 @@ fn refuses() -> bool {
 }
 
 /// Says in which function of which module memory is wanted: the innermost that is neither the allocator's nor a
-/// container's.
+/// container's, such as what these do for any `T`.
 fn tell_origin() {
-    const CONTAINERS: [&str; 7] = ["core", "alloc", "std", "hashbrown", "smallvec", "oom", "__rustc"];
+    const CONTAINERS: [&str; 8] = ["core", "alloc", "std", "hashbrown", "smallvec", "oom", "__rustc", "T"];
     let trace = Backtrace::force_capture().to_string();
     if std::env::var_os("KOEL_OOM_TRACE").is_some() {
         eprintln!("{trace}");

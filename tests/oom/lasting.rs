@@ -1,9 +1,9 @@
 //! What is removed where there is no memory for long, not even to note what was removed.
 
-use koel::HashMap;
+use koel::{Cache, HashMap, Policy, Why};
 
 use crate::allocator::{Plan, balance};
-use crate::common::{Counted, Ledger};
+use crate::common::{Counted, Ledger, seeded};
 
 const ENTRIES: u64 = 3000;
 
@@ -76,4 +76,22 @@ fn six_pins_of_a_thread_want_no_memory() {
     };
     assert_eq!(asks(&|| drop([&maps[0]; 7].map(HashMap::pin))), 128);
     assert_eq!([(); 2].map(|()| asks(&|| drop(maps[0].pin_owned()))), [256, 0]);
+}
+
+/// Room is made before memory is asked for, where another segment has to give it up.
+#[test]
+fn what_has_no_memory_may_have_had_others_leave() {
+    let others_stay = (1..=16).filter(|other| {
+        let builder = Cache::<u64, String>::builder().max_weight(1000).weigher(|_, value| value.len() as u64);
+        let cache = builder.estimated_entries(2048).policy(Policy::Clock).hasher(seeded(1)).build();
+        for key in [*other, 0] {
+            cache.insert(key, "x".repeat(450)).expect("there is room for two");
+        }
+        let (heavy, mut plan) = ("x".repeat(900), Plan::new(1, true));
+        let refused = plan.run(|| cache.insert(0, heavy)).expect_err("no memory");
+        assert_eq!((refused.why, refused.value.len()), (Why::OutOfMemory, 900));
+        assert_eq!(cache.peek(&0).map(|value| value.len()), Some(450), "the key keeps what it has");
+        cache.contains_key(other)
+    });
+    assert!((1..16).contains(&others_stay.count()), "those of the same segment stay");
 }
