@@ -76,11 +76,12 @@ impl Bloom {
         self.bits.contains_hash(hash)
     }
 
-    pub(super) fn insert(&self, hash: u64) {
-        // Its bits are set relaxed: the store's commit, or the publication of the filter, orders them for readers.
-        self.bits.insert_hash(hash);
+    /// Whether all of its bits were there.
+    pub(super) fn insert(&self, hash: u64) -> bool {
         // Relaxed, here and below: information.
         self.inserted.fetch_add(1, Ordering::Relaxed);
+        // Its bits are set relaxed: the store's commit, or the publication of the filter, orders them for readers.
+        self.bits.insert_hash(hash)
     }
 
     /// A key that was in went out: its bits stay.

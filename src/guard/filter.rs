@@ -91,6 +91,8 @@ const CROWDED: usize = 16;
 pub(super) enum Added {
     /// It is in the filter.
     Placed,
+    /// It is in a Bloom filter, which had all of its bits.
+    Again,
     /// There was no room: the stripe is crowded since.
     Crowded,
     /// The stripe was crowded already: it need not be in.
@@ -135,10 +137,8 @@ impl Active {
         }
         let placed = match &self.sets {
             Sets::Cuckoo(filter) => filter.insert_hash(hash).is_ok(),
-            Sets::Bloom(filter) => {
-                filter.insert(hash);
-                true
-            }
+            Sets::Bloom(filter) if filter.insert(hash) => return Added::Again,
+            Sets::Bloom(_) => true,
         };
         if placed {
             return Added::Placed;
@@ -156,13 +156,23 @@ impl Active {
             (Added::Placed, Sets::Cuckoo(filter)) => {
                 filter.remove_hash(hash);
             }
-            (Added::Placed, Sets::Bloom(filter)) => filter.undo(),
+            (Added::Placed | Added::Again, Sets::Bloom(filter)) => filter.undo(),
             (Added::Crowded, _) => {
                 // Relaxed: who holds the stripe next sees it; and all that was added is in the filter [D4].
                 self.crowded[stripe].store(false, Ordering::Relaxed);
                 self.crowded_stripes.fetch_sub(1, Ordering::Relaxed);
             }
-            (Added::Unneeded, _) => {}
+            (Added::Unneeded | Added::Again, _) => {}
+        }
+    }
+
+    /// The same, for a key that was in. False: not in this filter, which has not known all of the store's keys.
+    pub(super) fn undo_of_known(&self, added: Added, hash: u64, stripe: usize) -> bool {
+        self.undo(added, hash, stripe);
+        match &self.sets {
+            Sets::Cuckoo(_) => self.may_contain(hash, stripe),
+            // Bits that it did not have stay.
+            Sets::Bloom(_) => added != Added::Placed,
         }
     }
 
@@ -177,7 +187,7 @@ impl Active {
             Sets::Cuckoo(filter) => filter.remove_hash(hash),
             Sets::Bloom(filter) => {
                 filter.delete();
-                true
+                filter.contains(hash)
             }
         }
     }

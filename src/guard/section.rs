@@ -49,16 +49,14 @@ impl<'a> Section<'a> {
     /// The store has put a key that it held before: what was announced is taken back. False: the filter had not known it, and
     /// is not to be trusted.
     pub(super) fn stayed(mut self) -> bool {
-        self.take_back();
-        self.active.as_ref().is_none_or(|active| active.may_contain(self.hash, self.stripe))
+        match (self.announced.take(), &self.active) {
+            (Some(Some(added)), Some(active)) => active.undo_of_known(added, self.hash, self.stripe),
+            _ => true,
+        }
     }
 
     /// It is certain that the key is not there now: what was announced is taken back.
     pub(super) fn revoke(mut self) {
-        self.take_back();
-    }
-
-    fn take_back(&mut self) {
         if let (Some(Some(added)), Some(active)) = (self.announced.take(), &self.active) {
             active.undo(added, self.hash, self.stripe);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koel::guard::{Error, FjallStore, Guarded, Phase, RedbStore, SnapshotError, Store};
+use koel::guard::{Error, Filter, FjallStore, Guarded, Phase, RedbStore, SnapshotError, Store};
 
 use crate::common::{finds, key, ready};
 use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
@@ -12,8 +12,13 @@ const AROUND: u64 = 20;
 
 /// A guard that is ready, and does not know of its store's last keys.
 fn unaware() -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
+    unaware_with(Filter::Cuckoo)
+}
+
+fn unaware_with(filter: Filter) -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
     let store = filled(KNOWN);
-    let guarded = ready(Arc::clone(&store));
+    let guarded = Guarded::builder(Arc::clone(&store)).filter(filter).open().unwrap();
+    guarded.wait_until_ready().unwrap();
     (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
     (store, guarded)
 }
@@ -92,14 +97,41 @@ fn a_filter_in_place_of_one_that_was_wrong_has_room_for_as_many_keys() {
 /// It was put through the guard as well: whoever has put it finds it.
 #[test]
 fn a_put_of_a_key_that_the_filter_does_not_know_shows_that_it_is_wrong() {
-    for number in KNOWN..KNOWN + AROUND {
-        let (_, guarded) = unaware();
+    let all = |filter| (KNOWN..KNOWN + AROUND).map(move |number| (filter, number));
+    for (filter, number) in all(Filter::Cuckoo).chain(all(Filter::Bloom)) {
+        let (_, guarded) = unaware_with(filter);
         let denied = !finds(&guarded, &key(number));
         assert!(guarded.put(&key(number), b"2").unwrap(), "it was there");
         assert_eq!(guarded.get(&key(number)).unwrap().as_deref(), Some(&b"2"[..]));
         assert!(!denied || finds_all(&guarded));
         guarded.wait_until_ready().unwrap();
         assert!(!denied || finds_all(&guarded) && guarded.stats().filter_keys == KNOWN + AROUND);
+    }
+}
+
+#[test]
+fn a_delete_of_a_key_that_the_filter_does_not_know_shows_that_it_is_wrong() {
+    let all = |filter| (KNOWN..KNOWN + AROUND).map(move |number| (filter, number));
+    for (filter, number) in all(Filter::Cuckoo).chain(all(Filter::Bloom)) {
+        let (store, guarded) = unaware_with(filter);
+        let denied = !finds(&guarded, &key(number));
+        assert!(guarded.delete(&key(number)).unwrap(), "it was there");
+        guarded.wait_until_ready().unwrap();
+        assert!(!denied || guarded.stats().filter_keys == KNOWN + AROUND - 1);
+        assert_eq!(store.scans() > 1, denied);
+    }
+}
+
+#[test]
+fn writes_of_keys_that_the_filter_knows_leave_it_alone() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let store = filled(2000);
+        let guarded = Guarded::builder(Arc::clone(&store)).filter(filter).open().unwrap();
+        guarded.wait_until_ready().unwrap();
+        (0..2000).for_each(|number| assert!(guarded.put(&key(number), b"2").unwrap()));
+        (0..200).for_each(|number| assert!(guarded.delete(&key(number)).unwrap()));
+        guarded.wait_until_ready().unwrap();
+        assert_eq!((store.scans(), guarded.stats().filter_keys), (1, 1800));
     }
 }
 
