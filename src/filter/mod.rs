@@ -71,6 +71,8 @@ mod words;
 
 pub use builder::FilterBuilder;
 pub use chunks::{ChunkLoader, Chunks};
+#[cfg(not(loom))]
+pub(crate) use collect::try_collect;
 pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};
 pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};

@@ -6,7 +6,7 @@ use core::f64::consts::LN_2;
 use fastbloom::AtomicBloomFilter;
 
 use crate::engine::Meter;
-use crate::filter::FilterError;
+use crate::filter::{FilterError, try_collect};
 use crate::sync::{AtomicU64, Ordering};
 
 /// When this part of what went in has been deleted from the store, the filter is worth building anew.
@@ -125,16 +125,17 @@ impl Bloom {
     }
 
     /// The filter of this rate in bytes that a checksum vouches for. Its numbers must be possible all the same: a filter
-    /// that is built after this one has room for as many keys.
-    pub(super) fn from_bytes(bytes: &[u8], rate: f64) -> Option<Self> {
-        if bytes.len() % 8 != 0 || !maps_as_ever() {
-            return None;
-        }
-        let words = bytes.chunks_exact(8);
-        let mut words = words.map(|word| u64::from_le_bytes(*word.first_chunk().expect("eight bytes")));
-        let (hashes, capacity) = (words.next()?, words.next()?);
-        let (inserted, deleted) = (words.next()?, words.next()?);
-        let words: Vec<u64> = words.collect();
+    /// that is built after this one has room for as many keys. `None` if they are not, or the bytes are none.
+    pub(super) fn from_bytes(bytes: &[u8], rate: f64) -> Result<Option<Self>, FilterError> {
+        let numbers = bytes.chunks_exact(8);
+        let mut numbers =
+            numbers.map(|number| u64::from_le_bytes(*number.first_chunk().expect("eight bytes")));
+        let [Some(hashes), Some(capacity), Some(inserted), Some(deleted)] =
+            core::array::from_fn(|_| numbers.next())
+        else {
+            return Ok(None);
+        };
+        let words = numbers;
         // Twice: sizes are rounded, here and there.
         let most = MIN_KEYS.saturating_add((2.0 * 64.0 * words.len() as f64 / bits_per_key(rate)) as u64);
         let is_possible = capacity <= most
@@ -142,12 +143,13 @@ impl Bloom {
             && (1..=MAX_HASHES).contains(&hashes)
             // Or the expected rate cannot be computed.
             && usize::try_from(inserted.saturating_mul(hashes)).is_ok_and(|sets| sets < usize::MAX);
-        if words.is_empty() || !is_possible {
-            return None;
+        if words.len() == 0 || !is_possible || bytes.len() % 8 != 0 || !maps_as_ever() {
+            return Ok(None);
         }
-        let bits = AtomicBloomFilter::from_vec(words).hashes(hashes as u32);
+        // `fastbloom` makes its own of the list; without other memory, where a word is aligned as an atomic one.
+        let bits = AtomicBloomFilter::from_vec(try_collect(words)?).hashes(hashes as u32);
         let (inserted, deleted) = (AtomicU64::new(inserted), AtomicU64::new(deleted));
-        Some(Bloom { bits, capacity, inserted, deleted })
+        Ok(Some(Bloom { bits, capacity, inserted, deleted }))
     }
 }
 

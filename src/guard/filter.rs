@@ -257,7 +257,7 @@ impl Active {
         let sets = match plan.filter {
             Filter::None => return Ok(None),
             Filter::Cuckoo => Sets::Cuckoo(ScalableCuckooFilter::from_bytes(bytes)?),
-            Filter::Bloom => match Bloom::from_bytes(bytes, plan.rate) {
+            Filter::Bloom => match Bloom::from_bytes(bytes, plan.rate)? {
                 Some(bloom) => Sets::Bloom(bloom),
                 None => return Ok(None),
             },

@@ -16,9 +16,11 @@ struct Memory {
     lasting: bool,
     /// Whether one has been refused.
     came: bool,
+    /// Those for fewer bytes are granted, and do not count.
+    least: usize,
 }
 
-const PLENTY: Memory = Memory { until: 0, lasting: false, came: false };
+const PLENTY: Memory = Memory { until: 0, lasting: false, came: false, least: 0 };
 
 thread_local! {
     static MEMORY: Cell<Memory> = const { Cell::new(PLENTY) };
@@ -27,10 +29,10 @@ thread_local! {
 }
 
 /// Whether this request is refused; if so, says where it came from.
-fn refuses() -> bool {
+fn refuses(size: usize) -> bool {
     // Not while the thread is being torn down.
     let memory = MEMORY.try_with(Cell::get).unwrap_or(PLENTY);
-    if memory.until == 0 {
+    if memory.until == 0 || size < memory.least {
         return false;
     }
     if memory.until > 1 {
@@ -83,7 +85,7 @@ fn counted(base: *mut u8, bytes: usize) -> *mut u8 {
 // SAFETY: the system's allocator does the work.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if refuses() {
+        if refuses(layout.size()) {
             return null_mut();
         }
         // SAFETY: the caller's.
@@ -91,7 +93,7 @@ unsafe impl GlobalAlloc for Refusing {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if refuses() {
+        if refuses(layout.size()) {
             return null_mut();
         }
         // SAFETY: the caller's.
@@ -99,7 +101,7 @@ unsafe impl GlobalAlloc for Refusing {
     }
 
     unsafe fn realloc(&self, base: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if refuses() {
+        if refuses(size) {
             return null_mut();
         }
         // SAFETY: the caller's.
@@ -129,12 +131,18 @@ pub(crate) fn balance() -> isize {
 pub(crate) struct Plan {
     n: usize,
     lasting: bool,
+    least: usize,
 }
 
 impl Plan {
     /// The n-th, from 1, and if it is `lasting` all others of the same call; 0: none.
     pub(crate) fn new(n: usize, lasting: bool) -> Self {
-        Plan { n, lasting }
+        Plan { n, lasting, least: 0 }
+    }
+
+    /// The n-th of those for so many bytes or more.
+    pub(crate) fn of_large(n: usize, least: usize) -> Self {
+        Plan { n, lasting: false, least }
     }
 
     /// Whether it has come to it.
@@ -155,7 +163,8 @@ impl Plan {
         }
 
         let lift = Lift(self);
-        MEMORY.set(Memory { until: lift.0.n, lasting: lift.0.lasting, came: false });
+        let Plan { n: until, lasting, least } = *lift.0;
+        MEMORY.set(Memory { until, lasting, came: false, least });
         body()
     }
 }

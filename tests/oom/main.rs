@@ -14,6 +14,7 @@ mod alone;
 mod filters;
 mod lasting;
 mod operations;
+mod snapshots;
 
 use std::collections::BTreeSet;
 use std::io::Write;

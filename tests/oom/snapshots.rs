@@ -1,0 +1,41 @@
+//! Snapshots of a guard's filter for which there is no memory: they are not used, and the guard serves without.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use koel::guard::{Filter, Guarded, HashMapStore, SnapshotError, Store};
+
+use crate::allocator::Plan;
+
+const KEYS: u64 = 200_000;
+
+/// Only large requests are refused: a guard is made of some boxes without which the process ends.
+#[test]
+fn a_snapshot_that_there_is_no_memory_for_is_not_used() {
+    let store = Arc::new(HashMapStore::new());
+    (0..KEYS).for_each(|key| assert!(!store.put(&key.to_le_bytes(), b"").unwrap()));
+    let folder = tempfile::tempdir().unwrap();
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let builder = || Guarded::builder(Arc::clone(&store)).filter(filter).cache_bytes(0);
+        let file = folder.path().join(format!("{filter:?}"));
+        let guarded = builder().open().unwrap();
+        guarded.wait_until_ready().unwrap();
+        guarded.snapshot(&file).unwrap();
+        let half = std::fs::metadata(&file).unwrap().len() as usize / 2;
+        let opened = (1..).find(|n| {
+            let mut plan = Plan::of_large(*n, half);
+            let guarded = plan.run(|| builder().snapshot(&file).open()).unwrap();
+            let rejected = guarded.rejected_snapshot();
+            if !plan.is_over() {
+                assert!(rejected.is_none());
+                return true;
+            }
+            let for_memory = |error: &std::io::Error| error.kind() == ErrorKind::OutOfMemory;
+            assert!(matches!(rejected, Some(SnapshotError::Io(error)) if for_memory(error)), "{rejected:?}");
+            guarded.wait_until_ready().unwrap();
+            assert_eq!(guarded.stats().filter_keys, KEYS);
+            false
+        });
+        assert!(opened > Some(2), "the file, and the filter: {opened:?}");
+    }
+}
