@@ -1,6 +1,8 @@
 //! Files that appear whole: made under another name first.
 
 use std::io;
+#[cfg(unix)]
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The name under which a file is made that is to appear whole: with `.new` at its end.
@@ -10,14 +12,36 @@ pub(super) fn new_beside(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Puts the names in a file's folder on the disk, where folders can be synced.
+/// Puts the names in a file's folder on the disk, where folders can be synced: not all file systems do that, and not everybody
+/// who may make a file in a folder may read it.
 pub(super) fn sync_names_beside(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        let folder = std::fs::File::open(folder.unwrap_or(Path::new(".")));
+        let cannot = [ErrorKind::InvalidInput, ErrorKind::Unsupported, ErrorKind::PermissionDenied];
+        match folder.and_then(|folder| folder.sync_all()) {
+            Err(error) if !cannot.contains(&error.kind()) => return Err(error),
+            _ => {}
+        }
     }
     #[cfg(not(unix))]
     let _ = file;
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux", not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// As those of some network file systems.
+    #[test]
+    fn a_folder_that_cannot_be_synced_is_no_error() {
+        assert_eq!(
+            std::fs::File::open("/proc").unwrap().sync_all().unwrap_err().kind(),
+            ErrorKind::InvalidInput
+        );
+        sync_names_beside(Path::new("/proc/file")).unwrap();
+        assert!(sync_names_beside(Path::new("/no such folder/file")).is_err());
+    }
 }
