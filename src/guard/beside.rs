@@ -12,6 +12,20 @@ pub(super) fn new_beside(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
+/// Links, one behind the other, that are followed: as many as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// The name to which a link leads, that of no file or of one: else what is made would take the link's place.
+pub(super) fn behind_links(file: &Path) -> io::Result<PathBuf> {
+    let mut file = file.to_owned();
+    for _ in 0..=MOST_LINKS {
+        let Ok(to) = std::fs::read_link(&file) else { return Ok(file) };
+        // An absolute one stands for itself.
+        file = file.parent().unwrap_or(Path::new("")).join(to);
+    }
+    Err(io::Error::other("too many links"))
+}
+
 /// Puts the names in a file's folder on the disk, where folders can be synced: not all file systems do that, and not everybody
 /// who may make a file in a folder may read it.
 pub(super) fn sync_names_beside(file: &Path) -> io::Result<()> {

@@ -8,7 +8,7 @@ use redb::{
     Database, Durability, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
-use super::beside::{new_beside, sync_names_beside};
+use super::beside::{behind_links, new_beside, sync_names_beside};
 use super::store::{Generation, Scanned, Store, Value};
 
 const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
@@ -166,7 +166,7 @@ impl RedbStore {
 /// Makes an empty database, and gives it its name when it is whole: a process that is killed while redb makes one leaves a
 /// file that redb cannot open.
 fn create_whole(file: &Path) -> Result<(), RedbError> {
-    let file = behind_links(file);
+    let file = behind_links(file)?;
     let new = own_beside(&file);
     let made = Database::create(&new).map_err(RedbError::from).and_then(|database| {
         drop(database);
@@ -177,17 +177,6 @@ fn create_whole(file: &Path) -> Result<(), RedbError> {
     made?;
     // Or what is written to it might come back under the other name after a power failure.
     Ok(sync_names_beside(&file)?)
-}
-
-/// The name to which a link leads, that of no file: else the database would take the link's place. The system has followed the
-/// links, so there is an end to them.
-fn behind_links(file: &Path) -> PathBuf {
-    let mut file = file.to_owned();
-    while let Ok(to) = std::fs::read_link(&file) {
-        // An absolute one stands for itself.
-        file = file.parent().unwrap_or(Path::new("")).join(to);
-    }
-    file
 }
 
 /// A name that no file has, of anybody else or of a process that was killed: what is done under it is done to no other file.

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
-use super::beside::{new_beside, sync_names_beside};
+use super::beside::{behind_links, new_beside, sync_names_beside};
 use super::error::{Error, SnapshotError};
 use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
@@ -115,15 +115,16 @@ fn naming(file: &Path, error: &io::Error) -> SnapshotError {
 
 /// Writes beside the file and puts that in its place when it is on disk.
 fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = new_beside(file);
+    let file = behind_links(file)?;
+    let new = new_beside(&file);
     let out = File::create(&new)?;
-    if let Err(error) = fill(out, bytes).and_then(|()| std::fs::rename(&new, file)) {
+    if let Err(error) = fill(out, bytes).and_then(|()| std::fs::rename(&new, &file)) {
         // A part of a snapshot is of use to nobody, and the disk may be full.
         let _ = std::fs::remove_file(&new);
         return Err(error);
     }
     // The name, too. If it is lost, the old snapshot does not fit the store.
-    sync_names_beside(file)
+    sync_names_beside(&file)
 }
 
 /// Writes all of a new file, to the disk.

@@ -185,6 +185,29 @@ fn a_snapshot_of_a_history_that_was_undone_is_refused() {
     assert!(finds(&guarded, &key(1)) && !finds(&guarded, &key(2)) && finds(&guarded, &key(3)));
 }
 
+/// The disk where it is to be has more room.
+#[cfg(unix)]
+#[test]
+fn a_snapshot_is_written_where_a_link_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let [link, disk, file] = ["link", "disk", "disk/filter"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&disk).unwrap();
+    std::os::unix::fs::symlink("disk/filter", &link).unwrap();
+    let (store, guarded) = with_snapshot(Filter::Cuckoo, &link);
+    let first = std::fs::read(&file).unwrap();
+    guarded.put(b"late", b"").unwrap();
+    guarded.snapshot(&link).unwrap();
+    assert!(link.is_symlink() && file.is_file() && std::fs::read(&file).unwrap() != first);
+    assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 1, "nothing is left beside it");
+    let guarded = builder(store, Filter::Cuckoo, &link).open().unwrap();
+    assert!(guarded.rejected_snapshot().is_none() && finds(&guarded, b"late"));
+    // One that leads nowhere stays as well.
+    let round = folder.path().join("round");
+    std::os::unix::fs::symlink("round", &round).unwrap();
+    guarded.snapshot(&round).unwrap_err();
+    assert!(round.is_symlink());
+}
+
 #[test]
 fn a_snapshot_that_cannot_be_written_is_an_error_and_leaves_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
