@@ -66,7 +66,7 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
 /// for writing; so may `Hash` and `Eq`. Under the lock of one map they may read any, panic if they write to the same or
-/// walk over it, and can deadlock if they write to others in no common order: as told of
+/// walk over it, and can deadlock if they write to others, or walk over them, in no common order: as told of
 /// [`HashMap`](crate::HashMap#under-a-lock).
 ///
 /// # Panics in your code
