@@ -173,8 +173,8 @@ impl<S> ScalableFilterBuilder<S> {
     }
 
     /// Bytes that its tables may take ([`memory_usage`](ScalableCuckooFilter::memory_usage)), the first of which is made in any
-    /// case. A filter that would take more with one table more fills those that it has, to some 95%, and is
-    /// [`Full`](crate::Full) then. Without a limit, if it is not given; see
+    /// case. A filter that would take more with one table more fills those that it has, to some 95%, less in buckets of one or
+    /// two slots, and is [`Full`](crate::Full) then. Without a limit, if it is not given; see
     /// [`set_max_memory`](ScalableCuckooFilter::set_max_memory).
     ///
     /// ```
