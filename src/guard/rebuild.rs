@@ -76,24 +76,24 @@ impl Rebuild {
         self.filter.add(hash, stripe);
     }
 
-    /// A key has left. The caller holds its stripe.
-    pub(super) fn note_delete(&self, hash: u64, stripe: usize) {
+    /// A key has left. The caller holds its stripe. False: it is not in, though the scan is over.
+    pub(super) fn note_delete(&self, hash: u64, stripe: usize) -> bool {
         match &mut *self.deleted.lock() {
-            Some(deleted) => *deleted.entry(hash).or_insert(0) += 1,
-            None => {
-                self.filter.remove(hash, stripe);
+            Some(deleted) => {
+                *deleted.entry(hash).or_insert(0) += 1;
+                true
             }
+            None => self.filter.remove(hash, stripe),
         }
     }
 
-    /// The scan is over: every key that was there is in, and what was deleted meanwhile goes out.
-    fn settle(&self) {
+    /// The scan is over: every key that was there is in, and what was deleted meanwhile goes out. False: not all of that is
+    /// in, and the filter is not to be trusted.
+    fn settle(&self) -> bool {
         let deleted = self.deleted.lock().take().unwrap_or_default();
-        for (hash, count) in deleted {
-            for _ in 0..count {
-                self.filter.remove(hash, stripe_of(hash));
-            }
-        }
+        let take_out =
+            |(hash, count): (u64, u64)| (0..count).all(|_| self.filter.remove(hash, stripe_of(hash)));
+        deleted.into_iter().all(take_out)
     }
 }
 
@@ -247,7 +247,10 @@ impl<S: Store> Shared<S, S::Error> {
                 return Ok(false);
             }
         }
-        rebuild.settle();
+        if !rebuild.settle() {
+            // Somebody has written around the guard meanwhile, and put other keys, too, perhaps.
+            self.distrust();
+        }
         let published = self.publish(&rebuild);
         // The old filter, with nothing locked: it is large.
         self.active.flush();

@@ -64,10 +64,8 @@ impl<'a> Section<'a> {
 
     /// The store has deleted a key that it held. False: the filter had not known it, and is not to be trusted.
     pub(super) fn left(self) -> bool {
-        if let Some(next) = &self.next {
-            next.note_delete(self.hash, self.stripe);
-        }
-        self.active.as_ref().is_none_or(|active| active.remove(self.hash, self.stripe))
+        let next_knew = self.next.as_ref().is_none_or(|next| next.note_delete(self.hash, self.stripe));
+        self.active.as_ref().is_none_or(|active| active.remove(self.hash, self.stripe)) && next_knew
     }
 
     fn note_put(&self) {

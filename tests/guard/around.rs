@@ -135,6 +135,22 @@ fn writes_of_keys_that_the_filter_knows_leave_it_alone() {
     }
 }
 
+/// They were put when the scan had begun, which does not bring them: that is seen when it is over.
+#[test]
+fn a_delete_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_is_wrong() {
+    let (store, gate) = (filled(KNOWN), Gate::new());
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    let scanning = gate.wait();
+    (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
+    // One may be taken for another's.
+    (0..3).for_each(|number| assert!(guarded.delete(&key(KNOWN + number)).unwrap()));
+    scanning.open();
+    guarded.wait_until_ready().unwrap();
+    assert!((0..KNOWN).chain(KNOWN + 3..KNOWN + AROUND).all(|number| finds(&guarded, &key(number))));
+    assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN + AROUND - 3, 2));
+}
+
 /// Such a store scans in the order of its keys: what was appended comes after as many keys as the filter has.
 #[test]
 fn verify_sees_keys_that_come_after_all_that_the_filter_knows() {
