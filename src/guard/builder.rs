@@ -199,6 +199,7 @@ impl<S: Store> Builder<S> {
             counters: Counters::new(),
             rebuilding: AtomicBool::new(false),
             again: Mutex::new(false),
+            distrusts: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             scanned: AtomicU64::new(0),
             to_scan: AtomicU64::new(0),

@@ -451,7 +451,8 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Snapshot`]: there is no filter yet, or the file cannot be written. [`Error::Store`].
+    /// [`Error::Snapshot`]: there is no filter yet, or it was taken away before the file had its name; or the file cannot be
+    /// written. [`Error::Store`].
     ///
     /// ```
     /// use std::sync::Arc;

@@ -148,6 +148,8 @@ impl<S: Store> Shared<S, S::Error> {
         {
             let mut again = self.again.lock();
             *again = true;
+            // Relaxed: the lock orders it.
+            self.distrusts.fetch_add(1, Ordering::Relaxed);
             if let Some(active) = self.active.pin() {
                 // Relaxed: a number, for the next filter's size.
                 self.to_scan.store(active.len(), Ordering::Relaxed);

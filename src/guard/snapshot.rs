@@ -28,6 +28,7 @@ use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
 use super::store::{Generation, Store};
 use crate::filter::{FilterError, Xxh3};
+use crate::sync::Ordering;
 
 const MAGIC: [u8; 8] = *b"koelgs\r\n";
 const VERSION: u32 = 1;
@@ -89,22 +90,61 @@ pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(A
     }
 }
 
+/// A snapshot in memory.
+struct Copied {
+    bytes: Vec<u8>,
+    /// How often a filter had been taken away by then.
+    distrusts: u64,
+}
+
 impl<S: Store> Shared<S, S::Error> {
     pub(super) fn write_snapshot(&self, file: &Path) -> Result<(), Error<S::Error>> {
         let _one_at_a_time = self.snapshot.lock();
+        let copied = self.copy()?;
+        self.put_in_place(&copied, file).map_err(Error::Snapshot)
+    }
+
+    fn copy(&self) -> Result<Copied, Error<S::Error>> {
         let mut bytes = vec![0; HEADER_LEN];
-        {
-            // Filter and generation belong together [D7].
-            let _frozen = self.stripes.freeze();
-            // First: if somebody writes around the guard now, it does not fit.
-            let generation = self.store.generation().map_err(Error::Store)?;
-            let active = self.active().ok_or(Error::Snapshot(SnapshotError::NoFilter))?;
-            active.append_bytes(&mut bytes);
-            let header = header(self.plan, generation, bytes.len() - HEADER_LEN);
-            bytes[..HEADER_LEN].copy_from_slice(&header);
-        }
+        // Filter and generation belong together [D7].
+        let frozen = self.stripes.freeze();
+        // First: if somebody writes around the guard now, it does not fit.
+        let generation = self.store.generation().map_err(Error::Store)?;
+        let (active, distrusts) = {
+            let _again = self.again.lock();
+            // Relaxed: the lock orders it.
+            (self.active(), self.distrusts.load(Ordering::Relaxed))
+        };
+        active.ok_or(Error::Snapshot(SnapshotError::NoFilter))?.append_bytes(&mut bytes);
+        let header = header(self.plan, generation, bytes.len() - HEADER_LEN);
+        bytes[..HEADER_LEN].copy_from_slice(&header);
+        drop(frozen);
         bytes.extend(XxHash3_64::oneshot(&bytes).to_le_bytes());
-        write_whole(file, &bytes).map_err(|error| Error::Snapshot(naming(file, &error)))
+        Ok(Copied { bytes, distrusts })
+    }
+
+    /// Writes beside the file and puts that in its place when it is on disk.
+    fn put_in_place(&self, copied: &Copied, file: &Path) -> Result<(), SnapshotError> {
+        let of_file = |error: io::Error| naming(file, &error);
+        let file = behind_links(file).map_err(of_file)?;
+        let new = new_beside(&file);
+        let out = File::create(&new).map_err(of_file)?;
+        let in_place = fill(out, &copied.bytes).map_err(of_file).and_then(|()| {
+            // Held: who asks for another scan has done so, or finds the snapshot in its place.
+            let _again = self.again.lock();
+            // Relaxed: the lock orders it.
+            if self.distrusts.load(Ordering::Relaxed) != copied.distrusts {
+                return Err(SnapshotError::NoFilter);
+            }
+            std::fs::rename(&new, &file).map_err(of_file)
+        });
+        if in_place.is_err() {
+            // A part of a snapshot is of use to nobody, and the disk may be full.
+            let _ = std::fs::remove_file(&new);
+            return in_place;
+        }
+        // The name, too. If it is lost, the old snapshot does not fit the store.
+        sync_names_beside(&file).map_err(of_file)
     }
 }
 
@@ -113,22 +153,37 @@ fn naming(file: &Path, error: &io::Error) -> SnapshotError {
     io::Error::new(error.kind(), format!("{}: {error}", file.display())).into()
 }
 
-/// Writes beside the file and puts that in its place when it is on disk.
-fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let file = behind_links(file)?;
-    let new = new_beside(&file);
-    let out = File::create(&new)?;
-    if let Err(error) = fill(out, bytes).and_then(|()| std::fs::rename(&new, &file)) {
-        // A part of a snapshot is of use to nobody, and the disk may be full.
-        let _ = std::fs::remove_file(&new);
-        return Err(error);
-    }
-    // The name, too. If it is lost, the old snapshot does not fit the store.
-    sync_names_beside(&file)
-}
-
 /// Writes all of a new file, to the disk.
 fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::guard::{Guarded, HashMapStore};
+
+    #[test]
+    fn a_filter_that_is_taken_away_while_its_snapshot_is_written_has_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("filter");
+        let store = Arc::new(HashMapStore::new());
+        let guarded = Guarded::open(Arc::clone(&store)).expect("a thread");
+        guarded.wait_until_ready().expect("a store that cannot fail");
+        let shared = &guarded.shared;
+        let copied = shared.copy().expect("a filter");
+        // Somebody has put a key around the guard before, and says so now; a scan that knows of it may be over before the disk.
+        guarded.rebuild().expect("a thread");
+        guarded.wait_until_ready().expect("a store that cannot fail");
+        let error = shared.put_in_place(&copied, &file).expect_err("it is wrong");
+        assert!(matches!(error, SnapshotError::NoFilter), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        guarded.snapshot(&file).expect("the next one is right");
+        drop(guarded);
+        let guarded = Guarded::builder(store).snapshot(&file).open().expect("a thread");
+        assert!(guarded.rejected_snapshot().is_none());
+    }
 }
