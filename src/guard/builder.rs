@@ -205,6 +205,7 @@ impl<S: Store> Builder<S> {
             to_scan: AtomicU64::new(0),
             failure: Mutex::new(None),
             patience: AtomicU64::new(0),
+            crowded_patience: AtomicU64::new(0),
             on_progress: self.on_progress,
             rejected,
             snapshot: Mutex::new(()),

@@ -11,7 +11,7 @@ use super::store::Store;
 use super::stripes::stripe_of;
 use crate::filter::FilterError;
 use crate::reclaim::discard;
-use crate::sync::{Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Progress is told each time so many keys have been scanned.
 const STEP: u64 = 4096;
@@ -182,8 +182,9 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// No scan is running; why the last one failed, if it has.
     fn end(&self, failure: &mut Option<Error<S::Error>>) {
-        // Relaxed: a number.
+        // Relaxed, both: a number.
         self.patience.store(if failure.is_some() { self.writes_until_next() } else { 0 }, Ordering::Relaxed);
+        self.crowded_patience.store(0, Ordering::Relaxed);
         core::mem::swap(&mut *self.failure.lock(), failure);
         // Writers that still tell it tell nobody.
         *self.next.lock() = None;
@@ -276,23 +277,36 @@ impl<S: Store> Shared<S, S::Error> {
     }
 
     /// Whether a scan is to be tried, after a write: the filter is worn or crowded out, or there is none since a scan has
-    /// failed. Only after some writes, if it is crowded out, as the next one may soon be, or the last scan has failed.
+    /// failed. Only after some writes, if the last scan has failed; or if the filter is crowded out, as it may soon be worn.
     pub(super) fn wants_rebuild(&self) -> bool {
         let active = self.active.pin();
         let is_worn = active.as_ref().is_some_and(|active| active.is_worn());
         if active.as_ref().is_some_and(|active| !is_worn && !active.is_crowded_out()) {
             return false;
         }
-        // Relaxed, all: a number. Of those who come at once one finds the last write.
-        let left =
-            self.patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if let (Err(_), false, Some(active)) = (left, is_worn, active) {
-            self.patience.store(active.len().max(FEWEST_WRITES), Ordering::Relaxed);
-        }
-        // Nobody waits: a worn filter need not, unless it was crowded out before; and where there is none, none was asked for,
-        // or it is on its way.
-        left.map_or(is_worn, |left| left == 1)
+        let Some(left) = count_down(&self.patience) else {
+            // Nobody waits: a worn filter need not; and where there is none, none was asked for, or it is on its way.
+            return is_worn || active.is_some_and(|active| self.is_crowded_for_long(&active));
+        };
+        left == 1
     }
+
+    /// After a write: whether there were as many as a filter that is crowded out has keys since that was seen.
+    fn is_crowded_for_long(&self, active: &Active) -> bool {
+        let left = count_down(&self.crowded_patience);
+        if left.is_none() {
+            // Relaxed: a number.
+            self.crowded_patience.store(active.len().max(FEWEST_WRITES), Ordering::Relaxed);
+        }
+        left == Some(1)
+    }
+}
+
+/// Counts a write of those to be waited for; how many there were before, unless none. Of those who come at once one finds the
+/// last.
+fn count_down(patience: &AtomicU64) -> Option<u64> {
+    // Relaxed, both: a number.
+    patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok()
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

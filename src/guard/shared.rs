@@ -40,9 +40,10 @@ pub(super) struct Shared<S, E> {
     pub(super) to_scan: AtomicU64,
     /// Why the last scan failed.
     pub(super) failure: Mutex<Option<Error<E>>>,
-    /// Writes before a scan that has failed, or for which there was no thread, is tried again, or one is made for a filter
-    /// that is crowded out; 0, if nobody waits.
+    /// Writes before a scan that has failed, or for which there was no thread, is tried again; 0, if nobody waits.
     pub(super) patience: AtomicU64,
+    /// Writes before one is made for a filter that is crowded out; 0, if it is not yet known to be.
+    pub(super) crowded_patience: AtomicU64,
     pub(super) on_progress: Option<OnProgress>,
     /// Why the snapshot was not used.
     pub(super) rejected: Option<SnapshotError>,

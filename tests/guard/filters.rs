@@ -317,6 +317,26 @@ fn a_filter_that_failed_puts_have_crowded_is_built_anew_after_some_writes() {
     assert_eq!((stats.crowded_stripes, stats.filter_keys, store.scans()), (0, 20_000, 2));
 }
 
+/// It has four tables long before there were as many writes as it has keys.
+#[test]
+fn a_crowded_filter_that_wears_is_built_anew_at_once() {
+    let store = filled(20_000);
+    let guarded = ready(Arc::clone(&store));
+    (20_000..130_000).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
+    for number in 0..75 {
+        store.next(Op::Put, vec![Act::Fail; 10]);
+        (0..10).for_each(|_| assert!(guarded.put(&key(number), b"").is_err()));
+        store.forget_script();
+    }
+    assert!(guarded.stats().crowded_stripes > 1024 / 16 && store.scans() == 1);
+    let is_waiting = || store.scans() == 1 && guarded.progress().phase == Phase::Ready;
+    let put = |number: &u64| !guarded.put(&key(*number), b"").unwrap() && is_waiting();
+    let writes = (130_000..300_000).take_while(put).count();
+    assert!(writes < 90_000, "scanned again after {writes} writes");
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((guarded.stats().crowded_stripes, store.scans()), (0, 2));
+}
+
 /// It cannot grow, and nobody says how much room it needs until the store has been scanned.
 #[test]
 fn a_filter_that_a_scan_has_crowded_is_built_anew_at_once() {
