@@ -203,6 +203,7 @@ impl<S: Store> Builder<S> {
             stop: AtomicBool::new(false),
             scanned: AtomicU64::new(0),
             to_scan: AtomicU64::new(0),
+            known_keys: AtomicU64::new(0),
             failure: Mutex::new(None),
             patience: AtomicU64::new(0),
             crowded_patience: AtomicU64::new(0),

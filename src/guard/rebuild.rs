@@ -152,7 +152,7 @@ impl<S: Store> Shared<S, S::Error> {
             self.distrusts.fetch_add(1, Ordering::Relaxed);
             if let Some(active) = self.active.pin() {
                 // Relaxed: a number, for the next filter's size.
-                self.to_scan.store(active.len(), Ordering::Relaxed);
+                self.known_keys.store(active.len(), Ordering::Relaxed);
             }
             self.active.clear();
         }
@@ -222,7 +222,7 @@ impl<S: Store> Shared<S, S::Error> {
             // Others had no room in it.
             _ => active.len().max(before),
         });
-        let known = known.unwrap_or_else(|| self.to_scan.load(Ordering::Relaxed));
+        let known = known.unwrap_or_else(|| self.known_keys.load(Ordering::Relaxed));
         let expected = self.expected_keys.unwrap_or(0);
         let to_scan = hint.unwrap_or(known.max(expected));
         self.to_scan.store(to_scan, Ordering::Relaxed);

@@ -36,8 +36,10 @@ pub(super) struct Shared<S, E> {
     /// The scan should end.
     pub(super) stop: AtomicBool,
     pub(super) scanned: AtomicU64,
-    /// Keys that the scan will see, about; or that a filter had when it was taken away.
+    /// Keys that the scan will see, about.
     pub(super) to_scan: AtomicU64,
+    /// Keys that the last filter had that was taken away.
+    pub(super) known_keys: AtomicU64,
     /// Why the last scan failed.
     pub(super) failure: Mutex<Option<Error<E>>>,
     /// Writes before a scan that has failed, or for which there was no thread, is tried again; 0, if nobody waits.

@@ -248,6 +248,27 @@ fn progress_is_told_of_stores_that_do_not_know_their_length_and_of_scans_that_pa
     assert_eq!((last.scanned, last.phase), (1, Phase::Unfiltered));
 }
 
+/// The filter that is taken away meanwhile has more keys than the store, of puts that have failed.
+#[test]
+fn progress_is_that_of_the_scan_that_is_running_when_another_is_asked_for() {
+    let (store, gate) = (filled(1000), Gate::new());
+    let guarded = Guarded::builder(Arc::clone(&store)).filter(Filter::Bloom).open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    store.next(Op::Put, vec![Act::Fail; 300]);
+    store.next(Op::Get, vec![Act::Fail; 300]);
+    (2000..2300).for_each(|number| assert!(guarded.put(&key(number), b"").is_err()));
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    (0..400).for_each(|number| assert!(guarded.delete(&key(number)).unwrap()));
+    let scanning = gate.wait();
+    let before = guarded.progress();
+    guarded.rebuild().unwrap();
+    assert_eq!(guarded.progress(), before);
+    assert!((600..700).contains(&before.expected), "{before:?}");
+    scanning.open();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!(guarded.progress().expected, 600);
+}
+
 #[test]
 fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
     let (store, gate) = (filled(100_000), Gate::new());
