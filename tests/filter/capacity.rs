@@ -269,3 +269,16 @@ fn growing_filters_of_no_keys_are_built_whatever_capacity_is_asked_for() {
         assert!(builder().par_from_keys(Vec::<u64>::new()).unwrap().is_empty());
     }
 }
+
+/// But in buckets of one slot.
+#[test]
+fn the_first_table_of_a_growing_filter_has_room_for_its_capacity() {
+    for (bits, slots) in [(8, 2), (16, 2), (8, 4), (16, 4), (8, 8), (16, 8)] {
+        for capacity in [1, 2000, 3851, 8100, 50_000, 300_000] {
+            let builder = ScalableCuckooFilter::builder().capacity(capacity).fingerprint_bits(bits);
+            let filter = builder.bucket_slots(slots).seed(seed()).build().unwrap();
+            (0..capacity as u64).for_each(|key| filter.insert(&key).unwrap());
+            assert_eq!(filter.info().tables.len(), 1, "{}", filter.info());
+        }
+    }
+}
