@@ -37,6 +37,7 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| pin.insert(new, 0));
     assert_blamed_here(|| pin.try_insert(new, 0).map(|_| ()).map_err(|_| ()));
     assert_blamed_here(|| *pin.get_or_insert(new, 0));
+    assert_blamed_here(|| *pin.get_or_insert_default(new));
     assert_blamed_here(|| *pin.update_or_insert(new, |n| *n, 0));
     assert_blamed_here(|| {
         matches!(pin.compute(new, |_| Operation::<_, ()>::Insert(0)), Compute::Inserted(..))
@@ -53,6 +54,7 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| inline.insert(inline_new, 0));
     assert_blamed_here(|| inline.try_insert(inline_new, 0).is_ok());
     assert_blamed_here(|| inline.get_or_insert(inline_new, 0));
+    assert_blamed_here(|| inline.get_or_insert_default(inline_new));
     assert_blamed_here(|| inline.update_or_insert(inline_new, |n| n, 0));
     assert_blamed_here(|| inline.compute(inline_new, |_| Operation::<_, ()>::Insert(0)));
     assert_blamed_here(|| inline.extend([(inline_new, 0)]));

@@ -140,6 +140,26 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.get_or_insert_with(key, || value)
     }
 
+    /// The value of a key, after inserting the type's default if it was absent. As [`InlineMap::get_or_insert_with`]: a key
+    /// that is there costs a look-up.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u32, u64> = koel::InlineMap::new();
+    /// assert_eq!((map.get_or_insert_default(7), map.get(&7)), (0, Some(0)));
+    /// ```
+    #[doc(alias = "or_default")]
+    #[track_caller]
+    pub fn get_or_insert_default(&self, key: K) -> V
+    where
+        V: Default,
+    {
+        self.get_or_insert_with(key, V::default)
+    }
+
     /// The value of a key, after inserting what `make` returns if it was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment: no two threads make a value for one key.

@@ -265,6 +265,31 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.get_or_insert_with(key, || value)
     }
 
+    /// The value of a key, after inserting the type's default if it was absent. As [`Pinned::get_or_insert_with`]: a key that
+    /// is there costs a look-up.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::get_or_insert_with`].
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    ///
+    /// let inboxes: koel::HashMap<&str, Mutex<Vec<&str>>> = koel::HashMap::new();
+    /// for (to, letter) in [("ada", "on engines"), ("bob", "a bill"), ("ada", "on notes")] {
+    ///     inboxes.pin().get_or_insert_default(to).lock().unwrap().push(letter);
+    /// }
+    /// assert_eq!(*inboxes.pin()["ada"].lock().unwrap(), ["on engines", "on notes"]);
+    /// ```
+    #[doc(alias = "or_default")]
+    #[track_caller]
+    pub fn get_or_insert_default(&self, key: K) -> &V
+    where
+        V: Default,
+    {
+        self.get_or_insert_with(key, V::default)
+    }
+
     /// The value of a key, after inserting what `make` returns if it was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment: no two threads make a value for one key.

@@ -236,11 +236,17 @@ fn what_is_absent_is_made_once_or_not_at_all() {
     assert_eq!(*pin.get_or_insert_with_ref("a", || unreachable!()), 1);
     assert_eq!(*pin.get_or_insert_with_ref("b", || 2), 2);
     assert_eq!((map.len(), pin.get("b")), (2, Some(&2)));
+    assert_eq!((pin.get_or_insert_default("c".to_string()), pin.get("c")), (&0, Some(&0)));
+    assert_eq!(*pin.get_or_insert_default("b".to_string()), 2);
     let inline: InlineMap<u64, u64> = InlineMap::new();
     assert_eq!(inline.try_get_or_insert_with(1, || Err("none")), Err("none"));
     assert!(inline.is_empty());
     assert_eq!(inline.try_get_or_insert_with(1, || Ok::<_, ()>(10)), Ok(10));
     assert_eq!(inline.try_get_or_insert_with(1, || Err("none")), Ok(10));
+    assert_eq!(
+        (inline.get_or_insert_default(2), inline.get(&2), inline.get_or_insert_default(1)),
+        (0, Some(0), 10)
+    );
 }
 
 #[test]
