@@ -5,13 +5,14 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::iter::FusedIterator;
 use core::ptr::NonNull;
+use core::time::Duration;
 
 use super::flight::Landing;
 use super::policy::{Evictor, Heat, WindowShare};
 use super::quota::FEW;
 use super::refused::Refused;
 use super::removal::Departures;
-use super::time::{Meta, NEVER, Nanos};
+use super::time::{Meta, NEVER, Nanos, nanos};
 use super::write::NewEntry;
 use super::{Cache, Cause};
 use crate::entries::Entry;
@@ -100,6 +101,50 @@ impl<K, V> CacheDump<K, V> {
     /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> + DoubleEndedIterator {
         self.entries.iter().map(|entry| (&entry.key, &entry.value))
+    }
+
+    /// Keeps the entries for which `keep` holds and drops the others; it sees them in the order of [`CacheDump::iter`]. What
+    /// stays keeps its hits, its place and what is left of its life.
+    ///
+    /// ```
+    /// let cache: koel::Cache<String, u32> = koel::Cache::new(10);
+    /// cache.insert("/a".to_string(), 1).unwrap();
+    /// cache.insert("/private/b".to_string(), 2).unwrap();
+    /// let mut dump = cache.dump();
+    /// dump.retain(|path, _| !path.starts_with("/private/")); // not to a disk
+    /// assert_eq!(dump.iter().collect::<Vec<_>>(), [(&"/a".to_string(), &1)]);
+    /// ```
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
+        self.entries.retain(|entry| keep(&entry.key, &entry.value));
+    }
+
+    /// Lets time pass: each entry has so much less to live, and has not been used for so much longer. Those whose time is over
+    /// are dropped; whether one has been idle for too long, the cache says that it is loaded into. Without this the time
+    /// between [`Cache::dump`] and [`Cache::load`] does not count. Looks at each entry once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let hour = || koel::Cache::builder().max_entries(100).time_to_live(Duration::from_secs(3600)).build();
+    /// let cache: koel::Cache<&str, u32> = hour();
+    /// cache.insert("price", 7).unwrap();
+    /// let mut dump = cache.dump();
+    ///
+    /// // When the program starts again, half an hour later by the system's clock, and an hour later:
+    /// dump.age(Duration::from_secs(1800));
+    /// assert_eq!(dump.len(), 1); // loaded now, it would live for half an hour
+    /// dump.age(Duration::from_secs(1800));
+    /// assert!(dump.is_empty());
+    /// ```
+    pub fn age(&mut self, by: Duration) {
+        let by = nanos(by);
+        self.entries.retain_mut(|entry| {
+            let Standing { lives, idle, .. } = &mut entry.standing;
+            *idle = idle.saturating_add(by);
+            let Some(left) = lives else { return true };
+            *left = left.saturating_sub(by);
+            *left > 0
+        });
     }
 }
 
@@ -329,8 +374,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     ///   segments that have not evicted yet: others know better. The dump of a clock says nothing of that, and its
     ///   entries go to main. What the policy remembered of keys that had left is lost.
     /// * An entry lives as long as it had to live when it was dumped, and not longer than this cache would let a new
-    ///   one; it has been idle as long. The time between dump and load does not count. A cache that was built without
-    ///   lifetimes keeps it for ever. The weigher is asked again.
+    ///   one; it has been idle as long. The time between dump and load does not count, unless [`CacheDump::age`] tells the
+    ///   dump of it. A cache that was built without lifetimes keeps it for ever. The weigher is asked again.
     ///
     /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key
     /// that is removed before its turn has come is put in all the same. What is taken counts as insertions. While it

@@ -90,3 +90,40 @@ fn what_may_be_idle_is_dumped_as_just_used() {
     clock.advance(SECOND * 11);
     assert_eq!(new.get(&1), None);
 }
+
+/// Of what expires in 60 and 50 seconds, and has been idle for 10 and none; and of what lives for ever.
+#[test]
+fn a_dump_ages_as_its_cache_would_have() {
+    let clock = ManualClock::new();
+    let old = dying(&clock, 60, 1000);
+    old.insert(1, 1).unwrap();
+    clock.advance(10 * SECOND);
+    old.insert(2, 2).unwrap();
+    let dump = old.dump();
+    for (seconds, left) in [(0, 2), (49, 2), (50, 1), (59, 1), (60, 0), (u32::MAX, 0)] {
+        let mut aged = dump.clone();
+        aged.age(seconds / 2 * SECOND);
+        aged.age((seconds - seconds / 2) * SECOND);
+        assert_eq!(aged.len(), left, "{seconds}");
+        // Not a moment earlier or later than in the cache itself.
+        let clock = ManualClock::new();
+        let new = dying(&clock, 60, 1000);
+        load_all(&new, &aged);
+        let rest = 60_u32.saturating_sub(seconds);
+        clock.advance((rest * SECOND).saturating_sub(Duration::from_nanos(1)));
+        assert_eq!(contents(&new).contains_key(&2), left > 0, "{seconds}");
+        clock.advance(Duration::from_nanos(1));
+        assert!(contents(&new).is_empty(), "{seconds}");
+    }
+    let mut aged = dump;
+    aged.age(9 * SECOND);
+    let strict = dying(&ManualClock::new(), 1000, 10);
+    assert_eq!((strict.load(aged).len(), contents(&strict).len()), (1, 1), "1 has been idle for 19 seconds");
+    let for_ever: Cache<u64, u64> = Cache::new(10);
+    for_ever.insert(1, 1).unwrap();
+    let mut aged = for_ever.dump();
+    aged.age(Duration::MAX);
+    aged.age(Duration::MAX);
+    load_all(&Cache::new(10), &aged);
+    assert_eq!(dying(&ManualClock::new(), 1000, 1000).load(aged).len(), 1, "idle for ever");
+}

@@ -143,6 +143,30 @@ fn entries_of_a_dump_are_moved_out_in_their_order() {
 }
 
 #[test]
+fn what_is_retained_of_a_dump_is_loaded_as_if_the_others_had_not_been_there() {
+    for policy in POLICIES {
+        let cache = told_cache(policy, 100).0;
+        live(&cache, 2000);
+        let (mut dump, mut seen) = (cache.dump(), Vec::new());
+        let expected = keys(&dump);
+        dump.retain(|key, value| {
+            assert_eq!(*value, key + 1);
+            seen.push(*key);
+            key % 3 == 0
+        });
+        assert_eq!(seen, expected, "in the order of the dump");
+        let kept: Vec<u64> = expected.into_iter().filter(|key| key % 3 == 0).collect();
+        assert_eq!(keys(&dump), kept);
+        cache.retain(|key, _| key % 3 == 0);
+        let back = told_cache(policy, 100).0;
+        load_all(&back, &dump);
+        assert_eq!(contents(&back), contents(&cache));
+        // The others have no queue.
+        assert!(policy != Policy::Adaptive || keys(&back.dump()) == keys(&cache.dump()));
+    }
+}
+
+#[test]
 fn what_is_there_stays_and_counts_as_younger() {
     // Of a known hash function: among few buckets, keys that the policy cannot tell apart are likely.
     let [old, new] = [0, 1].map(|_| told_cache(Policy::Adaptive, 10).0);
