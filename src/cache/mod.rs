@@ -7,7 +7,7 @@
 //! | `whole` | what is done to all of it: clear, purge, retain |
 //! | `compute` | what decides under the lock |
 //! | `entry` | a key, and other names for what is done by key |
-//! | `dump`, `serde` | a cache's contents for a warm restart; the feature of this name |
+//! | `dump`, `serde` | a cache's contents for a warm restart; the feature of this name, for counts as well |
 //! | `load`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |

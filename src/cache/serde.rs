@@ -1,18 +1,18 @@
-//! `Serialize` and `Deserialize` of [`CacheDump`]. Feature `serde`.
+//! `Serialize` and `Deserialize` of [`CacheDump`], and `Serialize` of [`CacheStats`]. Feature `serde`.
 //!
-//! The version comes first, so that who does not know it reads no further; entries are sequences, not maps, as their order
-//! counts. Nothing that is read is trusted: numbers are checked here, and times saturate when they are used.
+//! Of a dump the version comes first, so that who does not know it reads no further; entries are sequences, not maps, as their
+//! order counts. Nothing that is read is trusted: numbers are checked here, and times saturate when they are used.
 
 use core::fmt;
 use core::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, Expected, SeqAccess, Unexpected, Visitor};
-use serde::ser::{Serialize, SerializeTuple, Serializer};
+use serde::ser::{Serialize, SerializeStruct, SerializeTuple, Serializer};
 
-use super::CacheDump;
 use super::dump::{Dumped, Standing};
 use super::policy::{Heat, WindowShare};
 use super::time::Nanos;
+use super::{CacheDump, CacheStats};
 
 /// The version that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -104,5 +104,50 @@ impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Visitor<'de> for ListOf<K, V
             entries.push(Dumped { key, value, standing: Standing { heat, lives, idle } });
         }
         Ok(Entries(entries))
+    }
+}
+
+/// By the names of its fields; of a time seconds and nanoseconds, as serde has them. Needs the feature `serde`.
+///
+/// ```
+/// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+/// (cache.get(&1), cache.insert(1, 1).unwrap(), cache.get(&1));
+/// let stats = serde_json::to_value(cache.stats())?;
+/// assert_eq!((&stats["hits"], &stats["misses"], &stats["len"]), (&1.into(), &1.into(), &1.into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl Serialize for CacheStats {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        // All of them: whoever adds one is told.
+        let CacheStats {
+            hits,
+            misses,
+            loads,
+            failed_loads,
+            load_time,
+            insertions,
+            evictions,
+            turned_away,
+            expirations,
+            evicted_weight,
+            len,
+            weight,
+            capacity,
+        } = self;
+        let mut fields = serializer.serialize_struct("CacheStats", 13)?;
+        fields.serialize_field("hits", hits)?;
+        fields.serialize_field("misses", misses)?;
+        fields.serialize_field("loads", loads)?;
+        fields.serialize_field("failed_loads", failed_loads)?;
+        fields.serialize_field("load_time", load_time)?;
+        fields.serialize_field("insertions", insertions)?;
+        fields.serialize_field("evictions", evictions)?;
+        fields.serialize_field("turned_away", turned_away)?;
+        fields.serialize_field("expirations", expirations)?;
+        fields.serialize_field("evicted_weight", evicted_weight)?;
+        fields.serialize_field("len", len)?;
+        fields.serialize_field("weight", weight)?;
+        fields.serialize_field("capacity", capacity)?;
+        fields.end()
     }
 }

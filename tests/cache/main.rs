@@ -23,6 +23,8 @@ mod oracle;
 mod panics;
 mod run;
 mod second_look;
+#[cfg(feature = "serde")]
+mod serde;
 mod threads;
 mod told;
 

@@ -14,6 +14,7 @@
 //! | `clock`, `local` | policies without queues |
 //! | `swept` | what these two share: a hand that sweeps the slots |
 //! | `heat` | what a dump keeps of an item's standing |
+//! | `serde` | the names of policies, written down and read |
 //! | `mark` | the bits of the byte beside a tag |
 
 mod adaptive;
@@ -23,9 +24,13 @@ mod heat;
 mod local;
 pub(super) mod mark;
 mod ring;
+#[cfg(feature = "serde")]
+mod serde;
 mod swept;
 #[cfg(test)]
 mod tests;
+
+use core::fmt;
 
 use self::adaptive::Adaptive;
 use self::clock::Clock;
@@ -71,6 +76,24 @@ pub enum Policy {
     /// last few that were evicted are remembered, too. Takes no memory at all. Hit ratios are, on average, between those of the
     /// other two.
     Local,
+}
+
+impl Policy {
+    /// All, and what they are called in text.
+    const NAMES: [(Policy, &str); 3] =
+        [(Policy::Adaptive, "adaptive"), (Policy::Clock, "clock"), (Policy::Local, "local")];
+
+    fn name(self) -> &'static str {
+        // In this order they are declared.
+        Self::NAMES[self as usize].1
+    }
+}
+
+/// In lower case.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// Where an item is, as a queue remembers it: the half of its digest that selects its buckets, however many there are, and
