@@ -62,7 +62,8 @@ impl fmt::Display for Stats {
         let [at_once, moved @ ..] = &self.path_lengths;
         writeln!(
             f,
-            "{segments} segments; {splits} splits, {doublings} doublings; {overflow} items in overflow"
+            "{segments} segment{}; {splits} splits, {doublings} doublings; {overflow} items in overflow",
+            if *segments == 1 { "" } else { "s" }
         )?;
         writeln!(
             f,
@@ -85,6 +86,7 @@ mod tests {
         let text = stats.to_string();
         assert!(text.starts_with("3 segments;") && text.contains("100 in an empty slot, 6 after"), "{text}");
         assert!(text.contains("7 displacements") && text.ends_with("write pause: 0ns"), "{text}");
+        assert!(Stats { segments: 1, ..stats }.to_string().starts_with("1 segment; 0 splits"));
     }
 
     #[test]

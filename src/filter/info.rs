@@ -45,8 +45,12 @@ impl fmt::Display for FilterInfo {
         let kind = if self.semi_sorted { "semi-sorted buckets" } else { "buckets" };
         writeln!(
             f,
-            "cuckoo filter: {}-bit fingerprints, {kind} of {}, {} segments of {} buckets",
-            self.fingerprint_bits, self.bucket_slots, self.segments, self.segment_buckets
+            "cuckoo filter: {}-bit fingerprints, {kind} of {}, {} segment{} of {} buckets",
+            self.fingerprint_bits,
+            self.bucket_slots,
+            self.segments,
+            if self.segments == 1 { "" } else { "s" },
+            self.segment_buckets
         )?;
         writeln!(
             f,

@@ -1,6 +1,6 @@
 //! What holds in every layout.
 
-use koel::CuckooFilter;
+use koel::{CuckooFilter, ScalableCuckooFilter};
 
 use crate::common::{Rng, seed};
 use crate::{builder, layouts};
@@ -198,6 +198,9 @@ fn info_tells_what_was_built() {
     assert!(info.false_positive_rate_when_full <= 0.01 && info.false_positive_rate <= 0.01);
     assert_eq!(info.memory_usage, filter.memory_usage());
     let text = info.to_string();
+    assert!(info.segments == 1 && text.contains(" 1 segment of "), "{text}");
+    let growing = ScalableCuckooFilter::new(0.01).unwrap().info().to_string();
+    assert!(growing.starts_with("growing cuckoo filter: 1 table\n"), "{growing}");
     let bits = format!("{}-bit fingerprints", info.fingerprint_bits);
     assert!(text.contains(&bits) && text.contains("1000 of 1000"), "{text}");
     assert!(format!("{filter:?}").contains("CuckooFilter"));

@@ -560,7 +560,8 @@ pub struct TableInfo {
 
 impl fmt::Display for ScalableInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "growing cuckoo filter: {} tables", self.tables.len())?;
+        let tables = self.tables.len();
+        write!(f, "growing cuckoo filter: {tables} table{}", if tables == 1 { "" } else { "s" })?;
         for (number, table) in self.tables.iter().enumerate() {
             let TableInfo { slots, len, fingerprint_bits, memory_usage, false_positive_rate } = table;
             write!(
