@@ -89,6 +89,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// may end up slightly below the bound: of 10,000 keys a cache for as many keeps some 9,900. A segment has room for some
     /// 2^25 entries at most, and how many there are depends on the processors: [`CacheBuilder::try_build`] names the limit.
     ///
+    /// Its tables are made for all of them at once, some 12 bytes each. Where the bound is hardly ever reached take
+    /// [`max_weight`](Self::max_weight) without a weigher, which grows as it fills.
+    ///
     /// ```
     /// let off: koel::Cache<u32, u32> = koel::Cache::builder().max_entries(0).build();
     /// assert!(off.insert(1, 10).is_err());
@@ -101,7 +104,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Entries that weigh at most so much together, in the weigher's unit. Without a weigher each weighs 1.
+    /// Entries that weigh at most so much together, in the weigher's unit. Without a weigher each weighs 1: so `u64::MAX` is no
+    /// bound, for a cache whose entries only expire. It is made small and grows, unless
+    /// [`estimated_entries`](Self::estimated_entries) are said.
     ///
     /// ```
     /// let cache = koel::Cache::builder()

@@ -357,3 +357,19 @@ fn whatever_is_not_asked_for_leaves_though_tables_have_doubled() {
         assert_eq!(left, 0, "{policy:?}: older than 25 times the capacity");
     }
 }
+
+/// Entries that only expire: as many as come, in a cache that is made small.
+#[test]
+fn a_bound_that_is_never_reached_costs_nothing_and_evicts_nothing() {
+    const ENTRIES: u64 = 20_000;
+    for policy in POLICIES {
+        let cache: Cache<u64, u64> = Cache::builder().max_weight(u64::MAX).policy(policy).build();
+        let made = cache.memory_usage();
+        (0..ENTRIES).for_each(|key| {
+            cache.insert(key, key).unwrap();
+            cache.get(&(key / 2));
+        });
+        assert_eq!((cache.len() as u64, cache.stats().evictions), (ENTRIES, 0), "{policy:?}");
+        assert!(made < 64 << 10, "{made} bytes of an empty one");
+    }
+}
