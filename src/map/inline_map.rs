@@ -31,8 +31,8 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # When to pick something else
 ///
-/// Keys and values must be [`Pod`], bytes of which any are valid: integers, floats, arrays of them, and structs that
-/// derive it. Not `bool`, `char`, enums and tuples, and not structs with padding, references or boxes. Anything that
+/// Keys and values must be [`Pod`], bytes of which any are valid: integers, floats, arrays of them of any length, and structs
+/// that derive it. Not `bool`, `char`, enums and tuples, and not structs with padding, references or boxes. Anything that
 /// owns memory, and anything much larger than a cache line, belongs into a [`HashMap`](crate::HashMap).
 ///
 /// To derive it, depend on `bytemuck` with its feature `derive`; the compiler says if there is padding:

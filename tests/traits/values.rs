@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use koel::{Compute, Full, HashMap, InlineMap, Occupied, Operation};
+use koel::{Compute, Full, HashMap, InlineCache, InlineMap, Occupied, Operation};
 
 use crate::common::{AnyMap, Config, Seeded, catch, fixed_configs, growing_configs, seeded};
 
@@ -261,4 +261,13 @@ fn views_of_a_map_agree() {
     let mut short = [None; 2];
     assert!(catch(|| pin.get_many(&[1, 2, 3], &mut short)).is_err(), "slices of two lengths");
     assert!(catch(|| pin.contains_many(&[1], &mut [false; 2])).is_err(), "slices of two lengths");
+}
+
+/// Public keys, say: of a length that no power of two is, and one beyond all that `bytemuck` has by itself.
+#[test]
+fn arrays_of_any_length_are_plain_data() {
+    let keys: InlineMap<[u8; 33], [u16; 77]> = (0..200).map(|n| ([n; 33], [u16::from(n); 77])).collect();
+    assert_eq!((keys.get(&[7; 33]), keys.get(&[200; 33]), keys.len()), (Some([7; 77]), None, 200));
+    let cache: InlineCache<[u8; 33], [u16; 77]> = InlineCache::new(10);
+    assert_eq!(cache.get_or_insert_with([1; 33], || [2; 77]), [2; 77]);
 }
