@@ -407,6 +407,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().extend(pairs);
     }
 
+    /// Keeps the entries for which `keep` holds and removes the others, as [`Pinned::retain`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u32, u32> = (0..10).map(|i| (i, i)).collect();
+    /// map.retain(|_, value| value % 2 == 0);
+    /// assert_eq!(map.len(), 5);
+    /// ```
+    pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
+        self.pin().retain(keep);
+    }
+
     /// Gives back memory, as [`Pinned::shrink_to_fit`].
     ///
     /// # Panics

@@ -261,6 +261,9 @@ fn views_of_a_map_agree() {
     let mut short = [None; 2];
     assert!(catch(|| pin.get_many(&[1, 2, 3], &mut short)).is_err(), "slices of two lengths");
     assert!(catch(|| pin.contains_many(&[1], &mut [false; 2])).is_err(), "slices of two lengths");
+    map.retain(|key, value| key == value && key % 3 == 0);
+    owned.retain(|key, _| *key < 50);
+    assert_eq!((map.len(), pin.keys().copied().max()), (17, Some(48)));
 }
 
 /// Public keys, say: of a length that no power of two is, and one beyond all that `bytemuck` has by itself.
