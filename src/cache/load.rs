@@ -126,8 +126,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.
-    /// [`Cache::try_get_or_insert_with`] has an error for it. And if the key is missed in a closure that runs
+    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself; or a task of rayon's
+    /// that is run while `load` waits for others, see [`LoadError::Recursion`]. [`Cache::try_get_or_insert_with`] has an error
+    /// for it. And if the key is missed in a closure that runs
     /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, when the value is in the cache.
     ///
     /// ```

@@ -102,6 +102,9 @@ use crate::hash::Digest;
 /// as ever so many are written there: destructors that write to A must not be those of values in B. More than sixteen deep it
 /// panics. And while a closure waits for rayon, its thread may be given other work, which then is under the lock as well.
 ///
+/// Nor should a closure wait for rayon, in `join` or in a parallel iterator of whatever: its threads run other tasks while they
+/// wait, and one that writes to the same map is under the closure's lock then, and panics.
+///
 /// # Panics in your code
 ///
 /// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation; but what [`Pinned::retain`] has

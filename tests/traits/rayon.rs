@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use koel::{HashMap, InlineMap, Operation};
+use koel::{Cache, HashMap, InlineMap, LoadError, Operation};
 use rayon::prelude::*;
 
 use crate::common::{AnyMap, Config, catch, growing_configs, seeded};
@@ -283,4 +283,31 @@ fn a_parallel_walk_that_is_made_under_the_maps_own_lock_panics() {
         let others = rayon::iter::once((0, 0));
         let _ = map.compute(0, |_| Operation::Abort(others.chain(map.par_iter()).count()));
     });
+}
+
+/// What a pool of one thread does in a task that waits: another one.
+fn in_a_task_that_waits<T: Send>(other: impl FnOnce() -> T + Send) -> T {
+    let mut answer = None;
+    rayon::scope(|scope| scope.spawn(|_| answer = Some(other())));
+    answer.expect("it has been run")
+}
+
+/// An error in the task that comes too early, where it would wait for what lies below it on the stack.
+#[test]
+fn a_task_that_a_loader_or_a_closure_is_made_to_run_does_not_wait_for_it() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let (cache, map, inline) = (Cache::new(10), HashMap::new(), InlineMap::new());
+    pool.install(|| {
+        let ask = || cache.try_get_or_insert_with(1, || Ok::<_, ()>(0));
+        let loaded = cache.get_or_insert_with(1, || {
+            assert_eq!(in_a_task_that_waits(ask), Err(LoadError::Recursion));
+            7
+        });
+        assert_eq!((loaded, ask()), (7, Ok(7)));
+        let write = || map.pin().insert(2, 2).copied();
+        map.pin().get_or_insert_with(1, || in_a_task_that_waits(|| u64::from(catch(write).is_err())));
+        let write = || inline.insert(2_u64, 2);
+        inline.get_or_insert_with(1, || in_a_task_that_waits(|| u64::from(catch(write).is_err())));
+    });
+    assert_eq!((map.len(), map.pin().get(&1), inline.len(), inline.get(&1)), (1, Some(&1), 1, Some(1)));
 }

@@ -29,8 +29,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself.
-    /// [`InlineCache::try_get_or_insert_with`] has an error for it. And if the key is missed in a closure that runs
+    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself; or a task of rayon's
+    /// that is run while `load` waits for others, see [`LoadError::Recursion`]. [`InlineCache::try_get_or_insert_with`] has an
+    /// error for it. And if the key is missed in a closure that runs
     /// [under this cache's lock](InlineCache#under-a-lock).
     ///
     /// ```
