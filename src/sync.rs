@@ -158,7 +158,7 @@ pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
 pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u32 {
     // A load of half a word and a load of its whole may not both be atomics of Rust's. Every processor of this kind does it as
     // if it had loaded the word, and such loads are Acquire; 8 instructions less for a pair of buckets.
-    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri))))]
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", not(any(loom, shuttle, miri))))]
     {
         let half: u32;
         // SAFETY: reads 4 bytes of a word of the array. What it gives is what a load of that word would have given, shifted. It
@@ -174,7 +174,7 @@ pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u32 {
         }
         half
     }
-    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
+    #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64", not(any(loom, shuttle, miri)))))]
     {
         // SAFETY: a word of the array.
         let word = unsafe { &*words.add(index / 2) };

@@ -96,11 +96,11 @@ use crate::hash::Digest;
 /// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
 /// for writing; so may `Hash` and `Eq`. They may read this map and any other. If they write to the same map, walk over
 /// it or ask for its `stats`, they would wait for themselves: that panics instead; so does a `flush`, as it would run the
-/// destructors of other entries there. If they do so to *another* map, its locks are taken inside of this one's, and it is for
-/// you to keep to one order: a closure on map A that writes to B or walks over it in one thread and a closure on B that does so
-/// to A in another wait for each other for ever. What was removed from B before may be dropped by such a write, under A's lock,
-/// as ever so many are written there: destructors that write to A must not be those of values in B. More than sixteen deep it
-/// panics. And while a closure waits for rayon, its thread may be given other work, which then is under the lock as well.
+/// destructors of other entries there. If they write to *another* map or walk over it, its locks are taken inside of this
+/// one's, and it is for you to keep to one order: a closure on map A that does so to B in one thread and a closure on B that
+/// does so to A in another wait for each other for ever. What was removed from B before may be dropped by a write to it, under
+/// A's lock, as ever so many are written there: destructors that write to A must not be those of values in B. More than sixteen
+/// deep it panics.
 ///
 /// Nor should a closure wait for rayon, in `join` or in a parallel iterator of whatever: its threads run other tasks while they
 /// wait, and one that writes to the same map is under the closure's lock then, and panics.
