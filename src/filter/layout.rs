@@ -107,23 +107,23 @@ impl Layout {
             Class::Four12 => task.run(Lanes::new(Static::<12, 4>)),
             Class::Four16 => task.run(Lanes::new(Static::<16, 4>)),
             Class::Eight8 => task.run(Lanes::new(Static::<8, 8>)),
-            Class::Narrow(ref codec) => outlined(task, codec),
-            Class::Wide(ref codec) => outlined(task, codec),
-            Class::Widest(ref codec) => outlined(task, codec),
-            Class::Sorted5 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<1, 4>)),
-            Class::Sorted9 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<5, 4>)),
-            Class::Sorted13 => outlined(task, &SemiSorted::<_, u64, true>::new(Static::<9, 4>)),
-            Class::Sorted17 => outlined(task, &SemiSorted::<_, u64, false>::new(Static::<13, 4>)),
-            Class::SortedNarrow(ref codec) => outlined(task, codec),
-            Class::SortedWide(ref codec) => outlined(task, codec),
+            Class::Narrow(ref codec) => outlined(task, *codec),
+            Class::Wide(ref codec) => outlined(task, *codec),
+            Class::Widest(ref codec) => outlined(task, *codec),
+            Class::Sorted5 => outlined(task, SemiSorted::<_, u64, false>::new(Static::<1, 4>)),
+            Class::Sorted9 => outlined(task, SemiSorted::<_, u64, false>::new(Static::<5, 4>)),
+            Class::Sorted13 => outlined(task, SemiSorted::<_, u64, true>::new(Static::<9, 4>)),
+            Class::Sorted17 => outlined(task, SemiSorted::<_, u64, false>::new(Static::<13, 4>)),
+            Class::SortedNarrow(ref codec) => outlined(task, *codec),
+            Class::SortedWide(ref codec) => outlined(task, *codec),
         }
     }
 }
 
-/// [`Task::run`], in a function of its own: see above.
+/// [`Task::run`], in a function of its own: see above. The codec as a value: it would be copied to the stack for a reference.
 #[inline(never)]
-fn outlined<T: Task, C: Codec>(task: T, codec: &C) -> T::Output {
-    task.run(*codec)
+fn outlined<T: Task, C: Codec>(task: T, codec: C) -> T::Output {
+    task.run(codec)
 }
 
 #[cfg(test)]
