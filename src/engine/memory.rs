@@ -16,7 +16,12 @@ pub(crate) struct Meter(AtomicUsize);
 impl Meter {
     /// Nothing allocated yet.
     pub(crate) fn new() -> Self {
-        Meter(AtomicUsize::new(0))
+        Meter::of(0)
+    }
+
+    /// One that has counted so many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        Meter(AtomicUsize::new(bytes))
     }
 
     /// Bytes allocated now.
