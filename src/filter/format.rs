@@ -285,6 +285,7 @@ pub(crate) struct SegmentBytes<'a> {
 
 impl<'a> SegmentBytes<'a> {
     /// The segment in bytes that have been checked.
+    #[inline]
     pub(crate) fn of_checked(bytes: &'a [u8]) -> Self {
         SegmentBytes { len: u64_at(bytes, 0) as usize, words: Bytes(&bytes[8..bytes.len() - 8]) }
     }

@@ -314,7 +314,7 @@ impl Task for Contains<'_> {
     #[inline]
     fn run<C: Codec>(self, codec: C) -> bool {
         let Place { first, second, fingerprint, .. } = self.place;
-        codec.either_has(codec.load(self.words, first), codec.load(self.words, second), fingerprint)
+        codec.pair_has(self.words, first, second, fingerprint)
     }
 }
 
