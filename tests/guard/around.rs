@@ -151,6 +151,32 @@ fn a_delete_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_
     assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN + AROUND - 3, 2));
 }
 
+/// The store has deleted it when the scan is over, and the guard hears of that before the filter is published.
+#[test]
+fn a_delete_that_outlasts_a_scan_of_a_key_that_it_did_not_bring_shows_that_the_filter_is_wrong() {
+    let (store, scan, delete) = (filled(KNOWN), Gate::new(), Gate::new());
+    store.next(Op::Scan, [Act::Stall(scan.clone())]);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    let scanning = scan.wait();
+    (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
+    std::thread::scope(|scope| {
+        store.next(Op::Delete, [Act::DoAndStall(delete.clone())]);
+        let deleting = scope.spawn(|| guarded.delete(&key(KNOWN)).unwrap());
+        let at_delete = delete.wait();
+        scanning.open();
+        while guarded.progress().scanned < KNOWN {
+            std::thread::yield_now();
+        }
+        // Long enough for what was deleted to be taken out; were it not, that would show it as well.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        at_delete.open();
+        assert!(deleting.join().unwrap(), "it was there");
+    });
+    guarded.wait_until_ready().unwrap();
+    assert!((0..KNOWN).chain(KNOWN + 1..KNOWN + AROUND).all(|number| finds(&guarded, &key(number))));
+    assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN + AROUND - 1, 2));
+}
+
 /// Such a store scans in the order of its keys: what was appended comes after as many keys as the filter has.
 #[test]
 fn verify_sees_keys_that_come_after_all_that_the_filter_knows() {
