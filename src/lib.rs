@@ -48,12 +48,12 @@
 //! # Without memory
 //!
 //! Where the allocator has none, `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back what was
-//! not taken, and an [`InlineCache`] evicts instead of growing; `try_build`, the filters' builders, `from_keys`, `try_union`
-//! and whatever reads a filter from bytes return an error; the maps' other writes of new keys, and `reserve`, panic;
-//! `shrink_to_fit` and `compact` do less. What was there stays, and the next call works when there is memory again. What one
-//! thread removes is dropped all the same, if its pins are short; of what is removed while one pin is held, without memory to
-//! note it, some is never dropped, be it that the system has stopped a thread just where it had one; and of plain entries some
-//! memory is not used again before the map is dropped.
+//! not taken, and an [`InlineCache`] evicts instead of growing; `try_build`, the filters' builders, `from_keys`, `try_union`,
+//! whatever reads a filter from bytes, and a guard's `snapshot` return an error; the maps' other writes of new keys, and
+//! `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there stays, and the next call works when there is memory
+//! again. What one thread removes is dropped all the same, if its pins are short; of what is removed while one pin is held,
+//! without memory to note it, some is never dropped, be it that the system has stopped a thread just where it had one; and of
+//! plain entries some memory is not used again before the map is dropped.
 //!
 //! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map (1.4 KB),
 //! a cache (7 KB) or a growing filter (0.3 KB) is made of; the seat of a thread that pins or counts for the first time, and

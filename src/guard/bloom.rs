@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::f64::consts::LN_2;
+use std::io::{self, Write};
 
 use fastbloom::AtomicBloomFilter;
 
@@ -117,11 +118,14 @@ impl Bloom {
         self.bits.num_bits() / 8
     }
 
-    /// Appends four numbers, then the words: all little-endian.
-    pub(super) fn append_bytes(&self, out: &mut Vec<u8>) {
+    /// Writes four numbers, then the words: all little-endian.
+    pub(super) fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let deleted = self.deleted.load(Ordering::Relaxed);
         let numbers = [u64::from(self.bits.num_hashes()), self.capacity, self.inserted(), deleted];
-        out.extend(numbers.into_iter().chain(self.bits.iter()).flat_map(u64::to_le_bytes));
+        numbers
+            .into_iter()
+            .chain(self.bits.iter())
+            .try_for_each(|number| out.write_all(&number.to_le_bytes()))
     }
 
     /// The filter of this rate in bytes that a checksum vouches for. Its numbers must be possible all the same: a filter

@@ -61,7 +61,7 @@ impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
 pub enum SnapshotError {
     /// The guard has no filter, or is still building it.
     NoFilter,
-    /// The file could not be read or written.
+    /// The file could not be read or written, or there was no memory for what is in it.
     Io(io::Error),
     /// Not a snapshot, or damaged.
     Damaged(&'static str),

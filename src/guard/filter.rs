@@ -1,6 +1,7 @@
 //! The filter that readers ask, of either kind; and where a fingerprint goes that has no room.
 
 use core::hash::{BuildHasher, Hasher};
+use std::io::{self, Write};
 
 use super::bloom::Bloom;
 use super::stripes::STRIPES;
@@ -242,12 +243,13 @@ impl Active {
         }
     }
 
-    /// Appends the crowded stripes, a byte each, then the filter's bytes. No writes are under way.
-    pub(super) fn append_bytes(&self, out: &mut Vec<u8>) {
-        out.extend((0..STRIPES).map(|stripe| u8::from(self.is_crowded(stripe))));
+    /// Writes the crowded stripes, a byte each, then the filter's bytes. No writes are under way.
+    pub(super) fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let crowded: [u8; STRIPES] = core::array::from_fn(|stripe| u8::from(self.is_crowded(stripe)));
+        out.write_all(&crowded)?;
         match &self.sets {
-            Sets::Cuckoo(filter) => filter.write_to(out).expect("writing to memory does not fail"),
-            Sets::Bloom(filter) => filter.append_bytes(out),
+            Sets::Cuckoo(filter) => filter.write_to(out),
+            Sets::Bloom(filter) => filter.write_to(out),
         }
     }
 

@@ -444,15 +444,15 @@ impl<S: Store> Guarded<S> {
 
     /// Writes the filter to a file, from which [`Builder::snapshot`] opens a guard without a scan, as long as nothing has
     /// been written to the store since. The file appears whole or not at all: it is written under the name with `.new` at its
-    /// end, and takes the place of the old one, where a link leads if it is one. If it cannot be written, or take that
+    /// end, and takes the place of the old one; if the name is a link, where that leads. If it cannot be written, or take that
     /// place, nothing of it is left; if only syncing the folder fails, that is an error as well, and it is there.
     ///
     /// Writers wait while the filter is copied in memory, a millisecond or so a megabyte; readers do not.
     ///
     /// # Errors
     ///
-    /// [`Error::Snapshot`]: there is no filter yet, or it was taken away before the file had its name; or the file cannot be
-    /// written. [`Error::Store`].
+    /// [`Error::Snapshot`]: there is no filter yet, or it was taken away before the file had its name; or there is no memory
+    /// for the copy, or the file cannot be written. [`Error::Store`].
     ///
     /// ```
     /// use std::sync::Arc;

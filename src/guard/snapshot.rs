@@ -90,6 +90,21 @@ pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(A
     }
 }
 
+/// Bytes that grow by what is written to them, if there is memory.
+struct Bytes(Vec<u8>);
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_reserve(bytes.len())?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A snapshot in memory.
 struct Copied {
     bytes: Vec<u8>,
@@ -105,7 +120,8 @@ impl<S: Store> Shared<S, S::Error> {
     }
 
     fn copy(&self) -> Result<Copied, Error<S::Error>> {
-        let mut bytes = vec![0; HEADER_LEN];
+        let no_memory = |error| Error::Snapshot(SnapshotError::Io(error));
+        let mut bytes = Bytes(vec![0; HEADER_LEN]);
         // Filter and generation belong together [D7].
         let frozen = self.stripes.freeze();
         // First: if somebody writes around the guard now, it does not fit.
@@ -115,12 +131,13 @@ impl<S: Store> Shared<S, S::Error> {
             // Relaxed: the lock orders it.
             (self.active(), self.distrusts.load(Ordering::Relaxed))
         };
-        active.ok_or(Error::Snapshot(SnapshotError::NoFilter))?.append_bytes(&mut bytes);
-        let header = header(self.plan, generation, bytes.len() - HEADER_LEN);
-        bytes[..HEADER_LEN].copy_from_slice(&header);
+        active.ok_or(Error::Snapshot(SnapshotError::NoFilter))?.write_to(&mut bytes).map_err(no_memory)?;
         drop(frozen);
-        bytes.extend(XxHash3_64::oneshot(&bytes).to_le_bytes());
-        Ok(Copied { bytes, distrusts })
+        let header = header(self.plan, generation, bytes.0.len() - HEADER_LEN);
+        bytes.0[..HEADER_LEN].copy_from_slice(&header);
+        let checksum = XxHash3_64::oneshot(&bytes.0).to_le_bytes();
+        bytes.write_all(&checksum).map_err(no_memory)?;
+        Ok(Copied { bytes: bytes.0, distrusts })
     }
 
     /// Writes beside the file and puts that in its place when it is on disk.

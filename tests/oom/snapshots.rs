@@ -1,13 +1,17 @@
-//! Snapshots of a guard's filter for which there is no memory: they are not used, and the guard serves without.
+//! Snapshots of a guard's filter for which there is no memory: they are not written, or not used, and the guard serves without.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use koel::guard::{Filter, Guarded, HashMapStore, SnapshotError, Store};
+use koel::guard::{Error, Filter, Guarded, HashMapStore, SnapshotError, Store};
 
 use crate::allocator::Plan;
 
 const KEYS: u64 = 200_000;
+
+fn is_for_memory(error: &SnapshotError) -> bool {
+    matches!(error, SnapshotError::Io(error) if error.kind() == ErrorKind::OutOfMemory)
+}
 
 /// Only large requests are refused: a guard is made of some boxes without which the process ends.
 #[test]
@@ -30,12 +34,35 @@ fn a_snapshot_that_there_is_no_memory_for_is_not_used() {
                 assert!(rejected.is_none());
                 return true;
             }
-            let for_memory = |error: &std::io::Error| error.kind() == ErrorKind::OutOfMemory;
-            assert!(matches!(rejected, Some(SnapshotError::Io(error)) if for_memory(error)), "{rejected:?}");
+            assert!(rejected.is_some_and(is_for_memory), "{rejected:?}");
             guarded.wait_until_ready().unwrap();
             assert_eq!(guarded.stats().filter_keys, KEYS);
             false
         });
         assert!(opened > Some(2), "the file, and the filter: {opened:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_there_is_no_memory_for_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let builder = Guarded::builder(HashMapStore::new()).filter(filter).expected_keys(KEYS);
+        let guarded = builder.open().unwrap();
+        guarded.wait_until_ready().unwrap();
+        let (file, half) = (folder.path().join(format!("{filter:?}")), guarded.stats().filter_bytes / 2);
+        let written = (1..).find(|n| {
+            let mut plan = Plan::of_large(*n, half);
+            let result = plan.run(|| guarded.snapshot(&file));
+            match &result {
+                Ok(()) => assert!(!plan.is_over() && file.exists()),
+                Err(Error::Snapshot(error)) => assert!(is_for_memory(error) && !file.exists(), "{error}"),
+                Err(error) => panic!("{error}"),
+            }
+            result.is_ok()
+        });
+        assert!(written > Some(1), "the copy: {written:?}");
+        // Nothing is locked.
+        assert!(!guarded.put(b"late", b"").unwrap());
     }
 }
