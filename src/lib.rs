@@ -52,18 +52,18 @@
 //! whatever reads a filter from bytes, and a guard's `snapshot` return an error; the maps' other writes of new keys, and
 //! `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there stays, and the next call works when there is memory
 //! again. What one thread removes is dropped all the same, if its pins are short; of what is removed while one pin is held,
-//! without memory to note it, some is never dropped, be it that the system has stopped a thread just where it had one; and of
-//! plain entries some memory is not used again before the map is dropped.
+//! without memory to note it, some is never dropped, also where it is held only because the system has stopped its thread; and
+//! of plain entries some memory is not used again before the map is dropped.
 //!
 //! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map (1.4 KB),
 //! a cache (7 KB) or a growing filter (0.3 KB) is made of; the seat of a thread that pins or counts for the first time, and
 //! more records if it has more than six pins at a time, of one map or several; a record for each owned pin, unless the map or
 //! cache has had as many at a time before; what is kept of threads that wait for a lock, when one does for the first time (1
-//! KB, and more where there are many); what a cache or guard counts of a thread; a cache's lists of keys in the order in which
-//! they leave, of keys that have left, of entries that leave in one call, and of loads that are under way; 256 bytes for each
-//! further table of a [`ScalableCuckooFilter`]; the digests that `par_from_keys` collects, 8 bytes a key, and those for which a
-//! filter of keys has no room; and what is returned whole: filters as bytes, clones, an iterator's entries, those of one
-//! segment at a time.
+//! KB, and more where there are many); what a cache or guard counts of a thread, and a guard notes of keys that are deleted
+//! during a scan; a cache's lists of keys in the order in which they leave, of keys that have left, of entries that leave in
+//! one call, and of loads that are under way; 256 bytes for each further table of a [`ScalableCuckooFilter`]; the digests that
+//! `par_from_keys` collects, 8 bytes a key, and those for which a filter of keys has no room; and what is returned whole:
+//! filters as bytes, clones, an iterator's entries, those of one segment at a time.
 //!
 //! # Design
 //!

@@ -119,7 +119,7 @@ impl<K, V> CacheDump<K, V> {
     }
 
     /// Lets time pass: each entry has so much less to live, and has not been used for so much longer. Those whose time is over
-    /// are dropped; whether one has been idle for too long, the cache says that it is loaded into. Without this the time
+    /// are dropped; the cache into which it is loaded decides whether one has been idle for too long. Without this the time
     /// between [`Cache::dump`] and [`Cache::load`] does not count. Looks at each entry once.
     ///
     /// ```

@@ -42,7 +42,7 @@
 //! | `stats` | counters |
 //! | `redb`, `fjall`, `hash_map` | stores |
 //! | `store` | what a store is |
-//! | `beside` | the name of a file that is to appear whole |
+//! | `beside` | names of files that are to appear whole |
 //! | `error` | errors |
 //! | `policy` | filters for blocks of sorted tables; by itself |
 

@@ -29,7 +29,7 @@ pub(super) struct Shared<S, E> {
     /// A scan is running, or about to.
     pub(super) rebuilding: AtomicBool,
     /// What the scan that is running finds is not to be trusted: another one must follow.
-    /// Held by who publishes a filter, takes it away, puts a snapshot in its place, or begins or ends a scan.
+    /// Held by who publishes a filter, takes it away, gives a snapshot its name, or begins or ends a scan.
     pub(super) again: Mutex<bool>,
     /// How often it was set. Read and written by who holds it.
     pub(super) distrusts: AtomicU64,
