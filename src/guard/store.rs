@@ -19,7 +19,9 @@ pub type Scanned<E> = Result<Box<[u8]>, E>;
 ///
 /// * `put` and `delete` say truly whether the key was there before. If they return an error, the write may have happened
 ///   or not: after a `put` the guard asks `get` then, and believes nothing else; after a `delete` it keeps the fingerprint.
-/// * `scan_keys` gives the keys as they were at the moment of the call, each once, whatever is written meanwhile.
+/// * `scan_keys` gives the keys as they were at the moment of the call, each once, whatever is written meanwhile. A scan that
+///   leaves out what the guard has deleted meanwhile is taken for a sign of writes around the guard, and another one follows:
+///   without an end, where keys are deleted all the time.
 /// * `generation` changes with each write that changes anything, in the same transaction, and never takes a value again:
 ///   see [`Generation`]. Only snapshots ask for it: a store that takes a new lineage each time it is opened, and counts its
 ///   writes in memory, has them refused, and is scanned instead.
