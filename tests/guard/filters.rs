@@ -323,7 +323,7 @@ fn a_crowded_filter_that_wears_is_built_anew_at_once() {
     let store = filled(20_000);
     let guarded = ready(Arc::clone(&store));
     (20_000..130_000).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
-    for number in 0..75 {
+    for number in 0..100 {
         store.next(Op::Put, vec![Act::Fail; 10]);
         (0..10).for_each(|_| assert!(guarded.put(&key(number), b"").is_err()));
         store.forget_script();
