@@ -2,6 +2,8 @@
 
 use core::hash::{BuildHasher, Hash};
 
+use smallvec::SmallVec;
+
 use super::builder::FilterBuilder;
 use super::collect::try_collect;
 use super::cuckoo::CuckooFilter;
@@ -12,22 +14,27 @@ use super::inner::Inner;
 use super::sizing::{MISFIT, Options, Shape};
 use crate::hash::Digest;
 
-/// How probable it may be that keys do not fit a table that is not the last to be tried.
+/// How probable it may be that keys do not fit a table that is one of several to be tried.
 const OFTEN: f64 = 0.01;
 
-/// Tables in which all keys may come twice, four and eight times: first such as would do if a bucket were one of so many times
-/// fewer slots. But a search for a path meets the copies one by one, and ends sooner: so twice and four times as large ones,
-/// too. To be as sure as any filter that no keys more than fit share their buckets takes sixty times as much memory, of a
-/// million that come eight times: that is the last.
-fn for_copies(options: Options) -> impl Iterator<Item = Shape> {
+/// Tables in which all keys may come twice, four and eight times, the smallest first: such as would do if a bucket were one of
+/// so many times fewer slots. But a search for a path meets the copies one by one, and ends sooner: so twice and four times as
+/// large ones, too. To be as sure as any filter that no keys more than fit share their buckets takes sixty times as much
+/// memory, of a million that come eight times, and more where fingerprints are short, though many a smaller one does.
+fn for_copies(options: Options) -> SmallVec<[Shape; 12]> {
     let sizes = [(1, OFTEN), (2, OFTEN), (4, OFTEN), (1, MISFIT)];
     let tables =
         sizes.into_iter().flat_map(|(times, misfit)| [2, 4, 8].map(|copies| (copies, times, misfit)));
-    tables.filter_map(move |(copies, times, misfit)| {
+    let shape = |(copies, times, misfit)| {
         let larger = Options { capacity: options.capacity.saturating_mul(times), ..options };
         let shape = larger.shape_of_copies(copies, misfit)?;
         Some(Shape { capacity: options.capacity, ..shape })
-    })
+    };
+    let mut shapes: SmallVec<[Shape; 12]> = tables.filter_map(shape).collect();
+    // Neither allocates: want of memory is an error of the tables alone.
+    shapes.sort_unstable_by_key(Shape::bytes);
+    shapes.dedup();
+    shapes
 }
 
 impl<S: BuildHasher> FilterBuilder<S> {
@@ -35,8 +42,9 @@ impl<S: BuildHasher> FilterBuilder<S> {
     /// was asked for.
     ///
     /// Many repeated keys take more room than as many different ones. If they have none, the filter is built anew, until they
-    /// have: up to 1.4 times as large where keys come twice, three times where they come four times, and five to seven times
-    /// where they come as often as a bucket has slots. It has 8 then, unless something else is asked for.
+    /// have: up to 1.4 times as large where keys come twice, three times where they come four times, and four to six times
+    /// where they come as often as a bucket has slots. It has 8 then, unless something else is asked for. Of short
+    /// fingerprints, if they are asked for, it takes more.
     ///
     /// # Errors
     ///
@@ -86,7 +94,8 @@ impl<S: BuildHasher> FilterBuilder<S> {
         // Of none there is a filter as well.
         self.options.capacity = self.options.capacity.max(digests.len()).max(1);
         let mut shape = self.options.shape()?;
-        let (mut larger, mut most, mut inserted) = (for_copies(self.options), 0, 0);
+        let (mut most, mut inserted) = (0, 0);
+        let mut larger = core::iter::once_with(|| for_copies(self.options)).flatten();
         loop {
             if most <= 2 * shape.format.bucket_slots as usize {
                 let inner = Inner::new(shape, self.options.huge_pages)?;

@@ -265,7 +265,7 @@ impl Shape {
     }
 
     /// Bytes of the table.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         Table::bytes(self.geometry, self.format.bucket_bits())
     }
 }
