@@ -155,12 +155,13 @@ pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
 ///
 /// The array is as long as that, and lives meanwhile.
 #[inline(always)]
-pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u32 {
+pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u64 {
     // A load of half a word and a load of its whole may not both be atomics of Rust's. Every processor of this kind does it as
     // if it had loaded the word, and such loads are Acquire; 8 instructions less for a pair of buckets.
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", not(any(loom, shuttle, miri))))]
     {
-        let half: u32;
+        // The upper half of the register is cleared.
+        let half: u64;
         // SAFETY: reads 4 bytes of a word of the array. What it gives is what a load of that word would have given, shifted. It
         // is not said to read nothing or to be pure, so that the compiler moves no access to memory across it.
         unsafe {
@@ -179,7 +180,7 @@ pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u32 {
         // SAFETY: a word of the array.
         let word = unsafe { &*words.add(index / 2) };
         // Acquire: the caller tells what it pairs with.
-        (word.load(Ordering::Acquire) >> (32 * (index % 2))) as u32
+        word.load(Ordering::Acquire) >> (32 * (index % 2)) & 0xFFFF_FFFF
     }
 }
 

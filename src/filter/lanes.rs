@@ -151,7 +151,7 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
 pub(crate) fn load_halves(words: impl Words, first: u32, second: u32) -> u64 {
     let first = words.half(first as usize);
     step();
-    u64::from(first) | u64::from(words.half(second as usize)) << 32
+    first | words.half(second as usize) << 32
 }
 
 impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {

@@ -14,7 +14,7 @@ pub(crate) trait Words: Copy {
     fn word(self, index: usize) -> u64;
 
     /// The 32 bits at `index`, counted in as many.
-    fn half(self, index: usize) -> u32;
+    fn half(self, index: usize) -> u64;
 }
 
 /// The words of one segment of a table.
@@ -130,7 +130,7 @@ impl Words for Shared {
     }
 
     #[inline(always)]
-    fn half(self, index: usize) -> u32 {
+    fn half(self, index: usize) -> u64 {
         #[cfg(debug_assertions)]
         assert!(index / 2 < self.len);
         // Acquire, as in `word`.
@@ -159,9 +159,9 @@ impl Words for Bytes<'_> {
     }
 
     #[inline(always)]
-    fn half(self, index: usize) -> u32 {
+    fn half(self, index: usize) -> u64 {
         let bytes = self.0.get(index * 4..).and_then(|rest| rest.first_chunk());
-        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes).into())
     }
 }
 
