@@ -179,7 +179,7 @@ pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u64 {
     {
         // SAFETY: a word of the array.
         let word = unsafe { &*words.add(index / 2) };
-        // Acquire: the caller tells what it pairs with.
+        // Acquire: pairs with the stores of who wrote the word; who finds something sees what was done before.
         word.load(Ordering::Acquire) >> (32 * (index % 2)) & 0xFFFF_FFFF
     }
 }

@@ -1,6 +1,6 @@
 //! The filter: look-ups, and insertions of what is not there, against displacement, removal of a copy and moves, in
-//! buckets of one word, of two that share words with others, and semi-sorted ones that tear [R2]..[R4], [W5]. Of tables as
-//! a whole: `compaction`.
+//! buckets of one word, of half a word, of two that share words with others, and semi-sorted ones that tear [R2]..[R4], [W5].
+//! Of tables as a whole: `compaction`.
 #![cfg(loom)]
 
 use std::cell::RefCell;
@@ -21,6 +21,8 @@ type Layout = (u32, bool);
 
 /// 64 bits a bucket: buckets 0 and 5 are in different words, here and below.
 const ONE_WORD: Layout = (16, false);
+/// 32 bits: halves of two words are compared side by side.
+const HALF_A_WORD: Layout = (8, false);
 /// 48 bits: one bucket in three is in two words.
 const TWO_WORDS: Layout = (12, false);
 /// 48 bits in which every change changes all.
@@ -133,6 +135,12 @@ fn reader_never_misses_a_displaced_key_in_one_word() {
 }
 
 #[test]
+fn reader_never_misses_a_displaced_key_in_half_a_word() {
+    displaced_key_is_never_missed(HALF_A_WORD, true, 2);
+    displaced_key_is_never_missed(HALF_A_WORD, false, 2);
+}
+
+#[test]
 fn reader_never_misses_a_displaced_key_in_two_words() {
     displaced_key_is_never_missed(TWO_WORDS, true, 2);
     displaced_key_is_never_missed(TWO_WORDS, false, 2);
@@ -213,6 +221,24 @@ fn reader_never_misses_a_key_whose_twin_comes_and_goes() {
     twin_is_never_missed(ONE_WORD, 2);
     twin_is_never_missed(TWO_WORDS, 1);
     twin_is_never_missed(TEARING, 1);
+}
+
+/// Loads of words, and of halves, pair with the stores of who has inserted.
+#[test]
+fn who_finds_a_key_sees_what_came_before_its_insertion() {
+    for layout in [ONE_WORD, HALF_A_WORD, TWO_WORDS, TEARING] {
+        model_with_preemptions(2, move || {
+            let (filter, before) = (Arc::new(filter(layout)), Arc::new(AtomicBool::new(false)));
+            let reader = {
+                let (filter, before) = (Arc::clone(&filter), Arc::clone(&before));
+                // Relaxed, both: the filter orders them.
+                thread::spawn(move || assert!(!filter.contains_hash(1) || before.load(Ordering::Relaxed)))
+            };
+            before.store(true, Ordering::Relaxed);
+            filter.insert_hash(1).unwrap();
+            reader.join().unwrap();
+        });
+    }
 }
 
 /// Runs an insert that displaces, stopped at its `seam`-th seam until the reader is done. Whether it has so many.
