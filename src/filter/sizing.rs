@@ -179,10 +179,12 @@ impl Options {
         })
     }
 
-    /// The same, for keys that all come so many times, 1, 2, 4 or 8, but for a misfit so probable; `None` if there is none.
+    /// The same, for keys that all come so many times, 2, 4 or 8, but for a misfit so probable; `None` if there is none.
     pub(super) fn shape_of_copies(&self, copies: u32, misfit: f64) -> Option<Shape> {
-        let is_known = self.capacity as u64 <= MOST_KEYS;
-        is_known.then(|| self.best(copies, misfit).ok()).flatten()
+        if self.capacity as u64 > MOST_KEYS {
+            return None;
+        }
+        self.best(copies, misfit).ok()
     }
 
     /// The rate that is to be kept.

@@ -88,8 +88,6 @@ impl core::panic::RefUnwindSafe for Table {}
 #[derive(Clone, Copy)]
 pub(crate) struct Segment<'a> {
     pub(crate) words: Shared,
-    /// The first of the words, behind the last stripe.
-    base: *const AtomicU64,
     pub(crate) table: &'a Table,
     pub(crate) index: u32,
 }
@@ -195,8 +193,7 @@ impl Table {
         unsafe {
             let offset = index as usize * self.stride;
             let len = self.stride / size_of::<AtomicU64>() - self.head as usize + SPARE_WORDS;
-            let base = self.words.byte_add(offset);
-            Segment { words: Shared::new(base, len), base, table: self, index }
+            Segment { words: Shared::new(self.words.byte_add(offset), len), table: self, index }
         }
     }
 
@@ -343,7 +340,7 @@ impl<'a> Segment<'a> {
     pub(crate) fn stripe(&self, number: u32) -> &'a AtomicU64 {
         let stripe = (u64::from(number) | self.table.not_stripe) as isize;
         // SAFETY: from minus the number of stripes to -1: as many are before the words as long as the table lives.
-        unsafe { &*self.base.offset(stripe) }
+        unsafe { &*self.words.address(0).offset(stripe) }
     }
 
     /// [R2].
