@@ -134,20 +134,24 @@ impl Serialize for CacheStats {
             weight,
             capacity,
         } = self;
-        let mut fields = serializer.serialize_struct("CacheStats", 13)?;
-        fields.serialize_field("hits", hits)?;
-        fields.serialize_field("misses", misses)?;
-        fields.serialize_field("loads", loads)?;
-        fields.serialize_field("failed_loads", failed_loads)?;
+        let len = &(*len as u64);
+        let counts = [
+            ("hits", hits),
+            ("misses", misses),
+            ("loads", loads),
+            ("failed_loads", failed_loads),
+            ("insertions", insertions),
+            ("evictions", evictions),
+            ("turned_away", turned_away),
+            ("expirations", expirations),
+            ("evicted_weight", evicted_weight),
+            ("len", len),
+            ("weight", weight),
+            ("capacity", capacity),
+        ];
+        let mut fields = serializer.serialize_struct("CacheStats", counts.len() + 1)?;
         fields.serialize_field("load_time", load_time)?;
-        fields.serialize_field("insertions", insertions)?;
-        fields.serialize_field("evictions", evictions)?;
-        fields.serialize_field("turned_away", turned_away)?;
-        fields.serialize_field("expirations", expirations)?;
-        fields.serialize_field("evicted_weight", evicted_weight)?;
-        fields.serialize_field("len", len)?;
-        fields.serialize_field("weight", weight)?;
-        fields.serialize_field("capacity", capacity)?;
+        counts.into_iter().try_for_each(|(name, count)| fields.serialize_field(name, count))?;
         fields.end()
     }
 }

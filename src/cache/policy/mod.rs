@@ -79,13 +79,13 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All, and what they are called in text.
-    const NAMES: [(Policy, &str); 3] =
-        [(Policy::Adaptive, "adaptive"), (Policy::Clock, "clock"), (Policy::Local, "local")];
-
+    /// What it is called in text.
     fn name(self) -> &'static str {
-        // In this order they are declared.
-        Self::NAMES[self as usize].1
+        match self {
+            Policy::Adaptive => "adaptive",
+            Policy::Clock => "clock",
+            Policy::Local => "local",
+        }
     }
 }
 

@@ -32,18 +32,21 @@ impl<'de> Deserialize<'de> for Policy {
     }
 }
 
+/// All that have names.
+const ALL: [Policy; 3] = [Policy::Adaptive, Policy::Clock, Policy::Local];
+
 struct Name;
 
 impl Visitor<'_> for Name {
     type Value = Policy;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [adaptive, clock, local] = Policy::NAMES.map(|(_, name)| name);
+        let [adaptive, clock, local] = ALL.map(Policy::name);
         write!(f, "a cache's policy: `{adaptive}`, `{clock}` or `{local}`")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Policy, E> {
-        let known = Policy::NAMES.iter().find(|(_, known)| *known == name);
-        known.map(|(policy, _)| *policy).ok_or_else(|| E::invalid_value(Unexpected::Str(name), &self))
+        let known = ALL.into_iter().find(|policy| policy.name() == name);
+        known.ok_or_else(|| E::invalid_value(Unexpected::Str(name), &self))
     }
 }
