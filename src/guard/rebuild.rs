@@ -147,9 +147,8 @@ impl<S: Store> Shared<S, S::Error> {
     pub(super) fn distrust(&self) {
         {
             let mut again = self.again.lock();
-            *again = true;
-            // Relaxed: the lock orders it.
-            self.distrusts.fetch_add(1, Ordering::Relaxed);
+            again.is_due = true;
+            again.asked += 1;
             if let Some(active) = self.active.pin() {
                 // Relaxed: a number, for the next filter's size.
                 self.known_keys.store(active.len(), Ordering::Relaxed);
@@ -173,7 +172,7 @@ impl<S: Store> Shared<S, S::Error> {
     fn end_unless_asked_again(&self, failure: &mut Option<Error<S::Error>>) -> bool {
         let again = self.again.lock();
         // Relaxed: soon enough.
-        if *again && !self.stop.load(Ordering::Relaxed) {
+        if again.is_due && !self.stop.load(Ordering::Relaxed) {
             return false;
         }
         self.end(failure);
@@ -212,7 +211,7 @@ impl<S: Store> Shared<S, S::Error> {
         let before = self.scanned.load(Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
         // Before the store is asked: if that panics, nobody has asked for another scan.
-        if core::mem::take(&mut *self.again.lock()) {
+        if core::mem::take(&mut self.again.lock().is_due) {
             self.forget();
         }
         let hint = self.store.len_hint();
@@ -268,12 +267,12 @@ impl<S: Store> Shared<S, S::Error> {
         *self.next.lock() = None;
         // Locked: who asks for another scan later finds this filter, to take it away, and is not overlooked at the end.
         let again = self.again.lock();
-        if !*again {
+        if !again.is_due {
             let bytes = size_of::<Arc<Active>>();
             let filter = Arc::clone(&rebuild.filter);
             self.active.replace(filter).map_err(|_| Error::Filter(FilterError::OutOfMemory { bytes }))?;
         }
-        Ok(!*again)
+        Ok(!again.is_due)
     }
 
     /// Whether a scan is to be tried, after a write: the filter is worn or crowded out, or there is none since a scan has

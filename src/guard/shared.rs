@@ -14,6 +14,14 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex};
 
 pub(super) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
 
+/// Another scan, after the one that is running.
+#[derive(Debug, Default)]
+pub(super) struct Again {
+    pub(super) is_due: bool,
+    /// How often it was asked for so far.
+    pub(super) asked: u64,
+}
+
 pub(super) struct Shared<S, E> {
     pub(super) store: S,
     pub(super) plan: Plan,
@@ -30,9 +38,7 @@ pub(super) struct Shared<S, E> {
     pub(super) rebuilding: AtomicBool,
     /// What the scan that is running finds is not to be trusted: another one must follow.
     /// Held by who publishes a filter, takes it away, gives a snapshot its name, or begins or ends a scan.
-    pub(super) again: Mutex<bool>,
-    /// How often it was set. Read and written by who holds it.
-    pub(super) distrusts: AtomicU64,
+    pub(super) again: Mutex<Again>,
     /// The scan should end.
     pub(super) stop: AtomicBool,
     pub(super) scanned: AtomicU64,

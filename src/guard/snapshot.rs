@@ -28,7 +28,6 @@ use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
 use super::store::{Generation, Store};
 use crate::filter::{FilterError, Xxh3};
-use crate::sync::Ordering;
 
 const MAGIC: [u8; 8] = *b"koelgs\r\n";
 const VERSION: u32 = 1;
@@ -108,8 +107,8 @@ impl Write for Bytes {
 /// A snapshot in memory.
 struct Copied {
     bytes: Vec<u8>,
-    /// How often a filter had been taken away by then.
-    distrusts: u64,
+    /// How often another scan had been asked for by then: each time the filter is taken away.
+    asked: u64,
 }
 
 impl<S: Store> Shared<S, S::Error> {
@@ -126,10 +125,9 @@ impl<S: Store> Shared<S, S::Error> {
         let frozen = self.stripes.freeze();
         // First: if somebody writes around the guard now, it does not fit.
         let generation = self.store.generation().map_err(Error::Store)?;
-        let (active, distrusts) = {
-            let _again = self.again.lock();
-            // Relaxed: the lock orders it.
-            (self.active(), self.distrusts.load(Ordering::Relaxed))
+        let (active, asked) = {
+            let again = self.again.lock();
+            (self.active(), again.asked)
         };
         active.ok_or(Error::Snapshot(SnapshotError::NoFilter))?.write_to(&mut bytes).map_err(no_memory)?;
         drop(frozen);
@@ -137,7 +135,7 @@ impl<S: Store> Shared<S, S::Error> {
         bytes.0[..HEADER_LEN].copy_from_slice(&header);
         let checksum = XxHash3_64::oneshot(&bytes.0).to_le_bytes();
         bytes.write_all(&checksum).map_err(no_memory)?;
-        Ok(Copied { bytes: bytes.0, distrusts })
+        Ok(Copied { bytes: bytes.0, asked })
     }
 
     /// Writes beside the file and puts that in its place when it is on disk.
@@ -148,9 +146,8 @@ impl<S: Store> Shared<S, S::Error> {
         let out = File::create(&new).map_err(of_file)?;
         let in_place = fill(out, &copied.bytes).map_err(of_file).and_then(|()| {
             // Held: who asks for another scan has done so, or finds the snapshot in its place.
-            let _again = self.again.lock();
-            // Relaxed: the lock orders it.
-            if self.distrusts.load(Ordering::Relaxed) != copied.distrusts {
+            let again = self.again.lock();
+            if again.asked != copied.asked {
                 return Err(SnapshotError::NoFilter);
             }
             std::fs::rename(&new, &file).map_err(of_file)
