@@ -37,6 +37,11 @@ impl Scene {
         let _ = self.cache.try_get_or_insert_with(&1, || Err(()));
     }
 
+    /// Gets the key, with a loader that fails, and an error that who waits on the same terms shares.
+    fn fail_together(&self) {
+        let _ = self.cache.try_get_or_insert_shared(&1, || Err(()));
+    }
+
     /// A task that begins to get the key and is dropped when it would wait.
     fn give_up(&self) {
         let load = async {
@@ -92,6 +97,18 @@ fn who_waits_for_a_leader_that_fails_leads() {
         assert_eq!(scene.get(7), 7);
         other.join().unwrap();
         assert_eq!((scene.end(), scene.cache.get(&1)), ((1, 0), Some(7)));
+    });
+}
+
+/// Of two who share their errors and one who does not, each may lead, and wait for each.
+#[test]
+fn who_shares_an_error_leaves_nobody_asleep() {
+    model_with_preemptions(1, || {
+        let scene = Scene::new();
+        let others = [spawn(&scene, Scene::fail_together), spawn(&scene, Scene::fail_together)];
+        assert_eq!(scene.get(7), 7);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(scene.end(), (1, 0));
     });
 }
 

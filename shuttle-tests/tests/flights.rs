@@ -121,6 +121,48 @@ fn who_waits_for_one_that_panics_loads_itself() {
     who_waits_for_one_that_fails_loads(true);
 }
 
+/// What a caller gets of a load that was over when he came is its value, if at all.
+#[test]
+fn an_error_is_shared_with_who_waits_and_not_remembered() {
+    const FAIL: u64 = 2;
+    explore(500, || {
+        let (cache, loaders, over) = (cache(), Loaders::default(), AtomicU64::new(0));
+        let ask = |as_task: bool| {
+            let (over_before, mut own) = (over.load(Ordering::SeqCst), None);
+            let mut load = || {
+                let (_loader, number) = loaders.start();
+                own = Some(number);
+                pause();
+                if number < FAIL { Err(number) } else { Ok(number) }
+            };
+            let got = match as_task {
+                true => block_on(cache.try_get_or_insert_async_shared(KEY, async { load() })),
+                false => cache.try_get_or_insert_with_shared(KEY, load),
+            };
+            match got {
+                Ok(value) => assert_eq!(value, FAIL),
+                Err(error) => {
+                    let number = *error.into_loader().expect("its loader's error");
+                    assert!((over_before..FAIL).contains(&number), "{number} of a load that was over");
+                    assert!(own.is_none_or(|own| own == number));
+                }
+            }
+            if own.is_some() {
+                over.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        thread::scope(|scope| {
+            for i in 0..5 {
+                let ask = &ask;
+                scope.spawn(move || ask(i % 2 == 1));
+            }
+        });
+        let started = loaders.started.load(Ordering::SeqCst);
+        assert!((1..=FAIL + 1).contains(&started));
+        assert_eq!(cache.get(&KEY), (started > FAIL).then_some(FAIL));
+    });
+}
+
 /// Tasks that are dropped while they load, or wait.
 #[test]
 fn who_waits_for_one_that_is_dropped_loads_itself() {

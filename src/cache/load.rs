@@ -1,15 +1,17 @@
 //! Values that are loaded when they are missed: once for all who miss them.
 
+use core::any::Any;
 use core::convert::Infallible;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
+use std::sync::Arc;
 use std::time::Instant;
 
 use equivalent::Equivalent;
 
 use super::counters::Counters;
-use super::flight::{Flights, Landing, LoadError, Table, or_panic};
+use super::flight::{Flights, Landing, LoadError, Table, Terms, or_panic};
 use super::{Cache, counters, write::At};
 use crate::entries::Entry;
 use crate::hash::Digest;
@@ -32,12 +34,12 @@ pub(super) trait Loading<K, V>: Table<K, V> {
 pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
-    until: Option<Instant>,
+    terms: Terms<E>,
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
     match cache.hit(&key) {
         Some(value) => Ok(value),
-        None => load_missed(cache, key, until, load),
+        None => load_missed(cache, key, terms, load),
     }
 }
 
@@ -45,20 +47,20 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
 pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
+    terms: Terms<E>,
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     match cache.hit(&key) {
         Some(value) => Ok(value),
-        None => load_missed_async(cache, key, load).await,
+        None => load_missed_async(cache, key, terms, load).await,
     }
 }
 
-/// The value of a key that was missed: from `load`, or from another caller's, whom this thread waits for until the time
-/// `until` at most.
+/// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits.
 fn load_missed<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
-    until: Option<Instant>,
+    terms: Terms<E>,
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_to_load(&key);
@@ -66,13 +68,14 @@ fn load_missed<K: Eq + Clone, V: Clone, E>(
         let timer = Timer::start(cache.counters());
         timer.end(load())
     };
-    cache.flights().load(cache, digest, &key, until, timed)
+    cache.flights().load(cache, digest, &key, terms, timed)
 }
 
 /// The same for tasks.
 async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
+    terms: Terms<E>,
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_to_load(&key);
@@ -80,12 +83,7 @@ async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
         let timer = Timer::start(cache.counters());
         timer.end(load.await)
     };
-    cache.flights().load_async(cache, digest, &key, timed).await
-}
-
-/// When a load may end at the latest; `None`, a time beyond all clocks, is no limit.
-pub(super) fn limit(timeout: Duration) -> Option<Instant> {
-    Instant::now().checked_add(timeout)
+    cache.flights().load_async(cache, digest, &key, terms, timed).await
 }
 
 /// Counts a load, however it ends.
@@ -149,8 +147,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Errors
     ///
-    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time. Or that it would
-    /// wait for itself.
+    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time, where
+    /// [`Cache::try_get_or_insert_with_shared`] hands it to all. Or that it would wait for itself.
     ///
     /// # Panics
     ///
@@ -165,14 +163,62 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert!(matches!(error, LoadError::Loader(_)));
     /// assert_eq!(cache.try_get_or_insert_with("port", || "80".parse()), Ok(80));
     /// ```
-    #[doc(alias = "try_get_with")]
     #[doc(alias = "optionally_get_with")]
     pub fn try_get_or_insert_with<E>(
         &self,
         key: K,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        self::load(self, key, None, load)
+        self::load(self, key, Terms::alone(), load)
+    }
+
+    /// As [`Cache::try_get_or_insert_with`], but if the loader fails, all who wait for it by this method, or by
+    /// [`Cache::try_get_or_insert_async_shared`], get its error at once, if it is of the type of their own
+    /// loaders' errors. So a source that takes long to fail is asked once, and not once more for each who waits.
+    ///
+    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by the other methods or with
+    /// errors of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to
+    /// meanwhile: who waits then looks it up.
+    ///
+    /// # Errors
+    ///
+    /// The error of this caller's loader, or of that for which it waited. Or that it would wait for itself.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with`].
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    ///
+    /// use koel::{Cache, LoadError};
+    ///
+    /// let pages: Cache<&str, String> = Cache::new(100);
+    /// let slow_failure = || {
+    ///     thread::sleep(Duration::from_millis(30));
+    ///     std::fs::read_to_string("no such file")
+    /// };
+    /// thread::scope(|scope| {
+    ///     for _ in 0..8 {
+    ///         scope.spawn(|| {
+    ///             let Err(LoadError::Loader(error)) = pages.try_get_or_insert_with_shared("a page", slow_failure)
+    ///             else {
+    ///                 panic!("there is no such file");
+    ///             };
+    ///             assert_eq!(error.kind(), std::io::ErrorKind::NotFound); // an `Arc` of it
+    ///         });
+    ///     }
+    /// });
+    /// assert!(pages.stats().loads <= 8); // one, if all came while it ran
+    /// ```
+    #[doc(alias = "try_get_with")]
+    pub fn try_get_or_insert_with_shared<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        self::load(self, key, Terms::shared(), || load().map_err(Arc::new))
     }
 
     /// As [`Cache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
@@ -212,7 +258,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         timeout: Duration,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        self::load(self, key, limit(timeout), load)
+        self::load(self, key, Terms::alone().within(timeout), load)
     }
 
     /// As [`Cache::get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
@@ -264,7 +310,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => load_missed(self, key.to_owned(), None, load),
+            None => load_missed(self, key.to_owned(), Terms::alone(), load),
         }
     }
 
@@ -319,7 +365,34 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        load_async(self, key, load).await
+        load_async(self, key, Terms::alone(), load).await
+    }
+
+    /// As [`Cache::try_get_or_insert_async`], but if the loader fails, all who wait for it on these terms get its error: see
+    /// [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_async`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let ports: koel::Cache<&str, u16> = koel::Cache::new(100);
+    /// let error = ports.try_get_or_insert_async_shared("http", async { "eighty".parse() }).await.unwrap_err();
+    /// let error: std::sync::Arc<std::num::ParseIntError> = error.into_loader().unwrap();
+    /// assert_eq!(error.to_string(), "invalid digit found in string");
+    /// # });
+    /// ```
+    pub async fn try_get_or_insert_async_shared<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        load_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
     }
 
     /// As [`Cache::get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
@@ -369,7 +442,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => load_missed_async(self, key.to_owned(), load).await,
+            None => load_missed_async(self, key.to_owned(), Terms::alone(), load).await,
         }
     }
 }

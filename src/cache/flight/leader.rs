@@ -7,6 +7,7 @@ use std::task::Waker;
 
 use super::running::{self, Running};
 use super::shard::{At, FlightId};
+use super::terms::Failure;
 use crate::reclaim::discard;
 
 /// Leads a flight: one per flight at a time [F1]. Dropped without having landed (after an error, a panic, or with
@@ -63,11 +64,9 @@ impl<K, V> Flight<'_, K, V> {
             wake(mem::take(&mut entry.sleepers).into_values());
         }
     }
-}
 
-impl<K, V: Clone> Flight<'_, K, V> {
-    /// Ends the flight with a value that was loaded, and which the cache has kept or not. Each follower gets a clone [F3].
-    fn land(mut self, value: &V) {
+    /// Ends the flight with what came of it, which each follower gets [F3].
+    fn end_with(mut self, result: impl FnOnce() -> Result<V, Failure>) {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
             outcome = entry.outcome.clone();
@@ -79,11 +78,20 @@ impl<K, V: Clone> Flight<'_, K, V> {
         }
         // Not under the lock. If it panics, the next leader finds what the cache has kept, or loads.
         if let Some(outcome) = outcome {
-            let copy = value.clone();
-            assert!(outcome.set(copy).is_ok(), "a flight lands once");
+            assert!(outcome.set(result()).is_ok(), "a flight ends once");
         }
-        // Who no longer finds the flight finds the value: the lock orders the one before the other.
+        // Who no longer finds the flight finds the outcome: the lock orders the one before the other.
         self.end();
+    }
+
+    /// Ends the flight with its loader's error. If the key was written to meanwhile nobody else gets that: the key may have a
+    /// value by now.
+    fn fail(self, failure: Failure) {
+        if self.is_stale() {
+            self.end();
+        } else {
+            self.end_with(|| Err(failure));
+        }
     }
 }
 
@@ -137,13 +145,21 @@ impl<'a, K, V> Landing<'a, K, V> {
         flight.call_off();
         drop(running);
     }
+
+    /// [`Flight::fail`].
+    pub(super) fn fail(self, failure: Failure) {
+        let Landing { flight, running } = self;
+        flight.fail(failure);
+        drop(running);
+    }
 }
 
 impl<K, V: Clone> Landing<'_, K, V> {
-    /// [`Flight::land`]. From then on this thread may ask for the key.
+    /// Ends the flight with a value that was loaded, and which the cache has kept or not: each follower gets a clone [F3]. From
+    /// then on this thread may ask for the key.
     pub(crate) fn land(self, value: &V) {
         let Landing { flight, running } = self;
-        flight.land(value);
+        flight.end_with(|| Ok(value.clone()));
         drop(running);
     }
 }

@@ -2,11 +2,11 @@
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
-use std::time::Instant;
 
 use super::error::LoadError;
 use super::flights::{Flights, Join};
 use super::leader::Landing;
+use super::terms::Terms;
 use super::wait::Waited;
 use crate::hash::Digest;
 
@@ -23,29 +23,32 @@ pub(crate) trait Table<K, V> {
 }
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
-    /// The value of a key that the cache did not have: from `load`, or from another caller's, whom this thread
-    /// waits for until the time `until` at most.
+    /// The value of a key that the cache did not have: from `load`, or from another caller's, for whom this thread waits.
     pub(crate) fn load<E>(
         &self,
         table: &impl Table<K, V>,
         digest: Digest,
         key: &K,
-        until: Option<Instant>,
+        terms: Terms<E>,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
         let flight = loop {
             match self.join(digest, key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
-                Join::Follower(wait) => match wait.block(until).ok_or(LoadError::TimedOut)? {
+                Join::Follower(wait) => match wait.block(terms.until).ok_or(LoadError::TimedOut)? {
                     Waited::Value(value) => return Ok(value),
                     Waited::Lead(flight) => break flight,
-                    Waited::Over => {
-                        if let Some(value) = table.look_up(digest, key) {
-                            return Ok(value);
+                    Waited::Failed(failure) => {
+                        if let Some(error) = (terms.hear)(failure) {
+                            return Err(LoadError::Loader(error));
                         }
                     }
+                    Waited::Over => {}
                 },
+            }
+            if let Some(value) = table.look_up(digest, key) {
+                return Ok(value);
             }
         };
         let landing = Landing::new(flight);
@@ -54,10 +57,10 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 landing.call_off();
                 Ok(value)
             }
-            None => {
-                let value = load().map_err(LoadError::Loader)?;
-                Ok(table.keep(digest, key, value, landing))
-            }
+            None => match load() {
+                Ok(value) => Ok(table.keep(digest, key, value, landing)),
+                Err(error) => Err(fail(landing, &terms, error)),
+            },
         }
     }
 
@@ -69,6 +72,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         table: &impl Table<K, V>,
         digest: Digest,
         key: &K,
+        terms: Terms<E>,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
         // Before the flight, so that it is dropped after it: what the loader's `Drop` does finds nobody loading.
@@ -80,12 +84,16 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 Join::Follower(wait) => match wait.await {
                     Waited::Value(value) => return Ok(value),
                     Waited::Lead(flight) => break flight,
-                    Waited::Over => {
-                        if let Some(value) = table.look_up(digest, key) {
-                            return Ok(value);
+                    Waited::Failed(failure) => {
+                        if let Some(error) = (terms.hear)(failure) {
+                            return Err(LoadError::Loader(error));
                         }
                     }
+                    Waited::Over => {}
                 },
+            }
+            if let Some(value) = table.look_up(digest, key) {
+                return Ok(value);
             }
         };
         let found = {
@@ -100,7 +108,18 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             let _running = flight.running();
             load.as_mut().poll(context)
         });
-        let value = loaded.await.map_err(LoadError::Loader)?;
-        Ok(table.keep(digest, key, value, Landing::new(flight)))
+        match loaded.await {
+            Ok(value) => Ok(table.keep(digest, key, value, Landing::new(flight))),
+            Err(error) => Err(fail(Landing::new(flight), &terms, error)),
+        }
     }
+}
+
+/// Ends a flight whose loader failed: its followers get the error if it is shared; else one of them leads next [F4].
+fn fail<K, V, E>(landing: Landing<'_, K, V>, terms: &Terms<E>, error: E) -> LoadError<E> {
+    match (terms.tell)(&error) {
+        Some(failure) => landing.fail(failure),
+        None => drop(landing),
+    }
+    LoadError::Loader(error)
 }

@@ -10,7 +10,8 @@
 //! 3. It runs its loader, notes that this thread does so ([`running`]), and so notices recursion [F6].
 //! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Landing::is_stale`], [F5]).
 //! 5. [`Landing::land`] hands the value to the followers, ends the flight and wakes them [F3]. If instead the leader
-//!    fails, in whatever way, one follower is woken to lead and run its own loader [F4].
+//!    fails, in whatever way, one follower is woken to lead and run its own loader [F4]; or all get its error, if it
+//!    shares that with them ([`Terms`]).
 //!
 //! [`Flights::load`] and [`Flights::load_async`] are these steps for both kinds of callers; they differ in how they wait
 //! and how they run the loader. A follower waits by being a future; a thread blocks on it ([`Wait::block`]).
@@ -21,6 +22,7 @@
 //! | `flights` | all flights: joining and invalidation |
 //! | `leader`, `wait` | the two roles, each a guard that cleans up after itself |
 //! | `running` | the loads that are running on this thread |
+//! | `terms` | how long a caller waits for others, and who gets its loader's error |
 //! | `waits` | which load waits for which, among loads that load something themselves |
 //! | `shard` | some of the flights, and what is to be known of each |
 //! | `signal` | what a blocked thread sleeps on |
@@ -33,6 +35,7 @@ mod load;
 mod running;
 mod shard;
 mod signal;
+mod terms;
 #[cfg(test)]
 mod tests;
 #[cfg(any(test, loom))]
@@ -46,3 +49,4 @@ pub(crate) use error::or_panic;
 pub(crate) use flights::Flights;
 pub(crate) use leader::Landing;
 pub(crate) use load::Table;
+pub(crate) use terms::Terms;

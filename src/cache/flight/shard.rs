@@ -10,6 +10,7 @@ use std::task::Waker;
 
 use hashbrown::HashTable;
 
+use super::terms::Failure;
 use crate::hash::Digest;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, global};
 
@@ -35,6 +36,9 @@ pub(super) struct ShardTable<K, V> {
     next_number: u64,
 }
 
+/// What followers get: the value, or an error that the leader shares.
+pub(super) type Outcome<V> = OnceLock<Result<V, Failure>>;
+
 /// One flight. Of those of one key, at most one is not stale [F1].
 pub(super) struct Entry<K, V> {
     digest: Digest,
@@ -51,8 +55,8 @@ pub(super) struct Entry<K, V> {
     next_ticket: u64,
     /// Those of them who sleep, longest first.
     pub(super) sleepers: BTreeMap<u64, Waker>,
-    /// Where the value comes to lie for the followers, if there ever were any.
-    pub(super) outcome: Option<Arc<OnceLock<V>>>,
+    /// Where what comes of it comes to lie for the followers, if there ever were any.
+    pub(super) outcome: Option<Arc<Outcome<V>>>,
 }
 
 /// A flight's name, which none before had: a wait for it that was forgotten means no other one.
@@ -133,8 +137,8 @@ impl<K, V> Entry<K, V> {
         self.led
     }
 
-    /// One more follower: the number of its wait, and where the value comes to lie for it.
-    pub(super) fn follow(&mut self) -> (u64, Arc<OnceLock<V>>) {
+    /// One more follower: the number of its wait, and where the outcome comes to lie for it.
+    pub(super) fn follow(&mut self) -> (u64, Arc<Outcome<V>>) {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.followers += 1;

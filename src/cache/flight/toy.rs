@@ -2,14 +2,16 @@
 //!
 //! It does what a cache has to do, and shows it: a map behind one lock, and no bound.
 
+use core::any::Any;
 use core::convert::Infallible;
 use core::future::Future;
 use core::hash::{BuildHasher, BuildHasherDefault, Hash};
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Flights, Landing, LoadError, Table, or_panic};
+use super::{Flights, Landing, LoadError, Table, Terms, or_panic};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
@@ -81,7 +83,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     ) -> Result<V, LoadError<E>> {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.flights.load(self, Self::digest(key), key, None, load),
+            None => self.flights.load(self, Self::digest(key), key, Terms::alone(), load),
         }
     }
 
@@ -92,11 +94,24 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         most: Duration,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        // A time beyond all clocks is no limit.
-        let until = Instant::now().checked_add(most);
+        let terms = Terms::alone().within(most);
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.flights.load(self, Self::digest(key), key, until, load),
+            None => self.flights.load(self, Self::digest(key), key, terms, load),
+        }
+    }
+
+    /// The value, loaded if need be; who waits gets the loader's error.
+    pub fn try_get_or_insert_shared<E: Any + Send + Sync>(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => {
+                self.flights.load(self, Self::digest(key), key, Terms::shared(), || load().map_err(Arc::new))
+            }
         }
     }
 
@@ -108,7 +123,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     ) -> Result<V, LoadError<E>> {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.flights.load_async(self, Self::digest(key), key, load).await,
+            None => self.flights.load_async(self, Self::digest(key), key, Terms::alone(), load).await,
         }
     }
 

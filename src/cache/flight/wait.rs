@@ -4,13 +4,14 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
 use super::leader::{Flight, wake};
-use super::shard::{At, FlightId};
+use super::shard::{At, FlightId, Outcome};
 use super::signal::Signal;
+use super::terms::Failure;
 use super::waits::Edge;
 
 /// How a wait ends.
@@ -18,6 +19,8 @@ use super::waits::Edge;
 pub(super) enum Waited<'a, K, V> {
     /// With what the leader loaded.
     Value(V),
+    /// The leader's loader failed, and that is its error.
+    Failed(Failure),
     /// The leader failed: it is this one's turn to load.
     Lead(Flight<'a, K, V>),
     /// The leader found that the key has a value, or had put it there before this one came; or failed, and the key was written
@@ -29,7 +32,7 @@ pub(super) enum Waited<'a, K, V> {
 pub(super) struct Wait<'a, K, V> {
     at: At<'a, K, V>,
     ticket: u64,
-    outcome: Arc<OnceLock<V>>,
+    outcome: Arc<Outcome<V>>,
     /// What other loads wait for, through this.
     edge: Option<Edge>,
     /// It has ended, and is no longer among the followers.
@@ -38,7 +41,7 @@ pub(super) struct Wait<'a, K, V> {
 
 impl<'a, K, V> Wait<'a, K, V> {
     /// Follower number `ticket`; it must have been counted.
-    pub(super) fn new(at: At<'a, K, V>, ticket: u64, outcome: Arc<OnceLock<V>>) -> Self {
+    pub(super) fn new(at: At<'a, K, V>, ticket: u64, outcome: Arc<Outcome<V>>) -> Self {
         Wait { at, ticket, outcome, edge: None, over: false }
     }
 
@@ -104,10 +107,11 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
         drop(old_waker);
         let Some(leads) = ended else { return Poll::Pending };
         this.end();
-        Poll::Ready(if leads {
-            Waited::Lead(Flight::new(at))
-        } else {
-            this.outcome.get().cloned().map_or(Waited::Over, Waited::Value)
+        Poll::Ready(match this.outcome.get().cloned() {
+            _ if leads => Waited::Lead(Flight::new(at)),
+            Some(Ok(value)) => Waited::Value(value),
+            Some(Err(failure)) => Waited::Failed(failure),
+            None => Waited::Over,
         })
     }
 }

@@ -1,15 +1,17 @@
 //! Values that are loaded when they are missed: once for all who miss them.
 
+use core::any::Any;
 use core::convert::Infallible;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
 use super::InlineCache;
 use crate::cache::counters::Counters;
-use crate::cache::flight::{Flights, Landing, LoadError, Table, or_panic};
+use crate::cache::flight::{Flights, Landing, LoadError, Table, Terms, or_panic};
 use crate::cache::load::{self, Loading};
 use crate::hash::Digest;
 
@@ -51,8 +53,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// # Errors
     ///
-    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time. Or that it would
-    /// wait for itself.
+    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time, where
+    /// [`InlineCache::try_get_or_insert_with_shared`] hands it to all. Or that it would wait for itself.
     ///
     /// # Panics
     ///
@@ -71,7 +73,39 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        load::load(self, key, None, load)
+        load::load(self, key, Terms::alone(), load)
+    }
+
+    /// As [`InlineCache::try_get_or_insert_with`], but if the loader fails, all who wait for it by this method, or by
+    /// [`InlineCache::try_get_or_insert_async_shared`], get its error at once, if it is of the type of their own
+    /// loaders' errors. So a source that takes long to fail is asked once, and not once more for each who waits.
+    ///
+    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by the other methods or with
+    /// errors of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to
+    /// meanwhile: who waits then looks it up.
+    ///
+    /// # Errors
+    ///
+    /// The error of this caller's loader, or of that for which it waited. Or that it would wait for itself.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::try_get_or_insert_with`].
+    ///
+    /// ```
+    /// use koel::{InlineCache, LoadError};
+    ///
+    /// let sizes: InlineCache<u32, u64> = InlineCache::new(100);
+    /// let size = || Ok::<_, std::io::Error>(std::fs::metadata("no such file")?.len());
+    /// let Err(LoadError::Loader(error)) = sizes.try_get_or_insert_with_shared(1, size) else { panic!() };
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound); // an `Arc` of it
+    /// ```
+    pub fn try_get_or_insert_with_shared<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        load::load(self, key, Terms::shared(), || load().map_err(Arc::new))
     }
 
     /// As [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its
@@ -109,7 +143,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         timeout: Duration,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        load::load(self, key, load::limit(timeout), load)
+        load::load(self, key, Terms::alone().within(timeout), load)
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
@@ -161,7 +195,34 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        load::load_async(self, key, load).await
+        load::load_async(self, key, Terms::alone(), load).await
+    }
+
+    /// As [`InlineCache::try_get_or_insert_async`], but if the loader fails, all who wait for it on these terms get its error:
+    /// see [`InlineCache::try_get_or_insert_with_shared`].
+    ///
+    /// # Errors
+    ///
+    /// As [`InlineCache::try_get_or_insert_with_shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::try_get_or_insert_async`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let ports: koel::InlineCache<u32, u16> = koel::InlineCache::new(100);
+    /// let error = ports.try_get_or_insert_async_shared(1, async { "eighty".parse() }).await.unwrap_err();
+    /// let error: std::sync::Arc<std::num::ParseIntError> = error.into_loader().unwrap();
+    /// assert_eq!(error.to_string(), "invalid digit found in string");
+    /// # });
+    /// ```
+    pub async fn try_get_or_insert_async_shared<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        load::load_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the flights promise, tested with the smallest cache.
 
 mod nested;
+mod shared;
 mod tasks;
 mod threads;
 mod writes;

@@ -1,0 +1,94 @@
+//! Errors that are shared with who waits.
+
+use std::sync::Arc;
+use std::thread;
+
+use super::{Cache, Count, until};
+use crate::cache::flight::LoadError;
+
+/// A loader's error, of which each is another.
+#[derive(Debug)]
+struct Failed(usize);
+
+/// Starts `callers` threads that load one key and share their errors; the first waits for `followers` others and then fails.
+fn load_together(cache: &Cache, loads: &Count, callers: usize, followers: usize) -> Vec<Arc<Failed>> {
+    let ask = || {
+        let answer = cache.try_get_or_insert_shared(&1, || {
+            let number = loads.add();
+            until(|| number > 0 || cache.followers(&1) == followers);
+            Err(Failed(number))
+        });
+        answer.unwrap_err().into_loader().expect("its loader's error")
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..callers).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn all_who_wait_get_one_error() {
+    let (cache, loads) = (Cache::new(), Count::default());
+    let errors = load_together(&cache, &loads, 8, 7);
+    assert!(errors.iter().all(|error| Arc::ptr_eq(error, &errors[0])));
+    assert_eq!((errors[0].0, Arc::strong_count(&errors[0]), loads.get(), cache.loads()), (0, 8, 1, 0));
+    assert_eq!(cache.get_or_insert_with(&1, || 7), 7, "nothing is remembered");
+}
+
+/// Whose errors are of another type, or who has not asked for others', loads next.
+#[test]
+fn who_shares_no_errors_loads_itself() {
+    let (cache, loads) = (Cache::new(), Count::default());
+    thread::scope(|scope| {
+        let sharing = scope.spawn(|| load_together(&cache, &loads, 2, 3));
+        until(|| cache.followers(&1) == 1);
+        let other = scope.spawn(|| cache.try_get_or_insert_shared(&1, || Err("another")));
+        until(|| cache.followers(&1) == 2);
+        let alone = scope.spawn(|| cache.get_or_insert_with(&1, || 7));
+        let errors = sharing.join().unwrap();
+        assert!(Arc::ptr_eq(&errors[0], &errors[1]));
+        let other = other.join().unwrap();
+        assert!(other == Ok(7) || other == Err(LoadError::Loader(Arc::new("another"))), "{other:?}");
+        assert_eq!(alone.join().unwrap(), 7);
+    });
+    assert_eq!((loads.get(), cache.get(&1), cache.loads()), (1, Some(7), 0));
+}
+
+/// Who waits for one that does not share its error leads next, and shares its own.
+#[test]
+fn who_follows_one_that_shares_nothing_loads_itself() {
+    let (cache, loads) = (Cache::new(), Count::default());
+    thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            cache.try_get_or_insert_with(&1, || {
+                until(|| cache.followers(&1) == 3);
+                Err("its own")
+            })
+        });
+        until(|| cache.loads() == 1);
+        let errors = load_together(&cache, &loads, 3, 2);
+        assert!(errors.iter().all(|error| Arc::ptr_eq(error, &errors[0])));
+        assert_eq!(first.join().unwrap(), Err(LoadError::Loader("its own")));
+    });
+    assert_eq!((loads.get(), cache.loads()), (1, 0));
+}
+
+#[test]
+fn a_write_while_it_is_loaded_comes_before_the_error() {
+    let (cache, loads) = (Cache::new(), Count::default());
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| {
+            cache.try_get_or_insert_shared(&1, || {
+                loads.add();
+                until(|| cache.followers(&1) == 1);
+                cache.insert(1, 7);
+                Err("too late")
+            })
+        });
+        until(|| loads.get() == 1);
+        let follower = scope.spawn(|| cache.try_get_or_insert_shared(&1, || Err("not called")));
+        assert_eq!(leader.join().unwrap(), Err(LoadError::Loader(Arc::new("too late"))));
+        assert_eq!(follower.join().unwrap(), Ok(7));
+    });
+    assert_eq!(cache.loads(), 0);
+}
