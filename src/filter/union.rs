@@ -1,19 +1,22 @@
 //! One filter into another of the same parameters.
 
 use super::codec::Codec;
+use super::collect::{reserve, with_room};
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::geometry::Place;
 use super::hasher::FilterHasher;
-use super::inner::Inner;
 use super::layout::Task;
 use super::locked::Locked;
+use super::table::Table;
 
 impl<S: FilterHasher> CuckooFilter<S> {
     /// Inserts all keys of another filter, which must have been built with the same parameters and seed. Copies add up.
     /// Takes 16 bytes for each of them meanwhile.
     ///
-    /// Others may write to both meanwhile. Keys of `other` that nobody touches are in both afterwards.
+    /// Others may write to both meanwhile. Keys of `other` that nobody touches are in both afterwards. Who writes to a segment
+    /// of this filter that the union has come to waits for its end, so that what an error takes out again was nobody else's;
+    /// look-ups wait for nothing, and may see keys that an error takes out again.
     ///
     /// ```
     /// use koel::CuckooFilter;
@@ -40,55 +43,58 @@ impl<S: FilterHasher> CuckooFilter<S> {
         if !same {
             return Err(FilterError::Mismatch);
         }
-        let mut done = Vec::new();
-        let all = (0..mine.geometry.segments)
-            .try_for_each(|segment| unite(&self.inner, &other.inner, segment, &mut done));
-        if all.is_err() {
-            for place in done {
-                self.inner.remove(place);
-            }
-        }
-        all
+        let places = other.inner.layout.run(Collect(&other.inner.table))?;
+        self.inner.layout.run(Unite { table: &self.inner.table, places: &places })
     }
 }
 
-/// Inserts the fingerprints of one segment, and notes which in `done`.
-fn unite(inner: &Inner, other: &Inner, segment: u32, done: &mut Vec<Place>) -> Result<(), FilterError> {
-    // Copied, so that only one lock is held at a time: a filter may be united with itself, or two with each other.
-    let places = other.layout.run(Collect { inner: other, segment })?;
-    reserve(done, places.len())?;
-    for place in places {
-        if !inner.insert(place) {
-            return Err(FilterError::Full { inserted: done.len() });
-        }
-        done.push(place);
-    }
-    Ok(())
-}
-
-fn reserve(places: &mut Vec<Place>, more: usize) -> Result<(), FilterError> {
-    let bytes = (places.len() + more).saturating_mul(size_of::<Place>());
-    places.try_reserve(more).map_err(|_| FilterError::OutOfMemory { bytes })
-}
-
-/// The places of all fingerprints in a segment.
-struct Collect<'a> {
-    inner: &'a Inner,
-    segment: u32,
-}
+/// The places of all fingerprints. Segments are locked one by one, and before any of the filter that they are put into: so a
+/// filter may be united with itself, and two with each other.
+struct Collect<'a>(&'a Table);
 
 impl Task for Collect<'_> {
     type Output = Result<Vec<Place>, FilterError>;
 
     fn run<C: Codec>(self, codec: C) -> Self::Output {
-        let geometry = self.inner.table.geometry();
-        let locked = Locked::lock(&self.inner.table, self.segment);
-        let mut places = Vec::new();
-        reserve(&mut places, locked.len())?;
-        locked.for_each(codec, |first, fingerprint| {
-            let second = geometry.alternate(first, fingerprint);
-            places.push(Place { segment: self.segment, first, second, fingerprint });
-        });
+        let geometry = self.0.geometry();
+        let mut places = with_room(self.0.len())?;
+        for segment in 0..geometry.segments {
+            let locked = Locked::lock(self.0, segment);
+            // More may have come.
+            reserve(&mut places, locked.len())?;
+            locked.for_each(codec, |first, fingerprint| {
+                let second = geometry.alternate(first, fingerprint);
+                places.push(Place { segment, first, second, fingerprint });
+            });
+        }
         Ok(places)
+    }
+}
+
+/// Puts fingerprints in, all or none. The places are in the order of segments.
+struct Unite<'a> {
+    table: &'a Table,
+    places: &'a [Place],
+}
+
+impl Task for Unite<'_> {
+    type Output = Result<(), FilterError>;
+
+    /// What has been locked stays locked to the end. Or else what is taken out again, as there is no room for all, might be
+    /// another's: who was told that a key is there has not put it in, and who has removed all keys may have put it in anew.
+    fn run<C: Codec>(self, codec: C) -> Self::Output {
+        let mut segments = with_room(self.table.geometry().segments as usize)?;
+        for (inserted, place) in self.places.iter().enumerate() {
+            while segments.len() <= place.segment as usize {
+                segments.push(Locked::lock(self.table, segments.len() as u32));
+            }
+            if !segments[place.segment as usize].insert(codec, *place) {
+                for place in &self.places[..inserted] {
+                    segments[place.segment as usize].remove(codec, *place);
+                }
+                return Err(FilterError::Full { inserted });
+            }
+        }
+        Ok(())
     }
 }
