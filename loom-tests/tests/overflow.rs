@@ -42,6 +42,65 @@ fn put_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M
     });
 }
 
+/// The overflow becomes empty, and another key comes there: who has found that finds it from then on. The reader may have seen
+/// the mark of the key before.
+fn put_anew_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let further = crowd(&*map);
+        let (old, new) = (further[0], further[1]);
+        map.put(old, 1);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                let first = map.look(new);
+                let then = map.look(new);
+                assert!(first.is_none() || first == Some(2) && then == first, "{first:?}, then {then:?}");
+            })
+        };
+        map.take(old);
+        map.put(new, 2);
+        reader.join().unwrap();
+        assert_eq!((map.overflow(), map.look(old), map.look(new)), (1, None, Some(2)));
+    });
+}
+
+/// Who does not find the last key of an overflow any more sees what its removal came after.
+fn last_key_leaves_after_what_came_before<M: Put + Send + Sync + 'static>(new: fn() -> M) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let further = crowd(&*map);
+        let (last, before) = (further[0], keys(1, 0, |f, s, _| f != 0 && s != 0)[0]);
+        map.put(last, 1);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert!(map.look(last) == Some(1) || map.look(before) == Some(2)))
+        };
+        map.put(before, 2);
+        map.take(last);
+        reader.join().unwrap();
+        assert_eq!((map.overflow(), map.look(last)), (0, None));
+    });
+}
+
+/// One of two keys is removed: the other is never missed.
+fn key_that_stays_is_never_missed<M: Put + Send + Sync + 'static>(new: fn() -> M) {
+    loom::model(move || {
+        let map = Arc::new(new());
+        let further = crowd(&*map);
+        let (leaves, stays) = (further[0], further[1]);
+        map.put(leaves, 1);
+        map.put(stays, 2);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.look(stays), Some(2)))
+        };
+        map.take(leaves);
+        reader.join().unwrap();
+        assert_eq!(map.overflow(), 1);
+    });
+}
+
 /// A key is removed, and another of its tag takes its slot: neither is seen with the other's value.
 fn keys_never_mix<M: Put + Send + Sync + 'static>(new: fn() -> M) {
     loom::model(move || {
@@ -91,4 +150,34 @@ fn hash_map_keys_of_one_slot_of_an_overflow_never_mix() {
 #[test]
 fn inline_map_keys_of_one_slot_of_an_overflow_never_mix() {
     keys_never_mix(inline);
+}
+
+#[test]
+fn hash_map_reader_sees_a_key_of_an_overflow_that_was_empty_at_once_or_not_yet() {
+    put_anew_is_seen_at_once_or_not_yet(map);
+}
+
+#[test]
+fn inline_map_reader_sees_a_key_of_an_overflow_that_was_empty_at_once_or_not_yet() {
+    put_anew_is_seen_at_once_or_not_yet(inline);
+}
+
+#[test]
+fn hash_map_reader_that_misses_the_last_key_of_an_overflow_sees_what_came_before() {
+    last_key_leaves_after_what_came_before(map);
+}
+
+#[test]
+fn inline_map_reader_that_misses_the_last_key_of_an_overflow_sees_what_came_before() {
+    last_key_leaves_after_what_came_before(inline);
+}
+
+#[test]
+fn hash_map_reader_never_misses_a_key_that_stays_in_an_overflow() {
+    key_that_stays_is_never_missed(map);
+}
+
+#[test]
+fn inline_map_reader_never_misses_a_key_that_stays_in_an_overflow() {
+    key_that_stays_is_never_missed(inline);
 }

@@ -23,8 +23,7 @@ pub(super) struct Draft<'a, P: Payload> {
 }
 
 impl<'a, P: Payload> Draft<'a, P> {
-    /// Locks it and empties it, but for the mark that it has had overflow, to be what covers entry `index` of a directory of
-    /// `base << level`.
+    /// Locks it and empties it, to be what covers entry `index` of a directory of `base << level`.
     pub(super) fn lock(&self, index: u32, level: u32) -> Locked<'a, P> {
         // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2]; from
         // then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3], [G5].

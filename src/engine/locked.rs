@@ -192,7 +192,15 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
             stripes::note_departure(overflow.stripe());
         }
         self.state.overflow_len -= 1;
+        self.withdraw_mark_if_empty();
         self.set_len(self.len() - 1);
+    }
+
+    /// When an item has left the overflow, or has not come there: if none is left, readers need not look there any more [R4].
+    fn withdraw_mark_if_empty(&self) {
+        if self.state.overflow_len == 0 {
+            self.segment.withdraw_overflow();
+        }
     }
 
     /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. False:
@@ -329,13 +337,15 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
 impl<'a, P: Payload> Locked<'a, P> {
     /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
     pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        // First: as in `put`.
+        // First: as in `put`. And the mark: it may have been withdrawn, and who has found the item must see it from then on.
         self.add_len(1);
+        self.segment.note_overflow();
+        step();
         let done = self.segment.overflow().put(place.tag, item, mark, meter);
         if done {
-            self.segment.note_overflow();
             self.state.overflow_len += 1;
         } else {
+            self.withdraw_mark_if_empty();
             self.set_len(self.len() - 1);
         }
         done
@@ -370,8 +380,10 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn clear(&mut self) {
         (0..self.segment.buckets().len()).for_each(|bucket| self.note_change_of(bucket));
         self.arrays().for_each(|buckets| buckets.clear_all());
+        // Before the mark is withdrawn: a late reader that sees no mark any more must read again [I8].
         self.bump_stripes();
         self.state.overflow_len = 0;
+        self.withdraw_mark_if_empty();
         self.set_len(0);
     }
 
@@ -479,6 +491,29 @@ mod tests {
         assert!(before.len() == 5 && before.iter().zip(after).all(|(before, after)| before + 2 == after));
         assert_eq!(alone.items(), (0, 0));
         assert!((0..10).all(|key| alone.lock().find(alone.place(key), |item| item.0 == key).is_none()));
+    }
+
+    /// Misses pay for the overflow as long as there is something in it, and no longer.
+    #[test]
+    fn the_mark_of_an_overflow_is_there_while_an_item_is() {
+        let alone = Alone::of(2);
+        let put = |key| alone.lock().put_in_overflow(alone.place(key), (key, key), 0, &alone.meter);
+        let remove = |key| {
+            let found = alone.lock().find(alone.place(key), |item| item.0 == key).expect("it is there");
+            alone.lock().remove(found);
+        };
+        let is_marked = || !alone.segment().has_no_overflow();
+        assert!(!is_marked());
+        for _ in 0..2 {
+            assert!(put(1) && put(2) && is_marked());
+            remove(1);
+            assert!(is_marked(), "one is left");
+            remove(2);
+            assert!(!is_marked());
+        }
+        assert!(put(3) && is_marked());
+        alone.lock().clear();
+        assert!(!is_marked());
     }
 
     /// What the overflow holds does not make the buckets any fuller.

@@ -4,7 +4,8 @@
 //! a map. Slots are filled and cleared like those of any bucket; as a block belongs to no pair, all of them share
 //! the overflow's own stripe. Blocks are appended and never removed while the segment lives, so readers need
 //! nothing but the pointer. An item stays in the overflow until it is removed or its segment is replaced: none ever
-//! moves between bucket and overflow, so a reader may look at one after the other.
+//! moves between bucket and overflow, so a reader may look at one after the other. Whether anything is in here is told by a
+//! mark in the segment: without it readers do not come here.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;

@@ -72,7 +72,7 @@ pub(crate) struct Segment<P: Payload> {
     stripes: *const AtomicU64,
     len: u32,
     stripe_mask: u16,
-    /// Whether there ever was anything in the overflow.
+    /// Whether there may be anything in the overflow.
     overflowed: AtomicBool,
 }
 
@@ -332,19 +332,25 @@ impl<P: Payload> Segment<P> {
         unsafe { Buckets::from_raw(self.tags, self.slots, self.len) }
     }
 
-    /// Whether every item fits a bucket, and always did: also before it was in the pool.
+    /// Whether every item is in a bucket.
     #[inline(always)]
     pub(crate) fn has_no_overflow(&self) -> bool {
-        // Acquire: pairs with the Release in `note_overflow`: the first block is seen linked, with the item in it. Who
-        // does not see the mark was not told of the item's insertion, and may come before it [W6].
+        // Acquire: pairs with the Release in `withdraw_overflow`: who reads that comes after the last item has left, and sees
+        // what came before that.
         !self.overflowed.load(Ordering::Acquire)
     }
 
-    /// From now on readers look into the overflow. The lock's holder only [I5].
+    /// From now on readers look into the overflow. Before an item is put there; the lock's holder only [I5].
     pub(crate) fn note_overflow(&self) {
-        // Release: pairs with the Acquire in `has_no_overflow`. Stored again for each further item: it says nothing
-        // new, those show by their tags [I7].
-        self.overflowed.store(true, Ordering::Release);
+        // Relaxed: who has found the item, or was told of it, sees this, which came before its tag, or its block's link [W6].
+        // Who does not see it may come before the item.
+        self.overflowed.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on readers do not look there. When the last item has left; the lock's holder only [I5].
+    pub(crate) fn withdraw_overflow(&self) {
+        // Release: pairs with the Acquire in `has_no_overflow`.
+        self.overflowed.store(false, Ordering::Release);
     }
 
     /// The items that fit no bucket.

@@ -23,7 +23,7 @@ use crate::sync::step;
 const AT_A_TIME: usize = SLOTS_PER_COPY_AHEAD / SLOTS as usize;
 
 impl<P: Payload> Directory<P> {
-    /// Splits a segment that never had overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
+    /// Splits a segment that has no overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
     /// `rehash` panics, nothing has changed but what has been copied ahead.
     pub(super) fn split<'a>(
         &'a self,
@@ -370,7 +370,7 @@ mod tests {
         let meter = table.meter();
         drop(table);
         assert_eq!(meter.bytes(), 0);
-        // Into the pool, when the segment is replaced: by a smaller one, or by two, as it has had overflow.
+        // Into the pool, when the segment is replaced: by a smaller one, or by two, as it has overflow.
         let (table, keys) = copied_ahead();
         let ahead = |state: &State<_>| ptr::from_ref(state.ahead.as_ref().expect("begun").lock().segment());
         let copy = ahead(table.lock(0).locked.state_ref());
