@@ -497,6 +497,7 @@ impl Collector {
 
     /// Whether a guard lives on, and will collect when it leaves.
     fn await_leaving(&self, Older { record, entered }: &Older<'_>) -> bool {
+        step();
         record.call_for(self.number());
         step();
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
@@ -507,7 +508,10 @@ impl Collector {
         // has answered the call, maybe another collector's.
         let is_there = || record.stamp.load(Acquire) == entered.bits();
         // As told, after the load before. Not by a call for another collector, which comes after ours was answered.
-        let is_called = || record.is_called_for(self.number());
+        let is_called = || {
+            step();
+            record.is_called_for(self.number())
+        };
         !passed || is_there() && is_called()
     }
 }

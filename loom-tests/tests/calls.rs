@@ -1,0 +1,116 @@
+//! Whom a call to collect is for [C5].
+#![cfg(loom)]
+
+use std::rc::Rc;
+
+use koel::model::{Reclaimer, Watched, stall};
+use loom::sync::mpsc::{Receiver, channel};
+use loom::thread;
+
+/// A collector, and something that it is to free.
+struct Side {
+    reclaimer: Reclaimer,
+    object: Watched,
+}
+
+impl Side {
+    fn new() -> Rc<Self> {
+        Rc::new(Side { reclaimer: Reclaimer::new(), object: Watched::default() })
+    }
+
+    /// Retires the object, and flushes; meanwhile does `actions`, at the seams from the one on at which it has found a guard
+    /// and has not called for it.
+    fn flush(&self, actions: Vec<Action>) {
+        // SAFETY: nothing leads to it; once.
+        unsafe { self.reclaimer.retire(std::ptr::from_ref(&self.object).cast_mut()) };
+        // The first seam is that of the advance before.
+        at_seams(1, actions);
+        self.reclaimer.flush();
+    }
+}
+
+type Action = Box<dyn FnOnce()>;
+
+/// Does all that, at one seam after the other, from the `n`-th on.
+fn at_seams(n: usize, mut actions: Vec<Action>) {
+    if !actions.is_empty() {
+        let first = actions.remove(0);
+        stall::after(n, move || {
+            first();
+            at_seams(0, actions);
+        });
+    }
+}
+
+/// What waits for a word.
+fn wait(from: &Rc<Receiver<()>>) -> Action {
+    let from = Rc::clone(from);
+    Box::new(move || from.recv().unwrap())
+}
+
+/// A reader's record has a guard of the one collector, of the other one, and of the first again, of the same epoch: the reader
+/// was not told of a later one. Whoever flushes the first, and has seen its guard, calls too late for that, but in time for the
+/// second guard to answer; and finds, when it looks again, the third one, and a call. It is another's, who has seen the second
+/// guard, and it comes when the third has gone without one.
+#[test]
+fn what_was_flushed_is_freed_though_a_call_for_another_collector_stands() {
+    let mut model = loom::model::Builder::new();
+    // Nobody is interrupted: each waits where the next is to go on. The reader waits for the other's flusher alone, so that it
+    // sees as little of what the one has done as it may.
+    model.preemption_bound = Some(0);
+    model.check(|| {
+        let (one, other) = (Side::new(), Side::new());
+        let (to_one, one_waits) = channel();
+        let (to_other, other_waits) = channel();
+        let (to_reader, reader_waits) = channel();
+        let reader = {
+            let (one, other, to_one) = (Rc::clone(&one), Rc::clone(&other), to_one.clone());
+            thread::spawn(move || {
+                let first = one.reclaimer.enter();
+                to_one.send(()).unwrap();
+                to_other.send(()).unwrap();
+                // Until the one has seen it.
+                reader_waits.recv().unwrap();
+                drop(first);
+                let second = other.reclaimer.enter();
+                to_other.send(()).unwrap();
+                // Until the other has seen it, and the one has called.
+                reader_waits.recv().unwrap();
+                drop(second);
+                let third = one.reclaimer.enter();
+                to_one.send(()).unwrap();
+                to_other.send(()).unwrap();
+                // Until the one has seen it.
+                reader_waits.recv().unwrap();
+                drop(third);
+                to_other.send(()).unwrap();
+            })
+        };
+        let flusher = {
+            let other = Rc::clone(&other);
+            thread::spawn(move || {
+                let other_waits = Rc::new(other_waits);
+                other_waits.recv().unwrap();
+                to_reader.send(()).unwrap();
+                other_waits.recv().unwrap();
+                let (told, tells) = (to_one.clone(), to_reader.clone());
+                let has_seen = move || {
+                    told.send(()).unwrap();
+                    tells.send(()).unwrap();
+                    other_waits.recv().unwrap();
+                    tells.send(()).unwrap();
+                    other_waits.recv().unwrap();
+                };
+                let has_called = move || to_one.send(()).unwrap();
+                other.flush(vec![Box::new(has_seen), Box::new(has_called)]);
+            })
+        };
+        let one_waits = Rc::new(one_waits);
+        one_waits.recv().unwrap();
+        // Before the call; before the barrier; between the looks at the guard and at the call.
+        one.flush(vec![wait(&one_waits), wait(&one_waits), wait(&one_waits)]);
+        reader.join().unwrap();
+        flusher.join().unwrap();
+        assert!(one.object.is_freed() && other.object.is_freed(), "nobody has freed it");
+    });
+}
