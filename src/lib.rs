@@ -51,9 +51,8 @@
 //! not taken, and an [`InlineCache`] evicts instead of growing; `try_build`, the filters' builders, `from_keys`, `try_union`,
 //! whatever reads a filter from bytes, and a guard's `snapshot` return an error; the maps' other writes of new keys, and
 //! `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there stays, and the next call works when there is memory
-//! again. What one thread removes is dropped all the same, if its pins are short; of what is removed while one pin is held,
-//! without memory to note it, some is never dropped, also where it is held only because the system has stopped its thread; and
-//! of plain entries some memory is not used again before the map is dropped.
+//! again. What is removed is dropped all the same, when no pin is left that is older; of plain entries some memory is not used
+//! again before the map is dropped.
 //!
 //! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map (1.4 KB),
 //! a cache (7 KB) or a growing filter (0.3 KB) is made of; the seat of a thread that pins or counts for the first time, and

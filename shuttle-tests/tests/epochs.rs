@@ -108,6 +108,29 @@ fn what_a_guard_leads_to_is_not_freed_and_all_is_in_the_end() {
     });
 }
 
+/// There is neither memory nor room for what is retired under guards that live on: it waits all the same, and not in vain.
+#[test]
+fn what_is_retired_without_memory_is_not_freed_early_and_all_is_in_the_end() {
+    const EACH: usize = 9;
+    explore(500, || {
+        let cell = Cell { reclaimer: Reclaimer::without_memory(), ..Cell::new(1 + 2 * EACH) };
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..EACH).for_each(|_| cell.replace()));
+            }
+            for _ in 0..2 {
+                scope.spawn(|| look(&cell));
+            }
+            scope.spawn(|| {
+                let _guard = cell.reclaimer.enter();
+                (0..4).for_each(|_| cell.read());
+            });
+        });
+        cell.reclaimer.flush();
+        assert_eq!(cell.freed(), 2 * EACH);
+    });
+}
+
 /// Nobody flushes after the last guard: who held it does what was left to do.
 #[test]
 fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {

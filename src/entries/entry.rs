@@ -60,6 +60,11 @@ impl<K, V> Retire for Entry<K, V> {
         drop(unsafe { OwnedEntry::from_raw(this) });
     }
 
+    unsafe fn link(this: *mut Self) -> *mut *mut () {
+        // SAFETY: the caller's; never null.
+        unsafe { EntrySlab::link(NonNull::new_unchecked(this)) }
+    }
+
     #[cfg(loom)]
     fn condemn(&self) {
         self.watch.free();

@@ -262,6 +262,19 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Where the address of the slab is in an entry's box; null, if it has none. It is read when the entry is freed.
+    ///
+    /// # Safety
+    ///
+    /// `entry` came from `allocate`, and is not freed.
+    pub(crate) unsafe fn link(entry: NonNull<T>) -> *mut *mut () {
+        if !Self::BOXED {
+            return core::ptr::null_mut();
+        }
+        // SAFETY: the caller's: in a box.
+        unsafe { (&raw mut (*entry.as_ptr().cast::<Boxed<T>>()).slab).cast() }
+    }
+
     /// A box, its entry uninitialized; `None` if there is no memory for it.
     fn allocate_box(&self) -> Option<NonNull<T>> {
         // SAFETY: not of no bytes: it has the slab's address.

@@ -43,6 +43,9 @@ pub(super) struct Bags {
     is_closed: bool,
     /// When it was closed, in the place of sealing.
     closed: Epoch,
+    /// A model's: there is no memory.
+    #[cfg(any(loom, shuttle))]
+    pub(super) lacks_memory: bool,
 }
 
 // With its lock one line of those that are fetched in pairs.
@@ -71,14 +74,27 @@ impl Bags {
             return false;
         }
         let missing = size.saturating_sub(self.open.len()).max(1);
-        self.open.len() < self.open.capacity() || self.open.try_reserve(missing).is_ok()
+        self.open.len() < self.open.capacity() || self.has_memory() && self.open.try_reserve(missing).is_ok()
+    }
+
+    /// Whether the allocator may be asked.
+    fn has_memory(&self) -> bool {
+        #[cfg(any(loom, shuttle))]
+        return !self.lacks_memory;
+        #[cfg(not(any(loom, shuttle)))]
+        true
+    }
+
+    /// Makes room for one more that is sealed. False: there is no memory.
+    fn make_room(&mut self) -> bool {
+        self.sealed.len() < self.sealed.capacity() || self.has_memory() && self.sealed.try_reserve(1).is_ok()
     }
 
     /// Puts one in, for which there is room. Whether that makes so many.
     pub(super) fn push(&mut self, retired: Retired, size: usize) -> bool {
         self.open.push(retired);
         // For a bag that is sealed when there is no memory.
-        let _ = self.sealed.try_reserve(1);
+        let _ = self.make_room();
         self.open.len() >= size
     }
 
@@ -87,7 +103,7 @@ impl Bags {
     pub(super) fn seal(&mut self, epoch: Epoch, crowd: &Crowd) -> bool {
         // Nothing has come into it since it was closed.
         let epoch = if self.is_closed { self.closed } else { epoch };
-        self.is_closed = self.sealed.try_reserve(1).is_err();
+        self.is_closed = !self.make_room();
         if self.is_closed {
             self.closed = epoch;
             return false;
@@ -168,7 +184,7 @@ pub(super) fn is_deep() -> bool {
 }
 
 /// Frees what is retired, one after the other.
-pub(super) fn free_all(old: Bag) {
+pub(super) fn free_all(old: impl IntoIterator<Item = Retired>) {
     struct Freed;
     impl Drop for Freed {
         fn drop(&mut self) {

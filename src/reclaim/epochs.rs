@@ -16,6 +16,7 @@ use super::crowd::{Crowd, Room};
 use super::pace::{LONGEST, Pace, REST};
 use super::sealed::Sealed;
 use super::stamp::Stamp;
+use super::stranded::{Link, Stranded};
 use super::{Guard, Retire, postponed};
 use crate::record::{AWAITED, ENDED, INCOMPLETE, POSTPONED, Record, Records, SHARES};
 use crate::sync::Ordering::{self, Acquire, Relaxed, Release};
@@ -49,6 +50,10 @@ pub(crate) struct Collector {
     bags: [CachePadded<Mutex<Bags>>; BAGS],
     /// Objects in a bag that is sealed.
     size: usize,
+    /// What has come when there was neither memory nor room.
+    stranded: Mutex<Stranded>,
+    /// Whether that is any. Stored under its lock. Relaxed, always: who flushes sees what was retired before, and others will.
+    has_stranded: AtomicBool,
     crowd: CachePadded<Crowd>,
 }
 
@@ -88,6 +93,8 @@ impl Collector {
             owned: AtomicPtr::new(core::ptr::null_mut()),
             bags: core::array::from_fn(|_| CachePadded::new(Mutex::new(Bags::default()))),
             size: if soon { FEW } else { MANY },
+            stranded: Mutex::new(Stranded::default()),
+            has_stranded: AtomicBool::new(false),
             crowd: CachePadded::new(Crowd::new(room)),
         }
     }
@@ -304,7 +311,7 @@ impl Collector {
     /// # Safety
     ///
     /// As [`Guard::retire`].
-    unsafe fn retire(&self, retired: Retired) {
+    unsafe fn retire(&self, retired: Retired, link: Link) {
         let bags = &self.bags[seats::number() % BAGS];
         // In a closure under some map's lock what is freed is freed all at once, seldom.
         let is_careful = is_deep() || reentry::is_writing_any();
@@ -312,7 +319,8 @@ impl Collector {
             let mut bags = bags.lock();
             if !bags.has_room(self.size) && !self.seal(&mut bags) {
                 drop(bags);
-                return self.retire_without_memory(retired, is_careful);
+                // SAFETY: the caller's.
+                return unsafe { self.retire_without_memory(retired, link, is_careful) };
             }
             let is_full = bags.push(retired, self.size);
             if is_full {
@@ -331,10 +339,15 @@ impl Collector {
         }
     }
 
-    /// Frees what it can, whether it is time or not, and puts `retired` into whichever list has room then.
+    /// Frees what it can, whether it is time or not, and puts `retired` into whichever list has room then; if none has, it
+    /// waits with others of its kind, linked through itself.
+    ///
+    /// # Safety
+    ///
+    /// As [`Guard::retire`].
     #[cold]
     #[inline(never)]
-    fn retire_without_memory(&self, retired: Retired, is_careful: bool) {
+    unsafe fn retire_without_memory(&self, retired: Retired, link: Link, is_careful: bool) {
         // Not further: whoever retires has a guard. The next time that is another one.
         let _ = self.advance();
         let most = match is_careful {
@@ -343,6 +356,9 @@ impl Collector {
             false => usize::MAX,
         };
         self.bags.iter().for_each(|bags| self.free_old(bags, most));
+        if most == usize::MAX {
+            self.free_stranded();
+        }
         for bags in &self.bags {
             let mut bags = bags.lock();
             if bags.has_room(self.size) || self.seal(&mut bags) {
@@ -354,8 +370,32 @@ impl Collector {
                 return;
             }
         }
-        // There has been no memory for some time, and some guard has been there for longer: it is never freed. To wait for the
-        // guards that may lead to it might be to wait for this thread itself.
+        // There has been no memory for some time, and some guard has been there for longer. To wait for the guards that may
+        // lead to it might be to wait for this thread itself. What has no word for a link is never freed.
+        let mut stranded = self.stranded.lock();
+        // Relaxed: as in `seal`.
+        // SAFETY: the caller's.
+        if unsafe { stranded.push(retired, link, self.stamp(Relaxed).epoch()) } {
+            self.has_stranded.store(true, Relaxed);
+        }
+    }
+
+    /// Frees what has come when there was neither memory nor room, if the last of it is old enough.
+    fn free_stranded(&self) {
+        if !self.has_stranded.load(Relaxed) {
+            return;
+        }
+        let old = {
+            let mut stranded = self.stranded.lock();
+            // Acquire: as in `take_old`.
+            let old = stranded.take_old(self.stamp(Acquire).epoch());
+            self.has_stranded.store(stranded.has_any(), Relaxed);
+            old
+        };
+        // Unlocked: destructors may retire.
+        if let Some(old) = old {
+            free_all(old);
+        }
     }
 
     /// By whoever has just sealed a bag: advances if it is time, and frees some bags.
@@ -380,6 +420,9 @@ impl Collector {
                 }
                 _ => {}
             }
+        }
+        if !is_careful {
+            self.free_stranded();
         }
         let most = if is_careful { FREED_WITH_CARE } else { FREED_WHEN_MANY };
         if is_careful {
@@ -482,6 +525,7 @@ impl Collector {
             }
         }
         self.bags.iter().for_each(|bags| self.free_old(bags, usize::MAX));
+        self.free_stranded();
         !refused
     }
 
@@ -489,10 +533,17 @@ impl Collector {
     #[cfg(any(loom, shuttle))]
     pub(super) fn free(&self) {
         self.bags.iter().for_each(|bags| self.free_old(bags, usize::MAX));
+        self.free_stranded();
+    }
+
+    /// From now on there is no memory.
+    #[cfg(any(loom, shuttle))]
+    pub(super) fn lack_memory(&self) {
+        self.bags.iter().for_each(|bags| bags.lock().lacks_memory = true);
     }
 
     fn has_sealed(&self) -> bool {
-        self.bags.iter().any(|bags| bags.lock().has_sealed())
+        self.bags.iter().any(|bags| bags.lock().has_sealed()) || self.has_stranded.load(Relaxed)
     }
 
     /// Whether a guard lives on, and will collect when it leaves.
@@ -523,6 +574,8 @@ impl Drop for Collector {
             let bags = core::mem::take(&mut *bags.lock());
             bags.into_all().for_each(free_all);
         }
+        let stranded = self.stranded.lock().take();
+        stranded.into_iter().for_each(free_all);
         let mut next = self.owned.load(Relaxed);
         while !next.is_null() {
             // SAFETY: from a box, and nobody looks at it any more.
@@ -554,6 +607,16 @@ impl UnwindSafe for OwnedGuard<'_> {}
 /// A panic in user code leaves what it guards whole.
 impl RefUnwindSafe for OwnedGuard<'_> {}
 
+/// [`Retire::link`] of what is a `T`.
+///
+/// # Safety
+///
+/// As for that.
+unsafe fn link<T: Retire>(this: *mut ()) -> *mut *mut () {
+    // SAFETY: the caller's.
+    unsafe { T::link(this.cast()) }
+}
+
 /// [`Retire::free`] of what was a `T`.
 ///
 /// # Safety
@@ -568,7 +631,7 @@ impl Guard for LocalGuard<'_> {
     #[inline]
     unsafe fn retire<T: Retire>(&self, this: *mut T) {
         // SAFETY: the caller's.
-        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
+        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>) };
     }
 }
 
@@ -576,7 +639,7 @@ impl Guard for OwnedGuard<'_> {
     #[inline]
     unsafe fn retire<T: Retire>(&self, this: *mut T) {
         // SAFETY: the caller's.
-        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }) };
+        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>) };
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `epochs` | guards, and when what is retired is freed |
 //! | `stamp` | whose epoch it is, and which |
 //! | `bags` | what waits for that |
+//! | `stranded` | what waits and found neither room nor memory |
 //! | `postponed` | calls to collect that come where no destructor may run |
 //! | `pace`, `crowd` | how often a barrier is passed; how much may wait for that |
 //! | `barrier` | a barrier of two halves, of which readers have the light one |
@@ -27,6 +28,7 @@ mod postponed;
 mod stamp;
 #[cfg(loom)]
 mod stand_in;
+mod stranded;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod stress;
 
@@ -60,6 +62,16 @@ pub trait Retire {
     ///
     /// `this` was allocated as the implementing type says, nothing refers to it any more, and nobody frees it again.
     unsafe fn free(this: *mut Self);
+
+    /// A word of `this` that nobody reads but [`Retire::free`]: where a link to another may be kept as long as it waits. Null,
+    /// if there is none. Of all of one type that one collector has, the word is the same, and the address of none of them.
+    ///
+    /// # Safety
+    ///
+    /// `this` is allocated.
+    unsafe fn link(_: *mut Self) -> *mut *mut () {
+        core::ptr::null_mut()
+    }
 
     /// Marks what holds it as freed, for a model: whoever reads it from now on fails.
     #[cfg(loom)]

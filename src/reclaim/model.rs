@@ -1,5 +1,7 @@
 //! The reclaimer as models see it: under loom the tables have a stand-in; under shuttle this is what tells an early end.
 
+use core::cell::UnsafeCell;
+
 use super::epochs::{Collector, LocalGuard, OwnedGuard};
 use super::{Guard, Retire};
 use crate::sync::Watch;
@@ -9,8 +11,14 @@ use crate::sync::Watch;
 pub struct Reclaimer(Collector);
 
 /// Something whose reading and freeing is watched.
-#[derive(Debug, Default)]
-pub struct Watched(Watch);
+#[derive(Debug)]
+pub struct Watched(Watch, UnsafeCell<*mut ()>);
+
+impl Default for Watched {
+    fn default() -> Self {
+        Watched(Watch::default(), UnsafeCell::new(core::ptr::null_mut()))
+    }
+}
 
 impl Watched {
     /// Reads it: fails the model if it may be freed.
@@ -27,7 +35,15 @@ impl Watched {
 impl Retire for Watched {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the model keeps the memory.
-        unsafe { &*this }.0.free();
+        let this = unsafe { &*this };
+        this.0.free();
+        // SAFETY: nobody else looks at it.
+        assert!(unsafe { *this.1.get() }.is_null(), "not as it was");
+    }
+
+    unsafe fn link(this: *mut Self) -> *mut *mut () {
+        // SAFETY: the model keeps the memory.
+        unsafe { &*this }.1.get()
     }
 
     #[cfg(loom)]
@@ -39,6 +55,13 @@ impl Reclaimer {
     #[expect(clippy::new_without_default, reason = "the collector has none either")]
     pub fn new() -> Self {
         Reclaimer(Collector::new(true, None))
+    }
+
+    /// A collector that has no memory for what it is told of.
+    pub fn without_memory() -> Self {
+        let this = Self::new();
+        this.0.lack_memory();
+        this
     }
 
     /// A guard of this thread.
