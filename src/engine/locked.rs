@@ -357,6 +357,13 @@ impl<'a, P: Payload> Locked<'a, P> {
         core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
     }
 
+    /// Whether the overflow has more free slots than there are buckets' slots, and a quarter of its own at most is taken: anew
+    /// it would be shorter.
+    pub(super) fn has_idle_overflow(&self) -> bool {
+        let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
+        overflow > self.slots() + taken && overflow >= 4 * taken
+    }
+
     /// Calls `f` with every item.
     pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
         for buckets in self.arrays() {

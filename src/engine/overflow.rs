@@ -10,7 +10,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use super::buckets::{Buckets, Matches, free_lane};
+use super::buckets::{Buckets, Matches, SLOTS, free_lane};
 use super::memory::{Block, Meter};
 use super::payload::Payload;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
@@ -71,6 +71,11 @@ impl<P: Payload> Overflow<P> {
             next = &node.next;
             Some(node.buckets)
         })
+    }
+
+    /// How many slots the blocks have.
+    pub(super) fn slots(&self) -> usize {
+        self.blocks().map(|block| block.len() as usize * SLOTS as usize).sum()
     }
 
     /// Puts an item into the first empty slot, in the order of [I7], or in a new block; false if there is no memory for
@@ -152,6 +157,7 @@ mod tests {
             assert!(overflow.put(1 + (key % 7) as u8, (key, key), 0, &meter));
         }
         assert_eq!(overflow.blocks().map(|block| block.len()).collect::<Vec<_>>(), [4, 8, 16, 32]);
+        assert_eq!(overflow.slots(), 240);
         let of_tag: Vec<_> = overflow.matching(3).collect();
         assert_eq!(of_tag.len(), 16);
         let keys = of_tag.iter().map(|(block, bucket, lane)| block.item(*bucket, *lane).expect("an item").0);

@@ -54,8 +54,8 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Replaces every segment that is much too large for its items by a smaller one, and gives back what was copied ahead of
-    /// splits that are not due any more.
+    /// Replaces every segment that is much too large for its items by a smaller one, or whose overflow is, by one without, and
+    /// gives back what was copied ahead of splits that are not due any more.
     pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
         // Also where nothing will be locked.
         self.assert_not_writing();
@@ -65,8 +65,9 @@ impl<P: Payload> Directory<P> {
         self.each_segment(|mut writing| {
             // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
             let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
-            let buckets = wanted.min(u64::from(writing.locked.segment().buckets().len())) as u32;
-            if buckets < writing.locked.segment().buckets().len() {
+            let now = writing.locked.segment().buckets().len();
+            let buckets = wanted.min(u64::from(now)) as u32;
+            if buckets < now || writing.locked.has_idle_overflow() {
                 let smaller = Replacement { buckets, count: 1, grows_early: false };
                 let prefix = self.prefixes(&writing).start as u32;
                 // No memory to get smaller: then it stays as it is.
@@ -90,7 +91,7 @@ impl<P: Payload> Directory<P> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::growth::tests::{insert, rehash, segments_of, table};
+    use super::super::growth::tests::{Words, insert, insert_as, rehash, segments_of, table};
     use super::super::sizing::Options;
     use super::*;
     use crate::hash::Place;
@@ -115,6 +116,38 @@ mod tests {
         let table = table(Options::default());
         assert!(!table.reserve(MAX_CAPACITY + 1, &rehash) && !table.reserve(usize::MAX, &rehash));
         assert_eq!(table.slots(), 4, "refused before anything has grown");
+    }
+
+    /// Of ten thousand keys of one digest, to one of the others, most have gone.
+    #[test]
+    fn shrinking_frees_an_overflow_that_is_much_too_large_for_what_is_in_it() {
+        for stay in [0, 2000] {
+            let table = table(Options::default());
+            let digest = |key| if key < 10_000 { Digest::new(3) } else { Digest::new(key) };
+            (0..10_018).for_each(|key| insert_as(&table, key, digest).unwrap());
+            let find = |table: &Directory<Words>, key| table.find(digest(key), || (), |item| item.0 == key);
+            for key in stay..10_000 {
+                let mut spot = table.lock_and_find(digest(key), |item| item.0 == key);
+                spot.writing.locked.remove(spot.found.expect("put"));
+            }
+            let slots = table.slots();
+            let bytes = || {
+                table.shrink(&|item| digest(item.0));
+                // SAFETY: nobody else uses the table.
+                unsafe { table.drain_pool().free() };
+                table.meter.bytes() as u64
+            };
+            let shrunk = bytes();
+            // Of 17 bytes a slot at most one in four is taken; and the first blocks are short.
+            assert!(shrunk < 2500 + 4 * 17 * stay, "{shrunk} bytes for {stay}");
+            assert_eq!(bytes(), shrunk, "once is enough");
+            let (slots_now, overflow) = (table.slots(), table.stats().overflow as u64);
+            assert!(
+                slots_now == slots && (stay..stay + 18).contains(&(overflow + 8)),
+                "{slots_now}, {overflow}"
+            );
+            assert!((0..10_018).all(|key| find(&table, key).is_some() == (key < stay || key >= 10_000)));
+        }
     }
 
     #[test]

@@ -659,10 +659,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
-    /// a `clone` takes less memory. And gives back memory that is not in use: of tables that were grown out of, when no older
-    /// pin lives (and with many pins at a time not before some more entries have been removed), and of entries, in chunks of 16
-    /// KiB, in large maps of 4 MiB, all but the last; [home cells](crate::Builder::home_cells) all at once and for good,
-    /// and only when none is in use: where that matters, do without them. A map of fixed capacity keeps its slots.
+    /// a `clone` takes less memory. And gives back memory that is not in use: of tables that were grown out of, and of lists of
+    /// colliding keys that have gone, when no older pin lives (and with many pins at a time not before some more entries have
+    /// been removed), and of entries, in chunks of 16 KiB, in large maps of 4 MiB, all but the last;
+    /// [home cells](crate::Builder::home_cells) all at once and for good, and only when none is in use: where that matters, do
+    /// without them. A map of fixed capacity keeps its slots.
     /// [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give back: what this pin keeps alive stays.
     ///
     /// # Panics
