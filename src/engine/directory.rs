@@ -15,6 +15,7 @@ use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
+use super::allowance::Allowance;
 use super::buckets::SLOTS;
 use super::found::Found;
 use super::locked::Locked;
@@ -38,6 +39,8 @@ pub(crate) struct Directory<P: Payload> {
     /// Shared with what was retired: it may be freed after the map has moved elsewhere.
     pub(super) meter: Arc<Meter>,
     pub(super) counts: Counts,
+    /// Of items that find no path, if the capacity is fixed.
+    pub(super) allowance: Allowance,
 }
 
 /// A panic in user code leaves it whole. What it leads to has its own say in whoever owns it and in walks.
@@ -101,6 +104,7 @@ impl<P: Payload> Directory<P> {
             pool: Mutex::new(Pool::default()),
             meter: Arc::new(Meter::new()),
             counts,
+            allowance: Allowance::none(),
         };
         this.populate().ok_or(CapacityError { requested, limit: MAX_CAPACITY, out_of_memory: true })?;
         Ok(this)
@@ -289,6 +293,7 @@ impl<P: Payload> Directory<P> {
 
     /// Sets how many items a table of fixed capacity takes, and returns how many it took; `None` if it grows.
     pub(crate) fn limit(&mut self, items: usize) -> Option<usize> {
+        self.allowance.withdraw();
         self.shape.fixed_capacity.as_mut().map(|limit| core::mem::replace(limit, items))
     }
 

@@ -54,7 +54,8 @@ impl<P: Payload> Directory<P> {
             }
         }
         // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
-        let has_room = self.shape.fixed_capacity.is_none_or(|capacity| self.len() < capacity);
+        let room = |capacity: usize| self.allowance.take(|| capacity.saturating_sub(self.len()));
+        let has_room = self.shape.fixed_capacity.is_none_or(room);
         let place = Place::new(digest, writing.locked.segment().buckets().len());
         if has_room && writing.locked.put_in_overflow(place, item, 0, &self.meter) {
             Ok(())

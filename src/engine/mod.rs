@@ -21,6 +21,7 @@
 //! | `walk` | segment by segment, an item at a time |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
+//! | `allowance` | how many items may go to the overflow of a table of fixed capacity |
 //! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
 //! | `residents` | marks and slots of a locked segment, for who evicts |
@@ -36,6 +37,7 @@
 //! | `payload` | pointer or inline |
 //! | `memory`, `prefetch` | bytes; a hint |
 
+mod allowance;
 mod alone;
 mod batch;
 mod buckets;
