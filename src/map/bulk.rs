@@ -10,6 +10,9 @@ use crate::reclaim::discard;
 /// With fewer pairs there is next to nothing to overlap, and a batch is memory to be allocated.
 const FEW: usize = 8;
 
+/// A batch of larger pairs would be much memory, and there is next to nothing to gain.
+const LARGE: usize = 4096;
+
 /// Where pairs go.
 pub(super) trait Target<K, V> {
     /// Starts loading what `insert` reads and writes.
@@ -86,7 +89,7 @@ impl<K, V, T: Target<K, V>> Drop for Batch<K, V, T> {
 }
 
 /// Takes pairs a batch at a time, computes their digests and prepares for each of a batch, and then inserts them, in order,
-/// until one has no room. Whether all had.
+/// until one has no room; large ones one by one. Whether all had.
 #[inline]
 pub(super) fn in_batches<I, K, V, T: Target<K, V>>(
     pairs: impl Iterator<Item = I>,
@@ -96,7 +99,7 @@ pub(super) fn in_batches<I, K, V, T: Target<K, V>>(
     let mut pairs = pairs.fuse();
     let at_most = pairs.size_hint().1.unwrap_or(BATCH).min(BATCH);
     let mut room = Vec::new();
-    if at_most < FEW || room.try_reserve_exact(at_most).is_err() {
+    if size_of::<(K, V)>() > LARGE || at_most < FEW || room.try_reserve_exact(at_most).is_err() {
         return pairs.all(|pair| {
             let (digest, key, value) = digested(&target, pair);
             target.insert(digest, key, value)
@@ -130,12 +133,12 @@ mod tests {
         takes: F,
     }
 
-    impl<F: FnMut(u64) -> bool> Target<u64, ()> for Log<'_, F> {
+    impl<V, F: FnMut(u64) -> bool> Target<u64, V> for Log<'_, F> {
         fn prepare(&self, digest: Digest) {
             self.log.borrow_mut().push(("prepared", digest.bits()));
         }
 
-        fn insert(&mut self, digest: Digest, n: u64, (): ()) -> bool {
+        fn insert(&mut self, digest: Digest, n: u64, _: V) -> bool {
             assert_eq!(digest, Digest::new(n));
             let takes = (self.takes)(n);
             self.log.borrow_mut().push(("inserted", n));
@@ -192,6 +195,18 @@ mod tests {
         let numbers = (0..100).inspect(|n| assert!(*n < 40, "as planned"));
         assert!(catch_unwind(AssertUnwindSafe(|| insert(numbers, |_| true, &log))).is_err());
         assert_eq!(inserted(log), (0..40).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pairs_of_more_than_4_kib_are_inserted_as_they_come() {
+        fn order<V>(value: fn() -> V) -> Vec<&'static str> {
+            let log = RefCell::default();
+            let digested = |_: &_, n: u64| (Digest::new(n), n, value());
+            assert!(in_batches(0..20, digested, Log { log: &log, takes: |_| true }));
+            log.into_inner().into_iter().map(|(what, _)| what).collect()
+        }
+        assert_eq!(order(|| [0_u8; 4088]), [["prepared"; 20], ["inserted"; 20]].concat());
+        assert_eq!(order(|| [0_u8; 4089]), ["inserted"; 20]);
     }
 
     #[test]

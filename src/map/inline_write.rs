@@ -409,10 +409,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// With the map to yourself, `Extend::extend(&mut map, pairs)` is 1.2 to 2 times as fast: it takes no locks, and makes an
     /// empty map anew for as many pairs as the iterator promises.
     ///
-    /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
-    /// caches that is faster than inserting one by one. So an iterator that waits, as a channel's does, holds pairs back that
-    /// it has yielded; [`InlineMap::insert`] does not. If the iterator panics, those that it yielded are inserted, as far as
-    /// there is room. If there is none, or an insertion panics, up to 31 pairs that were taken after it are dropped.
+    /// Up to 32 pairs (one, if they are larger than 4 KiB) are taken before the first of them is inserted, so that their waits
+    /// for memory overlap: beyond the caches that is faster than inserting one by one. So an iterator that waits, as a
+    /// channel's does, holds pairs back that it has yielded; [`InlineMap::insert`] does not. If the iterator panics, those that
+    /// it yielded are inserted, as far as there is room. If there is none, or an insertion panics, up to 31 pairs that were
+    /// taken after it are dropped.
     ///
     /// # Panics
     ///

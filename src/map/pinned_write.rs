@@ -619,10 +619,11 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises; into one
     /// that has entries, `reserve` makes it, and spares this map to grow on the way.
     ///
-    /// Up to 32 pairs are taken before the first of them is inserted, so that their waits for memory overlap: beyond the
-    /// caches that is faster than inserting one by one. So an iterator that waits, as a channel's does, holds pairs back that
-    /// it has yielded; [`Pinned::insert`] does not. If the iterator panics, those that it yielded are inserted, as far as
-    /// there is room. If there is none, or an insertion panics, up to 31 pairs that were taken after it are dropped.
+    /// Up to 32 pairs (one, if they are larger than 4 KiB) are taken before the first of them is inserted, so that their waits
+    /// for memory overlap: beyond the caches that is faster than inserting one by one. So an iterator that waits, as a
+    /// channel's does, holds pairs back that it has yielded; [`Pinned::insert`] does not. If the iterator panics, those that it
+    /// yielded are inserted, as far as there is room. If there is none, or an insertion panics, up to 31 pairs that were taken
+    /// after it are dropped.
     ///
     /// # Panics
     ///
