@@ -35,10 +35,12 @@ use crate::hash::Digest;
 ///
 /// # Coming from other maps
 ///
-/// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. There is no `get_mut` and no
-/// `entry`: [`update`](Pinned::update), [`update_or_insert_with`](Pinned::update_or_insert_with) and
-/// [`compute`](Pinned::compute) make a new entry out of the old one. They take an owned key, because the new entry
-/// needs one: it replaces the key that was stored. What changes often is cheaper as an atomic, in place:
+/// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. (The compiler says no more than "no method
+/// named `get` found for struct `koel::HashMap`"; and of `for (k, v) in &map` that the `&` could go, which would end the map.)
+/// There is no `get_mut` and no `entry`: [`update`](Pinned::update),
+/// [`update_or_insert_with`](Pinned::update_or_insert_with) and [`compute`](Pinned::compute) make a new entry out of the old
+/// one. They take an owned key, because the new entry needs one: it replaces the key that was stored. What changes often is
+/// cheaper as an atomic, in place:
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
