@@ -16,7 +16,6 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 
 use super::allowance::Allowance;
-use super::buckets::SLOTS;
 use super::found::Found;
 use super::locked::Locked;
 use super::memory::Meter;
@@ -25,6 +24,7 @@ use super::pool::Pool;
 use super::root::{Root, RootHeader, free_root};
 use super::segment::{Plan, Segment, SegmentRef};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
+use super::tags::SLOTS;
 #[cfg(feature = "rayon")]
 use crate::hash::whole_parts;
 use crate::hash::{Digest, Place, scale};

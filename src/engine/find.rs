@@ -180,10 +180,10 @@ mod tests {
     use core::cell::{Cell, RefCell};
     use core::ptr::NonNull;
 
-    use super::super::buckets::tag_at;
     use super::super::payload::Pointer;
     use super::super::sizing::{Options, Shape};
     use super::super::stripes::Moving;
+    use super::super::tags::tag_at;
     use super::*;
 
     /// Two items of one digest, one in each of its buckets; the second moves to and fro.

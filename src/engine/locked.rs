@@ -7,7 +7,7 @@
 
 use core::ops::DerefMut;
 
-use super::buckets::{Buckets, free_lane, tag_at};
+use super::buckets::Buckets;
 use super::found::Found;
 use super::memory::Meter;
 use super::path;
@@ -15,6 +15,7 @@ use super::payload::Payload;
 use super::residents::{Residents, item, pair};
 use super::segment::{Segment, SegmentRef, State};
 use super::stripes::{self, Moving};
+use super::tags::{free_lane, tag_at};
 use crate::hash::Place;
 use crate::sync::{Exclusive, MutexGuard, exclusively, step};
 

@@ -31,10 +31,11 @@
 //! | `stats` | counts |
 //! | `path` | breadth-first search for a path; reads only |
 //! | `overflow` | what fits neither bucket |
-//! | `buckets` | tag words and slots; eight tags at once |
+//! | `buckets` | tag words and slots |
 //! | `stripes` | version counters |
 //! | `found` | which slot an item is in, as one word |
 //! | `payload` | pointer or inline |
+//! | `tags` | four tags in a word; eight matched at once |
 //! | `memory`, `prefetch` | bytes; a hint |
 
 mod allowance;
@@ -68,6 +69,7 @@ mod stale;
 mod stats;
 mod stripes;
 mod supply;
+mod tags;
 mod walk;
 
 pub(crate) use batch::{BATCH, digests_of, each_batch};

@@ -10,9 +10,10 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use super::buckets::{Buckets, Matches, SLOTS, free_lane};
+use super::buckets::Buckets;
 use super::memory::{Block, Meter};
 use super::payload::Payload;
+use super::tags::{Matches, SLOTS, free_lane};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 
 /// Buckets in the first block; each further one has twice as many.

@@ -6,8 +6,9 @@
 
 use core::mem::MaybeUninit;
 
-use super::buckets::{Buckets, SLOTS, free_lane, tag_at};
+use super::buckets::Buckets;
 use super::payload::Payload;
+use super::tags::{SLOTS, free_lane, tag_at};
 use crate::hash::alternate;
 
 /// A table of buckets, as the search sees it. The maps' [`Buckets`] and the filters' tables are such.

@@ -2,11 +2,12 @@
 
 use core::marker::PhantomData;
 
-use super::buckets::{Buckets, SLOTS, tag_at, taken_lanes};
+use super::buckets::Buckets;
 use super::found::Found;
 use super::payload::Payload;
 use super::segment::Segment;
 use super::stripes;
+use super::tags::{SLOTS, tag_at, taken_lanes};
 use crate::hash::{Place, alternate};
 use crate::sync::{AtomicU64, Ordering};
 

@@ -21,13 +21,14 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use super::buckets::{Buckets, SLOTS};
+use super::buckets::Buckets;
 use super::memory::{Block, Meter};
 use super::overflow::Overflow;
 use super::payload::Payload;
 use super::stale::Stale;
 use super::stats::Tally;
 use super::stripes::{self, Version};
+use super::tags::SLOTS;
 use crate::hash::Place;
 use crate::sync::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, step,

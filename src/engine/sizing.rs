@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use super::buckets::SLOTS;
 use super::path::QUEUE;
+use super::tags::SLOTS;
 
 /// Version counters in a table, shared out among its segments (MemC3, section 3.3: 8,192 counters).
 const STRIPES: u64 = 8192;

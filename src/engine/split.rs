@@ -6,7 +6,6 @@
 
 use core::ptr::NonNull;
 
-use super::buckets::{SLOTS, tag_at, taken_lanes};
 use super::directory::{Directory, Writing};
 use super::draft::NoRoom;
 use super::locked::{Locked, SLOTS_PER_COPY_AHEAD};
@@ -16,6 +15,7 @@ use super::residents::pair;
 use super::segment::{Ahead, SegmentRef};
 use super::stale::Stale;
 use super::stripes;
+use super::tags::{SLOTS, tag_at, taken_lanes};
 use crate::hash::{Digest, scale};
 use crate::sync::step;
 
