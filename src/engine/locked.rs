@@ -160,7 +160,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
             } else {
                 residents.stripe_of(found)
             };
-            self.segment.replace_in_steps(found.slot(), stripe, item);
+            self.segment.write().undo.replace(found.slot(), stripe, item);
         } else {
             // One word changes, by one store: readers see the old item or the new one.
             if !P::NULLABLE {

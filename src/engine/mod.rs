@@ -32,6 +32,7 @@
 //! | `path` | breadth-first search for a path; reads only |
 //! | `overflow` | what fits neither bucket |
 //! | `buckets` | tag words and slots |
+//! | `undo` | replacing an item in several steps |
 //! | `stripes` | version counters |
 //! | `found` | which slot an item is in, as one word |
 //! | `payload` | pointer or inline |
@@ -70,6 +71,7 @@ mod stats;
 mod stripes;
 mod supply;
 mod tags;
+mod undo;
 mod walk;
 
 pub(crate) use batch::{BATCH, digests_of, each_batch};

@@ -29,10 +29,9 @@ use super::stale::Stale;
 use super::stats::Tally;
 use super::stripes::{self, Version};
 use super::tags::SLOTS;
+use super::undo::Undo;
 use crate::hash::Place;
-use crate::sync::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, step,
-};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, step};
 
 /// What the holder of a segment's lock may change beside the buckets.
 ///
@@ -94,7 +93,7 @@ pub(crate) struct Write<P: Payload> {
     /// How often a reader had to read again.
     pub(crate) read_retries: AtomicU64,
     pub(crate) overflow: Overflow<P>,
-    undo: Undo<P>,
+    pub(super) undo: Undo<P>,
     /// The pool's, while it has the segment: guarded by its lock.
     pub(super) links: UnsafeCell<Links<P>>,
     memory: Memory,
@@ -109,14 +108,6 @@ pub(super) struct Links<P: Payload> {
     pub(super) same: Link<P>,
     /// Of the first of its size: the first of the next size.
     pub(super) shelf: Link<P>,
-}
-
-/// A copy of the one item that is being replaced in place by more than one store: what readers return meanwhile.
-struct Undo<P: Payload> {
-    /// The slot it was copied from; null if none is being replaced.
-    slot: AtomicPtr<P::Word>,
-    /// `P::WORDS` words.
-    words: *const P::Word,
 }
 
 /// The memory of a segment.
@@ -294,7 +285,7 @@ impl<P: Payload> Segment<P> {
                 }),
                 read_retries: AtomicU64::new(0),
                 overflow: Overflow::new(),
-                undo: Undo { slot: AtomicPtr::new(core::ptr::null_mut()), words: undo_words },
+                undo: Undo::new(undo_words),
                 links: UnsafeCell::new(Links { same: None, shelf: None }),
                 memory,
             });
@@ -440,7 +431,7 @@ impl<P: Payload> Segment<P> {
         let mut item = unsafe { P::load(slot) };
         if !P::NULLABLE {
             if P::REPLACED_WORDS > 1 && version.is_odd() {
-                item = self.undone(slot).or(item);
+                item = self.write().undo.of(slot).or(item);
             }
             step();
             if !stripes::unchanged(stripe, version) {
@@ -451,46 +442,6 @@ impl<P: Payload> Segment<P> {
             Some(item) => Probe::Hit(item),
             None => Probe::Miss,
         }
-    }
-
-    /// The item that was in `slot` before the replacement that is under way, if it is that slot's.
-    #[cold]
-    fn undone(&self, slot: *const P::Word) -> Option<P::Item> {
-        let undo = &self.write().undo;
-        // Relaxed: written before the odd version, which was stored with Release and read with Acquire.
-        if !core::ptr::eq(undo.slot.load(Ordering::Relaxed), slot) {
-            return None;
-        }
-        // SAFETY: WORDS words, constructed with the segment.
-        unsafe { P::load(undo.words) }
-    }
-
-    /// Replaces an item that is more than one store long, so that readers find the old one until it is done [W2].
-    ///
-    /// Call only with the lock held [I5]. The buckets are ours or the overflow's, and the stripe is the one that
-    /// readers of this slot validate against.
-    pub(crate) fn replace_in_steps(&self, slot: *const P::Word, stripe: &AtomicU64, item: P::Item) {
-        debug_assert!(P::REPLACED_WORDS > 1);
-        let undo = &self.write().undo;
-        // SAFETY: a slot of live buckets.
-        let old = unsafe { P::load(slot) };
-        // Release: pairs with the Acquire fence in `unchanged`: who reads the new copy in an older odd version sees
-        // that the version has changed. Redundant today, as such a fence has come before on every way here: a stripe
-        // was odd last for a displacement, and then `fill` filled the hole, or for a replacement, which ended below.
-        stripes::publish_departures();
-        undo.slot.store(slot.cast_mut(), Ordering::Relaxed);
-        if let Some(old) = old {
-            // SAFETY: WORDS words, constructed with the segment.
-            unsafe { P::store(undo.words, old) };
-        }
-        // The odd version's Release publishes the copy.
-        let moving = stripes::Moving::start(stripe);
-        // SAFETY: as above.
-        unsafe { P::store(slot, item) };
-        drop(moving);
-        // Release: pairs with the Acquire fence in `unchanged`: who finds the copy withdrawn sees the version even.
-        stripes::publish_departures();
-        undo.slot.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
     /// Reads the overflow once, after a miss in the buckets [R4]: as [R2] and [R3], with the overflow's own stripe.
@@ -585,11 +536,9 @@ mod tests {
             }
         };
         let undo = &segment.write().undo;
-        undo.slot.store(buckets.slot(0, 0).cast_mut(), Ordering::Relaxed);
-        // SAFETY: words of the segment's, long enough.
-        unsafe { Wide::store(undo.words, (1, [1; 2])) };
+        undo.copy(buckets.slot(0, 0));
         let moving = stripes::Moving::start(stripe);
-        // SAFETY: as above.
+        // SAFETY: a slot of the segment.
         unsafe { Wide::store(buckets.slot(0, 0), (1, [1, 9])) };
         let version = stripes::begin(stripe);
         assert_eq!((read(0, version), read(1, version)), (Some((1, [1; 2])), Some((2, [2; 2]))));
@@ -599,9 +548,9 @@ mod tests {
         assert_eq!((read(0, version), read(1, version)), (None, None), "the version is an older one");
         let version = stripes::begin(stripe);
         assert_eq!((read(0, version), read(1, version)), (Some((1, [9; 2])), Some((2, [2; 2]))));
-        segment.replace_in_steps(buckets.slot(0, 1), stripe, (2, [7; 2]));
+        undo.replace(buckets.slot(0, 1), stripe, (2, [7; 2]));
         assert_eq!(read(1, stripes::begin(stripe)), Some((2, [7; 2])));
-        assert!(undo.slot.load(Ordering::Relaxed).is_null(), "the copy is withdrawn");
+        assert!(undo.of(buckets.slot(0, 1)).is_none(), "the copy is withdrawn");
         // SAFETY: ours alone.
         unsafe { Segment::free(this, &meter) };
         assert_eq!(meter.bytes(), 0);
