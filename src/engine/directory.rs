@@ -47,7 +47,7 @@ pub(crate) struct Directory<P: Payload> {
 impl<P: Payload> RefUnwindSafe for Directory<P> {}
 
 /// What happened to the directory as a whole. All are Relaxed counts, for information.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) splits: AtomicU64,
     pub(super) doublings: AtomicU64,
@@ -93,17 +93,12 @@ impl<'a, P: Payload> Writing<'a, P> {
 impl<P: Payload> Directory<P> {
     /// An empty table of the given shape, made for `requested` entries.
     pub(crate) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
-        let counts = Counts {
-            splits: AtomicU64::new(0),
-            doublings: AtomicU64::new(0),
-            longest_pause_ns: AtomicU64::new(0),
-        };
         let this = Directory {
             root: AtomicPtr::new(core::ptr::null_mut()),
             shape,
             pool: Mutex::new(Pool::default()),
             meter: Arc::new(Meter::new()),
-            counts,
+            counts: Counts::default(),
             allowance: Allowance::none(),
         };
         this.populate().ok_or(CapacityError { requested, limit: MAX_CAPACITY, out_of_memory: true })?;

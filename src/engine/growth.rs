@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::buckets::Buckets;
 use super::directory::{Directory, Writing};
 use super::draft::{Draft, NoRoom};
 use super::locked::Locked;
@@ -144,18 +143,20 @@ impl<P: Payload> Directory<P> {
         let select = |digest| (select(digest) as usize).min(last);
         let mut counts = [0; 2];
         for buckets in old.arrays() {
-            for_each(buckets, |item, mark| {
-                let digest = rehash(item);
-                let (target, place) = (select(digest), Place::new(digest, len));
-                let locked = &mut new[target];
-                if locked.put_uncounted(place, item, mark, self.shape.budget) {
-                    counts[target] += 1;
-                } else if P::MARKED || !locked.put_in_overflow(place, item, mark, &self.meter) {
-                    // A cache gives up growing instead: who evicts does not see what is in the overflow.
-                    return Err(NoRoom);
+            for bucket in 0..buckets.len() {
+                buckets.fetch_ahead(bucket);
+                for (item, mark) in buckets.items(bucket) {
+                    let digest = rehash(item);
+                    let (target, place) = (select(digest), Place::new(digest, len));
+                    let locked = &mut new[target];
+                    if locked.put_uncounted(place, item, mark, self.shape.budget) {
+                        counts[target] += 1;
+                    } else if P::MARKED || !locked.put_in_overflow(place, item, mark, &self.meter) {
+                        // A cache gives up growing instead: who evicts does not see what is in the overflow.
+                        return Err(NoRoom);
+                    }
                 }
-                Ok(())
-            })?;
+            }
         }
         for (locked, count) in new.iter_mut().zip(counts) {
             locked.add_len(count);
@@ -166,18 +167,6 @@ impl<P: Payload> Directory<P> {
         }
         Ok(())
     }
-}
-
-/// Calls `each` with every item and its mark, bucket by bucket.
-fn for_each<P: Payload>(
-    buckets: Buckets<P>,
-    mut each: impl FnMut(P::Item, u8) -> Result<(), NoRoom>,
-) -> Result<(), NoRoom> {
-    for bucket in 0..buckets.len() {
-        buckets.fetch_ahead(bucket);
-        buckets.items(bucket).try_for_each(|(item, mark)| each(item, mark))?;
-    }
-    Ok(())
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
