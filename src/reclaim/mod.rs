@@ -6,7 +6,10 @@
 //!
 //! | file | duty |
 //! | --- | --- |
-//! | `epochs` | guards, and when what is retired is freed |
+//! | `guards` | entering them |
+//! | `collect` | what was retired is freed |
+//! | `epochs` | whether older guards are left: they are announced, and leave, and the epoch advances |
+//! | `owned` | records of guards that no thread has to itself |
 //! | `stamp` | whose epoch it is, and which |
 //! | `bags` | what waits for that |
 //! | `stranded` | what waits and found neither room nor memory |
@@ -18,10 +21,13 @@
 
 mod bags;
 mod barrier;
+mod collect;
 mod crowd;
 mod epochs;
+mod guards;
 #[cfg(any(loom, shuttle))]
 pub(crate) mod model;
+mod owned;
 mod pace;
 #[cfg_attr(loom, allow(dead_code, reason = "loom's threads are never kept from collecting"))]
 mod postponed;
@@ -100,7 +106,7 @@ pub(crate) use crowd::Room;
 #[cfg(not(loom))]
 pub(crate) use epochs::Collector;
 #[cfg(not(loom))]
-pub use epochs::{LocalGuard, OwnedGuard};
+pub use guards::{LocalGuard, OwnedGuard};
 #[cfg(loom)]
 pub(crate) use stand_in::Collector;
 #[cfg(loom)]

@@ -2,7 +2,8 @@
 
 use core::cell::UnsafeCell;
 
-use super::epochs::{Collector, LocalGuard, OwnedGuard};
+use super::epochs::Collector;
+use super::guards::{LocalGuard, OwnedGuard};
 use super::{Guard, Retire};
 use crate::sync::Watch;
 

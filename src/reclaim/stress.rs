@@ -8,7 +8,8 @@ use std::cell::UnsafeCell;
 use std::sync::Mutex;
 
 use super::crowd::FEW_BAGS;
-use super::epochs::{BAGS, Collector, MANY, OwnedGuard};
+use super::epochs::{BAGS, Collector, MANY};
+use super::guards::OwnedGuard;
 use super::pace::{LONGEST, Pace};
 use super::{Guard, PROTECTED, Retire};
 use crate::seats;

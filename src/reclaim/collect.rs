@@ -1,0 +1,254 @@
+//! What was retired: it is gathered in bags, and these are freed when no guard is left that may lead to it [C2], [C5].
+
+use super::bags::{AGE, Bag, Bags, Pile, Retired, free_all, is_deep};
+use super::epochs::{BAGS, Collector};
+use super::postponed;
+use super::stranded::Link;
+use crate::sync::Mutex;
+use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::{reentry, seats};
+
+/// Objects that are freed when one is retired: no thread is kept from its own business for long.
+const FREED_AT_ONCE: usize = 2;
+/// Bags that are freed when one is sealed and too many wait: some times as many as come, and a bounded time.
+const FREED_WHEN_MANY: usize = 8;
+/// Bags that are freed when one is sealed under a map's lock, where nothing is freed otherwise; half of those that wait, where
+/// these are more.
+const FREED_WITH_CARE: usize = 4;
+
+/// At each so many seals of a list one of all, in turn, is looked at: whether it is forsaken. At each, where too many wait.
+const LOOKS_AROUND: usize = 8;
+
+impl Collector {
+    /// Frees `retired` when no guard older than now lives [C2].
+    ///
+    /// # Safety
+    ///
+    /// As [`Guard::retire`].
+    pub(super) unsafe fn retire(&self, retired: Retired, link: Link) {
+        let bags = &self.bags[seats::number() % BAGS];
+        // In a closure under some map's lock what is freed is freed all at once, seldom.
+        let is_careful = is_deep() || reentry::is_writing_any();
+        let (old, sealed) = {
+            let mut bags = bags.lock();
+            if !bags.has_room(self.size) && !self.seal(&mut bags) {
+                drop(bags);
+                // SAFETY: the caller's.
+                return unsafe { self.retire_without_memory(retired, link, is_careful) };
+            }
+            let is_full = bags.push(retired, self.size);
+            if is_full {
+                self.seal(&mut bags);
+            }
+            let old = if is_careful { Bag::new() } else { self.take_old(&mut bags, FREED_AT_ONCE) };
+            let pile = is_full.then(|| bags.pile()).flatten();
+            (old, pile)
+        };
+        // Unlocked: destructors may retire.
+        if !old.is_empty() {
+            free_all(old);
+        }
+        if let Some(pile) = sealed.filter(|_| !is_deep()) {
+            self.collect(bags, pile, is_careful);
+        }
+    }
+
+    /// Frees what it can, whether it is time or not, and puts `retired` into whichever list has room then; if none has, it
+    /// waits with others of its kind, linked through itself.
+    ///
+    /// # Safety
+    ///
+    /// As [`Guard::retire`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn retire_without_memory(&self, retired: Retired, link: Link, is_careful: bool) {
+        // Not further: whoever retires has a guard. The next time that is another one.
+        let _ = self.advance();
+        let most = match is_careful {
+            _ if is_deep() => 0,
+            true => FREED_WITH_CARE,
+            false => usize::MAX,
+        };
+        self.bags.iter().for_each(|bags| self.free_old(bags, most));
+        if most == usize::MAX {
+            self.free_stranded();
+        }
+        for bags in &self.bags {
+            let mut bags = bags.lock();
+            if bags.has_room(self.size) || self.seal(&mut bags) {
+                bags.push(retired, self.size);
+                if !bags.has_room(self.size) {
+                    // As soon as can be: its age counts from then on.
+                    self.seal(&mut bags);
+                }
+                return;
+            }
+        }
+        // There has been no memory for some time, and some guard has been there for longer. To wait for the guards that may
+        // lead to it might be to wait for this thread itself. What has no word for a link is never freed.
+        let mut stranded = self.stranded.lock();
+        // Relaxed: as in `seal`.
+        // SAFETY: the caller's.
+        if unsafe { stranded.push(retired, link, self.stamp(Relaxed).epoch()) } {
+            self.has_stranded.store(true, Relaxed);
+        }
+    }
+
+    /// Frees what has come when there was neither memory nor room, if the last of it is old enough.
+    fn free_stranded(&self) {
+        if !self.has_stranded.load(Relaxed) {
+            return;
+        }
+        let old = {
+            let mut stranded = self.stranded.lock();
+            // Acquire: as in `take_old`.
+            let old = stranded.take_old(self.stamp(Acquire).epoch());
+            self.has_stranded.store(stranded.has_any(), Relaxed);
+            old
+        };
+        // Unlocked: destructors may retire.
+        if let Some(old) = old {
+            free_all(old);
+        }
+    }
+
+    /// By whoever has just sealed a bag: advances if it is time, and frees some bags.
+    fn collect(&self, bags: &Mutex<Bags>, Pile { len, oldest, seals }: Pile, is_careful: bool) {
+        let is_crowded = self.crowd.is_too_much(len, self.size);
+        // Whoever finds that the oldest is free to go needs no barrier for that.
+        let is_stuck = is_crowded && self.stamp(Relaxed).epoch().since(oldest) < AGE;
+        if is_stuck || self.pace.is_due() {
+            let older = self.advance().err().flatten();
+            // Maybe nobody retires any more once it has left.
+            if is_stuck && older.is_some_and(|older| !older.is_awaited() && !self.await_leaving(&older)) {
+                if is_careful {
+                    // All that waits is too much to free under some map's lock.
+                    postponed::postpone(self.number());
+                } else {
+                    self.collect_all();
+                }
+            }
+        }
+        if !is_careful {
+            self.free_stranded();
+        }
+        let most = if is_careful { FREED_WITH_CARE } else { FREED_WHEN_MANY };
+        if is_careful {
+            self.free_old(bags, most.max(len / 2));
+        } else if is_crowded {
+            self.free_old(bags, most);
+        }
+        // Of those that crowd it some may be forsaken.
+        if is_crowded || seals % LOOKS_AROUND == 0 {
+            let turn = if is_crowded { seals } else { seals / LOOKS_AROUND };
+            self.free_forsaken(&self.bags[turn % BAGS], most);
+        }
+    }
+
+    /// Takes up to so many objects out of the oldest bag, if that is old enough.
+    fn take_old(&self, bags: &mut Bags, most: usize) -> Bag {
+        // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
+        bags.take_old(self.stamp(Acquire).epoch(), most, &self.crowd)
+    }
+
+    /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
+    fn seal(&self, bags: &mut Bags) -> bool {
+        // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next
+        // epoch does not see of that guard, its heavy barrier has shown to us.
+        bags.seal(self.stamp(Relaxed).epoch(), &self.crowd)
+    }
+
+    /// Frees up to so many bags that are old enough.
+    fn free_old(&self, bags: &Mutex<Bags>, most: usize) {
+        for _ in 0..most {
+            let old = self.take_old(&mut bags.lock(), usize::MAX);
+            if old.is_empty() {
+                return;
+            }
+            // Unlocked: destructors may retire.
+            free_all(old);
+        }
+    }
+
+    /// Frees some bags of a list whose threads seem to have gone, or to write no more; and seals one that they have left open.
+    fn free_forsaken(&self, bags: &Mutex<Bags>, most: usize) {
+        let is_forsaken = {
+            let mut bags = bags.lock();
+            if bags.is_left_open() {
+                // It is looked at again.
+                self.seal(&mut bags);
+            }
+            // Relaxed: when it is freed, its age is looked at again.
+            bags.is_forsaken(self.stamp(Relaxed).epoch())
+        };
+        if is_forsaken {
+            self.free_old(bags, most);
+        }
+    }
+
+    /// Frees what was retired until now, or lets the last one do it who could still look at it [C5].
+    pub(crate) fn flush(&self) {
+        self.seal_all();
+        if is_deep() {
+            // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
+            postponed::postpone(self.number());
+        }
+        self.collect_all();
+    }
+
+    pub(super) fn seal_all(&self) {
+        for bags in &self.bags {
+            let mut bags = bags.lock();
+            if bags.has_open() {
+                self.seal(&mut bags);
+            }
+        }
+    }
+
+    /// Advances as far as that takes, and frees; again, if what was freed has asked for it deep in destructors. False: the
+    /// kernel has refused, and nobody will go on with it.
+    pub(super) fn collect_all(&self) -> bool {
+        if is_deep() {
+            return true;
+        }
+        loop {
+            let passed = self.collect_once();
+            if !passed || !postponed::take(self.number()) {
+                return passed;
+            }
+        }
+    }
+
+    fn collect_once(&self) -> bool {
+        let mut refused = false;
+        let mut advances = 0;
+        while advances < AGE && self.has_sealed() {
+            match self.advance() {
+                Ok(()) => advances += 1,
+                Err(Some(older)) if !self.await_leaving(&older) => {}
+                Err(older) => {
+                    refused = older.is_none();
+                    break;
+                }
+            }
+        }
+        self.free();
+        !refused
+    }
+
+    /// Frees what is old enough already.
+    pub(super) fn free(&self) {
+        self.bags.iter().for_each(|bags| self.free_old(bags, usize::MAX));
+        self.free_stranded();
+    }
+
+    /// From now on there is no memory.
+    #[cfg(any(loom, shuttle))]
+    pub(super) fn lack_memory(&self) {
+        self.bags.iter().for_each(|bags| bags.lock().lacks_memory = true);
+    }
+
+    fn has_sealed(&self) -> bool {
+        self.bags.iter().any(|bags| bags.lock().has_sealed()) || self.has_stranded.load(Relaxed)
+    }
+}

@@ -1,0 +1,170 @@
+//! Guards: how they are entered, each in a record that is idle or that it shares with others of its thread [C1]; and that they
+//! leave.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use super::bags::Retired;
+use super::epochs::Collector;
+use super::owned::OwnedRecord;
+use super::sealed::Sealed;
+use super::{Guard, Retire};
+use crate::record::{INCOMPLETE, Record, Records};
+use crate::seats;
+use crate::sync::Ordering::Relaxed;
+
+impl Collector {
+    /// A guard bound to this thread [C1].
+    #[inline]
+    pub(crate) fn enter(&self) -> LocalGuard<'_> {
+        match seats::first_record() {
+            Some(record) if record.is_idle() => {
+                self.announce(record);
+                LocalGuard { collector: self, record, here: PhantomData }
+            }
+            _ => self.enter_beside(),
+        }
+    }
+
+    /// A guard of a thread that has others, or has had none yet, or where the light barrier is to be completed.
+    #[cold]
+    #[inline(never)]
+    fn enter_beside(&self) -> LocalGuard<'_> {
+        let records = seats::my_records();
+        let record = match records.own().find(|record| record.is_idle()) {
+            Some(record) => {
+                self.take(record);
+                record
+            }
+            None => self.share(records),
+        };
+        LocalGuard { collector: self, record, here: PhantomData }
+    }
+
+    /// Announces a guard in an idle record of this thread.
+    fn take(&self, record: &Record) {
+        if self.barrier.is_to_be_completed() {
+            record.call(INCOMPLETE);
+        } else {
+            seats::offer_first_record();
+        }
+        self.announce(record);
+        self.barrier.complete_light();
+    }
+
+    /// Adds a guard to those of this thread that share a record; what it has in its place.
+    fn share(&self, records: &'static Records) -> &'static Record {
+        // Relaxed: any guard of ours protects what a later one finds. But it is not one of an older epoch, if that can be told:
+        // where each is entered before the last one leaves, their record would never be idle, and hold up the next for ever.
+        let now = self.stamp(Relaxed).bits();
+        // Relaxed: the thread's own.
+        let shared = records.shared().find(|shared| shared.record.stamp.load(Relaxed) == now);
+        let shared = shared.unwrap_or_else(|| {
+            let idle = records.shared().find(|shared| shared.record.is_idle());
+            let shared = idle.unwrap_or_else(|| records.add());
+            self.take(&shared.record);
+            shared
+        });
+        shared.join()
+    }
+
+    /// A guard that may move between threads [C1].
+    pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
+        let owned = self.owned.lend(|new| {
+            if self.barrier.is_to_be_completed() {
+                new.call(INCOMPLETE);
+            }
+        });
+        self.announce(&owned.record);
+        self.barrier.complete_light();
+        OwnedGuard { collector: self, owned }
+    }
+}
+
+/// A guard bound to its thread: neither `Send` nor `Sync`. To enter another on the same thread searches the thread's records.
+pub struct LocalGuard<'c> {
+    collector: &'c Collector,
+    record: &'c Record,
+    here: PhantomData<*mut ()>,
+}
+
+/// A guard that may be sent and shared.
+pub struct OwnedGuard<'c> {
+    collector: &'c Collector,
+    owned: &'c OwnedRecord,
+}
+
+/// A panic in user code leaves what it guards whole.
+impl UnwindSafe for LocalGuard<'_> {}
+/// A panic in user code leaves what it guards whole.
+impl RefUnwindSafe for LocalGuard<'_> {}
+/// A panic in user code leaves what it guards whole.
+impl UnwindSafe for OwnedGuard<'_> {}
+/// A panic in user code leaves what it guards whole.
+impl RefUnwindSafe for OwnedGuard<'_> {}
+
+/// [`Retire::link`] of what is a `T`.
+///
+/// # Safety
+///
+/// As for that.
+unsafe fn link<T: Retire>(this: *mut ()) -> *mut *mut () {
+    // SAFETY: the caller's.
+    unsafe { T::link(this.cast()) }
+}
+
+/// [`Retire::free`] of what was a `T`.
+///
+/// # Safety
+///
+/// As for that.
+unsafe fn free<T: Retire>(this: *mut ()) {
+    // SAFETY: the caller's.
+    unsafe { T::free(this.cast()) };
+}
+
+impl Guard for LocalGuard<'_> {
+    #[inline]
+    unsafe fn retire<T: Retire>(&self, this: *mut T) {
+        // SAFETY: the caller's.
+        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>) };
+    }
+}
+
+impl Guard for OwnedGuard<'_> {
+    #[inline]
+    unsafe fn retire<T: Retire>(&self, this: *mut T) {
+        // SAFETY: the caller's.
+        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>) };
+    }
+}
+
+impl Drop for LocalGuard<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.collector.leave(self.record);
+    }
+}
+
+impl Drop for OwnedGuard<'_> {
+    fn drop(&mut self) {
+        self.collector.leave(&self.owned.record);
+        self.owned.give_back();
+    }
+}
+
+impl Sealed for LocalGuard<'_> {}
+impl Sealed for OwnedGuard<'_> {}
+
+impl fmt::Debug for LocalGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalGuard")
+    }
+}
+
+impl fmt::Debug for OwnedGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnedGuard")
+    }
+}
