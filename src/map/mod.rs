@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `hash_map` | [`HashMap`]: constructors, traits of the whole map |
 //! | `pinned`, `pinned_write` | [`Pinned`]: its operations |
+//! | `pinned_steps` | what those are made of that write |
 //! | `iter` | its iterators |
 //! | `inline_map`, `inline_write`, `inline_iter` | [`InlineMap`]: making one and reading, its writing half, its iterators |
 //! | `bulk` | inserting many pairs, for both |
@@ -20,6 +21,7 @@ mod inline_map;
 mod inline_write;
 mod iter;
 mod pinned;
+mod pinned_steps;
 mod pinned_write;
 #[cfg(feature = "rayon")]
 mod rayon;

@@ -1,147 +1,18 @@
-//! [`Pinned`], the writing half.
-//!
-//! Every operation locks and finds, then makes its new entry, then commits by one call of the engine, then unlocks, and
-//! only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation runs under the
-//! lock, and whatever panics, nothing is half done.
+//! [`Pinned`], the writing half. What its operations are made of is in `pinned_steps`.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
 use super::{Full, Pinned};
-use crate::engine::{self, Directory, Found, NoRoom};
-use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
 
-type Spot<'p, K, V> = engine::Spot<'p, Slots<K, V>>;
-
-impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
-    fn directory(&self) -> &Directory<Slots<K, V>> {
-        &self.map.table.directory
-    }
-
-    /// Unlocks, and frees an entry that has just been taken out of the table when nobody looks at it any more [C2]. It
-    /// is not retired under the lock, because that may drop other entries; plain ones wait there for company [C4].
-    ///
-    /// # Safety
-    ///
-    /// Taken out under this lock, and retired once.
-    // Always, as `swap`: what is locked would be handed on through memory.
-    #[inline(always)]
-    unsafe fn retire(&self, mut spot: Spot<'_, K, V>, entry: NonNull<Entry<K, V>>) {
-        if OldEntries::<K, V>::GATHERS {
-            let many = spot.writing.locked.state().keep.old.push(entry);
-            drop(spot);
-            if let Some(many) = many {
-                // SAFETY: our map's guard.
-                unsafe { many.retire(&self.guard) };
-            }
-        } else {
-            drop(spot);
-            // SAFETY: the caller's: the table does not lead to it any more, and nobody else retires it [I6].
-            unsafe { self.guard.retire(entry.as_ptr()) };
-        }
-    }
-
-    /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
-    #[inline]
-    fn make(&self, spot: &mut Spot<'_, K, V>, key: K, value: V) -> Result<OwnedEntry<K, V>, (K, V)> {
-        let within = if spot.found.is_some() { Within::Home } else { Within::Page };
-        let digest = spot.digest;
-        let magazine = &mut spot.writing.locked.state().keep.free;
-        OwnedEntry::new(&self.map.table.slab, magazine, digest, within, key, value)
-    }
-
-    #[track_caller]
-    fn must_make<'p>(
-        &self,
-        mut spot: Spot<'p, K, V>,
-        key: K,
-        value: V,
-    ) -> (Spot<'p, K, V>, OwnedEntry<K, V>) {
-        match self.make(&mut spot, key, value) {
-            Ok(new) => (spot, new),
-            Err(pair) => {
-                // Unlocked before the user's drops run.
-                drop(spot);
-                drop(pair);
-                panic!("{FULL}")
-            }
-        }
-    }
-
-    /// The entry that was found.
-    #[inline]
-    fn entry_at(&self, spot: &Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
-        // SAFETY: spots are of this map's table; there it is, under the lock.
-        unsafe { self.entry_behind(spot.writing.locked.item(found)) }
-    }
-
-    /// Empties a slot and gives its entry up.
-    fn take_out(&self, mut spot: Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
-        let old = spot.writing.locked.item(found);
-        spot.writing.locked.remove(found);
-        // SAFETY: just removed, under the lock.
-        unsafe { self.retire(spot, old) };
-        // SAFETY: as above.
-        unsafe { self.entry_behind(old) }
-    }
-
-    /// Puts a new entry in the place of an old one, which is given up and returned.
-    #[inline(always)]
-    fn swap(&self, mut spot: Spot<'_, K, V>, found: Found, new: OwnedEntry<K, V>) -> &Entry<K, V> {
-        let old = spot.writing.locked.item(found);
-        spot.writing.locked.replace(found, new.pointer());
-        new.publish();
-        // SAFETY: just replaced, under the lock.
-        unsafe { self.retire(spot, old) };
-        // SAFETY: as above.
-        unsafe { self.entry_behind(old) }
-    }
-}
-
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
-    /// Hashes a key, locks its segment and finds it.
-    #[inline]
-    fn spot<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Spot<'_, K, V> {
-        self.spot_of(self.map.digest(key), key)
-    }
-
-    /// Locks the segment of a key with this digest, and finds the key.
-    #[inline]
-    fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_, K, V> {
-        // SAFETY: called with what is in the table.
-        let eq = |entry| key.equivalent(unsafe { &self.entry_behind(entry).key });
-        self.map.table.prefetch_home(digest);
-        self.directory().lock_and_find(digest, eq)
-    }
-
-    /// Puts a new entry where none is; hands it back if there is no room.
-    #[inline]
-    fn add(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Result<&Entry<K, V>, OwnedEntry<K, V>> {
-        let pointer = new.pointer();
-        match self.directory().insert(spot, pointer, self.rehash()) {
-            Ok(()) => {
-                new.publish();
-                // SAFETY: just inserted, or removed since.
-                Ok(unsafe { self.entry_behind(pointer) })
-            }
-            Err(NoRoom) => Err(new),
-        }
-    }
-
-    /// Computes the digest of an entry that is in the table.
-    fn rehash(&self) -> impl Fn(NonNull<Entry<K, V>>) -> Digest {
-        // SAFETY: called, by growth and shrinking, with what is in the table.
-        |entry| self.map.digest(unsafe { &self.entry_behind(entry).key })
-    }
-
     /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
     ///
     /// # Panics
@@ -238,15 +109,6 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
             return Err(Occupied { current, not_inserted: value });
         }
         Ok(&self.must_add(spot, key, value).value)
-    }
-
-    #[track_caller]
-    fn must_add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> &Entry<K, V> {
-        let (spot, new) = self.must_make(spot, key, value);
-        match self.add(spot, new) {
-            Ok(entry) => entry,
-            Err(_) => panic!("{FULL}"),
-        }
     }
 
     /// The value of a key, after inserting `value` if it was absent.
@@ -391,19 +253,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
         let spot = self.spot(&key);
         let found = spot.found?;
-        let current = self.entry_at(&spot, found);
-        let value = update(&current.value);
-        Some(&self.replace(spot, found, key, value).1.value)
-    }
-
-    /// Replaces an entry; returns the old one and the new one.
-    #[track_caller]
-    fn replace(&self, spot: Spot<'_, K, V>, found: Found, key: K, value: V) -> (&Entry<K, V>, &Entry<K, V>) {
-        let (spot, new) = self.must_make(spot, key, value);
-        let pointer = new.pointer();
-        let old = self.swap(spot, found, new);
-        // SAFETY: just inserted, or removed since.
-        (old, unsafe { self.entry_behind(pointer) })
+        Some(self.update_found(spot, found, key, update))
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
@@ -450,11 +300,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ) -> &V {
         let spot = self.spot(&key);
         match spot.found {
-            Some(found) => {
-                let current = self.entry_at(&spot, found);
-                let value = update(&current.value);
-                &self.replace(spot, found, key, value).1.value
-            }
+            Some(found) => self.update_found(spot, found, key, update),
             None => {
                 let value = make();
                 &self.must_add(spot, key, value).value
