@@ -214,19 +214,7 @@ impl<S: Store> Shared<S, S::Error> {
         if core::mem::take(&mut self.again.lock().is_due) {
             self.forget();
         }
-        let hint = self.store.len_hint();
-        // A store that does not know how many keys it has should not get a filter that is too small again.
-        let known = self.active.pin().map(|active| match active.crowded_stripes() {
-            0 => active.len(),
-            // Others had no room in it.
-            _ => active.len().max(before),
-        });
-        let known = known.unwrap_or_else(|| self.known_keys.load(Ordering::Relaxed));
-        let expected = self.expected_keys.unwrap_or(0);
-        let to_scan = hint.unwrap_or(known.max(expected));
-        self.to_scan.store(to_scan, Ordering::Relaxed);
-        let keys = hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
-        let room = keys.saturating_add(keys / 4);
+        let room = self.expect_keys(before);
         let Some(filter) = self.plan.build(room)? else { return Ok(false) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
@@ -258,6 +246,24 @@ impl<S: Store> Shared<S, S::Error> {
         self.active.flush();
         let (filter, scanned) = (&rebuild.filter, self.scanned.load(Ordering::Relaxed));
         Ok(!published? || filter.is_worn() || filter.is_crowded_out() && scanned > room)
+    }
+
+    /// How many keys the filter of a scan is to have room for, after a scan that has seen so many `before`; and tells how many
+    /// the scan will see, about.
+    fn expect_keys(&self, before: u64) -> u64 {
+        let hint = self.store.len_hint();
+        // A store that does not know how many keys it has should not get a filter that is too small again.
+        let known = self.active.pin().map(|active| match active.crowded_stripes() {
+            0 => active.len(),
+            // Others had no room in it.
+            _ => active.len().max(before),
+        });
+        // Relaxed, both: information.
+        let known = known.unwrap_or_else(|| self.known_keys.load(Ordering::Relaxed));
+        let to_scan = hint.unwrap_or(known.max(self.expected_keys.unwrap_or(0)));
+        self.to_scan.store(to_scan, Ordering::Relaxed);
+        let keys = hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
+        keys.saturating_add(keys / 4)
     }
 
     /// Puts a filter that is whole in the place of the one that readers ask; not, and false, if it is not to be trusted.

@@ -17,6 +17,7 @@ pub(super) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
 /// Another scan, after the one that is running.
 #[derive(Debug, Default)]
 pub(super) struct Again {
+    /// What the one that is running finds is not to be trusted: another must follow.
     pub(super) is_due: bool,
     /// How often it was asked for so far.
     pub(super) asked: u64,
@@ -36,7 +37,6 @@ pub(super) struct Shared<S, E> {
     pub(super) counters: Counters,
     /// A scan is running, or about to.
     pub(super) rebuilding: AtomicBool,
-    /// What the scan that is running finds is not to be trusted: another one must follow.
     /// Held by who publishes a filter, takes it away, gives a snapshot its name, or begins or ends a scan.
     pub(super) again: Mutex<Again>,
     /// The scan should end.
