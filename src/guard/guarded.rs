@@ -1,4 +1,4 @@
-//! [`Guarded`]: look-ups and writes.
+//! [`Guarded`]: writes, scans, and what it tells. Look-ups are in `lookup`.
 
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -11,9 +11,8 @@ use super::error::{Error, SnapshotError};
 use super::rebuild::Progress;
 use super::section::Section;
 use super::shared::Shared;
-use super::stats::{Counts, Event, Stats};
-use super::store::{Store, Value};
-use super::stripes::{Seen, stripe_of};
+use super::stats::{Event, Stats};
+use super::store::Store;
 use super::verify::Verification;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, Ordering, has_ended};
@@ -33,44 +32,6 @@ impl<S: Store + RefUnwindSafe> RefUnwindSafe for Guarded<S> {}
 /// A panic of the store leaves the guard whole.
 impl<S: Store + RefUnwindSafe> UnwindSafe for Guarded<S> {}
 
-/// A look-up that the cache has not answered.
-#[derive(Clone, Copy)]
-struct Lookup<'k> {
-    key: &'k [u8],
-    hash: u64,
-    /// The key's stripe, before the store is asked [D5].
-    seen: Seen,
-}
-
-/// What the filter and the memory of false positives say of a key.
-enum Judgement {
-    /// Surely absent.
-    Absent,
-    /// Perhaps present.
-    Perhaps(Asked),
-}
-
-/// Whether the filter has said "perhaps".
-#[derive(Clone, Copy, PartialEq)]
-enum Asked {
-    Yes,
-    /// It has not been of use for long.
-    Idle,
-    /// There is none.
-    None,
-}
-
-/// What the store's answer counts as. A key that is there would have passed.
-#[inline]
-fn answered(found: bool, asked: Asked) -> Event {
-    match (found, asked) {
-        (true, Asked::Yes | Asked::Idle) => Event::PassedFound,
-        (false, Asked::Yes) => Event::PassedAbsent,
-        (true, Asked::None) => Event::UnfilteredFound,
-        (false, Asked::None | Asked::Idle) => Event::UnfilteredAbsent,
-    }
-}
-
 impl<S: Store> Guarded<S> {
     /// Stands a guard with a cuckoo filter before a store. Serves at once: the filter is built from the store's keys in the
     /// background.
@@ -89,145 +50,6 @@ impl<S: Store> Guarded<S> {
 
     pub(super) fn with_shared(shared: Shared<S, S::Error>) -> Self {
         Guarded { shared: Arc::new(shared), workers: Mutex::default() }
-    }
-
-    /// The value of a key.
-    ///
-    /// Takes no lock unless the store is asked or the key is a false positive that repeats; and writes no shared memory
-    /// either, but for the mark of a cached value that was not hit often yet. A thread whose last 4,096 look-ups were all of
-    /// keys that the store holds does not ask the filter, until one is not there.
-    ///
-    /// # Errors
-    ///
-    /// The store's.
-    ///
-    /// ```
-    /// use koel::guard::{Guarded, HashMapStore};
-    ///
-    /// let guarded = Guarded::open(HashMapStore::new())?;
-    /// guarded.put(b"ada", b"1815")?;
-    /// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
-    /// assert_eq!(guarded.get(b"bob")?, None);
-    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
-    /// ```
-    #[inline]
-    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error<S::Error>> {
-        let shared = &*self.shared;
-        let (hash, counters) = (shared.plan.hash(key), shared.counters.mine());
-        if let Some(value) = shared.hot.get(key) {
-            counters.count(Event::Hit);
-            return Ok(Some(value));
-        }
-        let lookup = self.begin(key, hash);
-        let asked = if counters.filter_is_idle() {
-            // Until the store has it [D8]: it may fail, or panic.
-            counters.filter_is_of_use();
-            Asked::Idle
-        } else {
-            let Judgement::Perhaps(asked) = self.judge(lookup, counters) else { return Ok(None) };
-            asked
-        };
-        let value = shared.store.get(key).map_err(Error::Store)?;
-        self.learn(lookup, value.as_ref(), asked, counters);
-        Ok(value)
-    }
-
-    /// The values of many keys, in their order. The store is asked once, for those that pass.
-    ///
-    /// # Errors
-    ///
-    /// The store's.
-    ///
-    /// ```
-    /// use koel::guard::{Guarded, HashMapStore};
-    ///
-    /// let guarded = Guarded::open(HashMapStore::new())?;
-    /// guarded.put(b"ada", b"1815")?;
-    /// let years = guarded.get_many(&["grace", "ada"])?;
-    /// assert_eq!(years[0], None);
-    /// assert_eq!(years[1].as_deref(), Some(&b"1815"[..]));
-    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
-    /// ```
-    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>, Error<S::Error>> {
-        let shared = &*self.shared;
-        let counters = shared.counters.mine();
-        let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.len());
-        let mut passed: Vec<(usize, Lookup<'_>, Asked)> = Vec::new();
-        for (number, key) in keys.iter().enumerate() {
-            let key = key.as_ref();
-            let value = shared.hot.get(key);
-            if value.is_some() {
-                counters.count(Event::Hit);
-            } else {
-                let lookup = self.begin(key, shared.plan.hash(key));
-                if let Judgement::Perhaps(asked) = self.judge(lookup, counters) {
-                    passed.push((number, lookup, asked));
-                }
-            }
-            values.push(value);
-        }
-        if passed.is_empty() {
-            return Ok(values);
-        }
-        let asked: Vec<&[u8]> = passed.iter().map(|(_, lookup, _)| lookup.key).collect();
-        let found = shared.store.get_many(&asked).map_err(Error::Store)?;
-        assert_eq!(found.len(), asked.len(), "the store answers for each key");
-        for (&(number, lookup, asked), value) in passed.iter().zip(found) {
-            self.learn(lookup, value.as_ref(), asked, counters);
-            values[number] = value;
-        }
-        // Of what came before them in the batch, too.
-        if values.contains(&None) {
-            counters.filter_is_of_use();
-        }
-        Ok(values)
-    }
-
-    #[inline]
-    fn begin<'k>(&self, key: &'k [u8], hash: u64) -> Lookup<'k> {
-        Lookup { key, hash, seen: self.shared.stripes.look(stripe_of(hash)) }
-    }
-
-    #[inline]
-    fn judge(&self, Lookup { key, hash, seen }: Lookup<'_>, counters: &Counts) -> Judgement {
-        let (shared, stripe) = (&*self.shared, stripe_of(hash));
-        let Some(active) = shared.active.pin() else { return Judgement::Perhaps(Asked::None) };
-        let event = if !active.may_contain(hash, stripe) {
-            Event::Blocked
-        } else if seen.knows_absent() && shared.stripes.is_known_absent(stripe, hash, key) {
-            Event::RememberedAbsent
-        } else {
-            return Judgement::Perhaps(Asked::Yes);
-        };
-        counters.count(event);
-        counters.filter_is_of_use();
-        Judgement::Absent
-    }
-
-    /// What the store has answered is counted, and goes where it will be looked for, unless a write came between.
-    #[inline]
-    fn learn(&self, lookup: Lookup<'_>, value: Option<&Value>, asked: Asked, counters: &Counts) {
-        counters.count(answered(value.is_some(), asked));
-        if asked == Asked::Idle && value.is_some() {
-            counters.filter_stays_idle();
-        }
-        match value {
-            Some(value) if self.shared.hot.wants(lookup.hash) => self.keep(lookup, value),
-            Some(_) => {}
-            None => {
-                counters.filter_is_of_use();
-                if asked == Asked::Yes {
-                    let Lookup { key, hash, seen } = lookup;
-                    self.shared.stripes.note_absent(stripe_of(hash), seen, hash, key);
-                }
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn keep(&self, Lookup { key, hash, seen }: Lookup<'_>, value: &Value) {
-        let Shared { stripes, hot, .. } = &*self.shared;
-        stripes.if_unchanged(stripe_of(hash), seen, || hot.put(key, value));
     }
 
     /// Gives a key a value. Whether the key was there before.

@@ -28,7 +28,8 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `builder` | options; opening |
-//! | `guarded` | look-ups and writes |
+//! | `lookup` | look-ups |
+//! | `guarded` | writes, and what is asked of the whole |
 //! | `verify` | samples for false negatives |
 //! | `rebuild` | a filter from the store's keys, while serving |
 //! | `snapshot` | the filter in a file |
@@ -57,6 +58,7 @@ mod fjall;
 mod guarded;
 mod hash_map;
 mod hot;
+mod lookup;
 mod policy;
 mod rebuild;
 #[cfg(feature = "redb")]
