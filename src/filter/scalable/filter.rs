@@ -11,6 +11,7 @@ use super::super::plan::Plan;
 use super::super::sizing::rate_of_any;
 use super::builder::ScalableFilterBuilder;
 use super::chain::{Chain, Level, Restructuring};
+use super::info::{ScalableInfo, TableInfo};
 use super::places::Places;
 use super::turns::Turns;
 use crate::full::Full;
@@ -531,46 +532,6 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// How often the bytes of a key were inserted and not removed. As [`ScalableCuckooFilter::count`].
     pub fn count_bytes(&self, key: &[u8]) -> usize {
         self.count_hash(self.hash_bytes(key))
-    }
-}
-
-/// What a [`ScalableCuckooFilter`] is made of, and how full it is: from `info()`. Displays as lines of text.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ScalableInfo {
-    /// Its tables, the oldest first.
-    pub tables: Vec<TableInfo>,
-}
-
-/// One table of a [`ScalableCuckooFilter`].
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct TableInfo {
-    /// Slots.
-    pub slots: usize,
-    /// Occupied slots.
-    pub len: usize,
-    /// Bits of a fingerprint.
-    pub fingerprint_bits: u32,
-    /// Bytes.
-    pub memory_usage: usize,
-    /// The expected false-positive rate now.
-    pub false_positive_rate: f64,
-}
-
-impl fmt::Display for ScalableInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tables = self.tables.len();
-        write!(f, "growing cuckoo filter: {tables} table{}", if tables == 1 { "" } else { "s" })?;
-        for (number, table) in self.tables.iter().enumerate() {
-            let TableInfo { slots, len, fingerprint_bits, memory_usage, false_positive_rate } = table;
-            write!(
-                f,
-                "\ntable {number}: {len} keys in {slots} slots of {fingerprint_bits} bits, {memory_usage} bytes, \
-                 {false_positive_rate:.3e} false positives now"
-            )?;
-        }
-        Ok(())
     }
 }
 

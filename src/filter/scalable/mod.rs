@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | `build` | of all keys at once |
 //! | `filter`, `batch` | one key at a time; many |
+//! | `info` | what it says of itself |
 //! | `compact` | emptying tables into older ones |
 //! | `places` | one key in all tables |
 //! | `turns` | one key is inserted by one thread at a time, unless it is there |
@@ -31,8 +32,10 @@ mod bytes;
 mod chain;
 mod compact;
 mod filter;
+mod info;
 mod places;
 mod turns;
 
 pub use builder::ScalableFilterBuilder;
-pub use filter::{ScalableCuckooFilter, ScalableInfo, TableInfo};
+pub use filter::ScalableCuckooFilter;
+pub use info::{ScalableInfo, TableInfo};
