@@ -2,7 +2,7 @@
 
 use super::codec::Codec;
 use super::geometry::{Older, Place, WholeDigest};
-use super::inner::Inner;
+use super::inner::{Inner, places};
 use super::layout::Task;
 use super::locked::Locked;
 use super::table::Table;
@@ -63,17 +63,6 @@ impl Inner {
     }
 }
 
-/// The places of up to `BATCH` digests, whose buckets are asked for.
-#[inline(always)]
-fn places<C: Codec>(table: &Table, codec: C, digests: &[Digest]) -> [Place; BATCH] {
-    let mut places = [Place::default(); BATCH];
-    for (place, digest) in places.iter_mut().zip(digests) {
-        *place = table.place(codec, WholeDigest(*digest));
-        table.prefetch(codec.bucket_bits(), *place);
-    }
-    places
-}
-
 struct Contains<'a> {
     table: &'a Table,
     digests: &'a [Digest],
@@ -85,7 +74,7 @@ impl Task for Contains<'_> {
 
     #[inline]
     fn run<C: Codec>(self, codec: C) {
-        let places = places(self.table, codec, self.digests);
+        let places = places::<C, WholeDigest>(self.table, codec, self.digests);
         for ((found, digest), place) in self.found.iter_mut().zip(self.digests).zip(&places) {
             *found = self.table.contains(codec, WholeDigest(*digest), *place);
         }
@@ -101,7 +90,7 @@ impl Task for Insert<'_> {
     type Output = usize;
 
     fn run<C: Codec>(self, codec: C) -> usize {
-        let places = &places(self.table, codec, self.digests)[..self.digests.len()];
+        let places = &places::<C, WholeDigest>(self.table, codec, self.digests)[..self.digests.len()];
         let full = |place: &Place| !Locked::lock(self.table, place.segment).insert(codec, *place);
         places.iter().position(full).unwrap_or(places.len())
     }
@@ -117,7 +106,7 @@ impl Task for InsertUnique<'_> {
     type Output = usize;
 
     fn run<C: Codec>(self, codec: C) -> usize {
-        let places = &places(self.table, codec, self.digests)[..self.digests.len()];
+        let places = &places::<C, WholeDigest>(self.table, codec, self.digests)[..self.digests.len()];
         let full = |(place, inserted): (&Place, &mut bool)| {
             let mut locked = Locked::lock(self.table, place.segment);
             let is_there = locked.contains(codec, *place);
@@ -138,7 +127,7 @@ impl Task for Remove<'_> {
     type Output = ();
 
     fn run<C: Codec>(self, codec: C) {
-        let places = places(self.table, codec, self.digests);
+        let places = places::<C, WholeDigest>(self.table, codec, self.digests);
         for (removed, place) in self.removed.iter_mut().zip(&places) {
             *removed = Locked::lock(self.table, place.segment).remove(codec, *place);
         }

@@ -66,6 +66,7 @@ pub(crate) trait ToPlace: Copy {
 pub(crate) struct WholeDigest(pub(crate) Digest);
 
 impl From<Digest> for WholeDigest {
+    #[inline(always)]
     fn from(digest: Digest) -> Self {
         WholeDigest(digest)
     }

@@ -181,6 +181,21 @@ impl<S: ToPlace + From<Digest>> Task for FillSegment<'_, S> {
     }
 }
 
+/// The places of up to `BATCH` digests, whose buckets are asked for.
+#[inline(always)]
+pub(super) fn places<C: Codec, S: ToPlace + From<Digest>>(
+    table: &Table,
+    codec: C,
+    digests: &[Digest],
+) -> [Place; BATCH] {
+    let mut places = [Place::default(); BATCH];
+    for (place, digest) in places.iter_mut().zip(digests) {
+        *place = table.place(codec, S::from(*digest));
+        table.prefetch(codec.bucket_bits(), *place);
+    }
+    places
+}
+
 /// Gives the places of all to `put`, in order; with those that it has no room for. Buckets are asked for `BATCH` keys at a
 /// time. If it `gives_up`, it tries no more when one in a thousand had no room: a search in vain takes as long as hundreds that
 /// find a free slot.
@@ -197,12 +212,7 @@ fn put_all<C: Codec, S: ToPlace + From<Digest>>(
     while !rest.is_empty() && full.len() <= most {
         let (digests, after) = rest.split_at(rest.len().min(BATCH));
         rest = after;
-        let mut places = [Place::default(); BATCH];
-        for (place, digest) in places.iter_mut().zip(digests) {
-            *place = table.place(codec, S::from(*digest));
-            table.prefetch(codec.bucket_bits(), *place);
-        }
-        for (place, digest) in places.iter().zip(digests) {
+        for (place, digest) in places::<C, S>(table, codec, digests).iter().zip(digests) {
             if !put(*place) {
                 full.push(*digest);
             }

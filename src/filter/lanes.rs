@@ -18,6 +18,27 @@ pub(crate) trait Widths<N: Num>: Copy {
 
     /// The lowest bit of every lane.
     fn ones(self) -> N;
+
+    /// The highest bit of every lane.
+    #[inline(always)]
+    fn tops(self) -> N {
+        self.ones() << (self.lane_bits() - 1)
+    }
+
+    /// A number in every lane.
+    #[inline(always)]
+    fn spread(self, number: u32) -> N {
+        self.ones().times(number)
+    }
+
+    /// The highest bit of each lane that is equal to the number: exactly.
+    #[inline(always)]
+    fn equal(self, lanes: N, number: u32) -> N {
+        let low = self.tops().minus(self.ones());
+        let differ = lanes ^ self.spread(number);
+        // A lane's highest bit becomes 1 unless the whole lane is 0; no carry leaves a lane.
+        !((differ & low).plus(low) | differ) & self.tops()
+    }
 }
 
 /// Widths that the compiler knows.
@@ -109,27 +130,6 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
         N::of(u32::MAX >> (32 - self.widths.lane_bits()))
     }
 
-    /// The highest bit of every lane.
-    #[inline(always)]
-    fn tops(self) -> N {
-        self.widths.ones() << (self.widths.lane_bits() - 1)
-    }
-
-    /// The fingerprint in every lane.
-    #[inline(always)]
-    fn spread(self, fingerprint: u32) -> N {
-        self.widths.ones().times(fingerprint)
-    }
-
-    /// The highest bit of each lane that is equal to the fingerprint: exactly.
-    #[inline(always)]
-    fn equal(self, bits: N, fingerprint: u32) -> N {
-        let low = self.tops().minus(self.widths.ones());
-        let differ = bits ^ self.spread(fingerprint);
-        // A lane's highest bit becomes 1 unless the whole lane is 0; no carry leaves a lane.
-        !((differ & low).plus(low) | differ) & self.tops()
-    }
-
     #[inline(always)]
     fn bit_of(self, mask: N) -> u32 {
         mask.zeros_below() + 1 - self.widths.lane_bits()
@@ -182,11 +182,11 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
 
     #[inline(always)]
     fn either_has(self, first: N, second: N, fingerprint: u32) -> bool {
-        let (ones, pattern) = (self.widths.ones(), self.spread(fingerprint));
+        let (ones, pattern) = (self.widths.ones(), self.widths.spread(fingerprint));
         let (first, second) = (first ^ pattern, second ^ pattern);
         // Some lane is 0 if and only if some lane's highest bit comes out as 1 (the lowest such lane is exact). What
         // is above the lanes borrows from nothing below.
-        (first.minus(ones) & !first | second.minus(ones) & !second) & self.tops() != N::ZERO
+        (first.minus(ones) & !first | second.minus(ones) & !second) & self.widths.tops() != N::ZERO
     }
 
     #[inline(always)]
@@ -205,7 +205,7 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
 
     #[inline]
     fn count(self, bits: N, fingerprint: u32) -> u32 {
-        self.equal(bits, fingerprint).ones()
+        self.widths.equal(bits, fingerprint).ones()
     }
 
     #[inline]
@@ -215,13 +215,13 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
 
     #[inline]
     fn free_lane(self, bits: N) -> Option<u32> {
-        let empty = self.equal(bits, 0);
+        let empty = self.widths.equal(bits, 0);
         (empty != N::ZERO).then(|| empty.zeros_below() / self.widths.lane_bits())
     }
 
     #[inline]
     fn with(self, bits: N, fingerprint: u32) -> Option<N> {
-        let empty = self.equal(bits, 0);
+        let empty = self.widths.equal(bits, 0);
         (empty != N::ZERO).then(|| bits | N::of(fingerprint) << self.bit_of(empty))
     }
 
@@ -230,7 +230,7 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
         // Lanes are filled from the first on: the bucket with the lower hole is the emptier; after removals, probably. Less
         // one, so that a full bucket, which has no hole, compares as the highest.
         let below_hole = |bits| {
-            let empty = self.equal(bits, 0);
+            let empty = self.widths.equal(bits, 0);
             (empty & N::ZERO.minus(empty)).minus(N::of(1))
         };
         let (first_below, second_below) = (below_hole(first), below_hole(second));
@@ -244,21 +244,8 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
 
     #[inline]
     fn without(self, bits: N, fingerprint: u32) -> Option<N> {
-        let found = self.equal(bits, fingerprint);
+        let found = self.widths.equal(bits, fingerprint);
         (found != N::ZERO).then(|| bits & !(self.lane_mask() << self.bit_of(found)))
-    }
-
-    fn is_valid(self, _: N) -> bool {
-        true
-    }
-
-    fn to_words(self, bits: N) -> [u64; 2] {
-        let wide = bits.wide();
-        [wide as u64, (wide >> 64) as u64]
-    }
-
-    fn of_words(self, [low, high]: [u64; 2]) -> N {
-        N::narrow(u128::from(low) | u128::from(high) << 64)
     }
 }
 
@@ -331,17 +318,5 @@ impl Codec for Halves {
             Some(low) => Some([low, high]),
             None => self.0.without(high, fingerprint).map(|high| [low, high]),
         }
-    }
-
-    fn is_valid(self, _: [u128; 2]) -> bool {
-        true
-    }
-
-    fn to_words(self, _: [u128; 2]) -> [u64; 2] {
-        unreachable!("lanes do not tear")
-    }
-
-    fn of_words(self, _: [u64; 2]) -> [u128; 2] {
-        unreachable!("lanes do not tear")
     }
 }

@@ -83,10 +83,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> SemiSorted<W, N, TEARS> {
     /// The highest bit of each lane of high bits that are equal to `high`: exactly.
     #[inline(always)]
     fn equal_highs(self, bits: N, high: u32) -> N {
-        let tops = self.highs.ones() << (self.high_bits() - 1);
-        let low = tops.minus(self.highs.ones());
-        let differ = bits >> CODE_BITS ^ self.highs.ones().times(high);
-        !((differ & low).plus(low) | differ) & tops
+        self.highs.equal(bits >> CODE_BITS, high)
     }
 
     /// The highest bit of each lane whose low nibble is `nibble`, in two buckets.
@@ -178,9 +175,8 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
             return (self.equal_highs(first, high) & c | self.equal_highs(second, high) & d) != N::ZERO;
         }
         // Of two buckets, the lanes with the high bits, of which only the lowest is exact.
-        let (ones, pattern) = (self.highs.ones(), self.highs.ones().times(high));
+        let (ones, tops, pattern) = (self.highs.ones(), self.highs.tops(), self.highs.spread(high));
         let (a, b) = (first >> CODE_BITS ^ pattern, second >> CODE_BITS ^ pattern);
-        let tops = ones << (self.high_bits() - 1);
         let (a, b) = (a.minus(ones) & !a & tops, b.minus(ones) & !b & tops);
         // Most absent fingerprints go no further: no lane has their high bits.
         if (a | b) == N::ZERO {
