@@ -4,10 +4,12 @@
 //! | --- | --- |
 //! | `cache`, `many` | [`Cache`]: making one, reading; many look-ups at once |
 //! | `write` | its writing half: find, make room, commit |
+//! | `remove`, `sweep` | what is asked to go; what has expired |
 //! | `whole` | what is done to all of it: clear, purge, retain |
 //! | `compute` | what decides under the lock |
 //! | `entry` | a key, and other names for what is done by key |
-//! | `dump`, `serde` | a cache's contents for a warm restart; the feature of this name, for counts as well |
+//! | `dump`, `restore` | a cache's contents for a warm restart; back into a cache |
+//! | `serde` | the feature of this name: dumps, and counts |
 //! | `load`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |
@@ -40,11 +42,14 @@ mod policy;
 mod quota;
 mod refused;
 mod removal;
+mod remove;
 mod residents;
+mod restore;
 mod room;
 #[cfg(feature = "serde")]
 mod serde;
 mod share;
+mod sweep;
 mod time;
 mod view;
 mod whole;

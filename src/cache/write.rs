@@ -17,22 +17,16 @@ use super::removal::{Cause, Departures};
 use super::residents::{self, Evict};
 use super::room::{self, Insertion};
 use super::share::Share;
+use super::sweep::SWEPT_BUCKETS;
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, counters};
 use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
-use crate::reclaim::{Guard, LocalGuard};
-use crate::reentry;
+use crate::reclaim::LocalGuard;
 use crate::sync::AtomicU64;
 
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
-
-/// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
-/// as there are buckets, and none has to wait for it.
-const SWEPT_BUCKETS: u32 = 2;
-/// The same at a time for a heavy entry. So many have some that has expired where it is a fiftieth of all.
-const SWEPT_FOR_HEAVY: u32 = 32;
 
 /// An entry to come: what is known before anything is locked.
 pub(super) struct NewEntry {
@@ -153,48 +147,6 @@ impl<K, V, S> Cache<K, V, S> {
         self.decide(locked, new_entry.now, out, |evictor, entries| {
             evictor.turns_away(Newcomer { weight, ..new_entry.newcomer(digest) }, entries)
         })
-    }
-
-    /// Takes out what has expired, until something of this weight fits, or a few buckets in a row have nothing that has: nobody
-    /// is turned away for entries that nobody can have. The segment's buckets at the most.
-    #[cold]
-    fn sweep_for(
-        &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
-        weight: u64,
-        now: Nanos,
-        out: &mut Departures<'_, K, V>,
-    ) {
-        for _ in 0..locked.segment().buckets().len().div_ceil(SWEPT_FOR_HEAVY) {
-            let before = locked.len();
-            self.sweep(locked, SWEPT_FOR_HEAVY, now, out);
-            if locked.len() == before || locked.state_ref().keep.evictor.fits(weight) {
-                break;
-            }
-        }
-    }
-
-    /// Takes out what has expired in the next few buckets.
-    pub(super) fn sweep(
-        &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
-        buckets: u32,
-        now: Nanos,
-        out: &mut Departures<'_, K, V>,
-    ) {
-        if self.time.is_none() {
-            return;
-        }
-        let len = locked.segment().buckets().len();
-        for _ in 0..buckets.min(len) {
-            let bucket = locked.state_ref().keep.next_bucket % len;
-            locked.state().keep.next_bucket = bucket + 1;
-            for found in locked.residents().occupied(bucket) {
-                if self.has_expired(locked.item(found), now) {
-                    self.take_out(locked, found, Cause::Expired, out);
-                }
-            }
-        }
     }
 }
 
@@ -515,107 +467,5 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         unsafe { out.add(&mut share.reserve, old, cause) };
         self.publish_used(locked);
         true
-    }
-
-    /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
-    /// wait; and in a closure under the lock of whichever map: it would be told of there.
-    #[cold]
-    pub(super) fn take_out_expired(&self, digest: Digest, entry: NonNull<Entry<K, V>>, now: Nanos) {
-        if reentry::is_writing_any() {
-            return;
-        }
-        let guard = self.enter_to_write();
-        let mut out = self.departures(&guard);
-        let Some(At { mut writing, found, .. }) =
-            self.table.directory.try_lock_and_find(digest, |other| other == entry)
-        else {
-            return;
-        };
-        if let Some(found) = found {
-            if self.has_expired(entry, now) {
-                self.take_out(&mut writing.locked, found, Cause::Expired, &mut out);
-                self.settle(&mut writing.locked, &mut out);
-            }
-        }
-    }
-
-    /// Takes an entry out that was asked to go, unlocks, and tells of it.
-    pub(super) fn remove_found(&self, mut at: At<'_, K, V>, found: Found, mut out: Departures<'_, K, V>) {
-        self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
-        self.settle(&mut at.writing.locked, &mut out);
-        drop(at);
-        // Before there is an answer: one that is returned leaks if the listener panics.
-        drop(out);
-    }
-
-    /// Takes an entry out, if `condition` holds for it. With what is left of it, which `_guard` keeps alive.
-    pub(super) fn remove_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
-        &self,
-        key: &Q,
-        _guard: &'g impl Guard,
-        condition: impl FnOnce(&K, &V) -> bool,
-    ) -> Option<&'g Entry<K, V>> {
-        let digest = self.digest(key);
-        self.flights.invalidate(digest, key);
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
-        let At { mut writing, found, .. } = self.at(digest, key);
-        let found = found?;
-        let entry = writing.locked.item(found);
-        // SAFETY: in the table, under the lock; what leaves is retired by `out`, after both guards were entered.
-        let old = unsafe { Entry::deref(entry) };
-        let expired = !self.is_alive(entry);
-        if !expired && !condition(old.pair().0, old.pair().1) {
-            return None;
-        }
-        let cause = if expired { Cause::Expired } else { Cause::Explicit };
-        self.take_out(&mut writing.locked, found, cause, &mut out);
-        self.settle(&mut writing.locked, &mut out);
-        (!expired).then_some(old)
-    }
-
-    /// Takes the entry of a key out; a clone of its value.
-    ///
-    /// # Panics
-    ///
-    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
-    ///
-    /// ```
-    /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
-    /// cache.insert(1, "one").unwrap();
-    /// assert_eq!(cache.remove(&1), Some("one"));
-    /// assert_eq!(cache.remove(&1), None);
-    /// ```
-    #[doc(alias = "invalidate")]
-    pub fn remove<Q>(&self, key: &Q) -> Option<V>
-    where
-        Q: ?Sized + Hash + Equivalent<K>,
-        V: Clone,
-    {
-        self.remove_if(key, |_, _| true)
-    }
-
-    /// Takes the entry of a key out if `condition` holds for it; a clone of its value. `condition` runs under the lock of
-    /// the key's segment, at most once.
-    ///
-    /// # Panics
-    ///
-    /// If `condition` panics or writes to this cache, which then is as it was; in a closure that runs
-    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
-    ///
-    /// ```
-    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(10);
-    /// cache.insert("version", 2).unwrap();
-    /// assert_eq!(cache.remove_if("version", |_, version| *version < 2), None);
-    /// assert_eq!(cache.remove_if("version", |_, version| *version < 3), Some(2));
-    /// ```
-    pub fn remove_if<Q, F>(&self, key: &Q, condition: F) -> Option<V>
-    where
-        Q: ?Sized + Hash + Equivalent<K>,
-        V: Clone,
-        F: FnOnce(&K, &V) -> bool,
-    {
-        let guard = self.enter_to_write();
-        self.remove_entry(key, &guard, condition).map(|entry| entry.pair().1.clone())
     }
 }

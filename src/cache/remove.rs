@@ -1,0 +1,94 @@
+//! [`Cache`]: entries that are asked to go.
+
+use core::hash::{BuildHasher, Hash};
+
+use equivalent::Equivalent;
+
+use super::Cache;
+use super::removal::{Cause, Departures};
+use super::write::At;
+use crate::engine::Found;
+use crate::entries::Entry;
+use crate::reclaim::Guard;
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Takes an entry out that was asked to go, unlocks, and tells of it.
+    pub(super) fn remove_found(&self, mut at: At<'_, K, V>, found: Found, mut out: Departures<'_, K, V>) {
+        self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
+        self.settle(&mut at.writing.locked, &mut out);
+        drop(at);
+        // Before there is an answer: one that is returned leaks if the listener panics.
+        drop(out);
+    }
+
+    /// Takes an entry out, if `condition` holds for it. With what is left of it, which `_guard` keeps alive.
+    pub(super) fn remove_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
+        &self,
+        key: &Q,
+        _guard: &'g impl Guard,
+        condition: impl FnOnce(&K, &V) -> bool,
+    ) -> Option<&'g Entry<K, V>> {
+        let digest = self.digest(key);
+        self.flights.invalidate(digest, key);
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
+        let At { mut writing, found, .. } = self.at(digest, key);
+        let found = found?;
+        let entry = writing.locked.item(found);
+        // SAFETY: in the table, under the lock; what leaves is retired by `out`, after both guards were entered.
+        let old = unsafe { Entry::deref(entry) };
+        let expired = !self.is_alive(entry);
+        if !expired && !condition(old.pair().0, old.pair().1) {
+            return None;
+        }
+        let cause = if expired { Cause::Expired } else { Cause::Explicit };
+        self.take_out(&mut writing.locked, found, cause, &mut out);
+        self.settle(&mut writing.locked, &mut out);
+        (!expired).then_some(old)
+    }
+
+    /// Takes the entry of a key out; a clone of its value.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
+    /// cache.insert(1, "one").unwrap();
+    /// assert_eq!(cache.remove(&1), Some("one"));
+    /// assert_eq!(cache.remove(&1), None);
+    /// ```
+    #[doc(alias = "invalidate")]
+    pub fn remove<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Clone,
+    {
+        self.remove_if(key, |_, _| true)
+    }
+
+    /// Takes the entry of a key out if `condition` holds for it; a clone of its value. `condition` runs under the lock of
+    /// the key's segment, at most once.
+    ///
+    /// # Panics
+    ///
+    /// If `condition` panics or writes to this cache, which then is as it was; in a closure that runs
+    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    ///
+    /// ```
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(10);
+    /// cache.insert("version", 2).unwrap();
+    /// assert_eq!(cache.remove_if("version", |_, version| *version < 2), None);
+    /// assert_eq!(cache.remove_if("version", |_, version| *version < 3), Some(2));
+    /// ```
+    pub fn remove_if<Q, F>(&self, key: &Q, condition: F) -> Option<V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Clone,
+        F: FnOnce(&K, &V) -> bool,
+    {
+        let guard = self.enter_to_write();
+        self.remove_entry(key, &guard, condition).map(|entry| entry.pair().1.clone())
+    }
+}

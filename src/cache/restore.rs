@@ -1,0 +1,207 @@
+//! [`Cache::load`]: what another cache's dump has comes into the room that there is.
+
+use core::cmp::Reverse;
+use core::hash::{BuildHasher, Hash};
+
+use super::dump::{CacheDump, Dumped, Standing};
+use super::flight::Landing;
+use super::policy::WindowShare;
+use super::quota::FEW;
+use super::refused::Refused;
+use super::removal::Departures;
+use super::time::{Meta, NEVER};
+use super::write::NewEntry;
+use super::{Cache, Cause};
+use crate::hash::{Digest, scale};
+use crate::sync::AtomicU64;
+
+/// Room in a cache, for whoever comes first.
+struct Room {
+    segments: Vec<SegmentRoom>,
+    total: u64,
+}
+
+/// Room in a segment: what is left of its share.
+struct SegmentRoom {
+    left: u64,
+    share: u64,
+    entries: usize,
+}
+
+impl Room {
+    /// Takes room for an entry, if there is. One that is heavier than its segment's share, or that comes to few, is going to
+    /// borrow [B2].
+    fn take(&mut self, digest: Digest, weight: u64) -> bool {
+        let segment = scale(digest.prefix(), self.segments.len() as u32);
+        let SegmentRoom { left, share, entries } = &mut self.segments[segment as usize];
+        let fits = weight <= self.total && (weight <= *left || weight > *share || *entries < FEW);
+        if fits {
+            *left = left.saturating_sub(weight);
+            *entries += 1;
+            self.total -= weight;
+        }
+        fits
+    }
+}
+
+/// What is known of an entry of a dump, once this cache has been asked about it.
+struct Plan {
+    digest: Digest,
+    new_entry: NewEntry,
+    /// Whether there was room for it, and its key was not here.
+    chosen: bool,
+}
+
+// What `load` says that it takes, with an index.
+const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 64);
+
+impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
+    /// Puts the entries of a dump into the room that this cache has, and hands back the others.
+    ///
+    /// * What is there stays: it is newer, and counts as younger. An entry whose key is here, or is being loaded, is handed
+    ///   back, as is one that has expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one
+    ///   whose buckets are full of others: that makes others leave, as always.
+    /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were
+    ///   to go last. Each segment of 256 entries and more fills its own room, so that even a full cache of the same
+    ///   capacity leaves some out if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of
+    ///   1,000 where they hold 100,000.
+    /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) has no
+    ///   queue: the bit that says whether there was a hit is kept, but which slot an entry is in, and so how soon the hand
+    ///   comes by, the hash decides.
+    /// * [`Policy::Adaptive`](super::Policy::Adaptive) takes over the share of the capacity that its window had, in
+    ///   segments that have not evicted yet: others know better. The dump of a clock says nothing of that, and its
+    ///   entries go to main. What the policy remembered of keys that had left is lost.
+    /// * An entry lives as long as it had to live when it was dumped, and not longer than this cache would let a new
+    ///   one; it has been idle as long. The time between dump and load does not count, unless [`CacheDump::age`] tells the
+    ///   dump of it. A cache that was built without lifetimes keeps it for ever. The weigher is asked again.
+    ///
+    /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key
+    /// that is removed before its turn has come is put in all the same. What is taken counts as insertions. While it
+    /// runs it takes at most 64 bytes an entry, beside the dump and the one that is handed back.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// for i in 0..100 {
+    ///     cache.insert(i, i).unwrap();
+    /// }
+    /// (cache.get(&20), cache.get(&50));
+    /// let smaller: koel::Cache<u32, u32> = koel::Cache::new(2);
+    /// let rest = smaller.load(cache.dump());
+    /// assert_eq!(rest.len(), 98);
+    /// assert!(smaller.contains_key(&20) && smaller.contains_key(&50));
+    ///
+    /// // Room for more of them.
+    /// smaller.set_capacity(10);
+    /// assert_eq!(smaller.load(rest).len(), 90);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this cache's lock (`compute`, `remove_if`), and if the removal listener panics:
+    /// then the rest of the dump is dropped.
+    pub fn load(&self, dump: CacheDump<K, V>) -> CacheDump<K, V> {
+        self.table.directory.assert_not_writing();
+        let CacheDump { window, entries } = dump;
+        if let Some(share) = window {
+            self.learn(share);
+        }
+        let plans = self.plan(&entries);
+        let mut rest = Vec::new();
+        // [L4] The last of each queue first: each is put before those that are there.
+        for (entry, plan) in entries.into_iter().zip(plans).rev() {
+            let taken = match plan {
+                Some(Plan { digest, new_entry, chosen: true }) => self.restore(entry, digest, new_entry),
+                _ => Err(entry),
+            };
+            rest.extend(taken.err());
+        }
+        rest.reverse();
+        CacheDump { window, entries: rest }
+    }
+
+    /// Lets each segment's policy know what another cache's had learned.
+    fn learn(&self, share: WindowShare) {
+        let _guard = self.enter();
+        self.table.directory.each_segment(|mut writing| writing.locked.state().keep.evictor.learn(share));
+    }
+
+    /// How much room there is.
+    fn room(&self) -> Room {
+        let _guard = self.enter();
+        let mut segments = Vec::new();
+        self.table.directory.each_segment(|writing| {
+            let (share, entries) = (&writing.locked.state_ref().keep, writing.locked.len());
+            let left = share.fair.saturating_sub(share.evictor.weight());
+            segments.push(SegmentRoom { left, share: share.fair, entries });
+        });
+        Room { segments, total: self.bound.capacity().saturating_sub(self.bound.used()) }
+    }
+
+    /// Chooses the hottest entries for which there is room. `None` for what has expired.
+    fn plan(&self, entries: &[Dumped<K, V>]) -> Vec<Option<Plan>> {
+        let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
+        let mut hottest: Vec<usize> = (0..entries.len()).collect();
+        hottest.sort_unstable_by_key(|&index| Reverse((entries[index].standing.heat, index)));
+        let mut room = self.room();
+        for index in hottest {
+            let Some(plan) = &mut plans[index] else { continue };
+            plan.chosen =
+                !self.contains_key(&entries[index].key) && room.take(plan.digest, plan.new_entry.weight);
+        }
+        plans
+    }
+
+    /// Asks the user what is to be known of an entry. `None` if it has expired.
+    fn ask(&self, entry: &Dumped<K, V>) -> Option<Plan> {
+        let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
+        let mut new_entry = self.new_entry(key, value);
+        let own = lives.map_or(NEVER, |lives| new_entry.now.saturating_add(lives));
+        new_entry.deadline = new_entry.deadline.min(own);
+        new_entry.last_use = new_entry.now.saturating_sub(*idle);
+        new_entry.heat = Some(*heat);
+        let last_use = AtomicU64::new(new_entry.last_use);
+        let meta = Meta { weight: new_entry.weight, deadline: new_entry.deadline, last_use };
+        let expired = self.time.as_ref().is_some_and(|time| time.has_expired(&meta, new_entry.now));
+        (!expired).then(|| Plan { digest: self.digest(key), new_entry, chosen: false })
+    }
+
+    /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer; and of those
+    /// that begin later each finds what was put in [L6].
+    fn restore(&self, entry: Dumped<K, V>, digest: Digest, new_entry: NewEntry) -> Result<(), Dumped<K, V>> {
+        let guard = self.enter_to_write();
+        let mut out = self.departures(&guard);
+        let restored = match self.flights.lead(digest, &entry.key) {
+            Some(flight) => self.put_restored(entry, (digest, new_entry), &flight, &mut out),
+            None => Err(entry),
+        };
+        // Before there is an answer: what is returned leaks if the listener panics.
+        drop(out);
+        restored
+    }
+
+    fn put_restored(
+        &self,
+        entry: Dumped<K, V>,
+        (digest, mut new_entry): (Digest, NewEntry),
+        flight: &Landing<'_, K, V>,
+        out: &mut Departures<'_, K, V>,
+    ) -> Result<(), Dumped<K, V>> {
+        let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, out) else {
+            return Err(entry);
+        };
+        if let Some(found) = at.found {
+            if !self.has_expired(at.writing.locked.item(found), new_entry.now) {
+                return Err(entry);
+            }
+            self.take_out(&mut at.writing.locked, found, Cause::Expired, out);
+            at.found = None;
+        }
+        // Others may have been faster; and if the key was written to meanwhile, somebody may be loading it anew.
+        if flight.is_stale() || !at.writing.locked.state_ref().keep.evictor.fits(new_entry.weight) {
+            return Err(entry);
+        }
+        let Dumped { key, value, standing } = entry;
+        let refused = self.put(at, &new_entry, key, value, out).err();
+        refused.map_or(Ok(()), |Refused { key, value, .. }| Err(Dumped { key, value, standing }))
+    }
+}

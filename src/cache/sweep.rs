@@ -1,0 +1,88 @@
+//! Entries that have expired leave: those that writes come by, and those that readers find.
+
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+
+use super::Cache;
+use super::cache::CacheSlots;
+use super::removal::{Cause, Departures};
+use super::time::Nanos;
+use super::write::At;
+use crate::engine::Locked;
+use crate::entries::Entry;
+use crate::hash::Digest;
+use crate::reentry;
+
+/// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
+/// as there are buckets, and none has to wait for it.
+pub(super) const SWEPT_BUCKETS: u32 = 2;
+/// The same at a time for a heavy entry. So many have some that has expired where it is a fiftieth of all.
+const SWEPT_FOR_HEAVY: u32 = 32;
+
+impl<K, V, S> Cache<K, V, S> {
+    /// Takes out what has expired, until something of this weight fits, or a few buckets in a row have nothing that has: nobody
+    /// is turned away for entries that nobody can have. The segment's buckets at the most.
+    #[cold]
+    pub(super) fn sweep_for(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        weight: u64,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        for _ in 0..locked.segment().buckets().len().div_ceil(SWEPT_FOR_HEAVY) {
+            let before = locked.len();
+            self.sweep(locked, SWEPT_FOR_HEAVY, now, out);
+            if locked.len() == before || locked.state_ref().keep.evictor.fits(weight) {
+                break;
+            }
+        }
+    }
+
+    /// Takes out what has expired in the next few buckets.
+    pub(super) fn sweep(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        buckets: u32,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        if self.time.is_none() {
+            return;
+        }
+        let len = locked.segment().buckets().len();
+        for _ in 0..buckets.min(len) {
+            let bucket = locked.state_ref().keep.next_bucket % len;
+            locked.state().keep.next_bucket = bucket + 1;
+            for found in locked.residents().occupied(bucket) {
+                if self.has_expired(locked.item(found), now) {
+                    self.take_out(locked, found, Cause::Expired, out);
+                }
+            }
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
+    /// wait; and in a closure under the lock of whichever map: it would be told of there.
+    #[cold]
+    pub(super) fn take_out_expired(&self, digest: Digest, entry: NonNull<Entry<K, V>>, now: Nanos) {
+        if reentry::is_writing_any() {
+            return;
+        }
+        let guard = self.enter_to_write();
+        let mut out = self.departures(&guard);
+        let Some(At { mut writing, found, .. }) =
+            self.table.directory.try_lock_and_find(digest, |other| other == entry)
+        else {
+            return;
+        };
+        if let Some(found) = found {
+            if self.has_expired(entry, now) {
+                self.take_out(&mut writing.locked, found, Cause::Expired, &mut out);
+                self.settle(&mut writing.locked, &mut out);
+            }
+        }
+    }
+}
