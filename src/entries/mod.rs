@@ -6,6 +6,7 @@
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `entry` | entries |
 //! | `slab` | the entries' memory |
+//! | `chunks` | what it is cut from |
 //! | `sorting` | which chunks of it are not in use |
 //! | `homes` | cells of it that the digests of keys select |
 //! | `home_lines` | where those are, for look-ups |
@@ -13,6 +14,7 @@
 //! | `page` | what its pages begin with |
 //! | `model` | `homes` as models see them |
 
+mod chunks;
 mod entry;
 mod home_lines;
 mod homes;

@@ -20,64 +20,23 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use super::chunks::{Chunks, Pieces};
 use super::home_lines::HomeLines;
 use super::homes::{Homes, Within};
 use super::magazine::{Chain, Free, Magazine, Returned};
-use super::page::{Begin, PAGE, begin_of};
-use super::sorting::{Chunk, Sorting};
+use super::page::begin_of;
+use super::sorting::Sorting;
 use crate::engine::{Meter, Shape, try_box};
 use crate::hash::Digest;
 use crate::seats;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Pages in every chunk but the first, which is one page.
-const CHUNK: usize = 4;
-/// Pages in a chunk with some huge pages in it. It does not begin with one: allocators lose up to as much again to align
-/// a huge page.
-const HUGE_CHUNK: usize = 1024;
-/// Bytes at a chunk's end that are not asked for: room for the allocator's own header, so that aligned chunks can
-/// lie one behind the other.
-const SLACK: usize = 64;
 /// Where pieces are returned to. A power of two; as many threads return without meeting.
 const SHARDS: usize = 8;
 /// What tails are aligned to: words.
 const TAIL_ALIGN: usize = align_of::<AtomicU64>();
 /// Larger entries get a box each.
 const LARGEST_PIECE: usize = 512;
-
-/// The rest of a page that has been begun.
-struct Uncut {
-    /// The first piece, if there is any.
-    next: NonNull<u8>,
-    /// How many there are.
-    pieces: usize,
-}
-
-impl Default for Uncut {
-    fn default() -> Self {
-        Uncut { next: NonNull::dangling(), pieces: 0 }
-    }
-}
-
-/// All chunks; the last one may have a page that is cut in part, and pages that are still whole.
-#[derive(Default)]
-struct Chunks {
-    all: Vec<Chunk>,
-    uncut: Uncut,
-    whole_pages: usize,
-    /// How many [`Slab::release`] has: there is always room in `all` for them to come back.
-    away: usize,
-}
-
-// SAFETY: the chunks go with the slab.
-unsafe impl Send for Chunks {}
-
-impl Chunks {
-    /// Whether pieces can be cut without a new chunk.
-    fn has_rest(&self) -> bool {
-        self.uncut.pieces > 0 || self.whole_pages > 0
-    }
-}
 
 /// Where the pieces for entries of type `T` come from. Must not move, hence the `Arc`: pages know its address.
 pub(crate) struct Slab<T> {
@@ -149,6 +108,12 @@ impl<T> Slab<T> {
     fn piece_with(tail: usize) -> usize {
         let entry = if tail > 0 { Self::TAIL_AT + tail } else { size_of::<T>() };
         entry.max(size_of::<Free>()).next_multiple_of(Self::ALIGN)
+    }
+
+    /// What is cut from chunks.
+    fn pieces(&self) -> Pieces {
+        let slab = NonNull::from(self).cast();
+        Pieces { slab, first: Self::FIRST, bytes: self.piece(), huge_pages: self.huge_pages }
     }
 
     /// The layout of an entry with a box of its own.
@@ -307,64 +272,13 @@ impl<T> Slab<T> {
             }
             chunks = self.chunks.lock();
         }
-        let (first, n) = self.cut(&mut chunks)?;
+        let (first, n) = chunks.cut(self.pieces(), &self.meter)?;
         // Unlocked: the pages are touched for the first time.
         drop(chunks);
         for i in (0..n).rev() {
             // SAFETY: one of the pieces that are ours now.
             magazine.push(unsafe { first.add(i * self.piece()) }.cast());
         }
-        Some(())
-    }
-
-    /// Cuts up to a magazine of pieces off a page, of a new chunk if there is no rest of the last: where they begin, and how
-    /// many they are. Nobody else has them.
-    fn cut(&self, chunks: &mut Chunks) -> Option<(NonNull<u8>, usize)> {
-        if chunks.uncut.pieces == 0 {
-            self.begin_page(chunks)?;
-        }
-        let uncut = &mut chunks.uncut;
-        let (first, n) = (uncut.next, uncut.pieces.min(Magazine::ROOM));
-        // SAFETY: so many pieces are left in the page. Aligned: FIRST and `piece` are multiples of the alignment.
-        uncut.next = unsafe { first.add(n * self.piece()) };
-        uncut.pieces -= n;
-        chunks.all.last_mut()?.pieces += n;
-        Some((first, n))
-    }
-
-    /// Begins a page, of a new chunk if the last has no whole one.
-    fn begin_page(&self, chunks: &mut Chunks) -> Option<()> {
-        if chunks.whole_pages == 0 {
-            let pages = match chunks.all.len() {
-                0 => 1,
-                _ if self.huge_pages => HUGE_CHUNK,
-                _ => CHUNK,
-            };
-            let layout = Layout::from_size_align(PAGE * pages - SLACK, PAGE).ok()?;
-            let room = chunks.away + 1;
-            chunks.all.try_reserve(room).ok()?;
-            let base = if pages == HUGE_CHUNK {
-                self.meter.allocate_huge(layout)?
-            } else {
-                self.meter.allocate_uninit(layout)?
-            };
-            chunks.all.push(Chunk::new(base, layout));
-            chunks.whole_pages = pages;
-        }
-        let rest = chunks.whole_pages * PAGE;
-        chunks.whole_pages -= 1;
-        let chunk = chunks.all.last()?;
-        let start = chunk.layout.size().next_multiple_of(PAGE) - rest;
-        let len = PAGE.min(chunk.layout.size() - start);
-        // SAFETY: within the chunk.
-        let page = unsafe { chunk.base.add(start) };
-        // SAFETY: the page is ours alone, and aligned for an address.
-        unsafe { page.cast::<Begin>().write(Begin::new(core::ptr::from_ref(self).cast_mut().cast())) };
-        // SAFETY: within the page: FIRST is a few words.
-        let next = unsafe { page.add(Self::FIRST) };
-        chunks.uncut = Uncut { next, pieces: (len - Self::FIRST) / self.piece() };
-        // The largest entry and its tail are a fraction of a page.
-        debug_assert!(chunks.uncut.pieces > 0);
         Some(())
     }
 
@@ -399,7 +313,7 @@ impl<T> Slab<T> {
             return None;
         }
         let new = try_box(Sorting::default()).ok()?;
-        let chunks = self.take_chunks()?;
+        let chunks = self.chunks.lock().take()?;
         let taken = chunks.len();
         *sorting.insert(new).as_mut() = Sorting::new(chunks);
         Some(taken)
@@ -438,29 +352,9 @@ impl<T> Slab<T> {
         let (mut sorted, used) = sorting.into_chunks();
         for unused in sorted.drain(used..) {
             // SAFETY: all its pieces were free, and are in no list any more.
-            unsafe { self.meter.free(unused.base, unused.layout) };
+            unsafe { unused.free(&self.meter) };
         }
-        let mut chunks = self.chunks.lock();
-        debug_assert!(chunks.all.capacity() - chunks.all.len() >= taken);
-        chunks.away -= taken;
-        // Ours in front: it is the last that may have whole pages.
-        let new = chunks.all.len();
-        chunks.all.append(&mut sorted);
-        chunks.all.rotate_left(new);
-    }
-
-    /// Takes all chunks out but the last, if pieces can still be cut from that. `None`: there is no memory for a list.
-    fn take_chunks(&self) -> Option<Vec<Chunk>> {
-        let mut taken = Vec::new();
-        let mut chunks = self.chunks.lock();
-        // Room for the chunk that stays, and for all to come back.
-        taken.try_reserve_exact(chunks.all.len() + chunks.away).ok()?;
-        core::mem::swap(&mut chunks.all, &mut taken);
-        if chunks.has_rest() {
-            chunks.all.extend(taken.pop());
-        }
-        chunks.away += taken.len();
-        Some(taken)
+        self.chunks.lock().put_back(sorted, taken);
     }
 
     /// Returns free pieces, some at a time.
@@ -476,10 +370,8 @@ impl<T> Drop for Slab<T> {
     fn drop(&mut self) {
         // SAFETY: as below.
         unsafe { self.homes.free(&self.meter) };
-        for chunk in core::mem::take(&mut self.chunks.lock().all) {
-            // SAFETY: the map that used them is gone, and its entries with it.
-            unsafe { self.meter.free(chunk.base, chunk.layout) };
-        }
+        // SAFETY: the map that used them is gone, and its entries with it.
+        unsafe { self.chunks.lock().free(&self.meter) };
     }
 }
 

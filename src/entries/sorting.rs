@@ -7,6 +7,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use super::magazine::{Chain, Free, Magazine};
+use crate::engine::Meter;
 
 /// Memory from the allocator, and how many pieces have been cut from it.
 pub(super) struct Chunk {
@@ -25,6 +26,16 @@ impl Chunk {
 
     fn is_unused(&self) -> bool {
         self.free == self.pieces
+    }
+
+    /// Gives it back to the allocator.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses its pieces any more; `meter` is the one it was allocated with.
+    pub(super) unsafe fn free(self, meter: &Meter) {
+        // SAFETY: the caller's.
+        unsafe { meter.free(self.base, self.layout) };
     }
 }
 
