@@ -259,17 +259,17 @@ impl Homes {
             if alone {
                 // Relaxed: nobody else looks. A store is not waited for, as an exchange is.
                 mark.store(taken | 1 << bit | BEGUN, Ordering::Relaxed);
-                // SAFETY: as below.
-                return Some(unsafe { begin.add(((word * 64 + bit) * self.piece) as usize) });
+            } else {
+                step();
+                // Acquire: pairs with the Release in `give`: who had the cell is done with it. Release, and Acquire: whoever
+                // finds the page begun sees its begin.
+                let before = mark.fetch_or(1 << bit | BEGUN, Ordering::AcqRel);
+                if before >> bit & 1 == 1 {
+                    continue;
+                }
             }
-            step();
-            // Acquire: pairs with the Release in `give`: who had the cell is done with it. Release, and Acquire: whoever finds
-            // the page begun sees its begin.
-            let before = mark.fetch_or(1 << bit | BEGUN, Ordering::AcqRel);
-            if before >> bit & 1 == 0 {
-                // SAFETY: within the page: a cell.
-                return Some(unsafe { begin.add(((word * 64 + bit) * self.piece) as usize) });
-            }
+            // SAFETY: within the page: a cell.
+            return Some(unsafe { begin.add(((word * 64 + bit) * self.piece) as usize) });
         }
     }
 
