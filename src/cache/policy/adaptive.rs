@@ -23,7 +23,7 @@
 //!   the rarer of the two witnesses counts for more.
 //!
 //! Where entries have weights, what is as heavy as many others is [turned away](Adaptive::turns_away) until the ghost of the
-//! rejected says that it is worth them.
+//! rejected says that it is worth them: see `heavy`.
 
 use super::ghost::Ghost;
 use super::mark::{self, MAIN, SEEN};
@@ -38,12 +38,6 @@ const LATE_STEPS: usize = 1;
 pub(super) const PATIENCE: usize = 512;
 /// And after so many more for each that has gone, where one newcomer is as heavy as many: as often as marks tell.
 pub(super) const PATIENCE_EACH: usize = 2;
-/// A newcomer for whom more residents of their mean weight would have to go is heavy, and has to be worth them.
-pub(super) const MANY: u64 = 8;
-/// So often a heavy newcomer has to be turned away before it may push out what was hit.
-const RETURNS: usize = 4;
-/// So many entries of main are looked at, at most, before a heavy newcomer is let in.
-pub(super) const LOOKS: usize = 512;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.
@@ -78,16 +72,16 @@ impl Reach {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Adaptive {
-    window: Ring,
-    capacity: u64,
+    pub(super) window: Ring,
+    pub(super) capacity: u64,
     /// From this weight on it is the window that gives way: the target rounded up, at least 1.
-    due: u64,
-    main: Ring,
+    pub(super) due: u64,
+    pub(super) main: Ring,
     /// What the window may weigh: between the bounds of [`WINDOW_SHARE`].
     target: f64,
     /// Whether a hand has met an item that was hit.
-    has_met_hits: bool,
-    rejected: Option<Ghost>,
+    pub(super) has_met_hits: bool,
+    pub(super) rejected: Option<Ghost>,
     demoted: Option<Ghost>,
 }
 
@@ -122,7 +116,7 @@ impl Adaptive {
     }
 
     #[inline]
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.window.len() + self.main.len()
     }
 
@@ -168,72 +162,6 @@ impl Adaptive {
         ring.compact_if_stale(mark, residents);
         ring.push(locator, weight);
         mark
-    }
-
-    /// Whether a newcomer is turned away: a heavy one that was not rejected lately, or for which one of main would have to go
-    /// that was hit. That one loses a hit, lest the cache be full of what was asked for long ago; and whoever has been turned
-    /// away as often, for its weight, as others have left is let in.
-    ///
-    /// As long as no hand has met anybody that was hit, nothing is known of who is worth more.
-    pub(super) fn turns_away<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> bool {
-        let Newcomer { locator, weight } = newcomer;
-        if self.fits(weight) {
-            return false;
-        }
-        let (times, among) = self.rejected.as_ref().map_or((0, 0), |ghost| ghost.times(locator));
-        let is_turned_away = match times {
-            0 if self.has_met_hits && self.is_heavy(weight) => true,
-            RETURNS.. if self.is_worth(weight, times, among) => false,
-            _ => self.is_hot(weight, residents),
-        };
-        if is_turned_away {
-            let len = self.len();
-            remember(&mut self.rejected, len, REJECTED, locator);
-        }
-        is_turned_away
-    }
-
-    /// Whether a newcomer that came so many times among so many rejections is asked for as often, for what is missing, as one
-    /// rejection for each resident is for all that they weigh.
-    fn is_worth(&self, weight: u64, times: usize, among: usize) -> bool {
-        times as u128 * u128::from(self.weight()) >= among as u128 * u128::from(self.missing(weight))
-    }
-
-    /// Whether more than [`MANY`] residents of their mean weight would have to go for a newcomer.
-    fn is_heavy(&self, weight: u64) -> bool {
-        is_of_many(self.missing(weight), self.len(), self.weight())
-    }
-
-    /// What is missing for a newcomer that does not fit.
-    fn missing(&self, weight: u64) -> u64 {
-        weight.saturating_sub(self.capacity - self.weight())
-    }
-
-    /// Whether so many of main would have to go, and one of them was hit: it loses a hit.
-    fn is_hot<R: Residents>(&self, weight: u64, residents: &mut R) -> bool {
-        let of_window = self.window.weight().saturating_sub(self.due);
-        let of_main = self.missing(weight).saturating_sub(of_window);
-        is_of_many(of_main, self.main.len(), self.main.weight()) && self.takes_hit_before(of_main, residents)
-    }
-
-    /// Takes a hit from the first item of main that has one, if those before it weigh less than `weight` and are not too many
-    /// to look at.
-    fn takes_hit_before<R: Residents>(&self, weight: u64, residents: &mut R) -> bool {
-        let mut before: u64 = 0;
-        for index in 0..LOOKS {
-            let Some(locator) = self.main.peek(index).filter(|_| before < weight) else { return false };
-            // Else the entry is stale.
-            if let Some(slot) = residents.find(locator, MAIN, MAIN) {
-                let mark = residents.mark(slot);
-                if mark::hits(mark) > 0 {
-                    residents.set_mark(slot, mark::less(mark));
-                    return true;
-                }
-                // A stale entry may mean an item that has another: sums may be beyond the largest number.
-                before = before.saturating_add(residents.weight(slot));
-            }
-        }
-        false
     }
 
     /// Whether nobody has been evicted yet, or turned away.
@@ -344,7 +272,7 @@ impl Adaptive {
     }
 
     #[inline]
-    fn fits(&self, weight: u64) -> bool {
+    pub(super) fn fits(&self, weight: u64) -> bool {
         has_room(self.capacity, self.weight(), weight)
     }
 
@@ -418,11 +346,17 @@ impl Adaptive {
         } else {
             self.window.pop(0);
             self.window.forget(weight);
-            let len = self.len();
-            remember(&mut self.rejected, len, REJECTED, locator);
+            self.reject(locator);
             residents.evict(slot);
             spared.saturating_sub(PATIENCE_EACH)
         }
+    }
+
+    /// The ghost of the rejected remembers a key.
+    #[inline(always)]
+    pub(super) fn reject(&mut self, locator: Locator) {
+        let len = self.len();
+        remember(&mut self.rejected, len, REJECTED, locator);
     }
 
     /// Takes a hit from the item at main's front and sends it to the back, or evicts it; as [`step_window`](Self::step_window).
@@ -506,11 +440,6 @@ impl Adaptive {
         remember(&mut self.demoted, len, DEMOTED, locator);
         residents.evict(slot);
     }
-}
-
-/// Whether `weight` is more than that of [`MANY`] items, of which `len` weigh `of` together.
-pub(super) fn is_of_many(weight: u64, len: usize, of: u64) -> bool {
-    u128::from(weight) * len as u128 > u128::from(MANY) * u128::from(of)
 }
 
 /// Puts a key into a ghost that is made for `len` residents and one more, the one that is leaving; a new one if there are

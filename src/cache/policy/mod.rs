@@ -10,6 +10,7 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `adaptive` | a window, main and ghosts |
+//! | `heavy` | what it turns away |
 //! | `ghost`, `ring` | which keys were evicted lately; a queue of items |
 //! | `clock`, `local` | policies without queues |
 //! | `swept` | what these two share: a hand that sweeps the slots |
@@ -21,6 +22,7 @@ mod adaptive;
 mod clock;
 mod ghost;
 mod heat;
+mod heavy;
 mod local;
 pub(super) mod mark;
 mod ring;
@@ -267,7 +269,7 @@ impl Evictor {
     /// Whether many residents would have to go for a newcomer, of their mean weight, if there are `len`.
     pub(super) fn is_heavy(&self, weight: u64, len: usize) -> bool {
         let missing = self.weight().saturating_add(weight).saturating_sub(self.capacity());
-        adaptive::is_of_many(missing, len, self.weight())
+        heavy::is_of_many(missing, len, self.weight())
     }
 
     /// Whether a heavy newcomer would be the first for whom anybody has to go, or who is turned away: others may have room.

@@ -4,8 +4,9 @@ use std::collections::{HashMap, VecDeque};
 
 use proptest::prelude::*;
 
-use super::super::adaptive::{LOOKS, MANY, PATIENCE, PATIENCE_EACH};
+use super::super::adaptive::{PATIENCE, PATIENCE_EACH};
 use super::super::ghost::Ghost;
+use super::super::heavy::{LOOKS, MANY};
 use super::{Cache, Newcomer, locator, mark};
 use crate::cache::Policy;
 
