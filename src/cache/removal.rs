@@ -2,14 +2,12 @@
 
 use core::fmt;
 use core::ptr::NonNull;
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use smallvec::SmallVec;
 
 use super::counters::Here;
 use crate::entries::{Entry, OldEntries, Reserve};
-use crate::reclaim::{Guard, LocalGuard, discard};
+use crate::reclaim::{FirstPanic, Guard, LocalGuard};
 
 /// Why an entry has left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,17 +99,13 @@ impl<'c, K, V> Departures<'c, K, V> {
     }
 
     /// Tells the listener of each, even if it panics.
-    fn tell(&self) -> Result<(), Box<dyn Any + Send>> {
-        let mut panic = Ok(());
-        let Some(listener) = self.listener else { return panic };
-        for &(entry, cause) in &self.gone {
-            // SAFETY: it was in the table after the guard was entered, or was turned away since.
-            let (key, value) = unsafe { Entry::deref(entry) }.pair();
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(key, value, cause))) {
-                match panic {
-                    Ok(()) => panic = Err(payload),
-                    Err(_) => discard(payload),
-                }
+    fn tell(&self) -> FirstPanic {
+        let mut panic = FirstPanic::default();
+        if let Some(listener) = self.listener {
+            for &(entry, cause) in &self.gone {
+                // SAFETY: it was in the table after the guard was entered, or was turned away since.
+                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                panic.call(|| listener(key, value, cause));
             }
         }
         panic
@@ -129,11 +123,7 @@ impl<'c, K, V> Departures<'c, K, V> {
             // SAFETY: our cache's guard.
             unsafe { many.retire(self.guard) };
         }
-        match told {
-            Ok(()) => {}
-            Err(payload) if std::thread::panicking() => discard(payload),
-            Err(payload) => resume_unwind(payload),
-        }
+        told.go_on();
     }
 }
 

@@ -1,8 +1,6 @@
 //! A table's memory: its directory of pointers, its entries, its collector.
 
-use core::any::Any;
 use core::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::entry::{Entry, EntrySlab, OwnedEntry};
@@ -11,7 +9,7 @@ use super::magazine::Chain;
 use super::old::{OldEntries, Reserve, Reserves};
 use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
 use crate::hash::Digest;
-use crate::reclaim::{Collector, Guard, Retire, discard};
+use crate::reclaim::{Collector, FirstPanic, Guard, Retire};
 
 /// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
 pub(crate) type Slots<K, V, R = Reserve<K, V>> = Pointer<Entry<K, V>, R>;
@@ -171,21 +169,9 @@ impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
 /// Drops each entry that `all` calls its argument with, even if the drop of another panics; the first panic goes on
 /// afterwards, unless there is one already.
 pub(crate) fn drop_each<K, V>(all: impl FnOnce(&mut dyn FnMut(OwnedEntry<K, V>))) {
-    let mut panic: Option<Box<dyn Any + Send>> = None;
-    all(&mut |entry| {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(entry))) {
-            match panic {
-                None => panic = Some(payload),
-                Some(_) => discard(payload),
-            }
-        }
-    });
-    if let Some(payload) = panic {
-        if !std::thread::panicking() {
-            resume_unwind(payload);
-        }
-        discard(payload);
-    }
+    let mut panic = FirstPanic::default();
+    all(&mut |entry| panic.call(|| drop(entry)));
+    panic.go_on();
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

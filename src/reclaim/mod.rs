@@ -16,6 +16,7 @@
 //! | `postponed` | calls to collect that come where no destructor may run |
 //! | `pace`, `crowd` | how often a barrier is passed; how much may wait for that |
 //! | `barrier` | a barrier of two halves, of which readers have the light one |
+//! | `panics` | what becomes of those in destructors, and of others that go no further at once |
 //! | `stand_in`, `model` | for models |
 //! | `stress` | the collector alone, on threads |
 
@@ -29,6 +30,7 @@ mod guards;
 pub(crate) mod model;
 mod owned;
 mod pace;
+mod panics;
 #[cfg_attr(loom, allow(dead_code, reason = "loom's threads are never kept from collecting"))]
 mod postponed;
 mod stamp;
@@ -37,9 +39,6 @@ mod stand_in;
 mod stranded;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod stress;
-
-use core::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::sync::Ordering;
 
@@ -51,14 +50,6 @@ use crate::sync::Ordering;
 /// second thread does the reverse, and neither may miss what the other wrote. See below the table of atomics in
 /// `docs/design.md`. On x86 both are one instruction; under loom, which knows no such loads, it is an Acquire.
 pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
-
-/// Drops what a panic threw that goes no further. Its own drop may panic as well: what that throws is forgotten, or there
-/// would be no end to it.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        core::mem::forget(another);
-    }
-}
 
 /// Something that can be retired.
 pub trait Retire {
@@ -107,30 +98,8 @@ pub(crate) use crowd::Room;
 pub(crate) use epochs::Collector;
 #[cfg(not(loom))]
 pub use guards::{LocalGuard, OwnedGuard};
+pub(crate) use panics::{FirstPanic, discard};
 #[cfg(loom)]
 pub(crate) use stand_in::Collector;
 #[cfg(loom)]
 pub use stand_in::{LocalGuard, OwnedGuard};
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-    use crate::sync::AtomicUsize;
-
-    #[test]
-    fn what_a_panic_threw_is_dropped_once_and_its_own_panic_ends_there() {
-        struct Thrown(&'static AtomicUsize);
-
-        impl Drop for Thrown {
-            fn drop(&mut self) {
-                // Relaxed: one thread.
-                self.0.fetch_add(1, Ordering::Relaxed);
-                panic!("in the drop of what a panic threw");
-            }
-        }
-
-        static DROPS: AtomicUsize = AtomicUsize::new(0);
-        discard(Box::new(Thrown(&DROPS)));
-        assert_eq!(DROPS.load(Ordering::Relaxed), 1);
-    }
-}
