@@ -45,15 +45,15 @@ struct Divided<K, V> {
 }
 
 /// Hashes the keys of all pairs and divides them.
-fn divided<K: Hash + Send, V: Send>(
+fn divided<K: Send, V: Send>(
     pairs: impl IntoParallelIterator<Item = (K, V)>,
-    hasher: &(impl BuildHasher + Sync),
+    digest: impl Fn(&K) -> Digest + Sync,
 ) -> Divided<K, V> {
     let pairs = pairs.into_par_iter();
     let lists = pairs.opt_len().map_or(MOST_LISTS, |len| power_of_two(len / PAIRS_PER_LIST).min(MOST_LISTS));
     let empty = || (0..lists).map(|_| Vec::new()).collect::<Vec<_>>();
     let push = |mut share: Vec<Vec<_>>, (key, value): (K, V)| {
-        let digest = Digest::of(&key, hasher);
+        let digest = digest(&key);
         share[scale(digest.prefix(), lists as u32) as usize].push((digest, key, value));
         share
     };
@@ -90,17 +90,11 @@ impl<K: Send, V: Send> Divided<K, V> {
 }
 
 /// Inserts all pairs into a map that nobody else uses.
-fn par_extend_alone<K, V, S, M>(
-    map: &mut M,
+fn par_extend_alone<K: Send, V: Send>(
+    map: &mut (impl Fill<K, V> + Sync),
     pairs: impl IntoParallelIterator<Item = (K, V)>,
-    hasher: impl Fn(&M) -> &S,
-) where
-    K: Hash + Send,
-    V: Send,
-    S: BuildHasher + Sync,
-    M: Fill<K, V> + Sync,
-{
-    let pairs = divided(pairs, hasher(map));
+) {
+    let pairs = divided(pairs, |key| map.digest_of(key));
     map.remake_for(pairs.len);
     let map = &*map;
     // What grew from few segments is filled with locks, by all threads.
@@ -307,7 +301,7 @@ where
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
         // Asked here, as other threads insert, who are not writing, and would wait for this one.
         self.table.directory.assert_not_writing();
-        let pairs = divided(pairs, &self.hasher);
+        let pairs = divided(pairs, |key| self.digest(key));
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.
             let _ = (&self.pin()).try_reserve(pairs.len);
@@ -325,7 +319,7 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
-        par_extend_alone(self, pairs, |map| &map.hasher);
+        par_extend_alone(self, pairs);
     }
 }
 
@@ -356,7 +350,7 @@ where
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
         // Asked here, as other threads insert, who are not writing, and would wait for this one.
         self.slots.assert_not_writing();
-        let pairs = divided(pairs, &self.hasher);
+        let pairs = divided(pairs, |key| self.digest(key));
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.
             let _ = (*self).try_reserve(pairs.len);
@@ -374,7 +368,7 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
-        par_extend_alone(self, pairs, |map| &map.hasher);
+        par_extend_alone(self, pairs);
     }
 }
 
