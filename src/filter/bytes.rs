@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 
-use super::chunks::{ChunkLoader, Chunks, Held};
+use super::chunks::{Chunks, Held};
 use super::cuckoo::CuckooFilter;
 use super::error::{BytesError, FilterError};
 use super::format::{HEADER_LEN, Header};
 use super::hasher::FilterHasher;
 use super::inner::Inner;
+use super::loader::ChunkLoader;
 use super::locked::Locked;
 
 impl<S: FilterHasher> CuckooFilter<S> {

@@ -14,7 +14,7 @@
 //! | `cuckoo` | the filter |
 //! | `info` | what it says of itself |
 //! | `builder` | its options |
-//! | `chunks` | bytes in chunks, and chunks to tables |
+//! | `chunks`, `loader` | bytes in chunks; chunks to tables |
 //! | `format` | the bytes |
 //! | `plan` | which tables a growing filter has |
 //! | `batch` | many digests at once |
@@ -51,6 +51,7 @@ mod info;
 mod inner;
 mod lanes;
 mod layout;
+mod loader;
 mod locked;
 mod many;
 mod num;
@@ -70,13 +71,14 @@ mod view;
 mod words;
 
 pub use builder::FilterBuilder;
-pub use chunks::{ChunkLoader, Chunks};
+pub use chunks::Chunks;
 #[cfg(not(loom))]
 pub(crate) use collect::try_collect;
 pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};
 pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
 pub use info::FilterInfo;
+pub use loader::ChunkLoader;
 pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo};
 pub use view::FilterView;
 

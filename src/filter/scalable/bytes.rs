@@ -3,10 +3,11 @@
 use std::io::{Read, Write};
 
 use super::super::bytes::copied;
-use super::super::chunks::{ChunkLoader, Chunks, Held};
+use super::super::chunks::{Chunks, Held};
 use super::super::error::{BytesError, FilterError};
 use super::super::format::ChainHeader;
 use super::super::hasher::FilterHasher;
+use super::super::loader::ChunkLoader;
 use super::super::plan::Plan;
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;

@@ -1,0 +1,240 @@
+//! A filter's tables from its chunks.
+
+use core::fmt;
+use std::io::Read;
+
+use super::collect::{push, reserve, with_room};
+use super::error::{BytesError, FilterError};
+use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
+use super::hasher::{FilterHasher, Xxh3};
+use super::inner::Inner;
+use super::locked::Locked;
+use super::plan::Lineage;
+
+/// Bytes that are asked for before any has come.
+const FIRST_READ: usize = 4096;
+
+/// Puts a filter of either kind together from its chunks, in order. What is refused changes nothing: the right chunk may
+/// still come.
+///
+/// ```
+/// use koel::{ChunkLoader, CuckooFilter, ScalableCuckooFilter};
+///
+/// let filter = CuckooFilter::from_keys(0..1000, 0.001)?;
+/// let mut loader: ChunkLoader = ChunkLoader::new();
+/// for chunk in filter.chunks().take(1) {
+///     loader.load(&chunk)?;
+/// }
+/// // The transfer broke off, and is resumed.
+/// assert!(loader.load(b"noise").is_err());
+/// for chunk in filter.chunks_from(loader.next()) {
+///     loader.load(&chunk)?;
+/// }
+/// let copy = loader.finish()?;
+/// assert!((0..1000).all(|key| copy.contains(&key)));
+///
+/// let growing = ScalableCuckooFilter::from_keys(0..1000, 0.001)?;
+/// let mut loader: ChunkLoader = ChunkLoader::new();
+/// for chunk in growing.chunks() {
+///     loader.load(&chunk)?;
+/// }
+/// let copy = loader.finish_scalable()?;
+/// assert!((0..1000).all(|key| copy.contains(&key)));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+pub struct ChunkLoader<S = Xxh3> {
+    chain: Option<ChainHeader>,
+    lineage: Lineage,
+    /// Newest first; all but the last are complete.
+    tables: Vec<Loaded>,
+    hasher: Option<S>,
+    taken: u32,
+}
+
+/// What has come of a table: its header and checked bytes of segments.
+struct Loaded {
+    header: Header,
+    segments: Vec<Vec<u8>>,
+}
+
+impl Loaded {
+    fn is_complete(&self) -> bool {
+        self.segments.len() == self.header.segments() as usize
+    }
+
+    fn into_inner(self) -> Result<Inner, FilterError> {
+        let inner = Inner::new(self.header.shape, None)?;
+        for (segment, bytes) in (0..).zip(self.segments) {
+            let bytes = SegmentBytes::of_checked(&bytes);
+            Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
+        }
+        Ok(inner)
+    }
+}
+
+impl<S> Default for ChunkLoader<S> {
+    fn default() -> Self {
+        ChunkLoader { chain: None, lineage: Lineage::default(), tables: Vec::new(), hasher: None, taken: 0 }
+    }
+}
+
+impl<S: FilterHasher> ChunkLoader<S> {
+    /// Nothing is loaded yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads all chunks of a filter of this kind, and not a byte more.
+    pub(crate) fn read(reader: &mut impl Read, growing: bool) -> Result<Self, FilterError> {
+        let mut loader = Self::new();
+        let mut chunk = Vec::new();
+        while let Some(len) = loader.next_len() {
+            chunk.clear();
+            read_up_to(reader, len, &mut chunk)?;
+            loader.load(&chunk)?;
+            if loader.is_scalable() != growing {
+                return Err(BytesError::Kind { scalable: !growing }.into());
+            }
+        }
+        Ok(loader)
+    }
+
+    /// The number of the chunk that comes next.
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        self.taken
+    }
+
+    /// Bytes of the chunk that comes next; `None` if there is none.
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// use koel::{ChunkLoader, CuckooFilter};
+    ///
+    /// // From a stream that does not say where a chunk ends.
+    /// let bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+    /// let (mut reader, mut loader) = (&bytes[..], ChunkLoader::new());
+    /// while let Some(len) = loader.next_len() {
+    ///     let mut chunk = vec![0; len];
+    ///     reader.read_exact(&mut chunk)?;
+    ///     loader.load(&chunk)?;
+    /// }
+    /// let copy: CuckooFilter = loader.finish()?;
+    /// assert!(copy.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[must_use]
+    pub fn next_len(&self) -> Option<usize> {
+        match self.tables.last() {
+            Some(table) if !table.is_complete() => Some(table.header.segment_len()),
+            _ if self.tables.len() < self.chain.map_or(1, |chain| chain.tables) as usize => Some(HEADER_LEN),
+            _ => None,
+        }
+    }
+
+    /// Whether the chunks are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), as far as is known.
+    ///
+    /// ```
+    /// use koel::{ChunkLoader, ScalableCuckooFilter};
+    ///
+    /// let filter = ScalableCuckooFilter::new(0.01)?;
+    /// let mut loader: ChunkLoader = ChunkLoader::new();
+    /// assert!(!loader.is_scalable(), "nothing is known yet");
+    /// loader.load(&filter.chunks().next().unwrap())?; // the header says it
+    /// assert!(loader.is_scalable());
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[must_use]
+    pub fn is_scalable(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// Takes the next chunk.
+    ///
+    /// # Errors
+    ///
+    /// [`FilterError::Bytes`] if it is damaged, or not the next one, or there is none to come; [`FilterError::OutOfMemory`].
+    /// It was not taken.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
+    /// let mut loader = <koel::ChunkLoader>::new();
+    /// for chunk in filter.chunks() {
+    ///     loader.load(&chunk)?;
+    /// }
+    /// assert!(loader.finish()?.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn load(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
+        let expected = self.next_len().unwrap_or(0);
+        if chunk.len() != expected {
+            return Err(BytesError::Length { expected: expected as u64, found: chunk.len() as u64 }.into());
+        }
+        match self.tables.last_mut() {
+            Some(table) if !table.is_complete() => {
+                table.header.read_segment(table.segments.len() as u32, chunk)?;
+                let mut copy = with_room(chunk.len())?;
+                copy.extend_from_slice(chunk);
+                push(&mut table.segments, copy)?;
+            }
+            _ if self.taken == 0 && ChainHeader::is_at(chunk) => {
+                self.chain = Some(ChainHeader::parse(chunk)?);
+            }
+            _ => self.load_header(chunk)?,
+        }
+        self.taken += 1;
+        Ok(())
+    }
+
+    fn load_header(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
+        let header = Header::parse(chunk)?;
+        if self.tables.first().is_some_and(|first| !first.header.has_hasher_of(&header)) {
+            return Err(BytesError::Hasher.into());
+        }
+        let (mut lineage, hasher) = (self.lineage, header.hasher()?);
+        if let Some(chain) = self.chain {
+            lineage.meet(&header.shape, chain.tables as usize - self.tables.len() - 1)?;
+        } else if !header.shape.geometry.is_whole() {
+            return Err(BytesError::Layout.into());
+        }
+        reserve(&mut self.tables, 1)?;
+        self.lineage = lineage;
+        self.hasher.get_or_insert(hasher);
+        self.tables.push(Loaded { header, segments: Vec::new() });
+        Ok(())
+    }
+
+    /// What was loaded, if it is complete: the header of a growing filter, tables, the hash function.
+    pub(crate) fn parts(self) -> Result<(Option<ChainHeader>, Vec<Inner>, S), FilterError> {
+        let complete = self.next_len().is_none();
+        let Some(hasher) = self.hasher.filter(|_| complete) else {
+            return Err(BytesError::Incomplete { next: self.taken }.into());
+        };
+        let mut tables = with_room(self.tables.len())?;
+        for table in self.tables {
+            tables.push(table.into_inner()?);
+        }
+        Ok((self.chain, tables, hasher))
+    }
+}
+
+/// Reads so many bytes, or as many as come. Memory is asked for as they arrive: foreign bytes have said how many.
+fn read_up_to(reader: &mut impl Read, len: usize, bytes: &mut Vec<u8>) -> Result<(), FilterError> {
+    while bytes.len() < len {
+        let more = bytes.len().max(FIRST_READ).min(len - bytes.len());
+        // All of it: the standard library's reading to an end may end the process for want of a few bytes.
+        reserve(bytes, more)?;
+        if reader.by_ref().take(more as u64).read_to_end(bytes)? < more {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl<S> fmt::Debug for ChunkLoader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChunkLoader").field("next", &self.taken).finish_non_exhaustive()
+    }
+}
