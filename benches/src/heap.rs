@@ -27,11 +27,27 @@ pub struct Footprint {
 pub fn measure<T>(build: impl FnOnce() -> T) -> (T, Footprint) {
     REQUESTED.store(0, Ordering::Relaxed);
     TAKEN.store(0, Ordering::Relaxed);
-    COUNTING.store(true, Ordering::Relaxed);
+    let counting = Counting::begin();
     let built = build();
-    COUNTING.store(false, Ordering::Relaxed);
+    drop(counting);
     let requested = REQUESTED.load(Ordering::Relaxed);
     (built, Footprint { requested, taken: TAKEN.load(Ordering::Relaxed), own: None })
+}
+
+/// Counts until it is dropped, by a panic as well.
+struct Counting;
+
+impl Counting {
+    fn begin() -> Self {
+        COUNTING.store(true, Ordering::Relaxed);
+        Counting
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        COUNTING.store(false, Ordering::Relaxed);
+    }
 }
 
 #[cold]
@@ -99,5 +115,16 @@ unsafe impl GlobalAlloc for CountingAllocator {
             count(1, new_layout, new_pointer);
         }
         new_pointer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_counted_any_more_when_what_is_measured_has_panicked() {
+        let measured = std::panic::catch_unwind(|| measure(|| panic!("while it is built")));
+        assert!(measured.is_err() && !COUNTING.load(Ordering::Relaxed));
     }
 }

@@ -17,10 +17,20 @@ impl StartLine {
         StartLine { missing: AtomicUsize::new(threads) }
     }
 
-    fn wait(&self) {
-        self.missing.fetch_sub(1, Ordering::AcqRel);
+    fn place(&self) -> Place<'_> {
+        Place(self)
+    }
+}
+
+/// A thread's place at the line. Who panics on the way there gives it up: the others would wait for ever.
+struct Place<'a>(&'a StartLine);
+
+impl Place<'_> {
+    fn wait(self) {
+        let line = self.0;
+        drop(self);
         let mut spins = 0_u32;
-        while self.missing.load(Ordering::Acquire) > 0 {
+        while line.missing.load(Ordering::Acquire) > 0 {
             spins += 1;
             // There may be more threads than cores.
             if spins.is_multiple_of(64) { thread::yield_now() } else { std::hint::spin_loop() }
@@ -28,9 +38,16 @@ impl StartLine {
     }
 }
 
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.missing.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Lets each of `threads` threads `warm` up, waits for all, then lets them `run`; both get the thread's number.
 ///
-/// Returns the time from the start to the last finish, and what each thread returned.
+/// Returns the time from the start to the last finish, and what each thread returned. A panic of one of them goes on here,
+/// when all have ended.
 pub fn race<R: Send>(
     threads: usize,
     warm: impl Fn(usize) + Sync,
@@ -38,8 +55,9 @@ pub fn race<R: Send>(
 ) -> (Duration, Vec<R>) {
     let line = StartLine::new(threads);
     let lane = |number| {
+        let place = line.place();
         warm(number);
-        line.wait();
+        place.wait();
         let start = Instant::now();
         let result = run(number);
         (start, Instant::now(), result)
@@ -74,5 +92,17 @@ mod tests {
         assert_eq!(numbers, [0, 1, 2]);
         assert!(elapsed >= Duration::from_millis(20), "{elapsed:?}");
         assert!(elapsed < WARMING, "it began before the start: {elapsed:?}");
+    }
+
+    #[test]
+    fn who_panics_before_the_start_does_not_keep_the_others_waiting() {
+        for panics_at_the_start in [true, false] {
+            let panics = |number: usize, is_start: bool| {
+                assert!(number != 1 || is_start != panics_at_the_start, "of thread 1");
+            };
+            let raced = std::panic::catch_unwind(|| race(3, |n| panics(n, true), |n| panics(n, false)));
+            let payload = raced.expect_err("a panic goes on");
+            assert!(payload.downcast_ref::<&str>().is_some_and(|message| message.contains("of thread 1")));
+        }
     }
 }
