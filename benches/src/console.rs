@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::error::Error;
+use crate::error::{CheckError, Error};
 
 /// Where a command tells how far it is and what it found.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub struct Console {
     bar: ProgressBar,
     /// Why something could not be printed.
     lost: RefCell<Option<io::Error>>,
+    /// What others than koel did wrong.
+    failures: RefCell<Vec<CheckError>>,
 }
 
 impl Console {
@@ -21,7 +23,7 @@ impl Console {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (left: {eta}) {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Console { bar, lost: RefCell::new(None) }
+        Console { bar, lost: RefCell::new(None), failures: RefCell::default() }
     }
 
     /// Adds steps to the bar's length.
@@ -40,8 +42,21 @@ impl Console {
         self.bar.inc(1);
     }
 
-    /// Prints `text` and a line end, above the bar. Goes on if that fails: there may be reports to write.
+    /// Takes note of a check that failed and does not end the run.
+    pub fn failed(&self, failure: CheckError) {
+        self.failures.borrow_mut().push(failure);
+    }
+
+    /// The checks that failed and did not end the run.
+    pub fn failures(&self) -> Vec<CheckError> {
+        self.failures.borrow().clone()
+    }
+
+    /// Prints `text`, if there is any, and a line end, above the bar. Goes on if that fails: there may be reports to write.
     pub fn say(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         let said = self.bar.suspend(|| writeln!(io::stdout(), "{text}"));
         // Nobody may be listening any more, as in `koel-bench | head`: that is no reason to fail.
         if let Some(error) = said.err().filter(|error| error.kind() != ErrorKind::BrokenPipe) {

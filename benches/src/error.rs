@@ -6,13 +6,13 @@ use std::process::ExitCode;
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Error {
-    /// A contestant gave an answer that the workload rules out.
-    Check(CheckError),
+    /// Contestants gave answers that the workloads rule out.
+    Check(Vec<CheckError>),
     /// Input that cannot be used: a file, or a combination of options.
     Input(String),
 }
 
-/// An answer that the workload rules out: which contestant, in which workload, and what it was.
+/// An answer that the workload rules out, or a refusal to give any: which contestant, in which workload, and what it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckError {
     /// The contestant as the tables name it.
@@ -21,12 +21,20 @@ pub struct CheckError {
     pub workload: String,
     /// What was expected and what came.
     pub detail: String,
+    /// Whether it is a refusal: nothing is wrong then, but the contestant cannot do what is asked of it.
+    pub is_refusal: bool,
 }
 
 impl CheckError {
     /// A failure of `contestant`; the workload is added by [`CheckError::during`].
     pub fn new(contestant: &str, detail: impl Into<String>) -> Self {
-        CheckError { contestant: contestant.to_owned(), workload: String::new(), detail: detail.into() }
+        let (contestant, workload) = (contestant.to_owned(), String::new());
+        CheckError { contestant, workload, detail: detail.into(), is_refusal: false }
+    }
+
+    /// A refusal of `contestant`, and why.
+    pub fn refusal(contestant: &str, why: impl Into<String>) -> Self {
+        CheckError { is_refusal: true, ..CheckError::new(contestant, why) }
     }
 
     /// The same failure, told with the workload it happened in.
@@ -48,14 +56,18 @@ impl Error {
 
 impl fmt::Display for CheckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "check failed: {} in {}: {}", self.contestant, self.workload, self.detail)
+        let begin = if self.is_refusal { "" } else { "check failed: " };
+        write!(f, "{begin}{} in {}: {}", self.contestant, self.workload, self.detail)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Check(failure) => failure.fmt(f),
+            Error::Check(failures) => {
+                let lines: Vec<String> = failures.iter().map(CheckError::to_string).collect();
+                f.write_str(&lines.join("\n"))
+            }
             Error::Input(message) => f.write_str(message),
         }
     }
@@ -67,6 +79,6 @@ impl std::error::Error for Error {}
 
 impl From<CheckError> for Error {
     fn from(failure: CheckError) -> Self {
-        Error::Check(failure)
+        Error::Check(vec![failure])
     }
 }

@@ -17,6 +17,7 @@ pub mod contestants;
 pub mod dist;
 pub mod entrant;
 pub mod error;
+pub mod faults;
 pub mod filters;
 pub mod heap;
 pub mod keys;

@@ -2,7 +2,10 @@
 
 /// Lets `measure` have every entrant once per round, each round starting with another one, and every second round the other way
 /// round; so that what changes on the machine in the meantime hits all of them alike, and what one leaves behind, in the
-/// caches and the allocator, does not always meet the same one. Returns each entrant's results, one per round.
+/// caches and the allocator, does not always meet the same one. `measure` gets the round's number, too. Who has no result in a
+/// round is out, and has no more turns.
+///
+/// Returns each entrant's results, one per round; `None` of those that are out.
 ///
 /// # Errors
 ///
@@ -10,15 +13,22 @@
 pub fn interleaved<E, T, X>(
     entrants: &mut [E],
     rounds: usize,
-    mut measure: impl FnMut(&mut E) -> Result<T, X>,
-) -> Result<Vec<Vec<T>>, X> {
-    let mut results: Vec<Vec<T>> = entrants.iter().map(|_| Vec::with_capacity(rounds)).collect();
+    mut measure: impl FnMut(usize, &mut E) -> Result<Option<T>, X>,
+) -> Result<Vec<Option<Vec<T>>>, X> {
+    let mut results: Vec<Option<Vec<T>>> =
+        entrants.iter().map(|_| Some(Vec::with_capacity(rounds))).collect();
     let count = entrants.len();
     for round in 0..rounds {
         for turn in 0..count {
             let steps = if round % 2 == 0 { turn } else { count - turn };
             let number = (round + steps) % count;
-            results[number].push(measure(&mut entrants[number])?);
+            if let Some(mut earlier) = results[number].take() {
+                let result = measure(round, &mut entrants[number])?;
+                results[number] = result.map(|result| {
+                    earlier.push(result);
+                    earlier
+                });
+            }
         }
     }
     Ok(results)
@@ -31,20 +41,35 @@ mod tests {
     #[test]
     fn everybody_has_a_turn_per_round_and_start_and_direction_change() {
         let mut order = Vec::new();
-        let results = interleaved(&mut ['a', 'b', 'c'], 3, |&mut name| {
-            order.push(name);
-            Ok::<_, ()>(order.len())
+        let results = interleaved(&mut ['a', 'b', 'c'], 3, |round, &mut name| {
+            order.push((round, name));
+            Ok::<_, ()>(Some(order.len()))
         });
-        assert_eq!(order, ['a', 'b', 'c', 'b', 'a', 'c', 'c', 'a', 'b']);
-        assert_eq!(results, Ok(vec![vec![1, 5, 8], vec![2, 4, 9], vec![3, 6, 7]]));
+        let turns = |round, names: [char; 3]| names.map(|name| (round, name));
+        assert_eq!(
+            order,
+            [turns(0, ['a', 'b', 'c']), turns(1, ['b', 'a', 'c']), turns(2, ['c', 'a', 'b'])].concat()
+        );
+        assert_eq!(results, Ok(vec![Some(vec![1, 5, 8]), Some(vec![2, 4, 9]), Some(vec![3, 6, 7])]));
+    }
+
+    #[test]
+    fn who_has_no_result_is_out_and_the_others_go_on() {
+        let mut turns = Vec::new();
+        let results = interleaved(&mut [1, 2], 3, |round, &mut n| {
+            turns.push(n);
+            Ok::<_, ()>((n == 1 || round < 1).then_some(round))
+        });
+        assert_eq!(results, Ok(vec![Some(vec![0, 1, 2]), None]));
+        assert_eq!(turns.iter().filter(|&&n| n == 2).count(), 2);
     }
 
     #[test]
     fn an_error_ends_the_rounds() {
         let mut turns = 0;
-        let result: Result<Vec<Vec<()>>, _> = interleaved(&mut [1, 2, 3], 2, |&mut n| {
+        let result: Result<Vec<Option<Vec<()>>>, _> = interleaved(&mut [1, 2, 3], 2, |_, &mut n| {
             turns += 1;
-            if n == 2 { Err("two") } else { Ok(()) }
+            if n == 2 { Err("two") } else { Ok(Some(())) }
         });
         assert_eq!((result, turns), (Err("two"), 2));
     }

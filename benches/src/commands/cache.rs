@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 
 use super::cache_speed;
+use super::field::Field;
 use crate::caches::Id;
 use crate::cli::{CACHE_SIZES, CURVE_SIZES, CacheArgs, CachePart, Output};
 use crate::console::Console;
@@ -113,12 +114,11 @@ fn cell(requests: &Requests, bound: Bound, ids: &[Id], console: &Console) -> Res
     let counts = (trace.requests.len(), trace.keys.len());
     let mut cell = HitRatioCell::new(&requests.name, &requests.about, counts, bound);
     let title = format!("hit ratio on {} with {}", requests.name, cell.capacity_in_words());
-    for &id in ids {
-        console.begin(&title, id.name());
-        let replayed = cache_entrant(id).replay(trace, bound).map_err(|failure| failure.during(&title))?;
+    let mut entrants = Field::new(console, ids.iter().map(|&id| (id, cache_entrant(id))));
+    for (id, replayed) in entrants.each(&title, |_, entrant| entrant.replay(trace, bound))? {
         cell.rows.extend(replayed.map(|replayed| cell.row_of(id, replayed)));
-        console.done();
     }
+    cell.absent = entrants.absent();
     let exact: &[(&str, Exact)] = if cell.by_bytes { &BY_BYTES } else { &BY_ENTRIES };
     let ratio = |policy| reference::hits(policy, trace, bound) as f64 / counts.0 as f64;
     cell.exact = exact.iter().map(|&(name, policy)| (name, ratio(policy))).collect();

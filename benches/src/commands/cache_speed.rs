@@ -2,18 +2,18 @@
 
 use hdrhistogram::Histogram;
 
+use super::field::Field;
 use crate::caches::Id;
 use crate::cli::{CacheArgs, CachePart, default_threads};
 use crate::console::Console;
 use crate::contestants::BATCH;
 use crate::dist::{DEFAULT_ZIPF_EXPONENT, Dist};
 use crate::entrant::{CacheEntrant, ReadThrough, cache_entrant};
-use crate::error::{CheckError, Error};
+use crate::error::Error;
 use crate::plan::{self, CacheLoad};
 use crate::report::cache::{CacheAim, CacheMemoryRow, CacheReport, CacheSpeedCell, CacheSpeedRow};
 use crate::report::cache_table::{cache_memory_table, cache_speed_table};
 use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table, threads_in_words};
-use crate::rounds::interleaved;
 use crate::stats::Spread;
 use crate::stopwatch::Stopwatch;
 
@@ -51,12 +51,12 @@ const HITS: [Hits; 2] = [
     Hits {
         name: "pure hits",
         about: "Look-ups by Zipf with exponent 0.99 of keys that are there, in a half full cache: as many as half its entries. \
-                A miss ends the run.",
+                Who misses is out.",
         batched: false,
     },
     Hits {
         name: "get_many of 32",
-        about: "The same look-ups, 32 at a time; one by one where a cache has no such call. A miss ends the run.",
+        about: "The same look-ups, 32 at a time; one by one where a cache has no such call. Who misses is out.",
         batched: true,
     },
 ];
@@ -64,7 +64,8 @@ const HITS: [Hits; 2] = [
 /// The name of the second tells how many.
 const _: () = assert!(BATCH == 32);
 
-type Entrants = Vec<(Id, Box<dyn CacheEntrant>)>;
+type Entrant = dyn CacheEntrant;
+type Entrants<'c> = Field<'c, Id, Entrant>;
 
 /// Measures what is asked for, and adds it to `report`.
 pub(super) fn measure(
@@ -73,7 +74,7 @@ pub(super) fn measure(
     console: &Console,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let mut entrants: Entrants = ids.iter().map(|&id| (id, cache_entrant(id))).collect();
+    let mut entrants = Field::new(console, ids.iter().map(|&id| (id, cache_entrant(id))));
     let load = CacheLoad { entries: args.entries, keys: args.keys, dist: Dist::Zipf(DEFAULT_ZIPF_EXPONENT) };
     let bench = Bench { args, console, load };
     if args.measures(CachePart::Throughput) {
@@ -90,7 +91,7 @@ pub(super) fn measure(
         }
     }
     if args.measures(CachePart::Memory) {
-        bench.memory(&entrants, report)?;
+        bench.memory(&mut entrants, report)?;
     }
     if args.measures(CachePart::Latency) {
         bench.fill(&mut entrants)?;
@@ -107,14 +108,10 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Fills all caches, and lets them read through what is not measured.
-    fn fill(&self, entrants: &mut Entrants) -> Result<(), Error> {
+    fn fill(&self, entrants: &mut Entrants<'_>) -> Result<(), Error> {
         let plan = self.load.plan(0, 1, self.args.ops);
         self.console.expect(entrants.len());
-        for (id, entrant) in entrants {
-            self.console.begin("fill", id.name());
-            entrant.fill(&plan).map_err(|failure| failure.during("filling a cache"))?;
-            self.console.done();
-        }
+        entrants.each("filling a cache", |_, entrant| entrant.fill(&plan))?;
         Ok(())
     }
 
@@ -126,13 +123,14 @@ impl Bench<'_> {
             keys,
             threads,
             rows: Vec::new(),
+            absent: Vec::new(),
         }
     }
 
     fn read_through(
         &self,
         threads: usize,
-        entrants: &mut Entrants,
+        entrants: &mut Entrants<'_>,
         report: &mut Report,
     ) -> Result<(), Error> {
         let mut cell = self.cell(
@@ -144,19 +142,16 @@ impl Bench<'_> {
         let title = cell.title();
         // Number 0 is what caches were filled by.
         let plan = |round| self.load.plan(round, threads, self.args.ops);
-        let (mut turns, caches, mut asked) = (0, entrants.len(), plan(1));
-        let samples = interleaved(entrants, self.args.rounds, |(id, entrant)| {
-            self.console.begin(&title, id.name());
-            if turns > 0 && turns % caches == 0 {
-                asked = plan(1 + turns / caches);
+        let (mut of_round, mut asked) = (0, plan(1));
+        let read = |round, _, entrant: &mut Entrant| {
+            if round != of_round {
+                (of_round, asked) = (round, plan(1 + round));
             }
-            turns += 1;
-            let read = entrant.read_through(&asked);
-            self.console.done();
-            read.map_err(|failure| failure.during(&title))
-        })?;
-        let rows = entrants.iter().zip(&samples).map(|((id, _), rounds)| row(*id, rounds, None));
-        cell.rows = compared(rows.collect());
+            entrant.read_through(&asked)
+        };
+        let measured = entrants.race(&title, self.args.rounds, |_| true, read)?;
+        cell.rows = compared(measured.iter().map(|(id, rounds)| row(*id, rounds, None)).collect());
+        cell.absent = entrants.absent();
         self.console.say(&cache_speed_table(&cell));
         for &(rival, _, aim, must_hit_more) in READ_THROUGH_AIMS.iter().filter(|aim| aim.1 == threads) {
             let aims = READERS.map(|own| read_through_aim(&cell, own, rival, aim, must_hit_more));
@@ -170,7 +165,7 @@ impl Bench<'_> {
         &self,
         hits: &Hits,
         threads: usize,
-        entrants: &mut Entrants,
+        entrants: &mut Entrants<'_>,
         report: &mut Report,
     ) -> Result<(), Error> {
         let keys = (self.args.entries as u64 / 2).max(1);
@@ -180,22 +175,20 @@ impl Bench<'_> {
         let title = cell.title();
         let (entries, seconds) = (self.args.entries, self.args.seconds);
         // One thread is measured right before several, in every round.
-        let samples = interleaved(entrants, self.args.rounds, |(id, entrant)| {
-            self.console.begin(&title, id.name());
+        let look_up = |_, _, entrant: &mut Entrant| {
             let mut run = |threads: &[Vec<u32>]| entrant.hits(entries, threads, hits.batched, seconds);
-            let alone = if threads > 1 { Some(run(&one)) } else { None };
-            let together = run(&all);
-            self.console.done();
-            let named = |mops: Result<f64, _>| mops.map_err(|failure: CheckError| failure.during(&title));
-            Ok::<_, Error>((named(together)?, alone.map(named).transpose()?))
-        })?;
-        let rows = entrants.iter().zip(&samples).map(|((id, _), rounds)| {
+            let alone = if threads > 1 { Some(run(&one)?) } else { None };
+            Ok((run(&all)?, alone))
+        };
+        let measured = entrants.race(&title, self.args.rounds, |_| true, look_up)?;
+        let rows = measured.iter().map(|(id, rounds)| {
             let hits: Vec<ReadThrough> =
                 rounds.iter().map(|&(mops, _)| ReadThrough { mops, hit_ratio: 1.0 }).collect();
             let alone: Option<Vec<f64>> = rounds.iter().map(|&(_, alone)| alone).collect();
             row(*id, &hits, alone.map(Spread::of))
         });
         cell.rows = compared(rows.collect());
+        cell.absent = entrants.absent();
         self.console.say(&cache_speed_table(&cell));
         report.caches.aims.extend(OWN.into_iter().filter(|_| threads == 2 && !hits.batched).filter_map(
             |own| {
@@ -214,13 +207,11 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn memory(&self, entrants: &Entrants, report: &mut Report) -> Result<(), Error> {
+    fn memory(&self, entrants: &mut Entrants<'_>, report: &mut Report) -> Result<(), Error> {
         let plan = self.load.plan(0, 1, self.args.ops);
         self.console.expect(entrants.len());
-        for (id, entrant) in entrants {
-            self.console.begin("memory", id.name());
-            let (footprint, held) =
-                entrant.footprint(&plan).map_err(|failure| failure.during("memory of a full cache"))?;
+        let measured = entrants.each("memory of a full cache", |_, entrant| entrant.footprint(&plan))?;
+        for (id, (footprint, held)) in measured {
             let beyond = |bytes: f64| bytes / held.max(1) as f64 - PAIR_BYTES;
             report.caches.memory.push(CacheMemoryRow {
                 cache: id.name(),
@@ -231,9 +222,9 @@ impl Bench<'_> {
                 allocated_beyond: beyond(footprint.taken as f64),
                 own_beyond: footprint.own.map(|bytes| beyond(bytes as f64)),
             });
-            self.console.done();
         }
-        self.console.say(&cache_memory_table(&report.caches.memory));
+        report.caches.absent_from_memory = entrants.absent();
+        self.console.say(&cache_memory_table(&report.caches));
         let CacheReport { memory, aims, .. } = &mut report.caches;
         aims.extend(OWN.into_iter().filter_map(|own| {
             let row = memory.iter().find(|row| row.cache == own.name())?;
@@ -250,22 +241,19 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn latency(&self, entrants: &mut Entrants, report: &mut Report) -> Result<(), Error> {
+    fn latency(&self, entrants: &mut Entrants<'_>, report: &mut Report) -> Result<(), Error> {
         let stopwatch = Stopwatch::calibrated();
         let phase = "insert into a full cache";
         self.console.expect(entrants.len() * self.args.rounds);
-        let rounds = interleaved(entrants, self.args.rounds, |(id, entrant)| {
-            self.console.begin(phase, id.name());
-            let histogram = entrant.inserts(self.args.ops, &stopwatch);
-            self.console.done();
-            histogram.map_err(|failure| failure.during(phase))
-        })?;
+        let time = |_, _, entrant: &mut Entrant| entrant.inserts(self.args.ops, &stopwatch);
+        let measured = entrants.race(phase, self.args.rounds, |_| true, time)?;
         let cell = LatencyCell {
             phase: phase.to_owned(),
             keys: self.args.entries as u64,
             threads: 1,
             overhead_nanos: stopwatch.overhead_nanos(),
-            rows: entrants.iter().zip(&rounds).map(|((id, _), rounds)| latency_row(*id, rounds)).collect(),
+            rows: measured.iter().map(|(id, rounds)| latency_row(*id, rounds)).collect(),
+            absent: entrants.absent(),
         };
         self.console.say(&latency_table(&cell));
         report.caches.aims.extend(OWN.into_iter().filter_map(|own| latency_aim(&cell, own)));

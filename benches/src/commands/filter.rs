@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 
+use super::field::Field;
 use super::filter_tasks::Plan;
 use crate::cli::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, Output, PAPER_KEYS, default_threads};
 use crate::console::Console;
@@ -13,9 +14,9 @@ use crate::report::{
     FilterCell, FilterMeasured, FilterSizeCell, FilterSizeRow, Report, filter_aims_table, filter_size_table,
     filter_summary_table, filter_table, paper_table,
 };
-use crate::rounds::interleaved;
 
-type Entrants = Vec<(Id, Box<dyn FilterEntrant>)>;
+type Entrant = dyn FilterEntrant;
+type Entrants<'c> = Field<'c, Id, Entrant>;
 
 /// Runs the command.
 pub(super) fn run(args: &FilterArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
@@ -74,53 +75,38 @@ impl Bench<'_> {
         self.console.expect(entrants.len() * (1 + cells.len() * self.args.rounds));
         let sizes = self.sizes(&mut entrants)?;
         self.console.say(&filter_size_table(&sizes));
+        report.filter_sizes.push(sizes);
         for (task, threads) in cells {
-            let (mut taking, resting): (Entrants, Entrants) =
-                entrants.into_iter().partition(|(_, entrant)| task.takes(entrant.as_ref(), threads));
-            (0..resting.len() * self.args.rounds).for_each(|_| self.console.done());
-            if !taking.is_empty() {
-                let cell = self.cell(task, threads, &mut taking, &sizes)?;
+            let cell = self.cell(task, threads, &mut entrants, report.filter_sizes.last())?;
+            if !cell.rows.is_empty() || !cell.absent.is_empty() {
                 self.console.say(&filter_table(&cell));
                 report.filters.push(cell);
             }
-            taking.extend(resting);
-            taking.sort_by_key(|(id, _)| *id as usize);
-            entrants = taking;
         }
-        report.filter_sizes.push(sizes);
         Ok(())
     }
 
-    fn entrants(&self) -> Entrants {
+    fn entrants(&self) -> Entrants<'_> {
         let in_order = Id::value_variants().iter().copied();
         let chosen = |id: &Id| self.args.filters.is_empty() || self.args.filters.contains(id);
-        in_order
-            .filter(chosen)
-            .filter(|id| id.takes_bits(self.bits))
-            .map(|id| (id, filter_entrant(id, self.bits)))
-            .collect()
+        let taken = in_order.filter(chosen).filter(|id| id.takes_bits(self.bits));
+        Field::new(self.console, taken.map(|id| (id, filter_entrant(id, self.bits))))
     }
 
     /// Builds all filters, and tells what they take and how often they are wrong.
-    fn sizes(&self, entrants: &mut Entrants) -> Result<FilterSizeCell, Error> {
+    fn sizes(&self, entrants: &mut Entrants<'_>) -> Result<FilterSizeCell, Error> {
         let (keys, bits) = (self.keys, self.bits);
-        let mut rows = Vec::with_capacity(entrants.len());
-        for (id, entrant) in entrants {
-            self.console.begin("build", id.name());
-            let built =
-                entrant.build(keys, bits).map_err(|failure| failure.during("memory and error rate"))?;
-            rows.push(FilterSizeRow::new(*id, built));
-            self.console.done();
-        }
-        Ok(FilterSizeCell { keys, bits, rows })
+        let built = entrants.each("memory and error rate", |_, entrant| entrant.build(keys, bits))?;
+        let rows = built.into_iter().map(|(id, built)| FilterSizeRow::new(id, built)).collect();
+        Ok(FilterSizeCell { keys, bits, rows, absent: entrants.absent() })
     }
 
     fn cell(
         &self,
         task: Task,
         threads: usize,
-        entrants: &mut Entrants,
-        sizes: &FilterSizeCell,
+        entrants: &mut Entrants<'_>,
+        sizes: Option<&FilterSizeCell>,
     ) -> Result<FilterCell, Error> {
         let Bench { keys, bits, .. } = *self;
         let plan = Plan::new(task, keys, threads, self.args.ops);
@@ -134,25 +120,23 @@ impl Bench<'_> {
             base: base.as_ref().map(|(words, _)| words.clone()),
             rows: Vec::new(),
             aims: Vec::new(),
+            absent: Vec::new(),
         };
-        let title = cell.title();
         // What a filter is compared with is measured right before it, in every round.
-        let samples = interleaved(entrants, self.args.rounds, |(id, entrant)| {
-            self.console.begin(&title, id.name());
-            let run = |plan: &Plan, entrant: &mut dyn FilterEntrant| {
-                plan.run(entrant, bits, self.args.seconds).map_err(|failure| failure.during(&title))
-            };
-            let base = base.as_ref().map(|(_, base)| run(base, entrant.as_mut())).transpose()?;
-            let mops = run(&plan, entrant.as_mut())?;
-            self.console.done();
-            Ok::<_, Error>((mops, base))
-        })?;
-        let measured = entrants.iter_mut().zip(samples).map(|((id, entrant), samples)| {
+        let measure = |_, _, entrant: &mut Entrant| {
+            let run = |plan: &Plan, entrant: &mut Entrant| plan.run(entrant, bits, self.args.seconds);
+            let base = base.as_ref().map(|(_, base)| run(base, entrant)).transpose()?;
+            Ok((run(&plan, entrant)?, base))
+        };
+        let takes = |entrant: &Entrant| task.takes(entrant, threads);
+        let measured = entrants.race(&cell.title(), self.args.rounds, takes, measure)?;
+        let measured = measured.into_iter().map(|(id, samples)| {
             let (mops, base): (Vec<f64>, Vec<Option<f64>>) = samples.into_iter().unzip();
-            let lost_reads = entrant.take_lost_reads();
-            FilterMeasured { id: *id, mops, base: base.into_iter().flatten().collect(), lost_reads }
+            let lost_reads = entrants.entrant(id).map_or(0, |entrant| entrant.take_lost_reads());
+            FilterMeasured { id, mops, base: base.into_iter().flatten().collect(), lost_reads }
         });
         cell.compare(measured.collect(), sizes, &task.aims(keys, bits, threads));
+        cell.absent = entrants.absent();
         Ok(cell)
     }
 }

@@ -228,13 +228,13 @@ fn measure<S: Store>(
                 race(entrant, &title, &requests, Duration::ZERO)?;
             }
             let before: Vec<_> = entrants.iter().map(Entrant::counted).collect();
-            let mops = interleaved(&mut entrants, args.rounds, |entrant| {
+            let mops = interleaved(&mut entrants, args.rounds, |_, entrant| {
                 console.begin(workload.name, entrant.name);
                 let mops = race(entrant, &title, &requests, Duration::from_secs_f64(args.seconds));
                 console.done();
-                mops
+                mops.map(Some)
             })?;
-            let mops: Vec<Spread> = mops.into_iter().map(Spread::of).collect();
+            let mops: Vec<Spread> = mops.into_iter().flatten().map(Spread::of).collect();
             let bare = mops[0].clone();
             let rows = entrants.iter().zip(mops).zip(before).map(|((entrant, mops), before)| {
                 let (store_reads, false_positive_rate, bytes) = entrant.row(before);

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use super::contestants;
+use super::field::Field;
 use super::tasks::Task;
 use crate::cli::{LatencyArgs, Output, WorkloadArgs};
 use crate::console::Console;
 use crate::contestants::Id;
 use crate::dist::Dist;
-use crate::entrant::{Entrant, entrant};
+use crate::entrant::entrant;
 use crate::error::Error;
 use crate::plan::{self, MixPlan};
 use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table};
-use crate::rounds::interleaved;
 use crate::stats::Spread;
 use crate::stopwatch::Stopwatch;
 use crate::trace::{self, Trace};
@@ -132,8 +132,7 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
     console.expect(cells * settings.rounds * settings.maps.len());
     for &keys in &settings.keys {
         for &threads in &settings.threads {
-            let mut entrants: Vec<(Id, Box<dyn Entrant>)> =
-                settings.maps.iter().map(|&id| (id, entrant(id))).collect();
+            let mut entrants = Field::new(console, settings.maps.iter().map(|&id| (id, entrant(id))));
             for phase in &settings.phases {
                 let plan = phase.plan(keys, threads, settings.ops);
                 let mut cell = LatencyCell {
@@ -142,17 +141,19 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
                     threads,
                     overhead_nanos: stopwatch.overhead_nanos(),
                     rows: Vec::new(),
+                    absent: Vec::new(),
                 };
-                let histograms = interleaved(&mut entrants, settings.rounds, |(id, entrant)| {
-                    console.begin(&cell.phase, id.name());
-                    let histogram = entrant.latencies(&plan, &stopwatch);
-                    console.done();
-                    histogram.map_err(|failure| failure.during(&cell.phase))
-                })?;
-                let measured = entrants.iter_mut().zip(&histograms);
-                cell.rows = measured
-                    .map(|((id, entrant), rounds)| row(*id, rounds, entrant.take_lost_reads()))
-                    .collect();
+                let measured = entrants.race(
+                    &cell.phase,
+                    settings.rounds,
+                    |_| true,
+                    |_, _, entrant| entrant.latencies(&plan, &stopwatch),
+                )?;
+                for (id, rounds) in &measured {
+                    let lost_reads = entrants.entrant(*id).map_or(0, |entrant| entrant.take_lost_reads());
+                    cell.rows.push(row(*id, rounds, lost_reads));
+                }
+                cell.absent = entrants.absent();
                 if settings.tables {
                     console.say(&latency_table(&cell));
                 }

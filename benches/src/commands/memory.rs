@@ -1,11 +1,12 @@
 //! `koel-bench memory`: bytes per entry.
 
 use super::contestants;
+use super::field::Field;
 use crate::cli::{MemoryArgs, Output};
 use crate::console::Console;
 use crate::contestants::Id;
-use crate::entrant::entrant;
-use crate::error::Error;
+use crate::entrant::{Entrant, entrant};
+use crate::error::{CheckError, Error};
 use crate::report::{MemoryCell, MemoryRow, Report, memory_table};
 
 /// Runs the command.
@@ -27,20 +28,18 @@ pub(super) fn measure(
     console.expect(keys.len() * 2 * maps.len());
     for &keys in keys {
         for (built, capacity) in [("built with_capacity", keys as usize), ("grown from empty", 0)] {
-            let mut rows = Vec::with_capacity(maps.len());
-            for &id in maps {
-                console.begin(built, id.name());
-                rows.push(row(id, capacity, keys).map_err(|failure| failure.during(built))?);
-                console.done();
-            }
-            report.memory.push(MemoryCell { built: built.to_owned(), keys, rows });
+            let mut entrants = Field::new(console, maps.iter().map(|&id| (id, entrant(id))));
+            let rows = entrants.each(built, |id, entrant| row(id, entrant, capacity, keys))?;
+            let rows = rows.into_iter().map(|(_, row)| row).collect();
+            let absent = entrants.absent();
+            report.memory.push(MemoryCell { built: built.to_owned(), keys, rows, absent });
         }
     }
     Ok(())
 }
 
-fn row(id: Id, capacity: usize, keys: u64) -> Result<MemoryRow, crate::error::CheckError> {
-    let footprint = entrant(id).footprint(capacity, keys)?;
+fn row(id: Id, entrant: &mut dyn Entrant, capacity: usize, keys: u64) -> Result<MemoryRow, CheckError> {
+    let footprint = entrant.footprint(capacity, keys)?;
     let per_entry = |bytes: f64| bytes / keys as f64;
     Ok(MemoryRow {
         contestant: id.name(),

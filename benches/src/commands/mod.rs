@@ -2,6 +2,7 @@
 
 mod cache;
 mod cache_speed;
+mod field;
 mod filter;
 mod filter_tasks;
 mod guard;
@@ -48,7 +49,8 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
     let output = output?;
     console.say(&format!("{}; {}", report.machine.in_words(), report.pages_in_words()));
     save(output, &console, &report)?;
-    console.all_said()
+    let failures = console.failures();
+    if failures.is_empty() { console.all_said() } else { Err(Error::Check(failures)) }
 }
 
 fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error> {

@@ -1,14 +1,14 @@
 //! Measures throughput, cell by cell.
 
+use super::field::Field;
 use super::tasks::{Spec, Task};
 use crate::console::Console;
 use crate::contestants::Id;
 use crate::entrant::{Entrant, TextEntrant, entrant, text_entrant};
-use crate::error::Error;
+use crate::error::{CheckError, Error};
 use crate::machine::Machine;
 use crate::plan;
 use crate::report::{Cell, LineReads, Report, throughput_table};
-use crate::rounds::interleaved;
 use crate::stats::Spread;
 use crate::workload::Workload;
 
@@ -41,10 +41,9 @@ pub(super) fn run(settings: &Settings, console: &Console, report: &mut Report) -
     }
     measure_machine(settings, console, report);
     for group in &settings.groups {
-        let mut entrants: Vec<(Id, Box<dyn Entrant>)> =
-            settings.maps.iter().map(|&id| (id, entrant(id))).collect();
-        let mut text_entrants: Vec<(Id, Box<dyn TextEntrant>)> =
-            settings.maps.iter().filter_map(|&id| Some((id, text_entrant(id)?))).collect();
+        let mut numbers = Field::new(console, settings.maps.iter().map(|&id| (id, entrant(id))));
+        let texts = settings.maps.iter().filter_map(|&id| Some((id, text_entrant(id)?)));
+        let mut texts = Field::new(console, texts);
         for spec in group {
             let line_reads = report.machine.line_reads.iter().find(|limit| limit.threads == spec.threads);
             let mut cell = Cell {
@@ -55,19 +54,21 @@ pub(super) fn run(settings: &Settings, console: &Console, report: &mut Report) -
                 dist: spec.dist_name(),
                 line_reads: line_reads.map(|limit| limit.per_microsecond),
                 rows: Vec::new(),
+                absent: Vec::new(),
             };
-            let bench = Bench { settings, console, spec, title: cell.title() };
-            let measured = if spec.task == Task::Texts {
-                entrants.iter_mut().for_each(|(_, entrant)| entrant.release());
-                bench.texts(&mut text_entrants)?
+            let bench = Bench { settings, spec, title: cell.title() };
+            if spec.task == Task::Texts {
+                numbers.entrants().for_each(|entrant| entrant.release());
+                cell.rows = Cell::rows(bench.texts(&mut texts)?);
+                cell.absent = texts.absent();
             } else {
-                bench.numbers(&mut entrants)?
-            };
-            cell.rows = Cell::rows(measured);
-            for (id, entrant) in &mut entrants {
-                let lost_reads = entrant.take_lost_reads();
-                let row = cell.rows.iter_mut().find(|row| row.contestant == id.name());
-                row.into_iter().for_each(|row| row.lost_reads = lost_reads);
+                cell.rows = Cell::rows(bench.numbers(&mut numbers)?);
+                cell.absent = numbers.absent();
+            }
+            for row in &mut cell.rows {
+                let id = settings.maps.iter().find(|id| id.name() == row.contestant);
+                let entrant = id.and_then(|&id| numbers.entrant(id));
+                row.lost_reads = entrant.map_or(0, |entrant| entrant.take_lost_reads());
             }
             if settings.tables {
                 console.say(&throughput_table(&cell));
@@ -96,13 +97,12 @@ fn measure_machine(settings: &Settings, console: &Console, report: &mut Report) 
 /// One cell being measured.
 struct Bench<'a> {
     settings: &'a Settings,
-    console: &'a Console,
     spec: &'a Spec,
     title: String,
 }
 
 impl Bench<'_> {
-    fn numbers(&self, entrants: &mut [(Id, Box<dyn Entrant>)]) -> Result<Vec<(Id, Spread)>, Error> {
+    fn numbers(&self, entrants: &mut Field<'_, Id, dyn Entrant>) -> Result<Vec<(Id, Spread)>, Error> {
         let Spec { keys, threads, dist, ref trace, .. } = *self.spec;
         let (ops, seconds) = (self.settings.ops, self.settings.seconds);
         match &self.spec.task {
@@ -124,7 +124,7 @@ impl Bench<'_> {
         }
     }
 
-    fn texts(&self, entrants: &mut [(Id, Box<dyn TextEntrant>)]) -> Result<Vec<(Id, Spread)>, Error> {
+    fn texts(&self, entrants: &mut Field<'_, Id, dyn TextEntrant>) -> Result<Vec<(Id, Spread)>, Error> {
         let Spec { keys, threads, dist, .. } = *self.spec;
         let plan = plan::texts(keys, dist, threads, self.settings.ops);
         self.rounds(entrants, |entrant| entrant.read(&plan, self.settings.seconds))
@@ -132,16 +132,12 @@ impl Bench<'_> {
 
     fn rounds<E: ?Sized>(
         &self,
-        entrants: &mut [(Id, Box<E>)],
-        mut measure: impl FnMut(&mut E) -> Result<f64, crate::error::CheckError>,
+        entrants: &mut Field<'_, Id, E>,
+        mut measure: impl FnMut(&mut E) -> Result<f64, CheckError>,
     ) -> Result<Vec<(Id, Spread)>, Error> {
-        let samples = interleaved(entrants, self.settings.rounds, |(id, entrant)| {
-            self.console.begin(&self.title, id.name());
-            let mops = measure(entrant).map_err(|failure| failure.during(&self.title));
-            self.console.done();
-            mops
-        })?;
-        Ok(entrants.iter().map(|(id, _)| *id).zip(samples.into_iter().map(Spread::of)).collect())
+        let measure = |_, _, entrant: &mut E| measure(entrant);
+        let measured = entrants.race(&self.title, self.settings.rounds, |_| true, measure)?;
+        Ok(measured.into_iter().map(|(id, samples)| (id, Spread::of(samples))).collect())
     }
 }
 

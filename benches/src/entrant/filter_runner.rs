@@ -48,14 +48,14 @@ impl<F: Filter> FilterRunner<F> {
             self.size = Size { keys, bits, attempt: 0 };
         }
         loop {
-            if let Ok((filter, result)) = fill(self.size).map_err(failure::<F>)? {
+            if let Ok((filter, result)) = fill(self.size).map_err(refusal::<F>)? {
                 holds(&filter, keys, SAMPLED_KEYS).map_err(failure::<F>)?;
                 self.filter = Some(filter);
                 return Ok(result);
             }
             self.size.attempt += 1;
             if self.size.attempt > MAX_ATTEMPTS {
-                return Err(failure::<F>(format!("{keys} keys do not fit, however large it is built")));
+                return Err(refusal::<F>(format!("{keys} keys do not fit, however large it is built")));
             }
         }
     }
@@ -144,7 +144,7 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
     fn fill_up(&self, keys: u64, bits: u32, seconds: f64) -> Result<f64, CheckError> {
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {
-            let mut filter = F::empty(Size { keys, bits, attempt: 0 }).map_err(failure::<F>)?;
+            let mut filter = F::empty(Size { keys, bits, attempt: 0 }).map_err(refusal::<F>)?;
             let slots = slots_by_first_key(&mut filter, keys::key(0));
             let wanted = (slots as f64 * FULL) as u64;
             let start = Instant::now();
@@ -162,6 +162,8 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
         let count = keys.len() as u64;
         // As large as it takes for all keys to fit for sure.
         let size = Size { keys: count, bits, attempt: 1 };
+        // If there is no such filter at all, nothing is wrong.
+        drop(F::empty(size).map_err(refusal::<F>)?);
         let threads = if let Making::OnThreads(threads) = making { threads } else { 1 };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|error| failure::<F>(error.to_string()))?;
@@ -288,6 +290,10 @@ fn holds<F: Filter>(filter: &F, keys: u64, sample: u64) -> Result<(), String> {
     let sample = || (0..keys).step_by(step).map(keys::key);
     let found = sample().filter(|&key| filter.contains(key)).count() as u64;
     check::no_false_negatives(found, sample().count() as u64)
+}
+
+fn refusal<F: Filter>(why: String) -> CheckError {
+    CheckError::refusal(F::NAME, why)
 }
 
 fn failure<F: Filter>(detail: String) -> CheckError {

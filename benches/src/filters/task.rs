@@ -48,7 +48,7 @@ impl Task {
             Task::FromKeys => "A filter of all keys at once, on several threads by rayon; beside inserts one by one into a \
                                filter of the same size, or beside one thread."
                 .to_owned(),
-            Task::Hit => "Look-ups of keys that are there; a false negative ends the run.".to_owned(),
+            Task::Hit => "Look-ups of keys that are there; who gives a false negative is out.".to_owned(),
             Task::Miss => "Look-ups of absent keys; false positives are counted and compared with what is expected."
                 .to_owned(),
             Task::Batch => format!("Look-ups of present keys, {BATCH} at a time, where there is such a call."),

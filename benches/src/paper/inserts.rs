@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::{Scale, keys_of};
 use crate::error::CheckError;
+use crate::faults::caught;
 use crate::filters::{
     AtomicCuckoo, Filter, KoelCuckoo, KoelSemiSorted, Quotient, RustCuckooFilter, Size, slots_by_first_key,
 };
@@ -29,15 +30,22 @@ const ENTRANTS: [Entrant; 7] = [
 ];
 
 pub(super) fn table(scale: &Scale) -> Result<PaperTable, CheckError> {
-    let mut round_of = ENTRANTS.map(|entrant| (entrant, 0));
-    let samples = interleaved(&mut round_of, scale.rounds, |((_, bits, _, fill), round)| {
-        *round += 1;
-        fill(scale.keys, *bits, *round)
+    let (mut entrants, mut notes) = (ENTRANTS, Vec::new());
+    let samples = interleaved(&mut entrants, scale.rounds, |round, &mut (name, bits, is_koel, fill)| {
+        match caught(|| fill(scale.keys, bits, 1 + round)) {
+            Ok(bands) => bands.map(Some),
+            Err(panic) if is_koel => Err(CheckError::new(name, panic)),
+            Err(panic) => {
+                notes.push(format!("{name} is out: {panic}"));
+                Ok(None)
+            }
+        }
     })?;
     // The median of each band, as far as all rounds came.
     let medians: Vec<Vec<f64>> = samples
         .iter()
         .map(|rounds| {
+            let rounds = rounds.as_deref().unwrap_or_default();
             let common = rounds.iter().map(Vec::len).min().unwrap_or(0);
             let at = |band: usize| rounds.iter().map(|bands| bands[band]).collect();
             (0..common).map(|band| Spread::of(at(band)).median).collect()
@@ -74,7 +82,7 @@ pub(super) fn table(scale: &Scale) -> Result<PaperTable, CheckError> {
         ),
         headings,
         rows: rows.collect(),
-        notes: Vec::new(),
+        notes,
         charts: vec![Curves {
             title: "Inserts".into(),
             x: "load, percent".into(),

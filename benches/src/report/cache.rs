@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{grouped, keys_in_words, threads_in_words};
+use super::{Absent, grouped, keys_in_words, threads_in_words};
 use crate::caches::Id;
 use crate::replay::{Bound, Replayed};
 use crate::stats::Spread;
@@ -22,6 +22,8 @@ pub struct CacheReport {
     pub throughput: Vec<CacheSpeedCell>,
     /// Memory of full caches.
     pub memory: Vec<CacheMemoryRow>,
+    /// Who is out there.
+    pub absent_from_memory: Vec<Absent>,
     /// What koel's cache is to reach.
     pub aims: Vec<CacheAim>,
 }
@@ -47,6 +49,8 @@ pub struct HitRatioCell {
     pub rows: Vec<HitRatioRow>,
     /// What exact policies have: names and hit ratios.
     pub exact: Vec<(&'static str, f64)>,
+    /// Who is out.
+    pub absent: Vec<Absent>,
 }
 
 /// One cache's hit ratio.
@@ -92,6 +96,8 @@ pub struct CacheSpeedCell {
     pub threads: usize,
     /// The caches.
     pub rows: Vec<CacheSpeedRow>,
+    /// Who is out.
+    pub absent: Vec<Absent>,
 }
 
 /// One cache's throughput. Ratios are those of single rounds, so that what slows a round slows both sides.
@@ -262,6 +268,7 @@ impl HitRatioCell {
             for_curves: false,
             rows: Vec::new(),
             exact: Vec::new(),
+            absent: Vec::new(),
         }
     }
 }

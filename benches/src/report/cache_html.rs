@@ -10,7 +10,7 @@ use super::cache_table::{
     aim_in_words, best_of, columns, hit_ratio_of, points, too_much_in_words, with_unit,
 };
 use super::chart::{self, Bar, KOEL_COLORS, Line, PEER_COLORS, escape};
-use super::html::{add, judged, number, open_table, panel};
+use super::html::{absent, add, judged, number, open_table, panel};
 use super::table::{range, ratio};
 use super::{grouped, significant};
 use crate::caches::Id;
@@ -27,7 +27,7 @@ pub(super) fn caches(html: &mut String, report: &CacheReport) {
         throughput(html, &report.throughput);
     }
     if !report.memory.is_empty() {
-        memory(html, &report.memory);
+        memory(html, report);
     }
     if !report.aims.is_empty() {
         aims(html, &report.aims);
@@ -121,6 +121,9 @@ fn hit_ratio_numbers(html: &mut String, cells: &[HitRatioCell], by_bytes: bool) 
     if let Some(told) = too_much_in_words(cells()) {
         add(html, format_args!("<p>{}</p>\n", escape(&told)));
     }
+    for cell in cells() {
+        absent(html, &format!("{}, {}", cell.requests, cell.capacity_in_words()), &cell.absent);
+    }
     html.push_str("</section>\n");
 }
 
@@ -164,7 +167,9 @@ fn throughput(html: &mut String, cells: &[CacheSpeedCell]) {
             };
             panel(html, &cell.title(), &chart::bars(&cell.rows.iter().map(bar).collect::<Vec<_>>()));
         }
-        html.push_str("</div>\n<details><summary>Numbers</summary>\n");
+        html.push_str("</div>\n");
+        group.iter().for_each(|cell| absent(html, &cell.title(), &cell.absent));
+        html.push_str("<details><summary>Numbers</summary>\n");
         speed_numbers(html, &group);
         html.push_str("</details>\n</section>\n");
     }
@@ -209,7 +214,7 @@ fn speed_numbers(html: &mut String, cells: &[&CacheSpeedCell]) {
     html.push_str("</tbody></table></div>\n");
 }
 
-fn memory(html: &mut String, rows: &[CacheMemoryRow]) {
+fn memory(html: &mut String, report: &CacheReport) {
     html.push_str(
         "<h2>Memory of caches</h2>\n<p>Bytes per entry that the allocator hands out to full caches, beyond the 16 of u64 key \
          and value.</p>\n<section>\n<div class=\"panels\">\n",
@@ -221,8 +226,11 @@ fn memory(html: &mut String, rows: &[CacheMemoryRow]) {
         class: class(row.is_koel),
         note: format!("({} held)", grouped(row.held)),
     };
-    panel(html, "Bytes beyond key and value", &chart::bars(&rows.iter().map(bar).collect::<Vec<_>>()));
-    html.push_str("</div>\n</section>\n");
+    let bars: Vec<Bar<'_>> = report.memory.iter().map(bar).collect();
+    panel(html, "Bytes beyond key and value", &chart::bars(&bars));
+    html.push_str("</div>\n");
+    absent(html, "Full caches", &report.absent_from_memory);
+    html.push_str("</section>\n");
 }
 
 fn aims(html: &mut String, aims: &[CacheAim]) {

@@ -2,9 +2,9 @@
 
 use comfy_table::{Attribute, Cell as Field};
 
-use super::cache::{CacheAim, CacheMemoryRow, CacheSpeedCell, HitRatioCell, HitRatioMeans};
+use super::cache::{CacheAim, CacheReport, CacheSpeedCell, HitRatioCell, HitRatioMeans};
 use super::table::{name_field, new_table, number_field, range, ratio, ratio_field};
-use super::{grouped, significant};
+use super::{absent_in_words, grouped, significant};
 use crate::caches::Id;
 use crate::stats::Spread;
 
@@ -64,8 +64,14 @@ pub fn hit_ratio_table(cells: &[HitRatioCell], by_bytes: bool) -> String {
         table.add_row(fields);
     }
     let bound = if by_bytes { "bytes" } else { "entries" };
+    let absent: String = cells()
+        .filter(|cell| !cell.absent.is_empty())
+        .map(|cell| {
+            format!("{}, {}: {}", cell.requests, cell.capacity_in_words(), absent_in_words(&cell.absent))
+        })
+        .collect();
     format!(
-        "Hit ratios in percent, caches bounded by {bound}; every value was checked\n{table}\n{}",
+        "Hit ratios in percent, caches bounded by {bound}; every value was checked\n{table}\n{}{absent}",
         too_much_in_words(cells()).map_or(String::new(), |told| told + "\n")
     )
 }
@@ -136,11 +142,11 @@ pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
             number_field(extent(&row.by_one_thread)),
         ]);
     }
-    format!("{}\n{table}\n", cell.title())
+    format!("{}\n{table}\n{}", cell.title(), absent_in_words(&cell.absent))
 }
 
 /// Memory: a cache a line.
-pub fn cache_memory_table(rows: &[CacheMemoryRow]) -> String {
+pub fn cache_memory_table(report: &CacheReport) -> String {
     let mut table = new_table(&[
         "bytes per entry beyond 16",
         "to hold",
@@ -149,7 +155,7 @@ pub fn cache_memory_table(rows: &[CacheMemoryRow]) -> String {
         "allocated",
         "by its own word",
     ]);
-    for row in rows {
+    for row in &report.memory {
         table.add_row(vec![
             name_field(row.cache, row.is_koel),
             number_field(grouped(row.entries)),
@@ -159,7 +165,8 @@ pub fn cache_memory_table(rows: &[CacheMemoryRow]) -> String {
             number_field(row.own_beyond.map_or("-".to_owned(), |own| format!("{own:.1}"))),
         ]);
     }
-    format!("Memory of full caches, u64 keys and values\n{table}\n")
+    let absent = absent_in_words(&report.absent_from_memory);
+    format!("Memory of full caches, u64 keys and values\n{table}\n{absent}")
 }
 
 /// A figure of an aim, with its unit.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{keys_in_words, threads_in_words};
+use super::{Absent, keys_in_words, threads_in_words};
 use crate::entrant::Built;
 use crate::filters::{Expected, Id};
 use crate::stats::Spread;
@@ -29,6 +29,8 @@ pub struct FilterCell {
     pub rows: Vec<FilterRow>,
     /// What koel is to reach here.
     pub aims: Vec<Aim>,
+    /// Who is out.
+    pub absent: Vec<Absent>,
 }
 
 /// One filter's throughput. Ratios are those of single rounds, so that what slows a round slows both sides.
@@ -98,6 +100,8 @@ pub struct FilterSizeCell {
     pub bits: u32,
     /// The filters.
     pub rows: Vec<FilterSizeRow>,
+    /// Who is out.
+    pub absent: Vec<Absent>,
 }
 
 /// One filter's size.
@@ -128,7 +132,7 @@ impl FilterCell {
     pub fn compare(
         &mut self,
         measured: Vec<FilterMeasured>,
-        sizes: &FilterSizeCell,
+        sizes: Option<&FilterSizeCell>,
         aims: &[(Id, Against, f64)],
     ) {
         let rivals = measured.iter().filter(|filter| filter.id.is_rival());
@@ -140,7 +144,7 @@ impl FilterCell {
                 filter: id.name(),
                 is_koel: id.is_koel(),
                 is_rival: id.is_rival(),
-                false_positive_rate: sizes.row(id).map(|row| row.measured_rate),
+                false_positive_rate: sizes.and_then(|sizes| sizes.row(id)).map(|row| row.measured_rate),
                 lost_reads,
                 by_best_rival: best.as_ref().map(|best| mops.by(best)),
                 by_own: (!base.is_empty()).then(|| mops.by(&Spread::of(base))),
@@ -278,8 +282,10 @@ mod tests {
             base: Some("hit, 1 thread".to_owned()),
             rows: Vec::new(),
             aims: Vec::new(),
+            absent: Vec::new(),
         };
-        let sizes = FilterSizeCell { keys: 10, bits: 8, rows: vec![size_row(Id::Koel, 0.03)] };
+        let sizes =
+            FilterSizeCell { keys: 10, bits: 8, rows: vec![size_row(Id::Koel, 0.03)], absent: vec![] };
         let filters = vec![
             measured(Id::Koel, [20.0, 10.0, 40.0], &[10.0, 10.0, 10.0]),
             measured(Id::Cuckoofilter, [1.0, 1.0, 90.0], &[]),
@@ -294,7 +300,7 @@ mod tests {
             (Id::Koel, Against::Filter(Id::KoelFixed), 0.9),
             (Id::KoelSemiSorted, Against::BestRival, 1.5),
         ];
-        cell.compare(filters, &sizes, &aims);
+        cell.compare(filters, Some(&sizes), &aims);
         assert_eq!(cell.best_rival().map(|row| row.filter), Some("qfilter"));
         let koel = &cell.rows[0];
         assert_eq!(koel.by_best_rival.as_ref().map(|by| (by.min, by.max)), Some((4.0, 4.0)));
@@ -312,7 +318,7 @@ mod tests {
             size_row(Id::Qfilter, 0.04),
             size_row(Id::Fastbloom, 0.5),
         ];
-        let sizes = FilterSizeCell { keys: 10, bits: 8, rows };
+        let sizes = FilterSizeCell { keys: 10, bits: 8, rows, absent: Vec::new() };
         assert_eq!(sizes.looser_rivals(), ["qfilter (4.00%)"]);
     }
 

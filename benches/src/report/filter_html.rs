@@ -4,7 +4,7 @@ use super::chart::{self, Bar, escape};
 use super::curves::curves;
 use super::filter::{FilterCell, FilterRow, FilterSizeCell, FilterSizeRow, percent};
 use super::filter_table::{aims, looser_in_words};
-use super::html::{add, judged, number, open_table, panel};
+use super::html::{absent, add, judged, number, open_table, panel};
 use super::paper::PaperTable;
 use super::table::{median, range, ratio};
 use super::{grouped, keys_in_words, lost_in_words, significant, threads_in_words};
@@ -15,7 +15,7 @@ pub(super) fn throughput(html: &mut String, cells: &[FilterCell]) {
     html.push_str(
         "<h2>Filters: throughput</h2>\n<p>Millions of operations a second, all threads together. Bars are medians, \
          whiskers reach from the slowest to the fastest round. Ratios are to the best other cuckoo or quotient filter. A \
-         false negative would have ended the run; false positives were counted.</p>\n",
+         filter with a false negative is out; false positives were counted.</p>\n",
     );
     summary(html, cells);
     aims_table(html, cells);
@@ -39,6 +39,7 @@ pub(super) fn throughput(html: &mut String, cells: &[FilterCell]) {
             for told in cell.rows.iter().filter_map(|row| lost_in_words(row.filter, row.lost_reads)) {
                 add(html, format_args!("<p>{}: {}.</p>\n", escape(&conditions(cell)), escape(&told)));
             }
+            absent(html, &conditions(cell), &cell.absent);
         }
         details(html, &group);
         html.push_str("</section>\n");
@@ -179,8 +180,9 @@ pub(super) fn sizes(html: &mut String, cells: &[FilterSizeCell]) {
     }
     html.push_str("</div>\n");
     for cell in cells {
+        let conditions = format!("{}, {} bits", keys_in_words(cell.keys), cell.bits);
+        absent(html, &conditions, &cell.absent);
         if let Some(told) = looser_in_words(cell) {
-            let conditions = format!("{}, {} bits", keys_in_words(cell.keys), cell.bits);
             add(html, format_args!("<p>{}: {}</p>\n", escape(&conditions), escape(&told)));
         }
     }

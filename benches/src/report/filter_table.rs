@@ -5,7 +5,7 @@ use comfy_table::Cell as Field;
 use super::filter::{Aim, FilterCell, FilterRow, FilterSizeCell, percent};
 use super::paper::PaperTable;
 use super::table::{median, name_field, new_table, number_field, range, ratio, ratio_field};
-use super::{grouped, keys_in_words, lost_in_words, significant};
+use super::{absent_in_words, grouped, keys_in_words, lost_in_words, significant};
 use crate::filters::Id;
 
 /// One cell: a filter a line.
@@ -33,7 +33,7 @@ pub fn filter_table(cell: &FilterCell) -> String {
         .filter_map(|row| lost_in_words(row.filter, row.lost_reads))
         .map(|told| told + "\n")
         .collect();
-    format!("{}\n{table}\n{lost}", cell.title())
+    format!("{}\n{table}\n{lost}{}", cell.title(), absent_in_words(&cell.absent))
 }
 
 /// One size and width: a filter a line.
@@ -59,10 +59,11 @@ pub fn filter_size_table(cell: &FilterSizeCell) -> String {
         ]);
     }
     format!(
-        "Memory and error rate: {}, {} bits; every key was found in every filter\n{table}\n{}",
+        "Memory and error rate: {}, {} bits; every key was found in every filter\n{table}\n{}{}",
         keys_in_words(cell.keys),
         cell.bits,
-        looser_in_words(cell).map_or(String::new(), |told| told + "\n")
+        looser_in_words(cell).map_or(String::new(), |told| told + "\n"),
+        absent_in_words(&cell.absent)
     )
 }
 
@@ -73,8 +74,11 @@ pub(super) fn looser_in_words(cell: &FilterSizeCell) -> Option<String> {
         .then(|| format!("Wrong more often than koel, and compared all the same: {}.", looser.join(", ")))
 }
 
-/// All throughput: koel and the best rival, a cell a line.
+/// All throughput: koel and the best rival, a cell a line. Nothing, if there is none.
 pub fn filter_summary_table(cells: &[FilterCell]) -> String {
+    if cells.is_empty() {
+        return String::new();
+    }
     let mut table = new_table(&[
         "workload",
         "keys",

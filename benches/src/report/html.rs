@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::chart::{self, Bar, KOEL_COLORS, Line, PEER_COLORS, escape};
 use super::table::{median, range, range_or_none, ratio};
 use super::{
-    Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, keys_in_words,
-    lost_in_words, significant, threads_in_words,
+    Absent, Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped,
+    keys_in_words, lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
 
@@ -94,6 +94,7 @@ fn throughput(html: &mut String, cells: &[Cell]) {
             for told in lost {
                 add(html, format_args!("<p>{}: {}.</p>\n", escape(&cell.conditions()), escape(&told)));
             }
+            absent(html, &cell.conditions(), &cell.absent);
         }
         throughput_details(html, &group);
         html.push_str("</section>\n");
@@ -220,7 +221,9 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
             (0..QUANTILES.len()).for_each(|index| number(html, &row.quantile_in_words(index)));
             html.push_str("</tr>\n");
         }
-        html.push_str("</tbody></table></div>\n</section>\n");
+        html.push_str("</tbody></table></div>\n");
+        absent(html, &conditions, &cell.absent);
+        html.push_str("</section>\n");
     }
 }
 
@@ -251,7 +254,11 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
         let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
         panel(html, &format!("{}, {}", keys_in_words(cell.keys), cell.built), &chart::bars(&bars));
     }
-    html.push_str("</div>\n<details><summary>Numbers</summary>\n");
+    html.push_str("</div>\n");
+    for cell in cells {
+        absent(html, &format!("{}, {}", keys_in_words(cell.keys), cell.built), &cell.absent);
+    }
+    html.push_str("<details><summary>Numbers</summary>\n");
     open_table(html, &["#Keys", "Built", "Map", "#Requested", "#Allocated", "#memory_usage()"]);
     for cell in cells {
         for row in &cell.rows {
@@ -287,6 +294,13 @@ fn guard(html: &mut String, cells: &[GuardCell]) {
         }
     }
     html.push_str("</tbody></table></div>\n");
+}
+
+/// Who is out under some conditions.
+pub(super) fn absent(html: &mut String, conditions: &str, absent: &[Absent]) {
+    for absent in absent {
+        add(html, format_args!("<p>{}: {}.</p>\n", escape(conditions), escape(&absent.in_words())));
+    }
 }
 
 pub(super) fn panel(html: &mut String, caption: &str, svg: &str) {

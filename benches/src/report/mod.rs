@@ -32,7 +32,7 @@ pub use self::html::page;
 pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
 pub use self::throughput::{Cell, Row};
-use crate::error::Error;
+use crate::error::{CheckError, Error};
 use crate::pages;
 use crate::stats::Spread;
 
@@ -61,6 +61,17 @@ pub struct Report {
     pub guard: Vec<GuardCell>,
     /// Caches.
     pub caches: cache::CacheReport,
+}
+
+/// A contestant that is out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Absent {
+    /// What the tables call it.
+    pub contestant: String,
+    /// Where that was, as the tables name it.
+    pub since: String,
+    /// What it did, or could not do.
+    pub why: String,
 }
 
 /// Where the measuring was done.
@@ -100,6 +111,8 @@ pub struct LatencyCell {
     pub overhead_nanos: u64,
     /// The contestants.
     pub rows: Vec<LatencyRow>,
+    /// Who is out.
+    pub absent: Vec<Absent>,
 }
 
 /// One contestant's latency.
@@ -153,6 +166,8 @@ pub struct MemoryCell {
     pub keys: u64,
     /// The contestants.
     pub rows: Vec<MemoryRow>,
+    /// Who is out.
+    pub absent: Vec<Absent>,
 }
 
 /// One contestant's bytes per entry.
@@ -168,6 +183,23 @@ pub struct MemoryRow {
     pub allocated: f64,
     /// As the map itself says, if it does.
     pub own: Option<f64>,
+}
+
+impl Absent {
+    /// The contestant of `failure` is.
+    pub fn of(failure: CheckError) -> Self {
+        Absent { contestant: failure.contestant, since: failure.workload, why: failure.detail }
+    }
+
+    /// All of it in one line.
+    pub fn in_words(&self) -> String {
+        format!("{} is out since {}: {}", self.contestant, self.since, self.why)
+    }
+}
+
+/// Who is out, a line each.
+fn absent_in_words(absent: &[Absent]) -> String {
+    absent.iter().map(|absent| absent.in_words() + "\n").collect()
 }
 
 impl MachineInfo {

@@ -5,8 +5,8 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell as Field, CellAlignment, Table};
 
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, duration_in_words, grouped, keys_in_words,
-    lost_in_words, significant, threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, absent_in_words, duration_in_words, grouped,
+    keys_in_words, lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
 use crate::stats::Spread;
@@ -31,11 +31,14 @@ pub fn throughput_table(cell: &Cell) -> String {
         None => String::new(),
     };
     let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
-    format!("{}{limit}\n{table}\n{lost}", cell.title())
+    format!("{}{limit}\n{table}\n{lost}{}", cell.title(), absent_in_words(&cell.absent))
 }
 
-/// All throughput: koel and the best peer, a cell a line.
+/// All throughput: koel and the best peer, a cell a line. Nothing, if there is none.
 pub fn summary_table(report: &Report) -> String {
+    if report.throughput.is_empty() {
+        return String::new();
+    }
     let mut table = new_table(&[
         "workload",
         "keys",
@@ -93,11 +96,12 @@ pub fn latency_table(cell: &LatencyCell) -> String {
     }
     let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
     format!(
-        "{}: {}, {}; the stopwatch's own {} ns are subtracted\n{table}\n{lost}",
+        "{}: {}, {}; the stopwatch's own {} ns are subtracted\n{table}\n{lost}{}",
         cell.phase,
         keys_in_words(cell.keys),
         threads_in_words(cell.threads),
-        cell.overhead_nanos
+        cell.overhead_nanos,
+        absent_in_words(&cell.absent)
     )
 }
 
@@ -112,7 +116,8 @@ pub fn memory_table(cell: &MemoryCell) -> String {
             number_field(row.own.map_or("-".to_owned(), |own| format!("{own:.1}"))),
         ]);
     }
-    format!("Memory: {}, {}\n{table}\n", keys_in_words(cell.keys), cell.built)
+    let absent = absent_in_words(&cell.absent);
+    format!("Memory: {}, {}\n{table}\n{absent}", keys_in_words(cell.keys), cell.built)
 }
 
 fn lost<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> String {

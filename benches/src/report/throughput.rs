@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{keys_in_words, threads_in_words};
+use super::{Absent, keys_in_words, threads_in_words};
 use crate::contestants::Id;
 use crate::stats::Spread;
 
@@ -23,6 +23,8 @@ pub struct Cell {
     pub line_reads: Option<f64>,
     /// The contestants.
     pub rows: Vec<Row>,
+    /// Who is out.
+    pub absent: Vec<Absent>,
 }
 
 /// One contestant's throughput.
