@@ -45,6 +45,14 @@ impl CheckError {
 }
 
 impl Error {
+    /// What it says, a line for each failure.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Error::Check(failures) => failures.iter().map(CheckError::to_string).collect(),
+            Error::Input(message) => vec![message.clone()],
+        }
+    }
+
     /// 1 for a failed check, 2 for bad input.
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -63,13 +71,7 @@ impl fmt::Display for CheckError {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Check(failures) => {
-                let lines: Vec<String> = failures.iter().map(CheckError::to_string).collect();
-                f.write_str(&lines.join("\n"))
-            }
-            Error::Input(message) => f.write_str(message),
-        }
+        f.write_str(&self.lines().join("\n"))
     }
 }
 

@@ -32,7 +32,10 @@ pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
 #[command(
     name = "koel-bench",
     version,
-    after_help = "Exit codes: 0 done; 1 a map, a filter, a cache or a guard gave a wrong answer; 2 bad input; 130 stopped by Ctrl-C."
+    after_help = "Who panics, refuses or gives a wrong answer is out, and tables say so; a wrong answer of koel's ends the run. \
+                  What was measured before is reported in any case.\n\n\
+                  Exit codes: 0 done; 1 a map, a filter, a cache or a guard gave a wrong answer; 2 bad input; 130 stopped by \
+                  Ctrl-C."
 )]
 pub struct Cli {
     /// What to measure.

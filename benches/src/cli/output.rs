@@ -19,7 +19,7 @@ pub struct OutputArgs {
 }
 
 /// The files of [`OutputArgs`], open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Output {
     /// For JSON.
     pub json: Option<Destination>,

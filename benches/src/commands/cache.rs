@@ -24,20 +24,25 @@ const BY_BYTES: [(&str, Exact); 3] =
     [("exact FIFO", Exact::Fifo), ("exact LRU", Exact::Lru), ("exact CLOCK", Exact::Clock)];
 
 /// Runs the command.
-pub(super) fn run(args: &CacheArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+pub(super) fn run(
+    args: &CacheArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
     let traces: Vec<Requests> =
         args.trace.iter().map(|path| Requests::of_file(path)).collect::<Result<_, Error>>()?;
     if !args.mib.is_empty() && traces.iter().all(|requests| requests.trace.sizes.is_empty()) {
         return Err(Error::Input("--mib: none of the traces has a column `size`".to_owned()));
     }
-    let output = args.output.create()?;
+    *output = args.output.create()?;
     let ids = caches(&args.caches);
     if args.measures(CachePart::HitRatio) {
         hit_ratios(args, traces, &ids, console, &mut report.caches)?;
     }
-    cache_speed::measure(args, &ids, console, report)?;
+    let measured = cache_speed::measure(args, &ids, console, report);
     console.say(&cache_aims_table(&report.caches.aims));
-    Ok(output)
+    measured
 }
 
 /// `chosen`, or all.
@@ -59,20 +64,21 @@ fn hit_ratios(
     requests::name_apart(&mut all);
     let bounds: Vec<Vec<(Bound, bool)>> = all.iter().map(|requests| bounds(args, requests)).collect();
     console.expect(bounds.iter().map(Vec::len).sum::<usize>() * ids.len());
-    for (requests, bounds) in all.iter().zip(bounds) {
-        for (bound, for_curves) in bounds {
+    let replayed = all.iter().zip(bounds).try_for_each(|(requests, bounds)| {
+        bounds.into_iter().try_for_each(|(bound, for_curves)| {
             let mut cell = cell(requests, bound, ids, console)?;
             cell.for_curves = for_curves;
             report.hit_ratios.push(cell);
-        }
-    }
+            Ok(())
+        })
+    });
     for by_bytes in [false, true] {
         console.say(&hit_ratio_table(&report.hit_ratios, by_bytes));
         let means = HitRatioMeans::of(&report.hit_ratios, by_bytes);
         means.iter().for_each(|means| console.say(&hit_ratio_means_table(means)));
         report.means.extend(means);
     }
-    Ok(())
+    replayed
 }
 
 /// What caches are to hold, and whether for curves alone.

@@ -19,9 +19,14 @@ type Entrant = dyn FilterEntrant;
 type Entrants<'c> = Field<'c, Id, Entrant>;
 
 /// Runs the command.
-pub(super) fn run(args: &FilterArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+pub(super) fn run(
+    args: &FilterArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
     if args.paper {
-        return literature(args, console, report);
+        return literature(args, console, report, output);
     }
     let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
     let sizes = match (args.keys.is_empty(), args.grid) {
@@ -32,25 +37,27 @@ pub(super) fn run(args: &FilterArgs, console: &Console, report: &mut Report) -> 
     if let Some(why) = args.workloads.iter().find_map(|task| task.why_not(&sizes, &threads)) {
         return Err(Error::Input(why.to_owned()));
     }
-    let output = args.output.create()?;
-    for &keys in &sizes {
-        for &bits in &args.bits {
-            Bench { args, console, keys, bits, threads: &threads }.run(report)?;
-        }
-    }
+    *output = args.output.create()?;
+    let mut both = sizes.iter().flat_map(|&keys| args.bits.iter().map(move |&bits| (keys, bits)));
+    let measured =
+        both.try_for_each(|(keys, bits)| Bench { args, console, keys, bits, threads: &threads }.run(report));
     console.say(&filter_summary_table(&report.filters));
     console.say(&filter_aims_table(&report.filters));
-    Ok(output)
+    measured
 }
 
-fn literature(args: &FilterArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+fn literature(
+    args: &FilterArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
     let keys = args.keys.first().copied().unwrap_or(PAPER_KEYS);
-    let output = args.output.create()?;
+    *output = args.output.create()?;
     paper::reproduce(&paper::Scale { keys, rounds: args.rounds }, console, |table| {
         console.say(&paper_table(&table));
         report.paper.push(table);
-    })?;
-    Ok(output)
+    })
 }
 
 /// One size and width.

@@ -80,8 +80,13 @@ impl Request {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &GuardArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
-    let output = args.output.create()?;
+pub(super) fn run(
+    args: &GuardArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
+    *output = args.output.create()?;
     let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
     let all = [StoreId::Redb, StoreId::Fjall];
     let stores: Vec<StoreId> =
@@ -103,7 +108,7 @@ pub(super) fn run(args: &GuardArgs, console: &Console, report: &mut Report) -> R
             }
         }
     }
-    Ok(output)
+    Ok(())
 }
 
 fn told(error: impl std::fmt::Display) -> Error {

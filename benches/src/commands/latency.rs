@@ -42,10 +42,15 @@ pub(super) struct Settings {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &LatencyArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+pub(super) fn run(
+    args: &LatencyArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
     let mut phases = vec![Phase::growth(), Phase::lookups(Dist::Uniform)];
     phases.extend(chosen_phases(&args.workloads)?);
-    let output = args.output.create()?;
+    *output = args.output.create()?;
     let settings = Settings {
         phases,
         keys: args.keys.clone(),
@@ -55,8 +60,7 @@ pub(super) fn run(args: &LatencyArgs, console: &Console, report: &mut Report) ->
         maps: contestants(&args.maps, |id| !id.is_held()),
         tables: true,
     };
-    measure(&settings, console, report)?;
-    Ok(output)
+    measure(&settings, console, report)
 }
 
 /// The phases after growth and lookups: what is asked for, mixes on the trace if there is one; else half lookups, half writes.

@@ -12,9 +12,14 @@ use crate::report::{Report, summary_table};
 use crate::trace;
 
 /// Runs the command.
-pub(super) fn run(args: &MapArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
+pub(super) fn run(
+    args: &MapArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
     let groups = groups(args)?;
-    let output = args.output.create()?;
+    *output = args.output.create()?;
     let settings = Settings {
         groups,
         rounds: args.rounds,
@@ -23,9 +28,9 @@ pub(super) fn run(args: &MapArgs, console: &Console, report: &mut Report) -> Res
         maps: contestants(&args.maps, |_| true),
         tables: true,
     };
-    throughput::run(&settings, console, report)?;
+    let measured = throughput::run(&settings, console, report);
     console.say(&summary_table(report));
-    Ok(output)
+    measured
 }
 
 /// A group for each size, and one for the trace.

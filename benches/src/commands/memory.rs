@@ -10,12 +10,17 @@ use crate::error::{CheckError, Error};
 use crate::report::{MemoryCell, MemoryRow, Report, memory_table};
 
 /// Runs the command.
-pub(super) fn run(args: &MemoryArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
-    let output = args.output.create()?;
+pub(super) fn run(
+    args: &MemoryArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
+    *output = args.output.create()?;
     let maps = contestants(&args.maps, |id| !id.is_held());
-    measure(&args.keys, &maps, console, report)?;
+    let measured = measure(&args.keys, &maps, console, report);
     report.memory.iter().for_each(|cell| console.say(&memory_table(cell)));
-    Ok(output)
+    measured
 }
 
 /// Measures `maps` with each number of keys, both built for them and grown to them, and adds that to `report`.

@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use crate::cli::{Cli, Command, Output};
 use crate::console::Console;
 use crate::contestants::Id;
-use crate::error::Error;
+use crate::error::{CheckError, Error};
 use crate::pages;
 use crate::report::{self, MachineInfo, Report};
 
@@ -35,22 +35,53 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
     }
     let (command, machine) = (command_in_words(), MachineInfo::detect());
     let mut report = Report { command, machine, small_pages, ..Report::default() };
-    let output = match cli.command.as_ref() {
-        None => tour::run(&Default::default(), &console, &mut report),
-        Some(Command::Tour(args)) => tour::run(args, &console, &mut report),
-        Some(Command::Filter(args)) => filter::run(args, &console, &mut report),
-        Some(Command::Map(args)) => map::run(args, &console, &mut report),
-        Some(Command::Cache(args)) => cache::run(args, &console, &mut report),
-        Some(Command::Latency(args)) => latency::run(args, &console, &mut report),
-        Some(Command::Memory(args)) => memory::run(args, &console, &mut report),
-        Some(Command::Guard(args)) => guard::run(args, &console, &mut report),
-    };
+    let mut output = Output::default();
+    let ended = measure(cli, &console, &mut report, &mut output);
     console.finish();
-    let output = output?;
+    let ended = with_those_before(ended, console.failures());
+    conclude(ended, &console, report, output)
+}
+
+/// Reports what was measured, however it ended.
+fn conclude(
+    ended: Result<(), Error>,
+    console: &Console,
+    mut report: Report,
+    output: Output,
+) -> Result<(), Error> {
+    report.failures = ended.as_ref().map_or_else(Error::lines, |()| Vec::new());
+    if ended.is_err() && report.is_empty() {
+        // What an earlier run has left is worth more than nothing.
+        return ended;
+    }
     console.say(&format!("{}; {}", report.machine.in_words(), report.pages_in_words()));
-    save(output, &console, &report)?;
-    let failures = console.failures();
-    if failures.is_empty() { console.all_said() } else { Err(Error::Check(failures)) }
+    let saved = save(output, console, &report);
+    ended.and(saved)?;
+    console.all_said()
+}
+
+/// Measures, and adds each cell to `report` as it is done: what is there, when a later one fails, is not lost.
+fn measure(cli: &Cli, console: &Console, report: &mut Report, output: &mut Output) -> Result<(), Error> {
+    match cli.command.as_ref() {
+        None => tour::run(&Default::default(), console, report, output),
+        Some(Command::Tour(args)) => tour::run(args, console, report, output),
+        Some(Command::Filter(args)) => filter::run(args, console, report, output),
+        Some(Command::Map(args)) => map::run(args, console, report, output),
+        Some(Command::Cache(args)) => cache::run(args, console, report, output),
+        Some(Command::Latency(args)) => latency::run(args, console, report, output),
+        Some(Command::Memory(args)) => memory::run(args, console, report, output),
+        Some(Command::Guard(args)) => guard::run(args, console, report, output),
+    }
+}
+
+/// How the run ended, with the checks that failed before and did not end it.
+fn with_those_before(ended: Result<(), Error>, mut failures: Vec<CheckError>) -> Result<(), Error> {
+    match ended {
+        Err(Error::Check(last)) => failures.extend(last),
+        Err(other) => return Err(other),
+        Ok(()) => {}
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Error::Check(failures)) }
 }
 
 fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error> {
@@ -80,4 +111,60 @@ fn contestants(chosen: &[Id], by_default: impl Fn(Id) -> bool) -> Vec<Id> {
     }
     let in_order = Id::value_variants().iter().copied();
     in_order.filter(|id| chosen.contains(id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::OutputArgs;
+    use crate::report::MemoryCell;
+
+    fn wrong(name: &str) -> CheckError {
+        CheckError::new(name, "a wrong answer").during("a test")
+    }
+
+    #[test]
+    fn what_was_measured_before_a_failure_is_reported_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [json, html] = ["r.json", "r.html"].map(|name| folder.path().join(name));
+        let files = OutputArgs { json: Some(json.clone()), html: Some(html.clone()) };
+        let console = Console::new();
+        console.failed(wrong("scc"));
+        let ended = with_those_before(Err(wrong("koel").into()), console.failures());
+        let report = || {
+            let cell = MemoryCell { built: "grown".to_owned(), keys: 7, rows: vec![], absent: vec![] };
+            Report { memory: vec![cell], ..Report::default() }
+        };
+        let told = conclude(ended, &console, report(), files.create().unwrap()).unwrap_err().to_string();
+        let lines = ["scc", "koel"].map(|name| format!("check failed: {name} in a test: a wrong answer"));
+        assert_eq!(told, lines.join("\n"));
+        let saved: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        assert_eq!(
+            (&saved["memory"][0]["keys"], &saved["failures"][1]),
+            (&7.into(), &lines[1].clone().into())
+        );
+        assert!(std::fs::read_to_string(&html).unwrap().contains(&lines[1]));
+        // A later run without figures leaves them.
+        let nothing =
+            conclude(Err(wrong("koel").into()), &console, Report::default(), files.create().unwrap());
+        assert!(nothing.is_err());
+        assert!(std::fs::read_to_string(&json).unwrap().contains("grown"));
+        conclude(Ok(()), &console, report(), files.create().unwrap()).unwrap();
+        assert!(!std::fs::read_to_string(&json).unwrap().contains("check failed"));
+    }
+
+    #[test]
+    fn a_run_without_figures_leaves_no_empty_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("r.json");
+        let files = OutputArgs { json: Some(name.clone()), html: None };
+        let ended = conclude(
+            Err(Error::Input("bad".to_owned())),
+            &Console::new(),
+            Report::default(),
+            files.create().unwrap(),
+        );
+        assert!(ended.is_err() && !name.exists());
+    }
 }

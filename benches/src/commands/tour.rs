@@ -20,8 +20,13 @@ const OPS: usize = 1_000_000;
 const SECONDS: f64 = 0.1;
 
 /// Runs the command.
-pub(super) fn run(args: &TourArgs, console: &Console, report: &mut Report) -> Result<Output, Error> {
-    let output = args.output.create()?;
+pub(super) fn run(
+    args: &TourArgs,
+    console: &Console,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Error> {
+    *output = args.output.create()?;
     console.say(&format!(
         "koel beside five other maps: {}, u64, the same hasher and capacity, {ROUNDS} interleaved rounds;\n\
          every answer is checked. `koel` and `papaya` are pinned for each operation; the two that are named as held\n\
@@ -39,8 +44,9 @@ pub(super) fn run(args: &TourArgs, console: &Console, report: &mut Report) -> Re
         maps: contestants(&[], |_| true),
         tables: false,
     };
-    throughput::run(&settings, console, report)?;
+    let measured = throughput::run(&settings, console, report);
     console.say(&summary_table(report));
+    measured?;
     let maps = contestants(&[], |id| !id.is_held());
     let settings = latency::Settings {
         phases: vec![Phase::growth()],
@@ -51,13 +57,15 @@ pub(super) fn run(args: &TourArgs, console: &Console, report: &mut Report) -> Re
         maps: maps.clone(),
         tables: false,
     };
-    latency::measure(&settings, console, report)?;
+    let measured = latency::measure(&settings, console, report);
     report.latency.iter().for_each(|cell| console.say(&latency_table(cell)));
-    memory::measure(&[KEYS], &maps, console, report)?;
+    measured?;
+    let measured = memory::measure(&[KEYS], &maps, console, report);
     report.memory.iter().for_each(|cell| console.say(&memory_table(cell)));
+    measured?;
     console.say(&headline(report));
     console.say(NEXT);
-    Ok(output)
+    Ok(())
 }
 
 const NEXT: &str = "\

@@ -246,6 +246,13 @@ impl CacheSpeedCell {
     }
 }
 
+impl CacheReport {
+    /// Whether nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.hit_ratios.is_empty() && self.throughput.is_empty() && self.memory.is_empty()
+    }
+}
+
 impl CacheAim {
     /// Whether it is reached, as far as it is written.
     pub fn is_met(&self) -> bool {

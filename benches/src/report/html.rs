@@ -23,6 +23,9 @@ pub fn page(report: &Report) -> String {
         report.pages_in_words(),
         escape(&report.command),
     );
+    for failure in &report.failures {
+        add(&mut html, format_args!("<p class=\"failure\">{}</p>\n", escape(failure)));
+    }
     for limit in &report.machine.line_reads {
         let rate = significant(limit.per_microsecond);
         add(

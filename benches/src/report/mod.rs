@@ -16,8 +16,8 @@ mod table;
 mod throughput;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -45,6 +45,8 @@ pub struct Report {
     pub machine: MachineInfo,
     /// Whether koel's tables were made without huge pages.
     pub small_pages: bool,
+    /// The checks that failed, and what else ended the run before all was measured; empty, if nothing did.
+    pub failures: Vec<String>,
     /// Throughput, cell by cell.
     pub throughput: Vec<Cell>,
     /// Latency, phase by phase.
@@ -224,6 +226,14 @@ impl MachineInfo {
 }
 
 impl Report {
+    /// Whether nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        let Report { throughput, latency, memory, filters, filter_sizes, paper, guard, caches, .. } = self;
+        let maps = throughput.is_empty() && latency.is_empty() && memory.is_empty();
+        let others = filters.is_empty() && filter_sizes.is_empty() && paper.is_empty() && guard.is_empty();
+        maps && others && caches.is_empty()
+    }
+
     /// Who asked for huge pages.
     pub fn pages_in_words(&self) -> &'static str {
         if self.small_pages {
@@ -240,6 +250,8 @@ impl Report {
 pub struct Destination {
     name: String,
     file: File,
+    /// A file that was not there before, as long as nothing is in it.
+    new: Option<PathBuf>,
 }
 
 impl Destination {
@@ -250,9 +262,17 @@ impl Destination {
     /// A message with the file's name.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(|e| Error::Input(format!("{name}: {e}")))?;
-        Ok(Destination { name, file })
+        let opened = match OpenOptions::new().write(true).create_new(true).open(path) {
+            Ok(file) => Ok((file, Some(path.to_owned()))),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                // A link may lead to where no file is yet.
+                let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+                file.map(|file| (file, None))
+            }
+            Err(e) => Err(e),
+        };
+        let (file, new) = opened.map_err(|e| Error::Input(format!("{name}: {e}")))?;
+        Ok(Destination { name, file, new })
     }
 
     /// Writes the report in the place of what was there; returns the file's name.
@@ -260,11 +280,21 @@ impl Destination {
     /// # Errors
     ///
     /// A message with the file's name.
-    pub fn write(self, text: &str) -> Result<String, Error> {
-        let Destination { name, mut file } = self;
-        match replace(&mut file, text) {
-            Ok(()) => Ok(name),
-            Err(e) => Err(Error::Input(format!("{name}: {e}"))),
+    pub fn write(mut self, text: &str) -> Result<String, Error> {
+        self.new = None;
+        match replace(&mut self.file, text) {
+            Ok(()) => Ok(std::mem::take(&mut self.name)),
+            Err(e) => Err(Error::Input(format!("{}: {e}", self.name))),
+        }
+    }
+}
+
+/// No empty file is left where there was none.
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if let Some(path) = self.new.take() {
+            // If it stays, it is empty, and that is all.
+            let _ = std::fs::remove_file(path);
         }
     }
 }
