@@ -22,6 +22,7 @@ pub mod filters;
 pub mod heap;
 pub mod keys;
 pub mod machine;
+pub mod origin;
 pub mod pages;
 pub mod paper;
 pub mod plan;

@@ -19,6 +19,7 @@ use crate::cli::{Cli, Command, Output};
 use crate::console::Console;
 use crate::contestants::Id;
 use crate::error::{CheckError, Error};
+use crate::origin::Origin;
 use crate::pages;
 use crate::report::{self, MachineInfo, Report};
 
@@ -34,7 +35,10 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
         pages::keep_small();
     }
     let (command, machine) = (command_in_words(), MachineInfo::detect());
-    let mut report = Report { command, machine, small_pages, ..Report::default() };
+    let origin = Origin::of(cli.command.as_ref());
+    // Before it takes an hour.
+    origin.warning().into_iter().for_each(|warning| console.say(warning));
+    let mut report = Report { command, origin, machine, small_pages, ..Report::default() };
     let mut output = Output::default();
     let ended = measure(cli, &console, &mut report, &mut output);
     console.finish();
@@ -54,7 +58,7 @@ fn conclude(
         // What an earlier run has left is worth more than nothing.
         return ended;
     }
-    console.say(&format!("{}; {}", report.machine.in_words(), report.pages_in_words()));
+    console.say(&report.origin_in_words().join("\n"));
     let saved = save(output, console, &report);
     ended.and(saved)?;
     console.all_said()

@@ -18,11 +18,12 @@ pub fn page(report: &Report) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>koel-bench</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>koel-bench</h1>\n\
-         <p>{}; {}.</p>\n<p><code>{}</code></p>\n",
-        escape(&report.machine.in_words()),
-        report.pages_in_words(),
+         <p><code>{}</code></p>\n",
         escape(&report.command),
     );
+    for line in report.origin_in_words() {
+        add(&mut html, format_args!("<p>{}</p>\n", escape(&line)));
+    }
     for failure in &report.failures {
         add(&mut html, format_args!("<p class=\"failure\">{}</p>\n", escape(failure)));
     }

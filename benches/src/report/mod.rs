@@ -33,6 +33,7 @@ pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
 pub use self::throughput::{Cell, Row};
 use crate::error::{CheckError, Error};
+use crate::origin::Origin;
 use crate::pages;
 use crate::stats::Spread;
 
@@ -41,6 +42,8 @@ use crate::stats::Spread;
 pub struct Report {
     /// The command, its version and its options, in words.
     pub command: String,
+    /// What was measured, in which versions, and how it was compiled.
+    pub origin: Origin,
     /// The machine.
     pub machine: MachineInfo,
     /// Whether koel's tables were made without huge pages.
@@ -226,6 +229,17 @@ impl MachineInfo {
 }
 
 impl Report {
+    /// All about what was measured, but for the figures: a line for the machine, for the versions, for the compiler, and a
+    /// warning if there has to be one.
+    pub fn origin_in_words(&self) -> Vec<String> {
+        let machine = format!("{}; {}", self.machine.in_words(), self.pages_in_words());
+        let warning = self.origin.warning().map(str::to_owned);
+        [machine, self.origin.crates_in_words(), self.origin.compiler_in_words()]
+            .into_iter()
+            .chain(warning)
+            .collect()
+    }
+
     /// Whether nothing was measured.
     pub fn is_empty(&self) -> bool {
         let Report { throughput, latency, memory, filters, filter_sizes, paper, guard, caches, .. } = self;
