@@ -1,5 +1,8 @@
 //! The checks fail on filters that are broken, each in its own way, and pass on those that are not.
 
+use std::thread;
+use std::time::Duration;
+
 use clap::ValueEnum;
 use koel_bench::check;
 use koel_bench::entrant::{FilterEntrant, FilterRunner, Making, filter_entrant};
@@ -27,6 +30,12 @@ const LOSES_ONE: u8 = 7;
 /// Says that it is never wrong, as far as it knows.
 const PROMISES_TOO_MUCH: u8 = 8;
 
+/// As [`SOUND`], but slow to build.
+const BUILDS_SLOWLY: u8 = 9;
+
+/// How long that takes.
+const BUILDING: Duration = Duration::from_millis(100);
+
 /// A filter that is right but for the one fault.
 struct Faulty<const FAULT: u8> {
     filter: KoelCuckoo,
@@ -39,6 +48,9 @@ impl<const FAULT: u8> Filter for Faulty<FAULT> {
     type Shared = SharedFaulty<FAULT>;
 
     fn empty(size: Size) -> Result<Self, String> {
+        if FAULT == BUILDS_SLOWLY {
+            thread::sleep(BUILDING);
+        }
         Ok(Faulty { filter: Filter::empty(size)?, removed: false })
     }
 
@@ -229,6 +241,16 @@ fn the_fixed_layout_answers_as_the_filter_does() {
         same::<8>(count);
         same::<12>(count);
         same::<16>(count);
+    }
+}
+
+/// Or one thread's figure, and several threads', would be of different work.
+#[test]
+fn to_build_an_empty_filter_is_in_the_time_of_every_filling() {
+    for threads in [1, 2, 3] {
+        let per_microsecond = FilterRunner::<Faulty<BUILDS_SLOWLY>>::new().fill(KEYS, BITS, threads, 0.0);
+        let filling = KEYS as f64 / per_microsecond.unwrap();
+        assert!(filling >= BUILDING.as_micros() as f64, "{threads} threads: {filling} microseconds");
     }
 }
 

@@ -251,9 +251,12 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
     }
 }
 
-/// A filter of the keys, each thread having inserted its share, and how long that took.
+/// A filter of the keys, each thread having inserted its share, and how long that took. To build an empty one is in it, as it
+/// is where one thread fills.
 fn filled_by_threads<F: Filter>(size: Size, threads: usize) -> Result<Result<(F, Duration), Full>, String> {
+    let start = Instant::now();
     let filter = F::empty(size)?.share();
+    let built = start.elapsed();
     let (elapsed, results) = race(
         threads,
         |_| (),
@@ -263,7 +266,7 @@ fn filled_by_threads<F: Filter>(size: Size, threads: usize) -> Result<Result<(F,
         },
     );
     let filter = filter.into_inner();
-    Ok(results.into_iter().collect::<Result<(), Full>>().map(|()| (filter, elapsed)))
+    Ok(results.into_iter().collect::<Result<(), Full>>().map(|()| (filter, built + elapsed)))
 }
 
 /// How many of the keys seem to be there.
