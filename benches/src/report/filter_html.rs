@@ -6,7 +6,7 @@ use super::filter::{FilterCell, FilterRow, FilterSizeCell, FilterSizeRow, percen
 use super::filter_table::{aims, looser_in_words};
 use super::html::{absent, add, judged, number, open_table, panel};
 use super::paper::PaperTable;
-use super::table::{median, range, ratio};
+use super::table::{median, range, range_or_none, ratio};
 use super::{grouped, keys_in_words, lost_in_words, significant, threads_in_words};
 use crate::filters::Id;
 
@@ -138,7 +138,9 @@ fn details(html: &mut String, cells: &[&FilterCell]) {
         "#Min .. max",
         "#False positives",
         "#By best rival",
+        "#Min .. max",
         "#By own",
+        "#Min .. max",
         "Own",
     ];
     open_table(html, &headings);
@@ -149,8 +151,10 @@ fn details(html: &mut String, cells: &[&FilterCell]) {
             number(html, &significant(row.mops.median));
             number(html, &range(&row.mops));
             number(html, &row.false_positive_rate.map_or("-".to_owned(), percent));
-            number(html, &ratio(median(row.by_best_rival.as_ref())));
-            number(html, &ratio(median(row.by_own.as_ref())));
+            for by in [&row.by_best_rival, &row.by_own] {
+                number(html, &ratio(median(by.as_ref())));
+                number(html, &range_or_none(by.as_ref()));
+            }
             add(html, format_args!("<td>{}</td>", escape(cell.base.as_deref().unwrap_or(""))));
             html.push_str("</tr>\n");
         }

@@ -4,15 +4,15 @@ use comfy_table::Cell as Field;
 
 use super::filter::{Aim, FilterCell, FilterRow, FilterSizeCell, percent};
 use super::paper::PaperTable;
-use super::table::{median, name_field, new_table, number_field, range, ratio, ratio_field};
+use super::table::{median, name_field, new_table, number_field, range, range_or_none, ratio, ratio_field};
 use super::{absent_in_words, grouped, keys_in_words, lost_in_words, significant};
 use crate::filters::Id;
 
 /// One cell: a filter a line.
 pub fn filter_table(cell: &FilterCell) -> String {
     let base = cell.base_in_words();
-    let mut headings = vec!["", "Mops", "min .. max", "false positives", "by best rival"];
-    headings.extend(base.as_deref());
+    let mut headings = vec!["", "Mops", "min .. max", "false positives", "by best rival", "min .. max"];
+    headings.extend(base.as_deref().into_iter().flat_map(|base| [base, "min .. max"]));
     let mut table = new_table(&headings);
     for row in &cell.rows {
         let mut fields = vec![
@@ -20,10 +20,10 @@ pub fn filter_table(cell: &FilterCell) -> String {
             number_field(significant(row.mops.median)),
             number_field(range(&row.mops)),
             number_field(row.false_positive_rate.map_or("-".to_owned(), percent)),
-            number_field(ratio(median(row.by_best_rival.as_ref()))),
         ];
-        if base.is_some() {
-            fields.push(number_field(ratio(median(row.by_own.as_ref()))));
+        for by in [Some(&row.by_best_rival), base.as_ref().map(|_| &row.by_own)].into_iter().flatten() {
+            fields.push(number_field(ratio(median(by.as_ref()))));
+            fields.push(number_field(range_or_none(by.as_ref())));
         }
         table.add_row(fields);
     }
