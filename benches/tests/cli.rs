@@ -239,20 +239,25 @@ fn memory_counts_what_is_allocated() {
     koel_bench(&[
         "memory",
         "--keys",
-        "10k",
+        "10k,10k,50,50",
         "--maps",
-        "rwlock,papaya",
+        "rwlock,papaya,scc-hash-index",
         "--json",
         &json.display().to_string(),
     ]);
     let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     let row = |map: usize| &report["memory"][0]["rows"][map];
     // hashbrown: 16,384 buckets of 16 bytes and one; papaya: a table and 16 bytes for each entry, at the least.
-    let rwlock = row(1)["requested"].as_f64().unwrap();
+    let rwlock = row(2)["requested"].as_f64().unwrap();
     assert!((27.0..29.0).contains(&rwlock), "{rwlock}");
     let papaya = row(0);
     assert!(papaya["requested"].as_f64().unwrap() > 24.0);
     assert!(papaya["allocated"].as_f64().unwrap() > papaya["requested"].as_f64().unwrap());
+    // What a kind of map takes once for all of a thread's is no part of the first.
+    for (first, second) in [(0, 2), (4, 6)] {
+        let of = |cell: usize| report["memory"][cell]["rows"][1]["requested"].as_f64().unwrap();
+        assert_eq!(of(first), of(second), "scc::HashIndex: {}", report["memory"]);
+    }
 }
 
 #[test]
