@@ -3,6 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// What shells have for a program that Ctrl-C has ended.
+pub const STOPPED: u8 = 130;
+
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Error {
@@ -10,6 +13,8 @@ pub enum Error {
     Check(Vec<CheckError>),
     /// Input that cannot be used: a file, or a combination of options.
     Input(String),
+    /// Ctrl-C was pressed.
+    Stopped,
 }
 
 /// An answer that the workload rules out, or a refusal to give any: which contestant, in which workload, and what it was.
@@ -50,14 +55,16 @@ impl Error {
         match self {
             Error::Check(failures) => failures.iter().map(CheckError::to_string).collect(),
             Error::Input(message) => vec![message.clone()],
+            Error::Stopped => vec!["stopped by Ctrl-C".to_owned()],
         }
     }
 
-    /// 1 for a failed check, 2 for bad input.
+    /// 1 for a failed check, 2 for bad input, 130 for Ctrl-C.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Check(_) => ExitCode::from(1),
             Error::Input(_) => ExitCode::from(2),
+            Error::Stopped => ExitCode::from(STOPPED),
         }
     }
 }

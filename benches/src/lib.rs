@@ -34,6 +34,7 @@ pub mod requests;
 pub mod rounds;
 pub mod scratch;
 pub mod stats;
+pub mod stop;
 pub mod stopwatch;
 pub mod trace;
 pub mod workload;

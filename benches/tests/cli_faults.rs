@@ -1,8 +1,9 @@
-//! What rivals do wrong, and what becomes of the run.
+//! What becomes of a run when rivals do wrong, and when it is stopped.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -50,4 +51,27 @@ fn a_rival_that_panics_or_is_wrong_does_not_end_the_run() {
     let is_wrong = told.contains("check failed: scalable_cuckoo_filter in contains beside a writer");
     assert_eq!(output.status.code(), Some(i32::from(is_wrong)), "{told}");
     assert!(is_out || !is_wrong, "{told}");
+}
+
+#[test]
+#[cfg(unix)]
+fn what_was_measured_before_ctrl_c_is_reported() {
+    let json = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stopped.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
+    command.args(["latency", "--keys", "100,2M", "--ops", "100", "--rounds", "2", "--maps", "koel,papaya"]);
+    command.arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(printed.any(|line| line.starts_with("insert while growing: 100 keys")), "the first table");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let printed: Vec<String> = printed.collect();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("stops after this measurement") && told.contains("stopped by Ctrl-C"), "{told}");
+    assert!(printed.iter().any(|line| line.starts_with("Wrote ")), "{printed:?}");
+    let report: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let cells = report["latency"].as_array().unwrap().len();
+    assert!((1..6).contains(&cells) && report["failures"][0] == "stopped by Ctrl-C", "{cells} cells");
 }

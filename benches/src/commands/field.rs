@@ -6,6 +6,7 @@ use crate::error::{CheckError, Error};
 use crate::faults::caught;
 use crate::report::Absent;
 use crate::rounds::interleaved;
+use crate::stop;
 use crate::{caches, contestants, filters};
 
 /// The name of a contestant.
@@ -91,7 +92,7 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
     ///
     /// # Errors
     ///
-    /// A wrong answer of koel's, or a panic.
+    /// A wrong answer of koel's, or a panic; Ctrl-C.
     pub(super) fn race<T>(
         &mut self,
         title: &str,
@@ -103,6 +104,7 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
         let (mut taken, idle): (Vec<_>, Vec<_>) = self.entries.iter_mut().partition(|entry| is_taken(entry));
         (0..idle.len() * rounds).for_each(|_| self.console.done());
         let samples = interleaved(&mut taken, rounds, |round, entry| {
+            stop::check()?;
             self.console.begin(title, entry.id.name());
             let id = entry.id;
             let result = entry.attempt(title, self.console, |entrant| measure(round, id, entrant));

@@ -16,6 +16,7 @@ use crate::report::{GuardCell, GuardRow, Report, guard_table};
 use crate::rounds::interleaved;
 use crate::scratch::Scratch;
 use crate::stats::Spread;
+use crate::stop;
 
 /// Bytes of a value, which begins with its key.
 const VALUE_BYTES: usize = 100;
@@ -135,6 +136,7 @@ fn pairs(from: u64, keys: u64) -> impl Iterator<Item = (Box<[u8]>, [u8; VALUE_BY
 fn redb(folder: &Path, keys: u64, console: &Console) -> Result<RedbStore, Error> {
     let store = RedbStore::open(folder.join("redb")).map_err(told)?;
     for from in (0..keys).step_by(BATCH as usize) {
+        stop::check()?;
         console.begin("filling", "redb");
         store.load(pairs(from, keys)).map_err(told)?;
     }
@@ -146,6 +148,7 @@ fn fjall(folder: &Path, keys: u64, console: &Console) -> Result<FjallStore, Erro
     let keyspace = fjall::Config::new(folder).open().map_err(told)?;
     let store = FjallStore::with_keyspace(keyspace.clone()).map_err(told)?;
     for from in (0..keys).step_by(BATCH as usize) {
+        stop::check()?;
         console.begin("filling", "fjall");
         store.load(pairs(from, keys)).map_err(told)?;
     }
@@ -234,6 +237,7 @@ fn measure<S: Store>(
             }
             let before: Vec<_> = entrants.iter().map(Entrant::counted).collect();
             let mops = interleaved(&mut entrants, args.rounds, |_, entrant| {
+                stop::check()?;
                 console.begin(workload.name, entrant.name);
                 let mops = race(entrant, &title, &requests, Duration::from_secs_f64(args.seconds));
                 console.done();

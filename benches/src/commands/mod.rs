@@ -22,6 +22,7 @@ use crate::error::{CheckError, Error};
 use crate::origin::Origin;
 use crate::pages;
 use crate::report::{self, MachineInfo, Report};
+use crate::stop;
 
 /// Runs what the command line asks for.
 ///
@@ -39,6 +40,7 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
     // Before it takes an hour.
     origin.warning().into_iter().for_each(|warning| console.say(warning));
     let mut report = Report { command, origin, machine, small_pages, ..Report::default() };
+    stop::watch()?;
     let mut output = Output::default();
     let ended = measure(cli, &console, &mut report, &mut output);
     console.finish();

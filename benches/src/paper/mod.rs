@@ -18,6 +18,7 @@ use crate::error::{CheckError, Error};
 use crate::filters::{BuildShared, Expected};
 use crate::keys;
 use crate::report::PaperTable;
+use crate::stop;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,7 @@ const TABLES: [(&str, Reproduce); 6] = [
 pub fn reproduce(scale: &Scale, console: &Console, mut each: impl FnMut(PaperTable)) -> Result<(), Error> {
     console.expect(TABLES.len());
     for (name, table) in TABLES {
+        stop::check()?;
         console.begin("paper", name);
         each(table(scale).map_err(|failure| failure.during(name))?);
         console.done();
