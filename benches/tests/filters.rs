@@ -36,6 +36,12 @@ const BUILDS_SLOWLY: u8 = 9;
 /// How long that takes.
 const BUILDING: Duration = Duration::from_millis(100);
 
+/// As [`SOUND`], but slow to insert.
+const INSERTS_SLOWLY: u8 = 10;
+
+/// How long that takes.
+const INSERTING: Duration = Duration::from_millis(100);
+
 /// A filter that is right but for the one fault.
 struct Faulty<const FAULT: u8> {
     filter: KoelCuckoo,
@@ -55,6 +61,9 @@ impl<const FAULT: u8> Filter for Faulty<FAULT> {
     }
 
     fn insert(&mut self, key: u64) -> Result<(), Full> {
+        if FAULT == INSERTS_SLOWLY {
+            thread::sleep(INSERTING);
+        }
         if FAULT == REFUSES_AGAIN && self.removed {
             return Err(Full);
         }
@@ -252,6 +261,14 @@ fn to_build_an_empty_filter_is_in_the_time_of_every_filling() {
         let filling = KEYS as f64 / per_microsecond.unwrap();
         assert!(filling >= BUILDING.as_micros() as f64, "{threads} threads: {filling} microseconds");
     }
+}
+
+/// In a small filter one more would be much.
+#[test]
+fn no_more_inserts_are_counted_than_were_timed() {
+    let per_microsecond = FilterRunner::<Faulty<INSERTS_SLOWLY>>::new().fill_up(1, BITS, 0.0).unwrap();
+    let one = 1.0 / per_microsecond;
+    assert!(one >= INSERTING.as_micros() as f64, "{one} microseconds for an insert");
 }
 
 #[test]
