@@ -97,6 +97,12 @@ fn tables_that_cannot_be_printed_exit_with_2_and_the_report_is_written() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("koel-bench: standard output: "), "{}", stderr(&output));
     serde_json::from_str::<serde_json::Value>(&fs::read_to_string(&json).unwrap()).unwrap();
+    // A report that has no room leaves the other one.
+    let html = file("unprinted.html", "");
+    let html_name = html.display().to_string();
+    let args = ["memory", "--keys", "100", "--maps", "koel", "--json", "/dev/full", "--html", &html_name];
+    fails(&args, 2, &["/dev/full: "]);
+    assert!(fs::read_to_string(&html).unwrap().starts_with("<!doctype html>"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
     let unheard = command.args(["map", "--trace", "no/such/trace.txt"]).stderr(full()).status();
     assert_eq!(unheard.unwrap().code(), Some(2));

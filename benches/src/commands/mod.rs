@@ -91,14 +91,17 @@ fn with_those_before(ended: Result<(), Error>, mut failures: Vec<CheckError>) ->
 }
 
 fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error> {
-    if let Some(json) = output.json {
+    let json = output.json.map_or(Ok(()), |json| {
         let text = serde_json::to_string_pretty(report).map_err(|e| Error::Input(e.to_string()))?;
         console.say(&format!("Wrote {}", json.write(&text)?));
-    }
-    if let Some(html) = output.html {
+        Ok(())
+    });
+    // Where the one has no room the other may have.
+    let html = output.html.map_or(Ok(()), |html| {
         console.say(&format!("Wrote {}", html.write(&report::page(report))?));
-    }
-    Ok(())
+        Ok(())
+    });
+    json.and(html)
 }
 
 fn command_in_words() -> String {
