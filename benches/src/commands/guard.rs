@@ -1,5 +1,6 @@
 //! `koel-bench guard`: look-ups in stores, bare and guarded.
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use crate::cli::{GuardArgs, Output, StoreId, default_threads};
 use crate::console::Console;
 use crate::error::{CheckError, Error};
+use crate::faults::caught;
 use crate::report::{GuardCell, GuardRow, Report, guard_table};
 use crate::rounds::interleaved;
 use crate::scratch::Scratch;
@@ -239,9 +241,11 @@ fn measure<S: Store>(
             let mops = interleaved(&mut entrants, args.rounds, |_, entrant| {
                 stop::check()?;
                 console.begin(workload.name, entrant.name);
-                let mops = race(entrant, &title, &requests, Duration::from_secs_f64(args.seconds));
+                let length = Duration::from_secs_f64(args.seconds);
+                let mops = caught(|| race(entrant, &title, &requests, length));
                 console.done();
-                mops.map(Some)
+                mops.unwrap_or_else(|panic| Err(CheckError::new(entrant.name, panic).during(&title).into()))
+                    .map(Some)
             })?;
             let mops: Vec<Spread> = mops.into_iter().flatten().map(Spread::of).collect();
             let bare = mops[0].clone();
@@ -325,7 +329,8 @@ fn race<S: Store>(
             std::thread::sleep(length);
             over.store(true, Ordering::Relaxed);
         }
-        let ends = readers.into_iter().map(|reader| reader.join().expect("a reader does not panic"));
+        let ends =
+            readers.into_iter().map(|reader| reader.join().unwrap_or_else(|panic| resume_unwind(panic)));
         ends.sum::<Result<u64, Error>>()
     })?;
     Ok(done as f64 / start.elapsed().as_secs_f64() / 1e6)

@@ -15,6 +15,7 @@ use koel::CuckooFilter;
 use crate::check;
 use crate::console::Console;
 use crate::error::{CheckError, Error};
+use crate::faults::caught;
 use crate::filters::{BuildShared, Expected};
 use crate::keys;
 use crate::report::PaperTable;
@@ -50,7 +51,9 @@ pub fn reproduce(scale: &Scale, console: &Console, mut each: impl FnMut(PaperTab
     for (name, table) in TABLES {
         stop::check()?;
         console.begin("paper", name);
-        each(table(scale).map_err(|failure| failure.during(name))?);
+        let reproduced =
+            caught(|| table(scale)).unwrap_or_else(|panic| Err(CheckError::new("a filter", panic)));
+        each(reproduced.map_err(|failure| failure.during(name))?);
         console.done();
     }
     Ok(())
