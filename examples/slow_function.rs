@@ -4,6 +4,7 @@
 //! cargo run --release --example slow_function
 //! ```
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use koel::Cache;
@@ -19,7 +20,12 @@ fn main() {
     let cached = time("with the cache", |number| cache.get_or_insert_with(number, || largest_factor(number)));
     let direct = time("without", largest_factor);
     assert_eq!(cached, direct, "the cache has answered something else");
-    println!("\n{}", cache.stats());
+    say(&format!("\n{}", cache.stats()));
+}
+
+/// Nobody may be listening any more, as in `slow_function | head`: no reason to panic.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Has all threads ask, and prints how long they took; the sum of the answers.
@@ -31,7 +37,7 @@ fn time(how: &str, ask: impl Fn(u64) -> u64 + Sync) -> u64 {
             (0..THREADS).map(|thread| scope.spawn(move || requests(thread).map(ask).sum::<u64>())).collect();
         threads.into_iter().map(|thread| thread.join().expect("a thread has panicked")).sum()
     });
-    println!("{how}: {:.2?} for {} requests", start.elapsed(), THREADS * REQUESTS);
+    say(&format!("{how}: {:.2?} for {} requests", start.elapsed(), THREADS * REQUESTS));
     sum
 }
 

@@ -86,6 +86,20 @@ fn a_short_run_checks_every_answer_and_the_next_one_opens_with_its_filter() {
 
 /// A key that was put around the guard is not in the filter that was kept, and nobody said so.
 #[test]
+fn who_listens_no_longer_is_no_error_and_the_filter_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, keys] = ["unheard.redb", "keys.txt"].map(|name| folder.path().join(name));
+    std::fs::write(&keys, "a\nb\nc\n").unwrap();
+    let mut command = Command::new(program());
+    command.args(["--db", text(&db), "--keys", text(&keys), "--seconds", "0.05"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(folder.path().join("unheard.redb.filter").exists());
+}
+
+#[test]
 fn a_wrong_answer_ends_with_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let (db, keys) = (folder.path().join("db.redb"), folder.path().join("keys.txt"));

@@ -1,7 +1,7 @@
 //! Progress on standard error, and whether to stop.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::atomic::AtomicBool;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,9 +9,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Ctrl-C was pressed.
 pub(crate) static STOP: AtomicBool = AtomicBool::new(false);
 
-/// To standard output, which may be closed or full.
+/// To standard output, which may be full.
 pub(crate) fn print(text: &impl Display) -> Result<(), String> {
-    writeln!(std::io::stdout(), "{text}").map_err(|error| format!("standard output: {error}"))
+    match writeln!(std::io::stdout(), "{text}") {
+        // Nobody may be listening any more, as in `guarded_store | head`.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        _ => Ok(()),
+    }
 }
 
 /// Standard error.
