@@ -224,6 +224,7 @@ fn latency_and_memory_report_every_map() {
     let cells = report["latency"].as_array().unwrap();
     assert_eq!(cells.len(), 3);
     for cell in cells {
+        assert_eq!((&cell["quantiles"][4], &cell["quantiles"][6]), (&"p99.99".into(), &"max".into()));
         let rows = cell["rows"].as_array().unwrap();
         assert_eq!(rows.len(), 7);
         assert!(rows.iter().all(|row| row["nanos"].as_array().unwrap().len() == 7));

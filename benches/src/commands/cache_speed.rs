@@ -13,7 +13,9 @@ use crate::error::Error;
 use crate::plan::{self, CacheLoad};
 use crate::report::cache::{CacheAim, CacheMemoryRow, CacheReport, CacheSpeedCell, CacheSpeedRow};
 use crate::report::cache_table::{cache_memory_table, cache_speed_table};
-use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table, threads_in_words};
+use crate::report::{
+    LatencyCell, LatencyRow, QUANTILES, Report, latency_table, quantile_names, threads_in_words,
+};
 use crate::stats::Spread;
 use crate::stopwatch::Stopwatch;
 
@@ -252,6 +254,7 @@ impl Bench<'_> {
             keys: self.args.entries as u64,
             threads: 1,
             overhead_nanos: stopwatch.overhead_nanos(),
+            quantiles: quantile_names(),
             rows: measured.iter().map(|(id, rounds)| latency_row(*id, rounds)).collect(),
             absent: entrants.absent(),
         };

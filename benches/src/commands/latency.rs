@@ -14,7 +14,7 @@ use crate::dist::Dist;
 use crate::entrant::entrant;
 use crate::error::Error;
 use crate::plan::{self, MixPlan};
-use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table};
+use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table, quantile_names};
 use crate::stats::Spread;
 use crate::stopwatch::Stopwatch;
 use crate::trace::{self, Trace};
@@ -144,6 +144,7 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
                     keys: phase.trace.as_ref().map_or(keys, |trace| trace.keys.len() as u64),
                     threads,
                     overhead_nanos: stopwatch.overhead_nanos(),
+                    quantiles: quantile_names(),
                     rows: Vec::new(),
                     absent: Vec::new(),
                 };

@@ -114,6 +114,8 @@ pub struct LatencyCell {
     pub threads: usize,
     /// What was subtracted from each time.
     pub overhead_nanos: u64,
+    /// What the times of a row are called, in their order: the names of [`QUANTILES`].
+    pub quantiles: [&'static str; QUANTILES.len()],
     /// The contestants.
     pub rows: Vec<LatencyRow>,
     /// Who is out.
@@ -161,6 +163,11 @@ pub const QUANTILES: [(&str, f64); 7] = [
     ("p99.999", 0.99999),
     ("max", 1.0),
 ];
+
+/// Their names.
+pub fn quantile_names() -> [&'static str; QUANTILES.len()] {
+    QUANTILES.map(|(name, _)| name)
+}
 
 /// What maps of one size take; all contestants.
 #[derive(Debug, Serialize)]
