@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Config, Rng, Seeded, Words, catch, fixed_configs, ignore, laws, on_threads, seed, seeded};
+use common::{
+    AnyMap, Config, Rng, Seeded, Words, catch, fixed_configs, ignore, laws, on_threads, seed, seeded,
+};
 use koel::{Full, HashMap, InlineMap};
 
 type Hashed = HashMap<u64, u64, Seeded>;
@@ -210,6 +212,16 @@ fn few_keys_fit_whatever_the_seed() {
             }
         }
         all_fit::<Hashed>(Config::fixed(entries), entries, seed);
+    }
+}
+
+/// What the builder's page says of it.
+#[test]
+fn a_map_of_fixed_capacity_accepts_more_the_smaller_its_segments_are() {
+    for (slots, told) in [(4, 1180..=1300), (64, 1060..=1180), (1 << 16, 1030..=1080)] {
+        let map = Inlined::build(Config::fixed(1000).segments_of(slots), seeded(seed()));
+        let accepted = (0..20_000).filter(|key| map.checked_insert(*key, 0).is_ok()).count();
+        assert!(told.contains(&accepted), "{accepted} in segments of {slots}");
     }
 }
 

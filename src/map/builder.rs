@@ -93,10 +93,11 @@ impl<T, S> Builder<T, S> {
     /// thousand on; about 1.06 as a rule; up to 1.13 in [small segments](Self::segment_slots)), and what does not fit is
     /// handed back. While several threads insert and remove at the same time, a few fewer may fit. In entries.
     ///
-    /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as
-    /// there are free slots; of small maps more: four where up to three were asked for, twelve or so for ten. And more where
-    /// keys collide, as most of those leave their slots free for others: a map for 1,000 that has 500 keys of one hash may take
-    /// 1,550 in all. If you need an exact bound, count for yourself.
+    /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as there are free
+    /// slots; of small maps more: four where up to three were asked for, twelve or so for ten. And more where keys collide or
+    /// segments are small, as those that find no slot leave theirs free for others: a map for 1,000 that has 500 keys of one
+    /// hash may take 1,560 in all, one in segments of four slots 1,250, of 64 slots 1,130. If you need an exact bound, count
+    /// for yourself.
     ///
     /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) hands back what does not fit. Everything else that inserts
     /// panics then (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`, `extend`).
@@ -129,7 +130,8 @@ impl<T, S> Builder<T, S> {
     /// one of fixed capacity.
     ///
     /// A map begins with segments of one size: if these are small and its [capacity is fixed](Self::fixed_capacity), it has up
-    /// to 1.13 slots for each entry, and may accept that many.
+    /// to 1.13 slots for each entry, may accept a quarter more than it was made for, and looks at all segments before it hands
+    /// one back.
     ///
     /// A growing map's segments split beyond it, and a write may have to wait for one segment's split. More slots
     /// make fewer segments; as many slots as the map has make it one MemC3 table with one writer at a time, and, if its
