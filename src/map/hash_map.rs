@@ -489,7 +489,8 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
     }
 }
 
-/// Equal if they have the same keys with equal values; both should be quiet.
+/// Equal if they have the same keys with equal values; both should be quiet. Walks over the first: panics in a closure that
+/// runs under its lock.
 impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> {
     fn eq(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.pin(), other.pin());

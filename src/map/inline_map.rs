@@ -457,7 +457,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, 
     }
 }
 
-/// Equal if they have the same keys with equal values; both should be quiet.
+/// Equal if they have the same keys with equal values; both should be quiet. Walks over the first: panics in a closure that
+/// runs under its lock.
 impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for InlineMap<K, V, S> {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().all(|(key, value)| other.get(&key) == Some(value))

@@ -23,7 +23,7 @@ const fn cautious<T>() -> usize {
     }
 }
 
-/// Needs the feature `serde`.
+/// Walks over the map: panics in a closure that runs under its lock. Needs the feature `serde`.
 impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         // Collected first: formats that write the length in front need it exact, and others may be writing.
@@ -32,7 +32,7 @@ impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
     }
 }
 
-/// Needs the feature `serde`.
+/// Walks over the map: panics in a closure that runs under its lock. Needs the feature `serde`.
 impl<K: Pod + Serialize, V: Pod + Serialize, S> Serialize for InlineMap<K, V, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         serializer.collect_map(self.iter().collect::<Vec<_>>())
