@@ -133,10 +133,8 @@ mod tests {
             // SAFETY: as above.
             assert!(!unsafe { stranded.push(retired(&things[0], free), no_link, at(9)) }, "no word");
             // SAFETY: as above.
-            assert!(
-                !unsafe { stranded.push(retired(&things[0], free_another), link, at(9)) },
-                "another type"
-            );
+            let is_taken = unsafe { stranded.push(retired(&things[0], free_another), link, at(9)) };
+            assert!(!is_taken, "another type");
             assert!(stranded.has_any() && stranded.take_old(at(4 + AGE - 1)).is_none());
             let chain = stranded.take_old(at(4 + AGE)).expect("old enough");
             // SAFETY: each once.

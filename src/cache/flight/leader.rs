@@ -2,13 +2,12 @@
 
 use core::fmt;
 use core::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
 use super::running::{self, Running};
 use super::shard::{At, FlightId};
 use super::terms::Failure;
-use crate::reclaim::discard;
+use crate::reclaim::FirstPanic;
 
 /// Leads a flight: one per flight at a time [F1]. Dropped without having landed (after an error, a panic, or with
 /// the future that held it) it leaves the lead to a follower [F4].
@@ -167,20 +166,11 @@ impl<K, V: Clone> Landing<'_, K, V> {
 /// Wakes all who slept, in the order in which they came, even if a waker panics; the first panic goes on afterwards. Not
 /// under a lock.
 pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
-    let mut panic = None;
+    let mut panic = FirstPanic::default();
     for waker in sleepers {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            match panic {
-                None => panic = Some(payload),
-                Some(_) => discard(payload),
-            }
-        }
+        panic.call(|| waker.wake());
     }
-    match panic {
-        Some(payload) if std::thread::panicking() => discard(payload),
-        Some(payload) => resume_unwind(payload),
-        None => {}
-    }
+    panic.go_on();
 }
 
 impl<K, V> fmt::Debug for Flight<'_, K, V> {
