@@ -13,7 +13,7 @@ use crate::reclaim::{FirstPanic, Guard, LocalGuard};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Its time was over.
+    /// Its time was over, whoever took it out then.
     Expired,
     /// `remove`, `remove_if`, `retain`, `clear` or `compute` took it out.
     Explicit,

@@ -3,7 +3,6 @@
 use core::hash::{BuildHasher, Hash};
 
 use super::Cache;
-use super::removal::Cause;
 use super::write::At;
 use crate::entries::Entry;
 
@@ -30,11 +29,12 @@ impl<K, V, S> Cache<K, V, S> {
         loop {
             // Told segment by segment.
             let mut out = self.departures(&guard);
+            let now = self.now();
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             let buckets = writing.locked.segment().buckets().len();
             for bucket in 0..buckets {
                 for found in writing.locked.residents().occupied(bucket) {
-                    self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
+                    self.take_out_asked(&mut writing.locked, found, now, &mut out);
                 }
             }
             writing.locked.state().keep.evictor.clear();
@@ -118,7 +118,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 // SAFETY: in the table, under the lock, after both guards were entered.
                 let current = unsafe { Entry::deref(writing.locked.item(found)) }.pair();
                 if core::ptr::eq(current.1, value) && core::ptr::eq(current.0, key) {
-                    self.take_out(&mut writing.locked, found, Cause::Explicit, &mut out);
+                    // It may have expired since `keep` has seen it.
+                    self.take_out_asked(&mut writing.locked, found, self.now(), &mut out);
                     self.settle(&mut writing.locked, &mut out);
                     break;
                 }

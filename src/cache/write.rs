@@ -68,6 +68,18 @@ impl<K, V, S> Cache<K, V, S> {
         self.publish_used(locked);
     }
 
+    /// Takes an entry out that somebody has asked to go, whether or not its time is over.
+    pub(super) fn take_out_asked(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        found: Found,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        let cause = self.cause_now(locked.item(found), now, Cause::Explicit);
+        self.take_out(locked, found, cause, out);
+    }
+
     /// Why an entry leaves: for this cause, unless its time is over.
     #[inline]
     fn cause_now(&self, entry: NonNull<Entry<K, V>>, now: Nanos, cause: Cause) -> Cause {

@@ -42,3 +42,36 @@ fn who_is_in_the_way_and_has_expired_has_expired() {
         assert_eq!((causes, cache.stats().evictions), (vec![Cause::Expired], 0), "{policy:?}");
     }
 }
+
+/// Somebody asked for it, but nobody could have had it any more.
+#[test]
+fn who_is_cleared_away_and_has_expired_has_expired() {
+    for policy in POLICIES {
+        let clock = ManualClock::new();
+        let builder = Cache::builder().max_entries(10).policy(policy);
+        let (builder, told) = listening(builder.time_to_live(Duration::from_secs(2)).clock(clock.clone()));
+        let cache = builder.build();
+        cache.insert(1, 1).unwrap();
+        clock.advance(Duration::from_secs(1));
+        cache.insert(2, 2).unwrap();
+        clock.advance(Duration::from_secs(1));
+        cache.clear();
+        told.lock().unwrap().sort_unstable_by_key(|&(key, ..)| key);
+        assert_eq!(*told.lock().unwrap(), [(1, 1, Cause::Expired), (2, 2, Cause::Explicit)], "{policy:?}");
+        assert_eq!(cache.stats().expirations, 1);
+    }
+}
+
+#[test]
+fn who_expires_while_it_is_told_to_go_has_expired() {
+    let clock = ManualClock::new();
+    let (builder, told) = listening(Cache::builder().max_entries(10));
+    let cache = builder.time_to_live(Duration::from_secs(1)).clock(clock.clone()).build();
+    cache.insert(1, 1).unwrap();
+    cache.retain(|_, _| {
+        clock.advance(Duration::from_secs(1));
+        false
+    });
+    assert_eq!(*told.lock().unwrap(), [(1, 1, Cause::Expired)]);
+    assert_eq!((cache.len(), cache.stats().expirations), (0, 1));
+}

@@ -167,10 +167,9 @@ impl Oracle {
             let held = self.held.remove(&key).unwrap_or_else(|| panic!("told of {key}, which is not there"));
             assert_eq!(number, held.number, "told of {key} with another value");
             let expected: &[Cause] = match act {
-                Act::Clear => &[Cause::Explicit],
                 _ if self.has_expired(&held) => &[Cause::Expired],
                 Act::Look => &[],
-                Act::Remove => &[Cause::Explicit],
+                Act::Remove | Act::Clear => &[Cause::Explicit],
                 // What grows may have to make room for itself.
                 Act::Insert if own == Some(key) => &[Cause::Replaced, Cause::Size],
                 Act::Insert | Act::Resize => &[Cause::Size],
