@@ -9,9 +9,10 @@ impl CacheStats {
     /// so that it does not matter how often this is called; call it when your exporter is about to be read.
     ///
     /// Counters: `koel_cache_hits_total`, `koel_cache_misses_total`, `koel_cache_loads_total`,
-    /// `koel_cache_failed_loads_total`, `koel_cache_load_seconds_total` (whole seconds), `koel_cache_insertions_total`,
-    /// `koel_cache_evictions_total`, `koel_cache_turned_away_total`, `koel_cache_expirations_total`,
-    /// `koel_cache_evicted_weight_total`. Gauges: `koel_cache_entries`, `koel_cache_weight`, `koel_cache_capacity`.
+    /// `koel_cache_failed_loads_total`, `koel_cache_insertions_total`, `koel_cache_evictions_total`,
+    /// `koel_cache_turned_away_total`, `koel_cache_expirations_total`, `koel_cache_evicted_weight_total`. Gauges:
+    /// `koel_cache_entries`, `koel_cache_weight`, `koel_cache_capacity`; and `koel_cache_load_seconds_total`, which only rises,
+    /// but has fractions, as counters have not.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -23,7 +24,6 @@ impl CacheStats {
             ("koel_cache_misses_total", self.misses),
             ("koel_cache_loads_total", self.loads),
             ("koel_cache_failed_loads_total", self.failed_loads),
-            ("koel_cache_load_seconds_total", self.load_time.as_secs()),
             ("koel_cache_insertions_total", self.insertions),
             ("koel_cache_evictions_total", self.evictions),
             ("koel_cache_turned_away_total", self.turned_away),
@@ -33,8 +33,14 @@ impl CacheStats {
         for (metric, value) in counters {
             counter!(metric, "cache" => name.to_owned()).absolute(value);
         }
-        gauge!("koel_cache_entries", "cache" => name.to_owned()).set(self.len as f64);
-        gauge!("koel_cache_weight", "cache" => name.to_owned()).set(self.weight as f64);
-        gauge!("koel_cache_capacity", "cache" => name.to_owned()).set(self.capacity as f64);
+        let gauges = [
+            ("koel_cache_load_seconds_total", self.load_time.as_secs_f64()),
+            ("koel_cache_entries", self.len as f64),
+            ("koel_cache_weight", self.weight as f64),
+            ("koel_cache_capacity", self.capacity as f64),
+        ];
+        for (metric, value) in gauges {
+            gauge!(metric, "cache" => name.to_owned()).set(value);
+        }
     }
 }
