@@ -9,6 +9,7 @@ use super::policy::WindowShare;
 use super::quota::FEW;
 use super::refused::Refused;
 use super::removal::Departures;
+use super::share::Share;
 use super::time::{Meta, NEVER};
 use super::write::NewEntry;
 use super::{Cache, Cause};
@@ -60,7 +61,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// * What is there stays: it is newer, and counts as younger. An entry whose key is here, or is being loaded, is handed
     ///   back, as is one that has expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one
-    ///   whose buckets are full of others: that makes others leave, as always.
+    ///   whose buckets are full of others: that makes others leave, as always. What has expired here makes room.
     /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were
     ///   to go last. Each segment of 256 entries and more fills its own room, so that even a full cache of the same
     ///   capacity leaves some out if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of
@@ -125,16 +126,34 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         self.table.directory.each_segment(|mut writing| writing.locked.state().keep.evictor.learn(share));
     }
 
-    /// How much room there is.
-    fn room(&self) -> Room {
-        let _guard = self.enter();
+    /// How much room there is. What has expired is taken out, where there is not enough for what is wanted of each segment.
+    fn room(&self, wanted: &[u64]) -> Room {
+        let guard = self.enter();
+        let mut out = self.departures(&guard);
         let mut segments = Vec::new();
-        self.table.directory.each_segment(|writing| {
-            let (share, entries) = (&writing.locked.state_ref().keep, writing.locked.len());
-            let left = share.fair.saturating_sub(share.evictor.weight());
-            segments.push(SegmentRoom { left, share: share.fair, entries });
+        self.table.directory.each_segment(|mut writing| {
+            let locked = &mut writing.locked;
+            let left = |share: &Share<K, V>| share.fair.saturating_sub(share.evictor.weight());
+            // What few hold may be room for others.
+            if locked.len() < FEW || left(&locked.state_ref().keep) < wanted[segments.len()] {
+                self.sweep(locked, u32::MAX, self.now(), &mut out);
+                self.settle(locked, &mut out);
+            }
+            let share = &locked.state_ref().keep;
+            segments.push(SegmentRoom { left: left(share), share: share.fair, entries: locked.len() });
         });
         Room { segments, total: self.bound.capacity().saturating_sub(self.bound.used()) }
+    }
+
+    /// What all these weigh, in each segment.
+    fn wanted(&self, plans: &[Option<Plan>]) -> Vec<u64> {
+        let segments = self.bound.segments();
+        let mut wanted = vec![0_u64; segments as usize];
+        for plan in plans.iter().flatten() {
+            let of_segment = &mut wanted[scale(plan.digest.prefix(), segments) as usize];
+            *of_segment = of_segment.saturating_add(plan.new_entry.weight);
+        }
+        wanted
     }
 
     /// Chooses the hottest entries for which there is room. `None` for what has expired.
@@ -142,7 +161,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
         let mut hottest: Vec<usize> = (0..entries.len()).collect();
         hottest.sort_unstable_by_key(|&index| Reverse((entries[index].standing.heat, index)));
-        let mut room = self.room();
+        let mut room = self.room(&self.wanted(&plans));
         for index in hottest {
             let Some(plan) = &mut plans[index] else { continue };
             plan.chosen =

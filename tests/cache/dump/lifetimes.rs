@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use koel::{Cache, ManualClock};
+use koel::{Cache, Cause, ManualClock};
 
 use super::{contents, load_all};
+use crate::common::seeded;
+use crate::{SEVERAL_SEGMENTS, listening};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -73,6 +75,25 @@ fn expired_entries_are_neither_dumped_nor_in_the_way() {
     // Its own expired entry has the key.
     load_all(&cache, &young);
     assert_eq!(cache.get(&1), Some(1));
+}
+
+/// Nobody has come by since they expired.
+#[test]
+fn a_cache_full_of_expired_entries_has_room_for_all() {
+    for entries in [10, SEVERAL_SEGMENTS] {
+        let clock = ManualClock::new();
+        let builder = Cache::builder().max_entries(entries).hasher(seeded(1)).clock(clock.clone());
+        let (builder, told) = listening(builder.time_to_live(SECOND));
+        let cache = builder.build();
+        (0..entries as u64).for_each(|key| cache.insert(key, key).unwrap());
+        told.lock().unwrap().clear();
+        let (dump, old) = (cache.dump(), cache.len());
+        clock.advance(SECOND);
+        load_all(&cache, &dump);
+        assert_eq!(contents(&cache).len(), dump.len());
+        let told = told.lock().unwrap();
+        assert!(told.len() == old && told.iter().all(|&(.., cause)| cause == Cause::Expired));
+    }
 }
 
 /// Where nobody minds how long entries are not used, it is not noted when they were.
