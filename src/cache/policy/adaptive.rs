@@ -77,7 +77,7 @@ pub(super) struct Adaptive {
     /// From this weight on it is the window that gives way: the target rounded up, at least 1.
     pub(super) due: u64,
     pub(super) main: Ring,
-    /// What the window may weigh: between the bounds of [`WINDOW_SHARE`].
+    /// What the window may weigh, of a capacity of at least 1: between the bounds of [`WINDOW_SHARE`].
     target: f64,
     /// Whether a hand has met an item that was hit.
     pub(super) has_met_hits: bool,
@@ -179,13 +179,18 @@ impl Adaptive {
     }
 
     pub(super) fn target(&self) -> f64 {
-        self.target
+        self.target.min(self.capacity as f64)
+    }
+
+    /// What window and main share: of a capacity of nothing the window has its part for when there is something again.
+    fn shared(&self) -> f64 {
+        self.capacity.max(1) as f64
     }
 
     /// What another cache learned, unless something has been evicted here: then this one knows its own requests.
     pub(super) fn learn(&mut self, share: WindowShare) {
         if self.has_kept_all() {
-            self.set_target(share.part() * self.capacity as f64);
+            self.set_target(share.part() * self.shared());
         }
     }
 
@@ -255,9 +260,9 @@ impl Adaptive {
     }
 
     pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
-        let target = self.target * (capacity as f64 / self.capacity.max(1) as f64);
+        let (target, shared) = (self.target, self.shared());
         self.capacity = capacity;
-        self.set_target(target);
+        self.set_target(target * (self.shared() / shared));
         self.make_room(0, residents);
     }
 
@@ -317,7 +322,7 @@ impl Adaptive {
 
     /// Sets what the window may weigh, within its bounds.
     fn set_target(&mut self, target: f64) {
-        let capacity = self.capacity as f64;
+        let capacity = self.shared();
         self.target = target.clamp(WINDOW_SHARE.0 * capacity, WINDOW_SHARE.1 * capacity);
         let whole = self.target as u64;
         // Rounded up: weights are whole numbers.

@@ -152,3 +152,17 @@ fn a_window_that_has_rejected_somebody_is_not_taught() {
     assert_eq!(cache.evictor.window_target(), Some(180.0));
     assert_eq!(Cache::new(Policy::Clock, 100, LOCATORS).evictor.window_target(), None);
 }
+
+/// As a segment has for a while, when others have borrowed all of it.
+#[test]
+fn the_windows_part_of_nothing_is_its_part_of_something_later() {
+    let mut cache = Cache::new(Policy::Adaptive, 0, LOCATORS);
+    for (part, capacity) in [(0.25, 100), (0.5, 1000)] {
+        cache.evictor.learn(WindowShare::of(part));
+        for capacity in [0, 3, 0, capacity] {
+            cache.evictor.set_capacity(capacity, &mut cache.table);
+            let target = cache.evictor.window_target().unwrap();
+            assert!((target - part * capacity as f64).abs() < 1e-9, "{target} of {capacity}");
+        }
+    }
+}
