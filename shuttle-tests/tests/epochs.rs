@@ -131,6 +131,35 @@ fn what_is_retired_without_memory_is_not_freed_early_and_all_is_in_the_end() {
     });
 }
 
+/// What found no room before is old enough, and what did later is not: all that waits so waits for the last of it.
+#[test]
+fn what_is_retired_last_without_memory_is_not_freed_with_what_came_before() {
+    explore(1, || {
+        let cell = Cell { reclaimer: Reclaimer::without_memory(), ..Cell::new(11) };
+        let first = cell.reclaimer.enter();
+        assert!(cell.reclaimer.advance());
+        // As many as there is room for, and one.
+        (0..9).for_each(|_| cell.replace());
+        drop(first);
+        assert!(cell.reclaimer.advance());
+        // It keeps the last one from having room made for it.
+        let second = cell.reclaimer.enter();
+        assert!(cell.reclaimer.advance());
+        let reader = cell.reclaimer.enter();
+        let object = cell.follow();
+        cell.replace();
+        assert_eq!(cell.freed(), 0);
+        drop(second);
+        assert!(cell.reclaimer.advance());
+        cell.reclaimer.free();
+        assert_eq!(cell.freed(), 8, "those that had room");
+        object.read();
+        drop(reader);
+        cell.reclaimer.flush();
+        assert_eq!(cell.freed(), 10);
+    });
+}
+
 /// Nobody flushes after the last guard: who held it does what was left to do.
 #[test]
 fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
