@@ -5,10 +5,18 @@
 use std::path::Path;
 use std::process::Command;
 
+fn command(script: &str) -> Command {
+    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(script))
+}
+
 #[track_caller]
 fn refuses(script: &str, args: &[&str], code: i32) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
-    let output = Command::new(path).args(args).output().expect("the script starts");
+    refuses_in(&mut command(script), script, args, code);
+}
+
+#[track_caller]
+fn refuses_in(command: &mut Command, script: &str, args: &[&str], code: i32) {
+    let output = command.args(args).output().expect("the script starts");
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{script} {args:?}: {told}");
     assert!(told.starts_with(&format!("{script}: ")), "{script} {args:?}: {told}");
@@ -36,4 +44,12 @@ fn numbers_and_kinds_are_what_they_say() {
     refuses("tests/machines", &["vax"], 2);
     refuses("tests/sanitizers", &["nonsense"], 2);
     refuses("tests/mutation", &["nonsense"], 1);
+}
+
+/// `tests/long` says that it was not run, and not that it has failed.
+#[test]
+fn a_tool_that_is_missing_is_no_failure() {
+    for kind in ["thread", "memory"] {
+        refuses_in(command("tests/sanitizers").env("KOEL_MIRI", "nonsense"), "tests/sanitizers", &[kind], 77);
+    }
 }
