@@ -18,6 +18,8 @@ use crate::common::{Rng, finds, key, long, seed};
 const KEYS: u64 = 400;
 /// Keys that nobody touches: scanning them takes a child some time, in which it is killed as well.
 const FIXED: u64 = 20_000;
+/// A child lives less than this, but where it takes longer to begin.
+const PATIENCE_US: u64 = 60_000;
 const CHILD: &str = "KOEL_GUARD_CHILD";
 
 /// What the store should hold: the value's number of each key, after what was acknowledged.
@@ -167,16 +169,21 @@ fn a_process_that_is_killed_loses_nothing_and_reopens_without_a_false_absent() {
     RedbStore::open(folder.join("db")).expect("a database").load(fixed).expect("a load");
     let (mut rng, mut known) = (Rng::new(seed), Known::new());
     let (mut loaded, mut other, mut damaged, mut writes) = (0, 0, 0, 0);
+    let mut patience = PATIENCE_US;
     for kill in 0..kills {
         let mut child = spawn(folder, seed.wrapping_add(kill));
-        std::thread::sleep(Duration::from_micros(rng.below(60_000)));
+        std::thread::sleep(Duration::from_micros(rng.below(patience)));
         child.kill().expect("SIGKILL");
         child.wait().expect("an end");
         let open = read_log(&mut child, &mut known);
         damage(&folder.join("filter"), folder, &mut rng);
         let guarded = open_counted(folder, [&mut loaded, &mut other, &mut damaged]);
         check(&guarded, &mut known, open);
+        let before = writes;
         writes = guarded.store().generation().expect("a generation").count;
+        // Where a child has not begun by then, another has longer.
+        patience = if writes == before { patience / 4 * 5 } else { patience / 4 * 3 };
+        patience = patience.clamp(PATIENCE_US, 64 * PATIENCE_US);
         if rng.below(3) == 0 {
             // Killed before its first write, the next child leaves this one, and it fits.
             guarded.snapshot(folder.join("filter")).expect("a snapshot");
