@@ -85,6 +85,19 @@ where
         answers
     }
 
+    fn get_many_ref(&self, keys: &[&K]) -> Option<Vec<Option<V>>> {
+        let pin = self.pin_owned();
+        let mut values = vec![None; keys.len()];
+        pin.get_many_ref(keys, &mut values);
+        Some(values.into_iter().map(|value| value.cloned()).collect())
+    }
+
+    fn contains_many_ref(&self, keys: &[&K]) -> Option<Vec<bool>> {
+        let mut answers = vec![false; keys.len()];
+        self.pin_owned().contains_many_ref(keys, &mut answers);
+        Some(answers)
+    }
+
     fn insert(&self, key: K, value: V) -> Option<V> {
         self.pin().insert(key, value).cloned()
     }
@@ -119,6 +132,21 @@ where
         self.pin().get_or_insert(key, value).clone()
     }
 
+    fn get_or_insert_default(&self, key: K) -> V
+    where
+        V: Default,
+    {
+        self.pin().get_or_insert_default(key).clone()
+    }
+
+    fn get_or_insert_with_ref(&self, key: &K, make: impl FnOnce() -> V) -> V {
+        self.pin().get_or_insert_with_ref(key, make).clone()
+    }
+
+    fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
+        self.pin().try_get_or_insert_with(key, make).cloned()
+    }
+
     fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         self.pin().get_or_insert_with(key, make).clone()
     }
@@ -145,7 +173,7 @@ where
     }
 
     fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
-        self.pin().retain(keep);
+        self.retain(keep);
     }
 
     fn clear(&self) {
@@ -187,7 +215,7 @@ where
     }
 
     fn extend(&self, pairs: Vec<(K, V)>) {
-        self.pin().extend(pairs);
+        self.extend(pairs);
     }
 
     fn extend_alone(&mut self, pairs: impl IntoIterator<Item = (K, V)>) {

@@ -79,6 +79,14 @@ where
         answers
     }
 
+    fn get_many_ref(&self, _keys: &[&K]) -> Option<Vec<Option<V>>> {
+        None
+    }
+
+    fn contains_many_ref(&self, _keys: &[&K]) -> Option<Vec<bool>> {
+        None
+    }
+
     fn insert(&self, key: K, value: V) -> Option<V> {
         self.insert(key, value)
     }
@@ -105,6 +113,21 @@ where
 
     fn get_or_insert(&self, key: K, value: V) -> V {
         self.get_or_insert(key, value)
+    }
+
+    fn get_or_insert_default(&self, key: K) -> V
+    where
+        V: Default,
+    {
+        self.get_or_insert_default(key)
+    }
+
+    fn get_or_insert_with_ref(&self, key: &K, make: impl FnOnce() -> V) -> V {
+        self.get_or_insert_with(*key, make)
+    }
+
+    fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
+        self.try_get_or_insert_with(key, make)
     }
 
     fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {

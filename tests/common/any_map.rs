@@ -40,6 +40,9 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
     fn may_contain(&self, key: &Self::Key) -> bool;
     fn get_many(&self, keys: &[Self::Key]) -> Vec<Option<Self::Value>>;
     fn contains_many(&self, keys: &[Self::Key]) -> Vec<bool>;
+    /// The same by references to keys, if the map has that.
+    fn get_many_ref(&self, keys: &[&Self::Key]) -> Option<Vec<Option<Self::Value>>>;
+    fn contains_many_ref(&self, keys: &[&Self::Key]) -> Option<Vec<bool>>;
 
     fn insert(&self, key: Self::Key, value: Self::Value) -> Option<Self::Value>;
     #[expect(clippy::type_complexity, reason = "it is the method's type")]
@@ -63,7 +66,17 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
     ) -> Result<Option<(Self::Key, Self::Value)>, (Self::Key, Self::Value)>;
 
     fn get_or_insert(&self, key: Self::Key, value: Self::Value) -> Self::Value;
+    fn get_or_insert_default(&self, key: Self::Key) -> Self::Value
+    where
+        Self::Value: Default;
     fn get_or_insert_with(&self, key: Self::Key, make: impl FnOnce() -> Self::Value) -> Self::Value;
+    /// By a reference to the key, if the map has that.
+    fn get_or_insert_with_ref(&self, key: &Self::Key, make: impl FnOnce() -> Self::Value) -> Self::Value;
+    fn try_get_or_insert_with<E>(
+        &self,
+        key: Self::Key,
+        make: impl FnOnce() -> Result<Self::Value, E>,
+    ) -> Result<Self::Value, E>;
     fn update(&self, key: Self::Key, update: impl FnOnce(Self::Value) -> Self::Value) -> Option<Self::Value>;
     fn update_or_insert(
         &self,

@@ -72,7 +72,16 @@ impl<M: Subject> Driver<M> {
                     assert_eq!(result, *self.model.entry(key).or_insert(value));
                 }
             }
-            Op::GetOrInsertWith(k, v) => self.get_or_insert_with(Datum::of(k), Datum::of(v)),
+            Op::GetOrInsertDefault(k) => {
+                let key: M::Key = Datum::of(k);
+                let result = self.adding(&key, |map| map.get_or_insert_default(key.clone()));
+                if let Some(result) = result {
+                    assert_eq!(result, *self.model.entry(key).or_default());
+                }
+            }
+            Op::GetOrInsertWith(k, v) => self.get_or_insert_with(Datum::of(k), Datum::of(v), false),
+            Op::GetOrInsertWithRef(k, v) => self.get_or_insert_with(Datum::of(k), Datum::of(v), true),
+            Op::TryGetOrInsertWith(k, v) => self.try_get_or_insert_with(Datum::of(k), v.map(Datum::of)),
             Op::Update(k, v) => self.update(Datum::of(k), Datum::of(v)),
             Op::UpdateOrInsert(k, v) => self.update_or_insert(Datum::of(k), Datum::of(v), false),
             Op::UpdateOrInsertWith(k, v) => self.update_or_insert(Datum::of(k), Datum::of(v), true),
@@ -175,20 +184,43 @@ impl<M: Subject> Driver<M> {
     fn read_many(&self, keys: &[M::Key]) {
         let expected: Vec<_> = keys.iter().map(|key| self.model.get(key).cloned()).collect();
         assert_eq!(self.map.get_many(keys), expected);
-        assert_eq!(self.map.contains_many(keys), expected.iter().map(Option::is_some).collect::<Vec<_>>());
+        let contained = expected.iter().map(Option::is_some).collect::<Vec<_>>();
+        assert_eq!(self.map.contains_many(keys), contained);
+        let keys: Vec<_> = keys.iter().collect();
+        assert!(self.map.get_many_ref(&keys).is_none_or(|values| values == expected));
+        assert!(self.map.contains_many_ref(&keys).is_none_or(|answers| answers == contained));
     }
 
-    fn get_or_insert_with(&mut self, key: M::Key, value: M::Value) {
+    fn get_or_insert_with(&mut self, key: M::Key, value: M::Value, by_ref: bool) {
         let mut ran = false;
-        let result = self.adding(&key, |map| {
-            map.get_or_insert_with(key.clone(), || {
-                ran = true;
-                value.clone()
-            })
+        let mut make = || {
+            ran = true;
+            value.clone()
+        };
+        let result = self.adding(&key, |map| match by_ref {
+            true => map.get_or_insert_with_ref(&key, &mut make),
+            false => map.get_or_insert_with(key.clone(), &mut make),
         });
         if let Some(result) = result {
             assert_eq!(ran, !self.model.contains_key(&key), "whether the closure ran");
             assert_eq!(result, *self.model.entry(key).or_insert(value));
+        }
+    }
+
+    fn try_get_or_insert_with(&mut self, key: M::Key, value: Option<M::Value>) {
+        let make = || value.clone().ok_or("no value");
+        let result = match value {
+            Some(_) => self.adding(&key, |map| map.try_get_or_insert_with(key.clone(), make)),
+            None => Some(self.map.try_get_or_insert_with(key.clone(), make)),
+        };
+        match (result, self.model.get(&key), value) {
+            (None, ..) => {}
+            (Some(result), Some(current), _) => assert_eq!(result.as_ref(), Ok(current)),
+            (Some(result), None, None) => assert_eq!(result, Err("no value")),
+            (Some(result), None, Some(value)) => {
+                assert_eq!(result.as_ref(), Ok(&value));
+                self.model.insert(key, value);
+            }
         }
     }
 

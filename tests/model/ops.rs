@@ -5,7 +5,7 @@ use core::hash::Hash;
 use core::ops::Range;
 
 /// A key or value made from a number; equal numbers make equal ones.
-pub(crate) trait Datum: Clone + Eq + Hash + Debug + Send + Sync {
+pub(crate) trait Datum: Clone + Default + Eq + Hash + Debug + Send + Sync {
     fn of(n: u32) -> Self;
 }
 
@@ -55,7 +55,11 @@ pub(crate) enum Op {
     Read(u32),
     ReadMany(Vec<u32>),
     GetOrInsert(u32, u32),
+    GetOrInsertDefault(u32),
     GetOrInsertWith(u32, u32),
+    GetOrInsertWithRef(u32, u32),
+    /// Without a value the closure fails.
+    TryGetOrInsertWith(u32, Option<u32>),
     Update(u32, u32),
     UpdateOrInsert(u32, u32),
     UpdateOrInsertWith(u32, u32),
