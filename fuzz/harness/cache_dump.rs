@@ -10,6 +10,19 @@ use super::bounded;
 
 type Dump = CacheDump<u64, u64>;
 
+/// What time passes for a dump.
+const AGES: [Duration; 8] = [
+    Duration::ZERO,
+    Duration::from_nanos(1),
+    Duration::from_secs(1),
+    Duration::from_secs(60),
+    // More than a clock has behind it when it begins; as many nanoseconds as there are numbers for, or nearly; and more.
+    Duration::from_secs(40 * 365 * 24 * 3600),
+    Duration::from_nanos(u64::MAX - 1),
+    Duration::from_nanos(u64::MAX),
+    Duration::MAX,
+];
+
 /// An empty cache of some kind. How many entries have left it is counted.
 fn build(kind: u8, clock: &ManualClock) -> (Cache<u64, u64>, Arc<AtomicUsize>) {
     let policy = [Policy::Adaptive, Policy::Clock, Policy::Local][usize::from(kind % 3)];
@@ -33,28 +46,58 @@ fn build(kind: u8, clock: &ManualClock) -> (Cache<u64, u64>, Arc<AtomicUsize>) {
     (builder.build(), gone)
 }
 
-/// The first byte says into which kind of cache, the others may be a dump: it is refused, or loads within the bound, and
-/// what is not taken comes back.
+/// The first byte says into which kind of cache and how much later, the others may be a dump: it is refused, or loads within
+/// the bound, and what is not taken comes back.
 pub(crate) fn cache_dump(data: &[u8]) {
     let Some((&kind, text)) = data.split_first() else { return };
     let clock = ManualClock::new();
     let (cache, gone) = build(kind, &clock);
+    let by = AGES[usize::from(kind / 36)];
+    ages(text, by);
     bounded(data.len(), || {
-        let Ok(dump) = serde_json::from_slice::<Dump>(text) else { return };
+        let Ok(mut dump) = serde_json::from_slice::<Dump>(text) else { return };
+        if by > Duration::ZERO {
+            dump.age(by);
+        }
         let before = dump.len();
         let rest = cache.load(dump);
         assert!(cache.weight() <= cache.capacity(), "{cache:?}");
         assert_eq!(cache.len() + gone.load(Ordering::Relaxed) + rest.len(), before, "{cache:?}");
         goes_on(&cache, &clock);
-        // What is left may be loaded again.
+        // What is left may be loaded again, and moved out.
         let again = rest.len();
-        assert!(cache.load(rest).len() <= again);
+        let rest = cache.load(rest);
+        assert!(
+            rest.len() <= again
+                && rest.clone().into_iter().map(|(key, _)| key).eq(rest.iter().map(|of| *of.0))
+        );
         assert!(cache.weight() <= cache.capacity(), "{cache:?}");
     });
     // Its own dump is one.
     let text = serde_json::to_string(&cache.dump()).expect("numbers");
     let dump: Dump = serde_json::from_str(&text).expect("its own dump");
     assert_eq!(serde_json::to_string(&dump).expect("numbers"), text);
+}
+
+/// A dump that has aged, and of which a part is kept, is what its text says that it must be.
+fn ages(text: &[u8], by: Duration) {
+    let Ok(mut dump) = serde_json::from_slice::<Dump>(text) else { return };
+    let mut expected = serde_json::to_value(&dump).expect("numbers");
+    let by_nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+    expected[2].as_array_mut().expect("the entries").retain_mut(|entry| {
+        let number = |entry: &serde_json::Value| entry.as_u64().expect("nanoseconds");
+        entry[4] = number(&entry[4]).saturating_add(by_nanos).into();
+        if entry[3].is_null() {
+            return true;
+        }
+        entry[3] = number(&entry[3]).saturating_sub(by_nanos).into();
+        number(&entry[3]) > 0
+    });
+    dump.age(by);
+    assert_eq!(serde_json::to_value(&dump).expect("numbers"), expected);
+    expected[2].as_array_mut().expect("the entries").retain(|entry| entry[0].as_u64() < Some(3));
+    dump.retain(|key, _| *key < 3);
+    assert_eq!(serde_json::to_value(&dump).expect("numbers"), expected);
 }
 
 /// Whether what follows the first byte is a dump.

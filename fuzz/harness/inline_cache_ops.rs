@@ -16,7 +16,7 @@ use pair::{Pair, Request};
 const REQUESTS: [Request; 12] = [
     Request::ReadThrough,
     Request::ReadThrough,
-    Request::ReadThrough,
+    Request::Load,
     Request::GetMany,
     Request::Insert,
     Request::Remove,

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use koel::{Cache, CacheDump, Cause, Compute, ManualClock, Operation, Policy, Why};
+use koel::{Cache, CacheDump, CacheStats, Cause, Compute, ManualClock, Operation, Policy, Why};
 
 use super::kind::{Bound, Kind, build};
-use super::oracle::{Act, Item, Oracle, Told};
+use super::oracle::{Act, Held, Item, Oracle, Told};
 
 /// What chooses operations, and keys and values for them: chance, or a fuzzer.
 pub(crate) trait Choices {
@@ -205,16 +205,61 @@ impl<C: Choices> Run<'_, C> {
         self.told(Act::Look, None);
         let rest_of: BTreeMap<u64, u64> = of(&rest);
         assert_eq!(rest_of.into_iter().collect::<Vec<_>>(), self.oracle.alive(), "what is there stays");
+        self.load_cleared(rest, self.oracle.alive_entries());
+    }
 
-        let before = self.oracle.alive_entries();
+    /// Loads a dump when the cache has been cleared: all of it that is alive, which `alive` says.
+    fn load_cleared(&mut self, dump: CacheDump<u64, Item>, mut alive: BTreeMap<u64, Held>) {
         self.clear();
-        let back: BTreeMap<u64, u64> = of(&self.cache.load(rest));
-        let kept = before.into_iter().filter(|(key, _)| !back.contains_key(key));
-        self.oracle.restore(kept.collect());
-        self.told(Act::Insert, None);
+        let back: BTreeSet<u64> = self.cache.load(dump).into_iter().map(|(key, _)| key).collect();
         // Of several segments some may have borrowed, and what they had lent first.
         let all = self.cache_has_one_segment();
-        assert!(back.is_empty() || !all, "{} of {} had no room", back.len(), self.cache.len());
+        assert!(!all || back.iter().all(|key| !alive.contains_key(key)), "{back:?} had no room");
+        alive.retain(|key, _| !back.contains(key));
+        self.oracle.restore(alive);
+        self.told(Act::Insert, None);
+    }
+
+    /// Dumps the cache, lets time pass for dump and cache, and loads a part of that when the cache has been cleared.
+    fn restart_later(&mut self) {
+        let mut dump = self.cache.dump();
+        dump.age(self.advance());
+        dump.retain(|key, _| key % 4 != 0);
+        // Without what has been idle for too long, which is handed back.
+        let alive = self.oracle.alive_entries().into_iter().filter(|(key, _)| key % 4 != 0);
+        self.load_cleared(dump, alive.collect());
+    }
+
+    /// A value, which is loaded if there is none: by a key, by a reference to it, by an entry, or in vain.
+    fn load(&mut self) {
+        let (key, item) = (self.key(), self.item());
+        let (expected, mut ran) = (self.oracle.number(key), false);
+        let mut make = || {
+            ran = true;
+            item.clone()
+        };
+        let got = match self.choices.below(4) {
+            0 => Some(self.cache.get_or_insert_with(key, make)),
+            1 => Some(self.cache.get_or_insert_with_ref(&key, make)),
+            2 => Some(self.cache.entry(key).or_insert_with(make)),
+            _ => self.cache.try_get_or_insert_with(key, || Err(make())).ok(),
+        };
+        assert_eq!(ran, expected.is_none(), "whether {key} was loaded");
+        if !ran {
+            self.told(Act::Look, None);
+            return self.oracle.hit(key, got.map(|item| *item.number));
+        }
+        self.oracle.hit(key, None);
+        let Some(got) = got else {
+            self.oracle.stats.failed_loads += 1;
+            return self.told(Act::Look, None);
+        };
+        self.oracle.stats.loads += 1;
+        assert_eq!(got, item);
+        if self.oracle.weight_of(&item) > self.oracle.capacity {
+            return self.told(Act::Look, None);
+        }
+        self.inserted(key, &item);
     }
 
     fn set_capacity(&mut self) {
@@ -239,10 +284,12 @@ impl<C: Choices> Run<'_, C> {
         assert_eq!(self.oracle.expired(), 0);
     }
 
-    fn advance(&mut self) {
+    /// Lets time pass, so much.
+    fn advance(&mut self) -> Duration {
         let by = Duration::from_millis(10 * self.choices.below(40));
         self.clock.advance(by);
         self.oracle.now += by;
+        by
     }
 
     fn peek(&mut self) {
@@ -278,19 +325,21 @@ impl<C: Choices> Run<'_, C> {
     }
 
     fn step(&mut self) {
-        match self.choices.below(200) {
+        match self.choices.below(220) {
             0..45 => self.get(),
             45..50 => self.get_many(),
             50..60 => self.peek(),
             60..130 => self.insert(),
             130..150 => self.remove(),
             150..175 => self.compute(),
-            175..190 => self.advance(),
+            175..190 => drop(self.advance()),
             190..192 => self.retain(),
             192..194 => self.purge(),
             194..198 => self.set_capacity(),
             198 => self.clear(),
-            _ => self.restart(),
+            199 => self.restart(),
+            200 => self.restart_later(),
+            _ => self.load(),
         }
     }
 
@@ -311,10 +360,12 @@ impl<C: Choices> Run<'_, C> {
             let stats = cache.stats();
             let expected = (oracle.len(), oracle.weight(), oracle.capacity);
             assert_eq!((stats.len, stats.weight, stats.capacity), expected);
-            let stats = (stats.hits, stats.misses, stats.insertions, stats.evictions, stats.expirations);
-            let told = &oracle.stats;
-            assert_eq!(stats, (told.hits, told.misses, told.insertions, told.evictions, told.expirations));
-            assert_eq!(cache.stats().evicted_weight, told.evicted_weight);
+            let counts = |stats: &CacheStats| {
+                let loads = (stats.loads, stats.failed_loads);
+                let left = (stats.evictions, stats.evicted_weight, stats.expirations);
+                (stats.hits, stats.misses, loads, stats.insertions, left)
+            };
+            assert_eq!(counts(&stats), counts(&oracle.stats));
         }
     }
 }

@@ -20,7 +20,8 @@ fn key(rng: &mut Rng, keys: u64, step: u64) -> u64 {
 /// Mostly read through.
 fn request(rng: &mut Rng) -> Request {
     match rng.below(100) {
-        0..76 => Request::ReadThrough,
+        0..70 => Request::ReadThrough,
+        70..76 => Request::Load,
         76..80 => Request::GetMany,
         80..85 => Request::Insert,
         85..90 => Request::Remove,
