@@ -44,9 +44,15 @@ fn of_keys(mut input: Input<'_>) {
     }
     let few = CuckooFilter::from_keys(&keys, 0.01);
     assert!(few.is_ok() || most > 8, "{few:?}");
-    let growing = ScalableCuckooFilter::builder().seed(1).max_duplicates(most.max(8)).from_keys(&keys);
-    let growing = growing.expect("no key comes more often than it may");
-    assert!(growing.len() == keys.len() && keys.iter().all(|key| growing.contains(key)));
+    let growing = |most| ScalableCuckooFilter::builder().seed(1).max_duplicates(most).from_keys(&keys);
+    let most = most.max(8);
+    let filter = growing(most).unwrap_or_else(|error| {
+        let filter =
+            growing(10 * most).expect("no key comes more often than it may, nor do ten that are alike");
+        assert!(keys.iter().any(|key| filter.count(key) > most), "{error}");
+        filter
+    });
+    assert!(filter.len() == keys.len() && keys.iter().all(|key| filter.contains(key)));
 }
 
 /// Hashes with one, two, or all of the input's bits; few are different.
@@ -85,7 +91,8 @@ fn fixed(mut input: Input<'_>) {
     let mut turns = 200;
     while !input.is_empty() && turns > 0 {
         turns -= 1;
-        match input.byte() % 12 {
+        let code = input.byte();
+        match code % 12 {
             0..=2 => {
                 let hash = hash(&mut input);
                 insert(&filter, &mut oracle, hash, most);
@@ -103,15 +110,21 @@ fn fixed(mut input: Input<'_>) {
                 }
                 (!present && filter.contains_hash(hash)).then(|| oracle.insert(hash));
             }
-            6 => {
+            6 if code < 128 => {
                 let hashes = run(&mut input);
                 let inserted = filter.insert_many_hash(&hashes);
                 hashes[..inserted].iter().for_each(|hash| oracle.insert(*hash));
             }
+            6 => insert_unique_many(&filter, &mut oracle, &run(&mut input)),
             7 => {
-                for hash in run(&mut input) {
-                    assert_eq!(filter.remove_hash(hash), oracle.remove(hash));
+                let hashes = run(&mut input);
+                let mut removed = vec![false; hashes.len()];
+                if code < 128 {
+                    removed = hashes.iter().map(|hash| filter.remove_hash(*hash)).collect();
+                } else {
+                    filter.remove_many_hash(&hashes, &mut removed);
                 }
+                assert!(hashes.iter().map(|hash| oracle.remove(*hash)).eq(removed));
             }
             8 => look(&filter, &oracle, &run(&mut input)),
             9 if filter.len() % 2 == 0 => filter = filter.clone(),
@@ -126,6 +139,18 @@ fn fixed(mut input: Input<'_>) {
     }
     look(&filter, &oracle, &(0..1000).collect::<Vec<_>>());
     let _ = (filter.info().to_string(), filter.measure_false_positive_rate(10));
+}
+
+/// Those that are not there; up to one for which there is no room.
+fn insert_unique_many(filter: &CuckooFilter, oracle: &mut Oracle, hashes: &[u64]) {
+    let mut inserted = vec![true; hashes.len()];
+    let there = filter.insert_unique_many_hash(hashes, &mut inserted);
+    for (hash, inserted) in hashes[..there].iter().zip(&inserted) {
+        assert_eq!(*inserted, oracle.count(*hash) == 0);
+        inserted.then(|| oracle.insert(*hash));
+    }
+    assert!(inserted[there..].iter().all(|inserted| !inserted));
+    assert!(hashes.get(there).is_none_or(|hash| oracle.count(*hash) == 0), "full, and it is there");
 }
 
 /// With itself, or with a part of it and others.
@@ -166,6 +191,9 @@ fn look(filter: &CuckooFilter, oracle: &Oracle, hashes: &[u64]) {
     let (bytes, mut found) = (filter.to_bytes(), vec![false; hashes.len()]);
     let view = <FilterView>::from_bytes(&bytes).expect("its own bytes");
     filter.contains_many_hash(hashes, &mut found);
+    let mut seen = vec![false; hashes.len()];
+    view.contains_many_hash(hashes, &mut seen);
+    assert_eq!(seen, found);
     for (hash, found) in hashes.iter().zip(found) {
         let count = oracle.count(*hash);
         assert_eq!((filter.count_hash(*hash), view.count_hash(*hash)), (count, count));
@@ -192,7 +220,8 @@ fn growing(mut input: Input<'_>) {
     let mut turns = 60;
     while !input.is_empty() && turns > 0 && all.len < 16_000 {
         turns -= 1;
-        match input.byte() % 10 {
+        let code = input.byte();
+        match code % 10 {
             0 | 1 => {
                 let hash = hash(&mut input);
                 all.insert(hash, copies);
@@ -201,6 +230,7 @@ fn growing(mut input: Input<'_>) {
                 let hash = hash(&mut input);
                 all.remove(hash);
             }
+            3 if code >= 128 => all.insert_unique_many(&run(&mut input)),
             3 => {
                 let hash = hash(&mut input);
                 let there = all.filter.contains_hash(hash);
@@ -211,9 +241,15 @@ fn growing(mut input: Input<'_>) {
             }
             4 | 5 => {
                 let (start, times) = (u64::from(input.number()), u64::from(input.byte() % 4));
-                (start..start + 1024 * times).for_each(|hash| all.insert(hash, copies));
+                let hashes = start..start + 1024 * times;
+                if code < 128 {
+                    hashes.for_each(|hash| all.insert(hash, copies));
+                } else {
+                    all.insert_many(&hashes.collect::<Vec<_>>(), copies);
+                }
             }
-            6 | 7 => run(&mut input).into_iter().for_each(|hash| all.remove(hash)),
+            6 | 7 if code < 128 => run(&mut input).into_iter().for_each(|hash| all.remove(hash)),
+            6 | 7 => all.remove_many(run(&mut input)),
             8 => {
                 all.filter.compact();
                 all.check();
@@ -251,15 +287,54 @@ impl Growing {
         }
     }
 
+    /// Up to one that has too many copies, as far as can be told.
+    fn insert_many(&mut self, hashes: &[u64], copies: usize) {
+        let inserted = self.filter.insert_many_hash(hashes);
+        for hash in &hashes[..inserted] {
+            self.note(*hash);
+            assert!(self.present[hash] <= copies, "a copy too many");
+        }
+        assert!(hashes.get(inserted).is_none_or(|hash| self.filter.count_hash(*hash) >= copies));
+    }
+
+    fn insert_unique_many(&mut self, hashes: &[u64]) {
+        let mut inserted = vec![true; hashes.len()];
+        let there = self.filter.insert_unique_many_hash(hashes, &mut inserted);
+        assert_eq!(there, hashes.len(), "no copies");
+        for (hash, inserted) in hashes.iter().zip(inserted) {
+            assert!(
+                !(inserted && self.present.contains_key(hash)),
+                "a key was missed when it was to be inserted"
+            );
+            inserted.then(|| self.note(*hash));
+            assert!(self.filter.contains_hash(*hash));
+        }
+    }
+
+    /// Of those that are there.
+    fn remove_many(&mut self, mut hashes: Vec<u64>) {
+        hashes.retain(|hash| self.present.contains_key(hash));
+        let mut removed = vec![false; hashes.len()];
+        self.filter.remove_many_hash(&hashes, &mut removed);
+        assert!(removed.iter().all(|removed| *removed), "a key was missed when it was to be removed");
+        hashes.iter().for_each(|hash| self.forget(*hash));
+    }
+
     /// Only of what is there: anything else may take a key away.
     fn remove(&mut self, hash: u64) {
-        let Some(count) = self.present.get_mut(&hash) else { return };
+        if self.present.contains_key(&hash) {
+            self.forget(hash);
+            assert!(self.filter.remove_hash(hash), "a key was missed when it was to be removed");
+        }
+    }
+
+    fn forget(&mut self, hash: u64) {
+        let count = self.present.get_mut(&hash).expect("it is there");
         *count -= 1;
         if *count == 0 {
             self.present.remove(&hash);
         }
         self.len -= 1;
-        assert!(self.filter.remove_hash(hash), "a key was missed when it was to be removed");
     }
 
     fn check(&self) {
@@ -268,6 +343,9 @@ impl Growing {
         let hashes: Vec<u64> = self.present.keys().copied().chain(0..100).collect();
         let mut found = vec![false; hashes.len()];
         self.filter.contains_many_hash(&hashes, &mut found);
+        let mut seen = vec![false; hashes.len()];
+        view.contains_many_hash(&hashes, &mut seen);
+        assert_eq!(seen, found);
         for (hash, found) in hashes.iter().zip(found) {
             let (count, there) = (self.filter.count_hash(*hash), self.filter.contains_hash(*hash));
             assert!(count >= self.present.get(hash).copied().unwrap_or(0), "missed");

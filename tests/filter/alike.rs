@@ -1,6 +1,6 @@
 //! Different keys that a growing filter cannot tell apart.
 
-use koel::ScalableCuckooFilter;
+use koel::{FilterError, ScalableCuckooFilter};
 
 use crate::common::seed;
 
@@ -21,4 +21,18 @@ fn different_keys_are_not_refused_in_buckets_of_any_size() {
             );
         }
     }
+}
+
+/// Twice as often as one of them.
+#[test]
+fn keys_that_are_alike_come_too_often_together() {
+    let n = 50_000_u64;
+    let keys = || (0..8).flat_map(|_| 0..n);
+    let builder = || ScalableCuckooFilter::builder().false_positive_rate(0.01).seed(seed());
+    let refused = builder().from_keys(keys()).map(|filter| filter.info());
+    assert!(matches!(refused, Err(FilterError::Full { .. })), "{refused:?}");
+    let filter = builder().max_duplicates(24).from_keys(keys()).unwrap();
+    assert_eq!(filter.len() as u64, 8 * n);
+    let alike = (0..n).filter(|key| filter.count(key) > 8).count();
+    assert!((2..100).contains(&alike), "{alike} of {n}");
 }

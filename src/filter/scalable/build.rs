@@ -18,7 +18,9 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
     /// # Errors
     ///
     /// As [`ScalableFilterBuilder::build`]; [`FilterError::OutOfMemory`] for the list of keys, too; and [`FilterError::Full`]
-    /// if a key occurs more often than it may.
+    /// if a key occurs more often than it [may](ScalableFilterBuilder::max_duplicates), by itself or together with others that
+    /// the filter cannot tell from it: at a rate of 0.01 two of ten thousand mostly are such, and if each occurs as often as it
+    /// may, both together occur too often. Allow three times as many copies, then.
     pub fn from_keys<Q: Hash>(
         self,
         keys: impl IntoIterator<Item = Q>,

@@ -160,7 +160,7 @@ impl<S> ScalableFilterBuilder<S> {
     /// [`Full`](crate::Full). More than two buckets have slots, 8 in buckets of four, make the filter grow for one key: each
     /// further so many copies take one more table, twice as large as the last. Keys that the filter cannot tell apart count as
     /// copies: with 1 it refuses as many different keys as its false-positive rate says; with 2, in buckets of one and at a
-    /// rate of 0.01, one in a million or two; with 8 practically none.
+    /// rate of 0.01, one in a million or two; with 8 practically none, unless each is there several times.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_duplicates(2).false_positive_rate(1e-6).build()?;
