@@ -8,15 +8,23 @@ use super::driver::{Driver, Subject};
 use super::input::Input;
 use super::ops::{Decision, Op};
 
+/// Keys, and keys of one range, at the most.
+#[derive(Clone, Copy)]
+struct Most(u32, u32);
+
+const MANY: Most = Most(4096, 1024);
+/// Of keys that collide each look-up meets all others.
+const COLLIDING: Most = Most(256, 64);
+
 /// Operations on a `HashMap`.
 pub(crate) fn map_ops(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 5 {
-        0 => run::<HashMap<u64, u64, Seeded>>(input, seeded(1)),
-        1 => run::<HashMap<String, String, Seeded>>(input, seeded(2)),
-        2 => run::<HashMap<u64, (), Seeded>>(input, seeded(3)),
-        3 => run::<HashMap<u64, String, Through>>(input, ONE_BIT),
-        _ => run::<HashMap<u64, u64, Through>>(input, CONSTANT),
+        0 => run::<HashMap<u64, u64, Seeded>>(input, seeded(1), MANY),
+        1 => run::<HashMap<String, String, Seeded>>(input, seeded(2), MANY),
+        2 => run::<HashMap<u64, (), Seeded>>(input, seeded(3), MANY),
+        3 => run::<HashMap<u64, String, Through>>(input, ONE_BIT, COLLIDING),
+        _ => run::<HashMap<u64, u64, Through>>(input, CONSTANT, COLLIDING),
     }
 }
 
@@ -24,17 +32,17 @@ pub(crate) fn map_ops(data: &[u8]) {
 pub(crate) fn inline_map_ops(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 7 {
-        0 => run::<InlineMap<u64, u64, Seeded>>(input, seeded(1)),
-        1 => run::<InlineMap<u64, [u64; 3], Seeded>>(input, seeded(2)),
-        2 => run::<InlineMap<[u8; 3], [u8; 5], Seeded>>(input, seeded(3)),
-        3 => run::<InlineMap<u32, [u32; 3], Seeded>>(input, seeded(4)),
-        4 => run::<InlineMap<u64, (), Seeded>>(input, seeded(5)),
-        5 => run::<InlineMap<u64, [u64; 3], Through>>(input, ONE_BIT),
-        _ => run::<InlineMap<u64, u64, Through>>(input, CONSTANT),
+        0 => run::<InlineMap<u64, u64, Seeded>>(input, seeded(1), MANY),
+        1 => run::<InlineMap<u64, [u64; 3], Seeded>>(input, seeded(2), MANY),
+        2 => run::<InlineMap<[u8; 3], [u8; 5], Seeded>>(input, seeded(3), MANY),
+        3 => run::<InlineMap<u32, [u32; 3], Seeded>>(input, seeded(4), MANY),
+        4 => run::<InlineMap<u64, (), Seeded>>(input, seeded(5), MANY),
+        5 => run::<InlineMap<u64, [u64; 3], Through>>(input, ONE_BIT, COLLIDING),
+        _ => run::<InlineMap<u64, u64, Through>>(input, CONSTANT, COLLIDING),
     }
 }
 
-fn run<M: Subject>(mut input: Input<'_>, hasher: M::Hasher) {
+fn run<M: Subject>(mut input: Input<'_>, hasher: M::Hasher, Most(keys, range): Most) {
     let configs: [Config; 16] =
         [growing_configs(), fixed_configs(100), fixed_configs(7), [Config::room_for(300); 4]]
             .concat()
@@ -42,20 +50,20 @@ fn run<M: Subject>(mut input: Input<'_>, hasher: M::Hasher) {
             .expect("four times four");
     let config = configs[usize::from(input.byte() % 16)];
     // Keys of one list are few: many operations meet.
-    let keys = if input.byte() % 2 == 0 { 24 } else { 4096 };
+    let most = Most(if input.byte() % 2 == 0 { 24 } else { keys }, range);
     let mut driver = Driver::<M>::new(config, hasher);
     // Inputs that would take long teach nothing new.
     let mut turns = 150;
     while !input.is_empty() && turns > 0 {
         turns -= 1;
-        let op = operation(&mut input, keys);
+        let op = operation(&mut input, most);
         driver.apply(&op);
     }
     driver.check_everything();
     driver.finish();
 }
 
-fn operation(input: &mut Input<'_>, keys: u32) -> Op {
+fn operation(input: &mut Input<'_>, Most(keys, range): Most) -> Op {
     let code = input.byte();
     let mut key = || input.number() % keys;
     match code % 32 {
@@ -90,7 +98,7 @@ fn operation(input: &mut Input<'_>, keys: u32) -> Op {
         27 => Op::Extend((0..u32::from(code) / 4).map(|i| ((key() + i) % keys, i)).collect()),
         28 => Op::Clone,
         29 | 30 => {
-            let (start, len) = (input.number() % keys, input.number() % 1024);
+            let (start, len) = (input.number() % keys, input.number() % range);
             if code % 32 == 29 {
                 Op::InsertRange(start..start + len)
             } else {
