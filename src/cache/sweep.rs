@@ -13,10 +13,8 @@ use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::reentry;
 
-/// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
-/// as there are buckets, and none has to wait for it.
-pub(super) const SWEPT_BUCKETS: u32 = 2;
-/// The same at a time for a heavy entry. So many have some that has expired where it is a fiftieth of all.
+/// Buckets that are looked through at a time for a heavy entry. So many have some that has expired where a fiftieth of all
+/// has.
 const SWEPT_FOR_HEAVY: u32 = 32;
 
 impl<K, V, S> Cache<K, V, S> {

@@ -17,7 +17,6 @@ use super::removal::{Cause, Departures};
 use super::residents::{self, Evict};
 use super::room::{self, Insertion};
 use super::share::Share;
-use super::sweep::SWEPT_BUCKETS;
 use super::time::{Meta, NEVER, Nanos};
 use super::{Cache, counters};
 use crate::engine::{self, Found, Locked, Spot, Writing};
@@ -25,6 +24,10 @@ use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
 use crate::reclaim::LocalGuard;
 use crate::sync::AtomicU64;
+
+/// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
+/// as there are buckets, and none has to wait for it.
+const SWEPT_BUCKETS: u32 = 2;
 
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 

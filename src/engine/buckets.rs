@@ -328,8 +328,8 @@ impl<P: Payload> Buckets<P> {
                 // SAFETY: as in `item`.
                 unsafe { P::clear_if(tag_at(tags, lane) != 0, self.slot(bucket, lane)) };
             }
-            step();
         }
+        step();
         self.set_tags(bucket, self.tags(bucket) ^ tags);
     }
 

@@ -127,12 +127,12 @@ impl Chunks {
     }
 
     /// Puts back those that are left of so many that were taken.
-    pub(super) fn put_back(&mut self, mut left: Vec<Chunk>, taken: usize) {
+    pub(super) fn put_back(&mut self, left: &mut Vec<Chunk>, taken: usize) {
         debug_assert!(self.all.capacity() - self.all.len() >= taken);
         self.away -= taken;
         // Ours in front: it is the last that may have whole pages.
         let new = self.all.len();
-        self.all.append(&mut left);
+        self.all.append(left);
         self.all.rotate_left(new);
     }
 

@@ -354,7 +354,7 @@ impl<T> Slab<T> {
             // SAFETY: all its pieces were free, and are in no list any more.
             unsafe { unused.free(&self.meter) };
         }
-        self.chunks.lock().put_back(sorted, taken);
+        self.chunks.lock().put_back(&mut sorted, taken);
     }
 
     /// Returns free pieces, some at a time.

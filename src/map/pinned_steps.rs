@@ -174,12 +174,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Replaces the value that was found by what `update` makes of it; the new one.
+    // The key first: if `update` panics it is dropped last, when the lock has been given back.
     #[track_caller]
     pub(super) fn update_found(
         &self,
+        key: K,
         spot: Spot<'_, K, V>,
         found: Found,
-        key: K,
         update: impl FnOnce(&V) -> V,
     ) -> &V {
         let value = update(&self.entry_at(&spot, found).value);

@@ -253,7 +253,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
         let spot = self.spot(&key);
         let found = spot.found?;
-        Some(self.update_found(spot, found, key, update))
+        Some(self.update_found(key, spot, found, update))
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
@@ -300,7 +300,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ) -> &V {
         let spot = self.spot(&key);
         match spot.found {
-            Some(found) => self.update_found(spot, found, key, update),
+            Some(found) => self.update_found(key, spot, found, update),
             None => {
                 let value = make();
                 &self.must_add(spot, key, value).value

@@ -24,7 +24,7 @@ impl Collector {
     ///
     /// # Safety
     ///
-    /// As [`Guard::retire`].
+    /// As [`Guard::retire`](super::Guard::retire).
     pub(super) unsafe fn retire(&self, retired: Retired, link: Link) {
         let bags = &self.bags[seats::number() % BAGS];
         // In a closure under some map's lock what is freed is freed all at once, seldom.
@@ -58,7 +58,7 @@ impl Collector {
     ///
     /// # Safety
     ///
-    /// As [`Guard::retire`].
+    /// As [`Guard::retire`](super::Guard::retire).
     #[cold]
     #[inline(never)]
     unsafe fn retire_without_memory(&self, retired: Retired, link: Link, is_careful: bool) {

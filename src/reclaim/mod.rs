@@ -1,8 +1,8 @@
 //! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
 //!
-//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`epochs`] does it. Under `cfg(loom)`
-//! the tables have [`stand_in`] in its place, which catches a use after free; [`epochs`] has models of its own. Under
-//! `cfg(shuttle)` they have [`epochs`].
+//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`guards`], [`collect`] and
+//! [`epochs`] do it. Under `cfg(loom)` the tables have [`stand_in`] in their place, which catches a use after free; they
+//! have models of their own. Under `cfg(shuttle)` the tables have them.
 //!
 //! | file | duty |
 //! | --- | --- |

@@ -5,6 +5,7 @@ mod closures;
 #[path = "../common/mod.rs"]
 mod common;
 mod injected;
+mod keys;
 mod owned;
 
 use common::AnyMap;
