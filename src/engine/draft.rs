@@ -16,6 +16,16 @@ const MANY_SEGMENTS: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRoom;
 
+/// What a segment is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// More will be wanted.
+    Split,
+    Doubling,
+    /// To take less memory: nothing that was put away with its overflow.
+    Shrinking,
+}
+
 /// A segment that is being built; goes to the pool unless it is published. Its lock is released before that.
 pub(super) struct Draft<'a, P: Payload> {
     directory: &'a Directory<P>,
@@ -51,11 +61,12 @@ impl<P: Payload> Drop for Draft<'_, P> {
 }
 
 impl<P: Payload> Directory<P> {
-    /// A segment of so many buckets, from the pool if it has one; if it is for a split, more will be wanted.
-    pub(super) fn draft(&self, buckets: u32, for_split: bool) -> Result<Draft<'_, P>, NoRoom> {
+    /// A segment of so many buckets, from the pool if it has one.
+    pub(super) fn draft(&self, buckets: u32, purpose: Purpose) -> Result<Draft<'_, P>, NoRoom> {
+        let for_split = purpose == Purpose::Split;
         let stripes = self.shape.stripes_for(buckets);
         let mut pool = self.pool.lock();
-        if let Some(segment) = pool.take(buckets) {
+        if let Some(segment) = pool.take(buckets, purpose != Purpose::Shrinking) {
             return Ok(Draft { directory: self, segment });
         }
         let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::directory::{Directory, Writing};
-use super::draft::{Draft, NoRoom};
+use super::draft::{Draft, NoRoom, Purpose};
 use super::locked::Locked;
 use super::payload::Payload;
 use super::sizing::{MAX_BUCKETS, MAX_SEGMENTS};
@@ -99,7 +99,12 @@ impl<P: Payload> Directory<P> {
         let old = &mut writing.locked;
         let (index, level) = (old.state_ref().index, old.state_ref().level);
         let (first, level) = if replacement.count == 2 { (index * 2, level + 1) } else { (index, level) };
-        let drafts = (0..replacement.count).map(|_| self.draft(replacement.buckets, replacement.count == 2));
+        let purpose = match replacement {
+            Replacement { count: 2, .. } => Purpose::Split,
+            Replacement { buckets, .. } if buckets > old.segment().buckets().len() => Purpose::Doubling,
+            Replacement { .. } => Purpose::Shrinking,
+        };
+        let drafts = (0..replacement.count).map(|_| self.draft(replacement.buckets, purpose));
         let drafts = drafts.collect::<Result<SmallVec<[_; 2]>, _>>()?;
         let lock = |(draft, index): (&Draft<'a, P>, u32)| draft.lock(index, level);
         let mut new: SmallVec<[Locked<'a, P>; 2]> = drafts.iter().zip(first..).map(lock).collect();

@@ -17,7 +17,7 @@ use super::supply::Supply;
 
 /// Segments and roots that are not current: kept for late readers [G3], and used again where the size fits.
 pub(super) struct Pool<P: Payload> {
-    /// The first shelf: a segment of each size, linked by `shelf`. There are few sizes.
+    /// The first shelf: a segment of each kind, linked by `shelf`. There are few sizes.
     shelves: Link<P>,
     pub(super) roots: Vec<NonNull<RootHeader>>,
     /// How many segments are current.
@@ -43,8 +43,8 @@ impl<P: Payload> Pool<P> {
 
     /// Puts a segment that is not current away.
     pub(super) fn put(&mut self, segment: NonNull<Segment<P>>) {
-        match self.shelf(buckets_of(segment)) {
-            // Behind the first of its size.
+        match self.shelf(kind_of(segment)) {
+            // Behind the first of its kind.
             Some(first) => {
                 let same = self.links(first).same.replace(segment);
                 *self.links(segment) = Links { same, shelf: None };
@@ -56,9 +56,15 @@ impl<P: Payload> Pool<P> {
         }
     }
 
-    /// Takes a segment of so many buckets out.
-    pub(super) fn take(&mut self, buckets: u32) -> Link<P> {
-        let first = self.shelf(buckets)?;
+    /// Takes a segment of so many buckets out: one without overflow, if there is one, or else if any will do.
+    pub(super) fn take(&mut self, buckets: u32, any: bool) -> Link<P> {
+        let with_overflow = Kind { buckets, has_overflow: true };
+        let taken = self.take_of(Kind { buckets, has_overflow: false });
+        taken.or_else(|| if any { self.take_of(with_overflow) } else { None })
+    }
+
+    fn take_of(&mut self, kind: Kind) -> Link<P> {
+        let first = self.shelf(kind)?;
         if let Some(second) = self.links(first).same {
             self.links(first).same = self.links(second).same;
             return Some(second);
@@ -76,10 +82,10 @@ impl<P: Payload> Pool<P> {
         Some(first)
     }
 
-    /// The first segment of so many buckets.
-    fn shelf(&mut self, buckets: u32) -> Link<P> {
+    /// The first segment of a kind.
+    fn shelf(&mut self, kind: Kind) -> Link<P> {
         let mut at = self.shelves;
-        while let Some(shelf) = at.filter(|shelf| buckets_of(*shelf) != buckets) {
+        while let Some(shelf) = at.filter(|shelf| kind_of(*shelf) != kind) {
             at = self.links(shelf).shelf;
         }
         at
@@ -104,7 +110,7 @@ impl<P: Payload> Pool<P> {
     /// Nobody uses any of it any more.
     pub(super) unsafe fn free(mut self, meter: &Meter) {
         while let Some(first) = self.shelves {
-            let taken = self.take(buckets_of(first)).expect("a shelf has its first");
+            let taken = self.take_of(kind_of(first)).expect("a shelf has its first");
             // SAFETY: the caller's; taken out.
             unsafe { Segment::free(taken, meter) };
         }
@@ -117,10 +123,19 @@ impl<P: Payload> Pool<P> {
     }
 }
 
-/// The size of a segment in the pool, or on its way there.
-fn buckets_of<P: Payload>(segment: NonNull<Segment<P>>) -> u32 {
+/// What tells segments apart for who looks for one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    buckets: u32,
+    /// Memory for it, which stays as long as the segment is there.
+    has_overflow: bool,
+}
+
+/// The kind of a segment in the pool, or on its way there.
+fn kind_of<P: Payload>(segment: NonNull<Segment<P>>) -> Kind {
     // SAFETY: pooled segments are alive, and so is this one.
-    unsafe { segment.as_ref() }.buckets().len()
+    let segment = unsafe { segment.as_ref() };
+    Kind { buckets: segment.buckets().len(), has_overflow: segment.overflow().slots() > 0 }
 }
 
 /// Segments and roots on their way to be freed.
@@ -173,8 +188,10 @@ mod tests {
             put.iter().for_each(|segment| pool.put(*segment));
             let mut taken = Vec::new();
             for buckets in order {
-                let of_size: Vec<_> = core::iter::from_fn(|| pool.take(buckets)).collect();
-                assert!(of_size.len() == 3 && of_size.iter().all(|segment| buckets_of(*segment) == buckets));
+                let of_size: Vec<_> = core::iter::from_fn(|| pool.take(buckets, true)).collect();
+                assert!(
+                    of_size.len() == 3 && of_size.iter().all(|segment| kind_of(*segment).buckets == buckets)
+                );
                 taken.extend(of_size);
             }
             assert!(pool.shelves.is_none());

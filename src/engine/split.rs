@@ -7,7 +7,7 @@
 use core::ptr::NonNull;
 
 use super::directory::{Directory, Writing};
-use super::draft::NoRoom;
+use super::draft::{NoRoom, Purpose};
 use super::locked::{Locked, SLOTS_PER_COPY_AHEAD};
 use super::memory::try_box;
 use super::payload::Payload;
@@ -74,7 +74,7 @@ impl<P: Payload> Directory<P> {
         let buckets = old.segment().buckets().len();
         let stale = Stale::all(buckets).ok_or(NoRoom)?;
         let mut ahead = try_box(Ahead { segment: NonNull::dangling(), stale }).map_err(|_| NoRoom)?;
-        let draft = self.draft(buckets, true)?;
+        let draft = self.draft(buckets, Purpose::Split)?;
         drop(draft.lock(upper, level));
         ahead.segment = draft.done();
         old.state().ahead = Some(ahead);
@@ -380,7 +380,7 @@ mod tests {
         table.shrink(&digest);
         assert_eq!(table.slots(), 4);
         let mut pool = table.pool.lock();
-        let both = [(); 2].map(|()| pool.take(16).expect("of 64 slots"));
+        let both = [(); 2].map(|()| pool.take(16, true).expect("of 64 slots"));
         assert!(both.iter().any(|segment| ptr::eq(segment.as_ptr(), copy)));
         both.into_iter().for_each(|segment| pool.put(segment));
         drop(pool);
@@ -411,7 +411,7 @@ mod tests {
         }
         table.shrink(&digest);
         assert!(table.lock(0).locked.state_ref().ahead.is_none());
-        assert_eq!((table.slots(), table.pool.lock().take(16).is_some()), (64, true));
+        assert_eq!((table.slots(), table.pool.lock().take(16, true).is_some()), (64, true));
         assert!((10..keys).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key).is_some()));
     }
 

@@ -94,21 +94,24 @@ impl Collector {
         }
     }
 
-    /// Frees what has come when there was neither memory nor room, if the last of it is old enough.
+    /// Frees what has come when there was neither memory nor room, as far as it is old enough.
     fn free_stranded(&self) {
         if !self.has_stranded.load(Relaxed) {
             return;
         }
-        let old = {
-            let mut stranded = self.stranded.lock();
-            // Acquire: as in `take_old`.
-            let old = stranded.take_old(self.stamp(Acquire).epoch());
-            self.has_stranded.store(stranded.has_any(), Relaxed);
-            old
-        };
-        // Unlocked: destructors may retire.
-        if let Some(old) = old {
-            free_all(old);
+        loop {
+            let old = {
+                let mut stranded = self.stranded.lock();
+                // Acquire: as in `take_old`.
+                let old = stranded.take_old(self.stamp(Acquire).epoch());
+                self.has_stranded.store(stranded.has_any(), Relaxed);
+                old
+            };
+            // Unlocked: destructors may retire.
+            match old {
+                Some(old) => free_all(old),
+                None => return,
+            }
         }
     }
 

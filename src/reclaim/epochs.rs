@@ -219,7 +219,7 @@ impl Drop for Collector {
             let bags = core::mem::take(&mut *bags.lock());
             bags.into_all().for_each(free_all);
         }
-        let stranded = self.stranded.lock().take();
-        stranded.into_iter().for_each(free_all);
+        let stranded = self.stranded.lock().take_all();
+        stranded.for_each(free_all);
     }
 }

@@ -55,6 +55,11 @@ impl Epoch {
     pub(super) fn since(self, earlier: Epoch) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
     }
+
+    /// Which of so many that take turns, a power of two.
+    pub(super) fn nth(self, of: usize) -> usize {
+        self.0 as usize % of
+    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -10,11 +10,14 @@ use super::stamp::Epoch;
 /// [`Retire::link`](super::Retire::link) of what was retired.
 pub(super) type Link = unsafe fn(*mut ()) -> *mut *mut ();
 
-/// A chain, if there is one, and the epoch after all that is in it was unlinked.
+/// One more than the epochs that things wait for: those of one epoch are in one chain, and none is in the way of the next.
+const CHAINS: usize = AGE as usize + 1;
+const _: () = assert!(CHAINS.is_power_of_two(), "epochs come again after 2^32");
+
+/// Chains, each with the epoch after all that is in it was unlinked.
 #[derive(Debug, Default)]
 pub(super) struct Stranded {
-    chain: Option<Chain>,
-    epoch: Epoch,
+    chains: [Option<(Chain, Epoch)>; CHAINS],
 }
 
 /// Things of one type, each of which leads to the next, the last to `word`.
@@ -23,7 +26,8 @@ pub(super) struct Chain {
     first: *mut (),
     free: unsafe fn(*mut ()),
     link: Link,
-    /// What each has in that word otherwise.
+    /// What each has in that word otherwise. By this they are told to be of one type: the functions of one may have several
+    /// addresses.
     word: *mut (),
 }
 
@@ -31,7 +35,8 @@ pub(super) struct Chain {
 unsafe impl Send for Chain {}
 
 impl Stranded {
-    /// Adds one that was unlinked by this epoch. False: it has no word for a link, or is of another type than those there.
+    /// Adds one that was unlinked by this epoch, which is not earlier than that of any before. False: it has no word for a
+    /// link, or is of another type than those there.
     ///
     /// # Safety
     ///
@@ -40,34 +45,37 @@ impl Stranded {
         let Retired { this, free } = retired;
         // SAFETY: the caller's.
         let Some(at) = NonNull::new(unsafe { link(this) }) else { return false };
-        match &mut self.chain {
-            // SAFETY: the caller's: the word is ours.
-            None => self.chain = Some(Chain { first: this, free, link, word: unsafe { at.read() } }),
-            Some(chain) if core::ptr::fn_addr_eq(chain.free, free) => {
+        // SAFETY: the caller's: the word is ours.
+        let word = unsafe { at.read() };
+        let place = &mut self.chains[epoch.nth(CHAINS)];
+        match place {
+            None => *place = Some((Chain { first: this, free, link, word }, epoch)),
+            Some((chain, of)) if chain.word == word => {
                 // SAFETY: as above.
                 unsafe { at.write(chain.first) };
                 chain.first = this;
+                // Of one that nobody has freed since it is old enough; it waits once more.
+                *of = epoch;
             }
             Some(_) => return false,
         }
-        // Of all of them: not earlier than theirs.
-        self.epoch = epoch;
         true
     }
 
     /// Whether there is a chain.
     pub(super) fn has_any(&self) -> bool {
-        self.chain.is_some()
+        self.chains.iter().any(Option::is_some)
     }
 
-    /// The chain, if it is old enough at this epoch.
+    /// One that is old enough at this epoch.
     pub(super) fn take_old(&mut self, epoch: Epoch) -> Option<Chain> {
-        if epoch.since(self.epoch) < AGE { None } else { self.take() }
+        let is_old = |(_, of): &mut (Chain, Epoch)| epoch.since(*of) >= AGE;
+        self.chains.iter_mut().find_map(|chain| chain.take_if(is_old)).map(|(chain, _)| chain)
     }
 
-    /// The chain.
-    pub(super) fn take(&mut self) -> Option<Chain> {
-        self.chain.take()
+    /// All of them.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Chain> + use<> {
+        core::mem::take(&mut self.chains).into_iter().flatten().map(|(chain, _)| chain)
     }
 }
 
@@ -111,36 +119,67 @@ mod tests {
         thing.1.set(thing.1.get() + 1);
     }
 
-    unsafe fn free_another(_: *mut ()) {
-        unreachable!("there is none");
+    unsafe fn free_too(this: *mut ()) {
+        // SAFETY: as for that.
+        unsafe { free(this) };
+    }
+
+    fn retired(thing: &Thing, free: unsafe fn(*mut ())) -> Retired {
+        Retired { this: core::ptr::from_ref(thing).cast_mut().cast(), free }
+    }
+
+    fn at(n: i32) -> Epoch {
+        (0..n).fold(Stamp::first(0), |stamp, _| stamp.next()).epoch()
+    }
+
+    fn free_all(chain: Chain) {
+        // SAFETY: each once.
+        chain.for_each(|Retired { this, free }| unsafe { free(this) });
     }
 
     #[test]
-    fn what_is_linked_comes_out_once_with_its_word_when_the_last_is_old_enough() {
+    fn what_is_linked_comes_out_once_with_its_word_when_it_is_old_enough() {
         let word = core::ptr::from_ref(&0_u8).cast_mut().cast::<()>();
-        let things: [Thing; 5] = core::array::from_fn(|_| Thing(Cell::new(word), Cell::new(0)));
-        let retired =
-            |thing: &Thing, free| Retired { this: core::ptr::from_ref(thing).cast_mut().cast(), free };
+        let other_word = word.wrapping_byte_add(1);
+        let things: [Thing; 9] = core::array::from_fn(|_| Thing(Cell::new(word), Cell::new(0)));
+        let stranger = Thing(Cell::new(other_word), Cell::new(0));
         let mut stranded = Stranded::default();
-        let first = Stamp::first(0);
-        let at = |n| (0..n).fold(first, |stamp, _| stamp.next()).epoch();
-        assert!(!stranded.has_any() && stranded.take().is_none());
-        for round in 1..3 {
+        assert!(!stranded.has_any() && stranded.take_all().next().is_none());
+        for round in [0, 20] {
+            // Three at each of three epochs.
             for (thing, n) in things.iter().zip(0..) {
+                // By either of two functions, as when two crates have their own.
+                let free = if n % 2 == 0 { free } else { free_too };
                 // SAFETY: a `Thing` begins with its word.
-                assert!(unsafe { stranded.push(retired(thing, free), link, at(n)) });
+                assert!(unsafe { stranded.push(retired(thing, free), link, at(round + n / 3)) });
             }
             // SAFETY: as above.
-            assert!(!unsafe { stranded.push(retired(&things[0], free), no_link, at(9)) }, "no word");
-            // SAFETY: as above.
-            let is_taken = unsafe { stranded.push(retired(&things[0], free_another), link, at(9)) };
-            assert!(!is_taken, "another type");
-            assert!(stranded.has_any() && stranded.take_old(at(4 + AGE - 1)).is_none());
-            let chain = stranded.take_old(at(4 + AGE)).expect("old enough");
-            // SAFETY: each once.
-            chain.for_each(|Retired { this, free }| unsafe { free(this) });
-            assert!(things.iter().all(|thing| (thing.0.get(), thing.1.get()) == (word, round)));
-            assert!(!stranded.has_any());
+            let (no_word, another_type) = unsafe {
+                let no_word = stranded.push(retired(&stranger, free), no_link, at(round));
+                (no_word, stranded.push(retired(&stranger, free), link, at(round)))
+            };
+            assert!(!no_word && !another_type && stranded.has_any());
+            for n in 0..3 {
+                assert!(stranded.take_old(at(round + n + AGE - 1)).is_none());
+                free_all(stranded.take_old(at(round + n + AGE)).expect("old enough"));
+                let times = |index: usize| things[index].1.get() as i32 - (round > 0) as i32;
+                assert!((0..9).all(|index| times(index) == (index as i32 / 3 <= n) as i32));
+            }
+            assert!(!stranded.has_any() && things.iter().all(|thing| thing.0.get() == word));
         }
+    }
+
+    #[test]
+    fn what_has_waited_for_too_long_waits_with_what_comes_into_its_place() {
+        let word = core::ptr::from_ref(&0_u8).cast_mut().cast::<()>();
+        let things: [Thing; 2] = core::array::from_fn(|_| Thing(Cell::new(word), Cell::new(0)));
+        let mut stranded = Stranded::default();
+        for (thing, n) in things.iter().zip([0, CHAINS as i32]) {
+            // SAFETY: a `Thing` begins with its word.
+            assert!(unsafe { stranded.push(retired(thing, free), link, at(n)) });
+        }
+        assert!(stranded.take_old(at(CHAINS as i32 + AGE - 1)).is_none());
+        stranded.take_all().for_each(free_all);
+        assert!(things.iter().all(|thing| thing.1.get() == 1) && !stranded.has_any());
     }
 }

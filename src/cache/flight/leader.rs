@@ -5,7 +5,7 @@ use core::mem;
 use std::task::Waker;
 
 use super::running::{self, Running};
-use super::shard::{At, FlightId};
+use super::shard::{At, FlightId, Sleepers};
 use super::terms::Failure;
 use crate::reclaim::FirstPanic;
 
@@ -51,21 +51,19 @@ impl<'a, K, V> Flight<'a, K, V> {
 impl<K, V> Flight<'_, K, V> {
     /// Ends the flight without a value, as the key has one. Each follower looks that up himself: he may have come after it had
     /// left the cache [F2].
-    pub(super) fn call_off(self) {
-        self.end();
+    pub(super) fn call_off(mut self) {
+        wake(self.end().into_values());
     }
 
-    /// Ends the flight, and wakes all who follow it.
-    fn end(mut self) {
+    /// Ends the flight; those who slept, to be woken.
+    fn end(&mut self) -> Sleepers {
         let ended = self.at.end_if(|_| true);
         self.landed = true;
-        if let Some(mut entry) = ended {
-            wake(mem::take(&mut entry.sleepers).into_values());
-        }
+        ended.map(|mut entry| mem::take(&mut entry.sleepers)).unwrap_or_default()
     }
 
-    /// Ends the flight with what came of it, which each follower gets [F3].
-    fn end_with(mut self, result: impl FnOnce() -> Result<V, Failure>) {
+    /// Ends the flight with what came of it, which each follower gets [F3]; those who slept, to be woken.
+    fn end_with(&mut self, result: impl FnOnce() -> Result<V, Failure>) -> Sleepers {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
             outcome = entry.outcome.clone();
@@ -73,24 +71,14 @@ impl<K, V> Flight<'_, K, V> {
         });
         if alone.is_some() {
             self.landed = true;
-            return;
+            return Sleepers::default();
         }
         // Not under the lock. If it panics, the next leader finds what the cache has kept, or loads.
         if let Some(outcome) = outcome {
             assert!(outcome.set(result()).is_ok(), "a flight ends once");
         }
         // Who no longer finds the flight finds the outcome: the lock orders the one before the other.
-        self.end();
-    }
-
-    /// Ends the flight with its loader's error. If the key was written to meanwhile nobody else gets that: the key may have a
-    /// value by now.
-    fn fail(self, failure: Failure) {
-        if self.is_stale() {
-            self.end();
-        } else {
-            self.end_with(|| Err(failure));
-        }
+        self.end()
     }
 }
 
@@ -118,7 +106,7 @@ impl<K, V> Drop for Flight<'_, K, V> {
 /// A flight that is led on this thread, from before its loader runs until it has landed or failed: what runs meanwhile, the
 /// user's weigher, say, does not wait for it [F6].
 pub(crate) struct Landing<'a, K, V> {
-    /// Dropped first: whoever is woken as the flight fails may ask for the key, also at once and on this thread.
+    /// Dropped first: whoever is woken as the flight ends may ask for the key, also at once and on this thread.
     running: Running,
     flight: Flight<'a, K, V>,
 }
@@ -139,27 +127,34 @@ impl<'a, K, V> Landing<'a, K, V> {
     }
 
     /// [`Flight::call_off`].
-    pub(super) fn call_off(self) {
-        let Landing { flight, running } = self;
-        flight.call_off();
-        drop(running);
+    pub(super) fn call_off(mut self) {
+        let sleepers = self.flight.end();
+        self.wake(sleepers);
     }
 
-    /// [`Flight::fail`].
-    pub(super) fn fail(self, failure: Failure) {
-        let Landing { flight, running } = self;
-        flight.fail(failure);
-        drop(running);
+    /// Ends the flight with its loader's error. If the key was written to meanwhile nobody else gets that: the key may have a
+    /// value by now.
+    pub(super) fn fail(mut self, failure: Failure) {
+        let sleepers = match self.is_stale() {
+            true => self.flight.end(),
+            false => self.flight.end_with(|| Err(failure)),
+        };
+        self.wake(sleepers);
+    }
+
+    /// By whoever has ended the flight.
+    fn wake(self, sleepers: Sleepers) {
+        drop(self.running);
+        wake(sleepers.into_values());
     }
 }
 
 impl<K, V: Clone> Landing<'_, K, V> {
     /// Ends the flight with a value that was loaded, and which the cache has kept or not: each follower gets a clone [F3]. From
     /// then on this thread may ask for the key.
-    pub(crate) fn land(self, value: &V) {
-        let Landing { flight, running } = self;
-        flight.end_with(|| Ok(value.clone()));
-        drop(running);
+    pub(crate) fn land(mut self, value: &V) {
+        let sleepers = self.flight.end_with(|| Ok(value.clone()));
+        self.wake(sleepers);
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) struct ShardTable<K, V> {
 /// What followers get: the value, or an error that the leader shares.
 pub(super) type Outcome<V> = OnceLock<Result<V, Failure>>;
 
+/// Followers who sleep, by the numbers of their waits.
+pub(super) type Sleepers = BTreeMap<u64, Waker>;
+
 /// One flight. Of those of one key, at most one is not stale [F1].
 pub(super) struct Entry<K, V> {
     digest: Digest,
@@ -54,7 +57,7 @@ pub(super) struct Entry<K, V> {
     pub(super) followers: usize,
     next_ticket: u64,
     /// Those of them who sleep, longest first.
-    pub(super) sleepers: BTreeMap<u64, Waker>,
+    pub(super) sleepers: Sleepers,
     /// Where what comes of it comes to lie for the followers, if there ever were any.
     pub(super) outcome: Option<Arc<Outcome<V>>>,
 }
@@ -122,7 +125,7 @@ impl<K, V> ShardTable<K, V> {
             closed: false,
             followers: 0,
             next_ticket: 0,
-            sleepers: BTreeMap::new(),
+            sleepers: Sleepers::new(),
             outcome: None,
         };
         self.entries.insert_unique(digest.bits(), entry, |entry| entry.digest.bits());

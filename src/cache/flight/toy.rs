@@ -127,6 +127,21 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
+    /// The value, loaded if need be; who waits gets the loader's error.
+    pub async fn try_get_or_insert_shared_async<E: Any + Send + Sync>(
+        &self,
+        key: &K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => {
+                let load = async { load.await.map_err(Arc::new) };
+                self.flights.load_async(self, Self::digest(key), key, Terms::shared(), load).await
+            }
+        }
+    }
+
     /// Does not keep what is loaded from now on.
     pub fn refuse(&self) {
         *self.refuses.lock() = true;

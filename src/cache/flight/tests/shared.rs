@@ -1,10 +1,16 @@
 //! Errors that are shared with who waits.
 
-use std::sync::Arc;
+use core::cell::Cell;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::{Context, Poll};
+use std::sync::{Arc, Weak};
+use std::task::{Wake, Waker};
 use std::thread;
 
-use super::{Cache, Count, until};
+use super::{Cache, Count, LoadOnce, until};
 use crate::cache::flight::LoadError;
+use crate::sync::Mutex;
 
 /// A loader's error, of which each is another.
 #[derive(Debug)]
@@ -91,4 +97,42 @@ fn a_write_while_it_is_loaded_comes_before_the_error() {
         assert_eq!(follower.join().unwrap(), Ok(7));
     });
     assert_eq!(cache.loads(), 0);
+}
+
+type Told = Poll<Result<u32, LoadError<()>>>;
+
+/// Asks for key 2 whenever it is woken, at once and on that thread; what it was told.
+struct AsksAtOnce(Weak<Cache>, Mutex<Vec<Told>>);
+
+impl Wake for AsksAtOnce {
+    fn wake(self: Arc<Self>) {
+        let cache = self.0.upgrade().expect("the test's");
+        let asked = pin!(cache.try_get_or_insert_async(&2, async { Ok(0) }));
+        let told = asked.poll(&mut Context::from_waker(Waker::noop()));
+        self.1.lock().push(told);
+    }
+}
+
+/// Key 2 is being loaded, and its loader waits for key 1: whoever is woken when that has ended may ask for 2.
+#[test]
+fn who_is_woken_may_ask_for_what_waits_for_the_flight_that_has_ended() {
+    for ended in [Ok(7), Err("no")] {
+        let cache = Arc::new(LoadOnce::new());
+        let mut context = Context::from_waker(Waker::noop());
+        let goes_on = Cell::new(false);
+        let load = poll_fn(|_| if goes_on.get() { Poll::Ready(ended) } else { Poll::Pending });
+        let mut leader = pin!(cache.try_get_or_insert_shared_async(&1, load));
+        assert!(leader.as_mut().poll(&mut context).is_pending());
+        let asks = Arc::new(AsksAtOnce(Arc::downgrade(&cache), Mutex::default()));
+        let waker = Waker::from(Arc::clone(&asks));
+        let follower = pin!(cache.try_get_or_insert_shared_async(&1, async { Err("not called") }));
+        assert!(follower.poll(&mut Context::from_waker(&waker)).is_pending());
+        let other = pin!(
+            cache.try_get_or_insert_async(&2, cache.try_get_or_insert_async(&1, async { Ok::<_, ()>(5) }))
+        );
+        assert!(other.poll(&mut context).is_pending());
+        goes_on.set(true);
+        assert!(leader.poll(&mut context).is_ready());
+        assert!(matches!(asks.1.lock()[..], [Poll::Pending]), "{ended:?}: {:?}", asks.1.lock());
+    }
 }
