@@ -118,35 +118,37 @@ mod tests {
         assert_eq!(table.slots(), 4, "refused before anything has grown");
     }
 
-    /// Each of some segments has had an overflow; a few others stay.
+    /// All have had one, and what stays needs all of their slots, so that each could take the place of the next.
     #[test]
     fn shrinking_hands_no_overflow_on_to_another_segment() {
         let table = table(segments_of(64));
-        let spread = |key: u64| Digest::new(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        // Four groups of colliding keys, in segments of their own.
-        let digest = |key: u64| if key < 1000 { spread(key) } else { Digest::new((key / 1000) << 61) };
-        (0..5000).for_each(|key| insert_as(&table, key, digest).unwrap());
+        let digest = |key: u64| Digest::new(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        (0..1000).for_each(|key| insert_as(&table, key, digest).unwrap());
+        let overflows = || {
+            let mut segments = (0, 0);
+            table.each_segment(|writing| {
+                segments.0 += 1;
+                segments.1 += usize::from(writing.locked.segment().overflow().slots() > 0);
+            });
+            segments
+        };
+        for key in 1000..5000 {
+            let mut spot = table.lock_and_find(digest(key), |_| false);
+            let place = Place::new(digest(key), spot.writing.locked.segment().buckets().len());
+            assert!(spot.writing.locked.put_in_overflow(place, (key, key), 0, &table.meter));
+        }
         for key in 1000..5000 {
             let mut spot = table.lock_and_find(digest(key), |item| item.0 == key);
             spot.writing.locked.remove(spot.found.expect("put"));
         }
-        let with_overflow = || {
-            let mut segments = 0;
-            table.each_segment(|writing| {
-                segments += usize::from(writing.locked.segment().overflow().slots() > 0);
-            });
-            segments
-        };
-        assert!(with_overflow() >= 4, "{}", with_overflow());
+        let (segments, with_overflow) = overflows();
+        assert!(segments > 8 && with_overflow == segments, "{with_overflow} of {segments}");
         table.shrink(&|item| digest(item.0));
-        assert_eq!(with_overflow(), 0);
+        assert_eq!(overflows(), (segments, 0));
         // SAFETY: nobody else uses the table.
         unsafe { table.drain_pool().free() };
-        assert!(
-            (0..5000).all(|key| {
-                table.find(digest(key), || (), |item| item.0 == key).is_some() == (key < 1000)
-            })
-        );
+        let is_there = |key| table.find(digest(key), || (), |item| item.0 == key).is_some();
+        assert!((0..5000).all(|key| is_there(key) == (key < 1000)));
     }
 
     /// Of ten thousand keys of one digest, to one of the others, most have gone.
