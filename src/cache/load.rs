@@ -210,7 +210,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///         });
     ///     }
     /// });
-    /// assert!(pages.stats().loads <= 8); // one, if all came while it ran
+    /// assert!((1..=8).contains(&pages.stats().failed_loads)); // one, if all came while it ran
     /// ```
     #[doc(alias = "try_get_with")]
     pub fn try_get_or_insert_with_shared<E: Any + Send + Sync>(

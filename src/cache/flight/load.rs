@@ -1,11 +1,12 @@
 //! Loading a value: the steps from a miss to a value, for threads and for tasks.
 
 use core::future::{Future, poll_fn};
+use core::ops::ControlFlow;
 use core::pin::pin;
 
 use super::error::LoadError;
 use super::flights::{Flights, Join};
-use super::leader::Landing;
+use super::leader::{Flight, Landing};
 use super::terms::Terms;
 use super::wait::Waited;
 use crate::hash::Digest;
@@ -33,22 +34,15 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
         let flight = loop {
-            match self.join(digest, key) {
+            let waited = match self.join(digest, key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
-                Join::Follower(wait) => match wait.block(terms.until).ok_or(LoadError::TimedOut)? {
-                    Waited::Value(value) => return Ok(value),
-                    Waited::Lead(flight) => break flight,
-                    Waited::Failed(failure) => {
-                        if let Some(error) = (terms.hear)(failure) {
-                            return Err(LoadError::Loader(error));
-                        }
-                    }
-                    Waited::Over => {}
-                },
-            }
-            if let Some(value) = table.look_up(digest, key) {
-                return Ok(value);
+                Join::Follower(wait) => wait.block(terms.until).ok_or(LoadError::TimedOut)?,
+            };
+            match follow(waited, &terms, || table.look_up(digest, key)) {
+                ControlFlow::Break(answer) => return answer,
+                ControlFlow::Continue(Some(flight)) => break flight,
+                ControlFlow::Continue(None) => {}
             }
         };
         let landing = Landing::new(flight);
@@ -78,22 +72,15 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         // Before the flight, so that it is dropped after it: what the loader's `Drop` does finds nobody loading.
         let mut load = pin!(load);
         let flight = loop {
-            match self.join(digest, key) {
+            let waited = match self.join(digest, key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
-                Join::Follower(wait) => match wait.await {
-                    Waited::Value(value) => return Ok(value),
-                    Waited::Lead(flight) => break flight,
-                    Waited::Failed(failure) => {
-                        if let Some(error) = (terms.hear)(failure) {
-                            return Err(LoadError::Loader(error));
-                        }
-                    }
-                    Waited::Over => {}
-                },
-            }
-            if let Some(value) = table.look_up(digest, key) {
-                return Ok(value);
+                Join::Follower(wait) => wait.await,
+            };
+            match follow(waited, &terms, || table.look_up(digest, key)) {
+                ControlFlow::Break(answer) => return answer,
+                ControlFlow::Continue(Some(flight)) => break flight,
+                ControlFlow::Continue(None) => {}
             }
         };
         let found = {
@@ -112,6 +99,27 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             Ok(value) => Ok(table.keep(digest, key, value, Landing::new(flight))),
             Err(error) => Err(fail(Landing::new(flight), &terms, error)),
         }
+    }
+}
+
+type Answer<V, E> = Result<V, LoadError<E>>;
+
+/// What a wait has come to: an answer, or the lead; or neither, and its caller joins anew.
+fn follow<'a, K, V, E>(
+    waited: Waited<'a, K, V>,
+    terms: &Terms<E>,
+    look_up: impl FnOnce() -> Option<V>,
+) -> ControlFlow<Answer<V, E>, Option<Flight<'a, K, V>>> {
+    let answer = match waited {
+        Waited::Lead(flight) => return ControlFlow::Continue(Some(flight)),
+        Waited::Value(value) => Some(Ok(value)),
+        Waited::Failed(failure) => (terms.hear)(failure).map(|error| Err(LoadError::Loader(error))),
+        Waited::Over => None,
+    };
+    // An error for which it has no use is as none [F4].
+    match answer.or_else(|| look_up().map(Ok)) {
+        Some(answer) => ControlFlow::Break(answer),
+        None => ControlFlow::Continue(None),
     }
 }
 

@@ -107,8 +107,10 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
         drop(old_waker);
         let Some(leads) = ended else { return Poll::Pending };
         this.end();
+        if leads {
+            return Poll::Ready(Waited::Lead(Flight::new(at)));
+        }
         Poll::Ready(match this.outcome.get().cloned() {
-            _ if leads => Waited::Lead(Flight::new(at)),
             Some(Ok(value)) => Waited::Value(value),
             Some(Err(failure)) => Waited::Failed(failure),
             None => Waited::Over,
