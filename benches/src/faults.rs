@@ -1,19 +1,42 @@
 //! Panics that are caught and told: those of a rival are no reason to lose what was measured of others.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, Location};
-use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 
-/// How many calls of [`caught`] there are now: what panics then is told by them. Counts, and orders nothing.
-static CATCHING: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// What a panic of this thread is told to.
+    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+}
 
-/// Where the first panic was since the last call began.
-static PLACE: Mutex<Option<String>> = Mutex::new(None);
+/// A call of [`caught`], by which panics are told where nobody else prints them.
+#[derive(Clone, Default)]
+struct Watch {
+    /// Where the first panic was.
+    place: Arc<Mutex<Option<String>>>,
+}
 
-/// What `run` returns; or, if it panics or one of its threads does whose panic it passes on, what the panic said, and where.
+impl Watch {
+    /// What this thread is under; nothing if it is ending.
+    fn of_thread() -> Option<Watch> {
+        WATCH.try_with(|watch| watch.borrow().clone()).ok().flatten()
+    }
+
+    /// Runs `run` under it, and whatever this thread was under before afterwards.
+    fn over<T>(self, run: impl FnOnce() -> T) -> std::thread::Result<T> {
+        let before = WATCH.replace(Some(self));
+        // Whoever gives up what has panicked sees nothing of it that is half done.
+        let ended = panic::catch_unwind(AssertUnwindSafe(run));
+        WATCH.set(before);
+        ended
+    }
+}
+
+/// What `run` returns; or, if it panics or one of its threads does whose panic it passes on, what the panic said; and where,
+/// if that thread runs what is [`watched`].
 ///
 /// # Errors
 ///
@@ -22,22 +45,28 @@ pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
         let others = panic::take_hook();
-        panic::set_hook(Box::new(move |info| match CATCHING.load(Ordering::Relaxed) {
-            0 => others(info),
-            _ => {
-                PLACE.lock().get_or_insert_with(|| info.location().map_or(String::new(), place_in_words));
+        panic::set_hook(Box::new(move |info| match Watch::of_thread() {
+            None => others(info),
+            Some(watch) => {
+                let mut place = watch.place.lock();
+                place.get_or_insert_with(|| info.location().map_or(String::new(), place_in_words));
             }
         }));
     });
-    *PLACE.lock() = None;
-    CATCHING.fetch_add(1, Ordering::Relaxed);
-    // Whoever gives up what has panicked sees nothing of it that is half done.
-    let ended = panic::catch_unwind(AssertUnwindSafe(run));
-    CATCHING.fetch_sub(1, Ordering::Relaxed);
-    ended.map_err(|payload| {
-        let place = PLACE.lock().take().unwrap_or_default();
+    let watch = Watch::default();
+    watch.clone().over(run).map_err(|payload| {
+        let place = watch.place.lock().take().unwrap_or_default();
         format!("it panicked: {} {place}", message_of(&*payload)).trim_end().to_owned()
     })
+}
+
+/// What runs `run` on another thread so that its panic is told by the call of [`caught`] that this thread is in, if it is.
+pub fn watched<A, R>(run: impl Fn(A) -> R) -> impl Fn(A) -> R {
+    let watch = Watch::of_thread();
+    move |argument| match watch.clone() {
+        None => run(argument),
+        Some(watch) => watch.over(|| run(argument)).unwrap_or_else(|panic| panic::resume_unwind(panic)),
+    }
 }
 
 /// In one line, whatever assertions have in theirs.
@@ -66,5 +95,39 @@ mod tests {
         assert!(told.contains("faults.rs:"), "{told}");
         let of_thread = caught(|| crate::race::race(2, |_| (), |n| assert!(n == 0, "thread {n}")));
         assert!(of_thread.unwrap_err().starts_with("it panicked: thread 1 ("));
+    }
+
+    #[test]
+    fn calls_at_a_time_are_told_their_own_panics() {
+        let told = |line: u32| {
+            let told = caught(|| match line {
+                0 => panic!("the even one"),
+                _ => panic!("the odd one"),
+            });
+            let told = told.unwrap_err();
+            told.rsplit_once(':').unwrap().1.to_owned()
+        };
+        let (even, odd) = (told(0), told(1));
+        assert_ne!(even, odd, "lines");
+        crate::race::race(
+            2,
+            |_| (),
+            |n| {
+                for _ in 0..1000 {
+                    assert_eq!(told(n as u32), if n == 0 { even.as_str() } else { odd.as_str() });
+                }
+            },
+        );
+    }
+
+    #[test]
+    fn a_call_within_another_leaves_the_outer_one_its_own() {
+        let outer = caught(|| {
+            let inner = caught(|| panic!("within"));
+            panic!("without, after {}", inner.unwrap_err());
+        });
+        let outer = outer.unwrap_err();
+        assert!(outer.starts_with("it panicked: without, after it panicked: within ("), "{outer}");
+        assert_eq!(outer.matches("faults.rs:").count(), 2, "{outer}");
     }
 }

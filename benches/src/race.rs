@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::faults::watched;
+
 /// Holds threads back until all have come.
 ///
 /// Threads spin: to be woken by the kernel would take longer than some of the runs do.
@@ -54,14 +56,14 @@ pub fn race<R: Send>(
     run: impl Fn(usize) -> R + Sync,
 ) -> (Duration, Vec<R>) {
     let line = StartLine::new(threads);
-    let lane = |number| {
+    let lane = watched(|number| {
         let place = line.place();
         warm(number);
         place.wait();
         let start = Instant::now();
         let result = run(number);
         (start, Instant::now(), result)
-    };
+    });
     let lanes: Vec<(Instant, Instant, R)> = thread::scope(|scope| {
         let lane = &lane;
         let handles: Vec<_> = (0..threads).map(|number| scope.spawn(move || lane(number))).collect();

@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use crate::cli::{GuardArgs, Output, StoreId, default_threads};
 use crate::console::Console;
 use crate::error::{CheckError, Error};
-use crate::faults::caught;
+use crate::faults::{caught, watched};
 use crate::report::{GuardCell, GuardRow, Report, guard_table};
 use crate::rounds::interleaved;
 use crate::scratch::Scratch;
@@ -297,7 +297,7 @@ fn race<S: Store>(
 ) -> Result<f64, Error> {
     let over = AtomicBool::new(false);
     let start = Instant::now();
-    let reader = |requests: &[Request], next: &AtomicUsize| -> Result<u64, Error> {
+    let reader = watched(|(requests, next): (&[Request], &AtomicUsize)| -> Result<u64, Error> {
         let mut done = 0;
         // Where it left off: the first ones would be in the cache, if each time began with them.
         let begin = next.load(Ordering::Relaxed);
@@ -318,13 +318,11 @@ fn race<S: Store>(
             }
         }
         Ok(done)
-    };
+    });
     let done = std::thread::scope(|scope| {
-        let readers: Vec<_> = requests
-            .iter()
-            .zip(&entrant.next)
-            .map(|(requests, next)| scope.spawn(|| reader(requests, next)))
-            .collect();
+        let shares = requests.iter().map(Vec::as_slice).zip(&entrant.next);
+        let reader = &reader;
+        let readers: Vec<_> = shares.map(|share| scope.spawn(move || reader(share))).collect();
         if !length.is_zero() {
             std::thread::sleep(length);
             over.store(true, Ordering::Relaxed);
