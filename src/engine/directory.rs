@@ -10,7 +10,6 @@
 //! `InlineMap::release_unused` with the map to itself, and by `drop`.
 
 use core::alloc::Layout;
-use core::ops::Range;
 use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -25,8 +24,6 @@ use super::root::{Root, RootHeader, free_root};
 use super::segment::{Plan, Segment, SegmentRef};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::tags::SLOTS;
-#[cfg(feature = "rayon")]
-use crate::hash::whole_parts;
 use crate::hash::{Digest, Place, scale};
 use crate::reentry::{self, Entered};
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, spin_loop, step};
@@ -268,19 +265,6 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// The segments, each once, without locks: for counts that are exact when nobody writes.
-    pub(super) fn segments(&self) -> impl Iterator<Item = SegmentRef<'_, P>> {
-        let root = self.root();
-        let mut last = core::ptr::null_mut();
-        (0..root.len).filter_map(move |index| {
-            let segment = root.entry(index).load(crate::reclaim::PROTECTED);
-            let new = !core::ptr::eq(segment, last);
-            last = segment;
-            // SAFETY: as in `locate_from`.
-            new.then(|| unsafe { SegmentRef::new(NonNull::new_unchecked(segment)) })
-        })
-    }
-
     /// The shape of a copy.
     pub(crate) fn shape_of_copy(&self) -> Result<Shape, CapacityError> {
         self.shape.for_items(self.len())
@@ -302,36 +286,6 @@ impl<P: Payload> Directory<P> {
         if lacks_room { self.shape.for_items(items).ok() } else { None }
     }
 
-    /// Locks the segment that begins at prefix `cursor`, and tells where the next one begins; `None` at the end,
-    /// 2^32. Segments are never merged, so a walk from 0 meets every prefix exactly once, whatever splits meanwhile.
-    pub(crate) fn visit(&self, cursor: u64) -> Option<(Writing<'_, P>, u64)> {
-        let writing = self.lock(u32::try_from(cursor).ok()?);
-        let Range { start, end } = self.prefixes(&writing);
-        debug_assert_eq!(start, cursor, "a segment that begins elsewhere");
-        Some((writing, end))
-    }
-
-    /// The prefixes that a locked segment covers.
-    #[inline]
-    pub(super) fn prefixes(&self, writing: &Writing<'_, P>) -> Range<u64> {
-        let state = writing.locked.state_ref();
-        let (index, len) = (u64::from(state.index), u64::from(self.shape.segments) << state.level);
-        (index << 32).div_ceil(len)..((index + 1) << 32).div_ceil(len)
-    }
-
-    /// Locks the segments, one after the other, as [`Directory::visit`]; it is `f` that unlocks them.
-    ///
-    /// # Panics
-    ///
-    /// If this thread is already writing to this table.
-    pub(crate) fn each_segment<'a>(&'a self, mut f: impl FnMut(Writing<'a, P>)) {
-        let mut cursor = 0;
-        while let Some((writing, next)) = self.visit(cursor) {
-            f(writing);
-            cursor = next;
-        }
-    }
-
     /// Panics if this thread holds a lock of this table.
     pub(crate) fn assert_not_writing(&self) {
         drop(Entered::new(self));
@@ -340,60 +294,6 @@ impl<P: Payload> Directory<P> {
     /// Whether this thread holds a lock of this table, so that another one would panic.
     pub(crate) fn is_writing(&self) -> bool {
         reentry::is_writing(self)
-    }
-
-    /// Empties the segment that begins at prefix `cursor` into `out`; the same answer as [`Directory::visit`].
-    pub(crate) fn take(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
-        let (mut writing, next) = self.visit(cursor)?;
-        writing.locked.copy_to(out);
-        writing.locked.clear();
-        Some(next)
-    }
-
-    /// Empties the table into `each`, which must not panic.
-    pub(crate) fn take_all(&mut self, mut each: impl FnMut(P::Item)) {
-        for segment in self.segments() {
-            let mut locked = Locked::lock(segment);
-            locked.for_each(&mut each);
-            locked.clear();
-        }
-    }
-
-    /// Copies the items of the segment that begins at prefix `cursor` to `out`; the same answer as `visit`.
-    pub(crate) fn snapshot(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
-        let (writing, next) = self.visit(cursor)?;
-        writing.locked.copy_to(out);
-        Some(next)
-    }
-
-    /// The prefixes that each segment covers now. Later splits only divide them.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
-        let mut ranges = Vec::new();
-        self.each_segment(|writing| ranges.push(self.prefixes(&writing)));
-        ranges
-    }
-
-    /// Segments that the table began with.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn first_segments(&self) -> u32 {
-        self.shape.segments
-    }
-
-    /// The prefixes among these whose segments cover no others, however they will split: those of the first directory that lie
-    /// there as a whole.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64> {
-        whole_parts(prefixes, self.shape.segments.into())
-    }
-
-    /// Copies the items of a range that `ranges` gave.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn snapshot_range(&self, range: Range<u64>, out: &mut Vec<P::Item>) {
-        let mut cursor = range.start;
-        while cursor < range.end {
-            cursor = self.snapshot(cursor, out).expect("a range ends by 2^32");
-        }
     }
 }
 

@@ -16,9 +16,9 @@
 //! | `draft` | a segment that is being built |
 //! | `alone` | inserting where nobody else reads or writes |
 //! | `counting` | items, slots, bytes and events over all segments |
+//! | `walk` | segment by segment |
 //! | `find` | a look-up |
-//! | `directory` | prefix to segment; locking; walking |
-//! | `walk` | segment by segment, an item at a time |
+//! | `directory` | prefix to segment; locking |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
 //! | `allowance` | how many items may go to the overflow of a table of fixed capacity |
