@@ -108,7 +108,7 @@ impl CuckooFilter {
     /// A filter of the bytes of these keys, as [`CuckooFilter::from_keys`]: to be asked by the `_bytes` forms.
     ///
     /// ```
-    /// let filter = koel::CuckooFilter::from_keys_bytes(["ada", "grace"], 1e-6)?;
+    /// let filter = koel::CuckooFilter::from_keys_bytes(["ada", "grace"], 1e-8)?;
     /// assert!(filter.contains_bytes(b"ada") && !filter.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -329,7 +329,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
     ///
     /// ```
-    /// let filter = koel::CuckooFilter::from_keys(["ada"], 1e-6)?;
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 1e-8)?;
     /// assert!(filter.contains("ada") && !filter.contains("bob"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -357,7 +357,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// that is just being moved may count twice. Never waits.
     ///
     /// ```
-    /// let filter = koel::CuckooFilter::from_keys(["ada", "ada"], 1e-6)?;
+    /// let filter = koel::CuckooFilter::from_keys(["ada", "ada"], 1e-8)?;
     /// assert_eq!((filter.count("ada"), filter.count("bob")), (2, 0));
     /// # Ok::<(), koel::FilterError>(())
     /// ```

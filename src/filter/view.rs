@@ -23,7 +23,7 @@ use crate::hash::Digest;
 /// ```
 /// use koel::{CuckooFilter, FilterView, ScalableCuckooFilter};
 ///
-/// let bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+/// let bytes = CuckooFilter::from_keys(["ada", "grace"], 1e-8)?.to_bytes();
 /// let view = <FilterView>::from_bytes(&bytes)?;
 /// assert!(view.contains("ada") && !view.contains("mary"));
 /// assert_eq!(view.len(), 2);
@@ -198,7 +198,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// If the slices are not of one length.
     ///
     /// ```
-    /// let bytes = koel::CuckooFilter::from_keys([1, 2], 1e-6)?.to_bytes();
+    /// let bytes = koel::CuckooFilter::from_keys([1, 2], 1e-8)?.to_bytes();
     /// let mut found = [false; 3];
     /// <koel::FilterView>::from_bytes(&bytes)?.contains_many(&[1, 2, 3], &mut found);
     /// assert_eq!(found, [true, true, false]);

@@ -7,7 +7,7 @@
 //! ```
 //! use koel::guard::{Guarded, HashMapStore};
 //!
-//! let guarded = Guarded::open(HashMapStore::new())?;
+//! let guarded = Guarded::builder(HashMapStore::new()).false_positive_rate(1e-6).open()?;
 //! assert!(!guarded.put(b"ada", b"1815")?, "a new key");
 //! assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
 //!

@@ -143,7 +143,8 @@ fn keys_that_all_come_several_times_have_room_as_often() -> Result<(), FilterErr
     }
     // A quarter are second copies, and a few come as often as two buckets have slots.
     let some = (0..150_000).chain(0..50_000).chain(repeated(3, 6));
-    assert_eq!(CuckooFilter::builder().bucket_slots(4).fingerprint_bits(16).from_keys(some)?.len(), 200_018);
+    let builder = CuckooFilter::builder().bucket_slots(4).fingerprint_bits(16).seed(seed());
+    assert_eq!(builder.from_keys(some)?.len(), 200_018);
     Ok(())
 }
 
@@ -199,14 +200,20 @@ fn errors_do_not_tell_of_a_limit_that_was_not_met() {
 #[test]
 fn filters_of_bytes_are_built_of_bytes_and_asked_by_them() -> Result<(), FilterError> {
     let names: Vec<String> = (0..500).map(|n| format!("name {n}")).collect();
-    let filter = CuckooFilter::from_keys_bytes(&names, 1e-7)?;
-    let growing = ScalableCuckooFilter::from_keys_bytes(&names, 1e-7)?;
+    let filter = CuckooFilter::from_keys_bytes(&names, 1e-8)?;
+    let growing = ScalableCuckooFilter::from_keys_bytes(&names, 1e-8)?;
     for name in names.iter().map(String::as_bytes) {
         assert!(filter.contains_bytes(name) && growing.contains_bytes(name));
-        assert!(!filter.contains(name) && !growing.contains(name));
         assert!(!filter.insert_unique_bytes(name)? && !growing.insert_unique_bytes(name)?);
-        assert_eq!((filter.count_bytes(name), growing.count_bytes(name)), (1, 1));
     }
+    // In one of a hundred thousand runs one is taken for another.
+    let is_mistaken = |name: &&String| {
+        let name = name.as_bytes();
+        filter.contains(name)
+            || growing.contains(name)
+            || (filter.count_bytes(name), growing.count_bytes(name)) != (1, 1)
+    };
+    assert!(names.iter().filter(is_mistaken).count() < 4);
     assert_eq!((filter.len(), growing.len()), (500, 500));
     assert!(filter.insert_unique_bytes(b"another")? && growing.insert_unique_bytes(b"another")?);
     growing.insert_bytes(b"another")?;
@@ -252,16 +259,18 @@ fn filters_are_built_on_all_threads_without_a_builder_and_of_bytes() -> Result<(
     let by_hash =
         (CuckooFilter::par_from_keys(&names, 1e-7)?, ScalableCuckooFilter::par_from_keys(&names, 1e-7)?);
     let by_bytes = (
-        CuckooFilter::par_from_keys_bytes(&names, 1e-7)?,
-        ScalableCuckooFilter::par_from_keys_bytes(&names, 1e-7)?,
+        CuckooFilter::par_from_keys_bytes(&names, 1e-8)?,
+        ScalableCuckooFilter::par_from_keys_bytes(&names, 1e-8)?,
     );
     for name in &names {
         assert!(by_hash.0.contains(name) && by_hash.1.contains(name));
         assert!(by_bytes.0.contains_bytes(name.as_bytes()) && by_bytes.1.contains_bytes(name.as_bytes()));
-        assert!(!by_bytes.0.contains(name) && !by_bytes.1.contains(name));
     }
+    // As above.
+    let is_mistaken = |name: &&String| by_bytes.0.contains(*name) || by_bytes.1.contains(*name);
+    assert!(names.iter().filter(is_mistaken).count() < 4);
     assert_eq!((by_hash.0.len(), by_hash.1.len(), by_bytes.0.len(), by_bytes.1.len()), (500, 500, 500, 500));
-    assert!(by_bytes.0.false_positive_rate() <= 1e-7 && by_bytes.1.false_positive_rate() <= 1e-7);
+    assert!(by_bytes.0.false_positive_rate() <= 1e-8 && by_bytes.1.false_positive_rate() <= 1e-8);
     Ok(())
 }
 

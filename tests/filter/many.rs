@@ -95,8 +95,8 @@ fn in_growing_filters() {
 
 #[test]
 fn by_keys_as_by_hashes() {
-    let filter = CuckooFilter::new(1000, 1e-6).unwrap();
-    let growing = ScalableCuckooFilter::new(1e-6).unwrap();
+    let filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(24).seed(seed()).build().unwrap();
+    let growing = ScalableCuckooFilter::builder().fingerprint_bits(24).seed(seed()).build().unwrap();
     let keys: Vec<String> = (0..100).map(|n| format!("key {}", n % 60)).collect();
     let (mut first, mut second) = ([false; 100], [false; 100]);
     assert_eq!(filter.insert_unique_many(&keys, &mut first), 100);

@@ -131,7 +131,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// If the slices are not of one length.
     ///
     /// ```
-    /// let filter = koel::ScalableCuckooFilter::from_keys([1, 2], 1e-6)?;
+    /// let filter = koel::ScalableCuckooFilter::from_keys([1, 2], 1e-8)?;
     /// let mut found = [false; 3];
     /// filter.contains_many(&[1, 2, 3], &mut found);
     /// assert_eq!(found, [true, true, false]);

@@ -131,7 +131,7 @@ impl ScalableCuckooFilter {
     /// A filter of the bytes of these keys, as [`ScalableCuckooFilter::from_keys`]: to be asked by the `_bytes` forms.
     ///
     /// ```
-    /// let filter = koel::ScalableCuckooFilter::from_keys_bytes(["ada", "grace"], 1e-6)?;
+    /// let filter = koel::ScalableCuckooFilter::from_keys_bytes(["ada", "grace"], 1e-8)?;
     /// assert!(filter.contains_bytes(b"ada") && !filter.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -462,7 +462,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
     ///
     /// ```
-    /// let filter = koel::ScalableCuckooFilter::from_keys(["ada"], 1e-6)?;
+    /// let filter = koel::ScalableCuckooFilter::from_keys(["ada"], 1e-8)?;
     /// assert!(filter.contains("ada") && !filter.contains("bob"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
