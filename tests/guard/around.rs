@@ -156,7 +156,8 @@ fn a_delete_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_
 fn a_delete_that_outlasts_a_scan_of_a_key_that_it_did_not_bring_shows_that_the_filter_is_wrong() {
     let (store, scan, delete) = (filled(KNOWN), Gate::new(), Gate::new());
     store.next(Op::Scan, [Act::Stall(scan.clone())]);
-    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    // With fingerprints so wide that it is not taken for another's.
+    let guarded = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).open().unwrap();
     let scanning = scan.wait();
     (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
     std::thread::scope(|scope| {
