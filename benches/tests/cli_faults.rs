@@ -63,8 +63,8 @@ fn what_was_measured_before_ctrl_c_is_reported() {
     let mut child = command.spawn().expect("the program starts");
     let mut printed = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(printed.any(|line| line.starts_with("insert while growing: 100 keys")), "the first table");
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let id = child.id();
+    assert!(Command::new("sh").args(["-c", &format!("kill -INT {id}")]).status().unwrap().success());
     let printed: Vec<String> = printed.collect();
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

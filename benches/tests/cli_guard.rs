@@ -40,8 +40,8 @@ fn ctrl_c_removes_the_database_that_is_in_use() {
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(child.try_wait().unwrap(), None, "it is still at work");
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let id = child.id();
+        assert!(Command::new("sh").args(["-c", &format!("kill -INT {id}")]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(130), "{store}: {told}");
