@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use super::crowd::FEW_BAGS;
 use super::epochs::{BAGS, Collector, MANY};
 use super::guards::OwnedGuard;
-use super::pace::{LONGEST, Pace};
+use super::pace::Pace;
 use super::{Guard, PROTECTED, Retire};
 use crate::seats;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, step};
@@ -248,13 +248,13 @@ fn operations() -> usize {
     more.map_or(400_000, |more| more.parse().expect("KOEL_RECLAIMER_OPERATIONS is a number"))
 }
 
-/// Runs, where barriers rest so long, and looks at what is left before and after a flush.
-fn run(rest: u64, flushes: u64, look: impl Fn(&Counts)) {
+/// Runs, with barriers at this pace, and looks at what is left before and after a flush.
+fn run(pace: Pace, flushes: u64, look: impl Fn(&Counts)) {
     let operations = operations();
     let counts = Counts::default();
     let new = |_| Object { canary: UnsafeCell::new(0), counts: &counts };
     let objects: Vec<_> = (0..operations + THREADS * LIFE + CELLS).map(new).collect();
-    let collector = Collector::at(Pace::new(rest, LONGEST), false, None);
+    let collector = Collector::at(pace, false, None);
     let world = World::new(&collector, &counts, &objects, flushes);
     world.run(operations);
     look(&counts);
@@ -268,7 +268,7 @@ fn run(rest: u64, flushes: u64, look: impl Fn(&Counts)) {
 
 #[test]
 fn nothing_is_freed_under_a_guard_and_all_in_the_end() {
-    run(0, 100, |counts| assert!(counts.retired() > 0));
+    run(Pace::new(0, 0), 100, |counts| assert!(counts.retired() > 0));
 }
 
 /// What may wait without a flush, where barriers do not rest. An epoch lasts while guards of the one before live, and until
@@ -280,16 +280,16 @@ fn most_waiting(counts: &Counts) -> usize {
 
 #[test]
 fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
-    run(0, 0, |counts| {
+    run(Pace::new(0, 0), 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
         assert!(waiting <= most_waiting(counts), "{waiting} waited: {counts:?}");
     });
 }
 
-/// Where barriers take so long that by the pace there is one each 10 ms, and others when lists are long.
+/// Where by the pace there is none after the first, however slow the threads are, but others when lists are long.
 #[test]
 fn what_waits_for_a_barrier_is_bounded() {
-    run(u64::MAX, 0, |counts| {
+    run(Pace::new(u64::MAX, u64::MAX), 0, |counts| {
         let waiting = counts.most_waiting.load(Ordering::Relaxed);
         assert!(waiting >= FEW_BAGS * MANY, "{waiting} waited, but not for barriers: {counts:?}");
         assert!(waiting <= most_waiting(counts) + BAGS * FEW_BAGS * MANY, "{waiting} waited: {counts:?}");
