@@ -316,8 +316,11 @@ fn count_down(patience: &AtomicU64) -> Option<u64> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use core::convert::Infallible;
+    use std::sync::OnceLock;
+
     use super::*;
-    use crate::guard::{Guarded, HashMapStore};
+    use crate::guard::{Generation, Guarded, HashMapStore, Scanned, Value};
 
     /// The filter was taken away, and no thread could be started to scan for another.
     #[test]
@@ -333,5 +336,56 @@ mod tests {
         guarded.wait_until_ready().expect("a store that cannot fail");
         assert_eq!(guarded.progress().phase, Phase::Ready);
         assert_eq!(guarded.stats().filter_keys, FEWEST_WRITES);
+    }
+
+    /// A store whose scan has no end, and gives its first key when the guard is to end.
+    #[derive(Default)]
+    struct Endless {
+        inner: HashMapStore,
+        is_to_end: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+        keys: AtomicU64,
+    }
+
+    impl Store for Endless {
+        type Error = Infallible;
+
+        fn get(&self, key: &[u8]) -> Result<Option<Value>, Infallible> {
+            self.inner.get(key)
+        }
+
+        fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+            self.inner.put(key, value)
+        }
+
+        fn delete(&self, key: &[u8]) -> Result<bool, Infallible> {
+            self.inner.delete(key)
+        }
+
+        fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Infallible>>, Infallible> {
+            Ok(core::iter::from_fn(|| {
+                while !self.is_to_end.get().is_some_and(|is_to_end| is_to_end()) {
+                    std::thread::yield_now();
+                }
+                let number = self.keys.fetch_add(1, Ordering::Relaxed);
+                Some(Ok(number.to_le_bytes().into()))
+            }))
+        }
+
+        fn generation(&self) -> Result<Generation, Infallible> {
+            self.inner.generation()
+        }
+    }
+
+    /// Keys may take long: it asks for no other one.
+    #[test]
+    fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
+        let store = Arc::new(Endless::default());
+        let guarded = Guarded::open(Arc::clone(&store)).expect("a thread");
+        let shared = Arc::downgrade(&guarded.shared);
+        let is_to_end = move || shared.upgrade().is_some_and(|shared| shared.stop.load(Ordering::Relaxed));
+        assert!(store.is_to_end.set(Box::new(is_to_end)).is_ok());
+        drop(guarded);
+        assert_eq!(store.keys.load(Ordering::Relaxed), 1);
+        assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
     }
 }

@@ -269,26 +269,6 @@ fn progress_is_that_of_the_scan_that_is_running_when_another_is_asked_for() {
     assert_eq!(guarded.progress().expected, 600);
 }
 
-#[test]
-fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
-    let (store, gate) = (filled(100_000), Gate::new());
-    store.next(Op::Scan, [Act::Stall(gate.clone())]);
-    let seen = Arc::new(Mutex::new(0));
-    let listener = Arc::clone(&seen);
-    let listen = move |progress: Progress| *listener.lock().unwrap() = progress.scanned;
-    let guarded = Guarded::builder(Arc::clone(&store)).on_progress(listen).open().unwrap();
-    let waiting = gate.wait();
-    std::thread::scope(|scope| {
-        scope.spawn(move || drop(guarded));
-        // Long enough to have said that it is to end, or it ends some keys later.
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        waiting.open();
-    });
-    assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
-    let seen = *seen.lock().unwrap();
-    assert!(seen < 4096, "keys may take long: {seen}");
-}
-
 /// A scan for a worn filter, which began before something was written around the guard, does not end the distrust.
 #[test]
 fn a_filter_that_is_distrusted_during_a_scan_is_scanned_for_again() {
