@@ -18,8 +18,10 @@ use crate::common::{Rng, finds, key, long, seed};
 const KEYS: u64 = 400;
 /// Keys that nobody touches: scanning them takes a child some time, in which it is killed as well.
 const FIXED: u64 = 20_000;
-/// A child lives less than this, but where it takes longer to begin.
+/// A child lives less than this, or so much longer than its first operations.
 const PATIENCE_US: u64 = 60_000;
+/// The seed of a child that writes nothing.
+const IDLE: u64 = u64::MAX;
 const CHILD: &str = "KOEL_GUARD_CHILD";
 
 /// What the store should hold: the value's number of each key, after what was acknowledged.
@@ -41,6 +43,12 @@ fn the_child() {
     let mut out = std::io::stdout();
     // The test's name is on this line.
     writeln!(out).expect("the parent listens");
+    if seed == IDLE {
+        loop {
+            writeln!(out).expect("the parent listens");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
     loop {
         let (number, value) = (rng.below(KEYS), rng.next());
         let line = match rng.below(8) {
@@ -75,12 +83,28 @@ fn spawn_test(test: &str, variable: &str, folder: &Path, seed: u64) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a child")
 }
 
+/// Kills the child, some time after it has said that so many operations are over; what it has said.
+fn killed(mut child: Child, operations: u64, time: Duration) -> Vec<String> {
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut said = Vec::new();
+    for _ in 0..operations {
+        let end = lines.by_ref().find(|line| {
+            said.push(line.clone());
+            line.starts_with('!')
+        });
+        end.expect("the child writes until it is killed");
+    }
+    std::thread::sleep(time);
+    child.kill().expect("SIGKILL");
+    child.wait().expect("an end");
+    said.extend(lines);
+    said
+}
+
 /// Applies what the child has said: what is over; and the one that may or may not be.
-fn read_log(child: &mut Child, known: &mut Known) -> Option<(u64, Option<u64>)> {
-    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+fn apply(said: &[String], known: &mut Known) -> Option<(u64, Option<u64>)> {
     let mut open = None;
-    for line in output.lines() {
-        let Ok(line) = line else { break };
+    for line in said {
         let words: Vec<&str> = line.split(' ').collect();
         let [mark @ ("?" | "!"), verb, number, value] = words[..] else { continue };
         let (Ok(number), Ok(value)) = (number.parse(), value.parse()) else { continue };
@@ -169,23 +193,20 @@ fn a_process_that_is_killed_loses_nothing_and_reopens_without_a_false_absent() {
     RedbStore::open(folder.join("db")).expect("a database").load(fixed).expect("a load");
     let (mut rng, mut known) = (Rng::new(seed), Known::new());
     let (mut loaded, mut other, mut damaged, mut writes) = (0, 0, 0, 0);
-    let mut patience = PATIENCE_US;
+    let mut is_idle = false;
     for kill in 0..kills {
-        let mut child = spawn(folder, seed.wrapping_add(kill));
-        std::thread::sleep(Duration::from_micros(rng.below(patience)));
-        child.kill().expect("SIGKILL");
-        child.wait().expect("an end");
-        let open = read_log(&mut child, &mut known);
+        let child = spawn(folder, if is_idle { IDLE } else { seed.wrapping_add(kill) });
+        // Not all by the clock: on a slow machine none might have begun.
+        let operations = if is_idle || rng.one_in(2) { 0 } else { rng.below(16) };
+        let said = killed(child, operations, Duration::from_micros(rng.below(PATIENCE_US)));
+        let open = apply(&said, &mut known);
         damage(&folder.join("filter"), folder, &mut rng);
         let guarded = open_counted(folder, [&mut loaded, &mut other, &mut damaged]);
         check(&guarded, &mut known, open);
-        let before = writes;
         writes = guarded.store().generation().expect("a generation").count;
-        // Where a child has not begun by then, another has longer.
-        patience = if writes == before { patience / 4 * 5 } else { patience / 4 * 3 };
-        patience = patience.clamp(PATIENCE_US, 64 * PATIENCE_US);
-        if rng.below(3) == 0 {
-            // Killed before its first write, the next child leaves this one, and it fits.
+        is_idle = rng.below(3) == 0;
+        if is_idle {
+            // The next child leaves it alone, and it fits.
             guarded.snapshot(folder.join("filter")).expect("a snapshot");
         }
     }
