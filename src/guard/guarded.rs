@@ -321,7 +321,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's. If a key that the filter takes for absent was found before, the filter is built anew all the same.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -334,12 +334,13 @@ impl<S: Store> Guarded<S> {
     /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
-        let verification = self.shared.verify(samples)?;
+        let mut verification = Verification::default();
+        let verified = self.shared.verify(samples, &mut verification);
         if verification.false_negatives > 0 {
             // As in `look_after`.
             let _ = self.rebuild();
         }
-        Ok(verification)
+        verified.map(|()| verification)
     }
 
     /// The store. Write to it through the guard only.

@@ -17,9 +17,36 @@ pub struct Verification {
 }
 
 impl<S: Store> Shared<S, S::Error> {
-    pub(super) fn verify(&self, samples: usize) -> Result<Verification, Error<S::Error>> {
-        let Some(active) = self.active() else { return Ok(Verification::default()) };
-        let samples = samples.max(1);
+    /// Tells what it has seen, also if the store fails in the end.
+    pub(super) fn verify(
+        &self,
+        samples: usize,
+        verification: &mut Verification,
+    ) -> Result<(), Error<S::Error>> {
+        let Some(active) = self.active() else { return Ok(()) };
+        let mut denied = Vec::new();
+        let sampled = self.sample(&active, samples.max(1), verification, &mut denied);
+        // The scan is over: a store may let no write pass as long as it lasts, and one that waits for it holds a stripe.
+        for (hash, key) in denied {
+            let found = {
+                // Perhaps it was deleted since the scan began, or the filter replaced: with the stripe held, both are still.
+                let _writing = self.stripes.write(stripe_of(hash));
+                let is_denied = self.active.pin().is_some_and(|active| self.denies(&active, hash, &key));
+                if is_denied { self.store.get(&key) } else { Ok(None) }
+            };
+            verification.false_negatives += u64::from(found.map_err(Error::Store)?.is_some());
+        }
+        sampled
+    }
+
+    /// Asks the filter for about so many of the store's keys: `denied` are those that it takes for absent.
+    fn sample(
+        &self,
+        active: &Active,
+        samples: usize,
+        verification: &mut Verification,
+        denied: &mut Vec<(u64, Box<[u8]>)>,
+    ) -> Result<(), Error<S::Error>> {
         // To the end of the scan: keys that the filter does not know may come last. Some stores count what has been replaced
         // or deleted as well, and of a fraction of their keys would be looked at a fraction.
         let len = self.store.len_hint().map_or(active.len(), |hint| hint.min(active.len()));
@@ -27,8 +54,6 @@ impl<S: Store> Shared<S, S::Error> {
         // Which ones differs from time to time, and with the filter's seed.
         let first = self.plan.hash(&active.len().to_le_bytes()) % every;
         let keys = self.store.scan_keys().map_err(Error::Store)?;
-        let mut verification = Verification::default();
-        let mut denied = Vec::new();
         for (key, number) in keys.zip(0_u64..) {
             // Also of a key that is passed over: some stores end their scan where it fails.
             let key = key.map_err(Error::Store)?;
@@ -37,7 +62,7 @@ impl<S: Store> Shared<S, S::Error> {
             }
             verification.checked += 1;
             let hash = self.plan.hash(&key);
-            if self.denies(&active, hash, &key) {
+            if self.denies(active, hash, &key) {
                 denied.push((hash, key));
                 // The store has many more keys than anybody knew.
                 if denied.len() >= samples {
@@ -45,16 +70,7 @@ impl<S: Store> Shared<S, S::Error> {
                 }
             }
         }
-        // The scan is over: a store may let no write pass as long as it lasts, and one that waits for it holds a stripe.
-        for (hash, key) in denied {
-            // Perhaps it was deleted since the scan began, or the filter replaced: with the stripe held, both are still.
-            let _writing = self.stripes.write(stripe_of(hash));
-            let is_denied = self.active.pin().is_some_and(|active| self.denies(&active, hash, &key));
-            if is_denied && self.store.get(&key).map_err(Error::Store)?.is_some() {
-                verification.false_negatives += 1;
-            }
-        }
-        Ok(verification)
+        Ok(())
     }
 
     /// Whether a look-up of the key would be told that it is absent.

@@ -224,3 +224,19 @@ fn verify_fails_when_the_scan_does_at_whichever_key() {
         assert!(matches!(guarded.verify(4), Err(Error::Store(_))), "{at}");
     }
 }
+
+/// The store fails when some of these keys have been looked at, or before.
+#[test]
+fn a_filter_that_verify_has_found_wrong_is_built_anew_though_the_store_fails() {
+    let keys = (KNOWN + AROUND) as usize;
+    let scan_fails = (Op::Scan, keys - 1);
+    for (op, well) in [(Op::Get, 1), scan_fails] {
+        let (store, guarded) = unaware();
+        assert!(!finds_all(&guarded));
+        store.next(op, std::iter::repeat_n(Act::Do, well).chain([Act::Fail]));
+        assert!(matches!(guarded.verify(usize::MAX), Err(Error::Store(_))));
+        assert!(finds_all(&guarded), "{op:?}");
+        guarded.wait_until_ready().unwrap();
+        assert!(finds_all(&guarded) && guarded.stats().filter_keys == KNOWN + AROUND);
+    }
+}
