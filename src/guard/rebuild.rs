@@ -1,6 +1,6 @@
 //! A filter from the store's keys, while the guard serves [D3].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -51,19 +51,32 @@ pub enum Phase {
 #[derive(Debug)]
 pub(super) struct Rebuild {
     filter: Arc<Active>,
-    /// Hashes of keys that were deleted since, and how often: the scan may have yet to bring them, so they are taken out
-    /// after it. `None`: it is over, and they are taken out at once.
-    deleted: Mutex<Option<HashMap<u64, u64, ahash::RandomState>>>,
+    /// `None`: the scan is over.
+    pending: Mutex<Option<Pending>>,
 }
+
+/// What is to be done when the scan is over.
+#[derive(Debug, Default)]
+struct Pending {
+    /// Hashes of keys that were deleted since it began, and how often: it may have yet to bring them, so they are taken out
+    /// after it.
+    deleted: HashMap<u64, u64, ahash::RandomState>,
+    /// Hashes of keys that were there when they were put, and no filter could say whether it knew them: it must have brought
+    /// them. `MOST_HELD` at the most.
+    held: HashSet<u64, ahash::RandomState>,
+}
+
+/// Keys that are looked for when a scan is over, with their writers waiting.
+const MOST_HELD: usize = 4096;
 
 impl Rebuild {
     fn new(filter: Active) -> Self {
-        Rebuild { filter: Arc::new(filter), deleted: Mutex::new(Some(HashMap::default())) }
+        Rebuild { filter: Arc::new(filter), pending: Mutex::new(Some(Pending::default())) }
     }
 
     /// A key has come. The caller holds its stripe.
     pub(super) fn note_put(&self, hash: u64, stripe: usize) {
-        if let Some(deleted) = &mut *self.deleted.lock() {
+        if let Some(Pending { deleted, .. }) = &mut *self.pending.lock() {
             if let Some(count) = deleted.get_mut(&hash) {
                 // A fingerprint of this hash is in or to come, and would be taken out: it stays instead.
                 *count -= 1;
@@ -76,10 +89,22 @@ impl Rebuild {
         self.filter.add(hash, stripe);
     }
 
+    /// A key was put that had come before. The caller holds its stripe. False: it is not in, though the scan is over.
+    pub(super) fn note_held(&self, hash: u64, stripe: usize) -> bool {
+        let Some(Pending { held, .. }) = &mut *self.pending.lock() else {
+            return self.filter.may_contain(hash, stripe);
+        };
+        if held.len() < MOST_HELD {
+            held.insert(hash);
+        }
+        true
+    }
+
     /// A key has left. The caller holds its stripe. False: it is not in, though the scan is over.
     pub(super) fn note_delete(&self, hash: u64, stripe: usize) -> bool {
-        match &mut *self.deleted.lock() {
-            Some(deleted) => {
+        match &mut *self.pending.lock() {
+            Some(Pending { deleted, held }) => {
+                held.remove(&hash);
                 *deleted.entry(hash).or_insert(0) += 1;
                 true
             }
@@ -90,7 +115,15 @@ impl Rebuild {
     /// The scan is over: every key that was there is in, and what was deleted meanwhile goes out. False: not all of that is
     /// in, and the filter is not to be trusted.
     fn settle(&self) -> bool {
-        let deleted = self.deleted.lock().take().unwrap_or_default();
+        let deleted = {
+            let mut pending = self.pending.lock();
+            // Locked: none of them is deleted meanwhile.
+            let Pending { deleted, held } = pending.take().unwrap_or_default();
+            if !held.into_iter().all(|hash| self.filter.may_contain(hash, stripe_of(hash))) {
+                return false;
+            }
+            deleted
+        };
         let take_out =
             |(hash, count): (u64, u64)| (0..count).all(|_| self.filter.remove(hash, stripe_of(hash)));
         deleted.into_iter().all(take_out)

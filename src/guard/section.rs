@@ -51,7 +51,7 @@ impl<'a> Section<'a> {
     pub(super) fn stayed(mut self) -> bool {
         match (self.announced.take(), &self.active) {
             (Some(Some(added)), Some(active)) => active.undo_of_known(added, self.hash, self.stripe),
-            _ => true,
+            _ => self.next.as_ref().is_none_or(|next| next.note_held(self.hash, self.stripe)),
         }
     }
 

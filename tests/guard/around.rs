@@ -151,6 +151,43 @@ fn a_delete_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_
     assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN + AROUND - 3, 2));
 }
 
+/// As above.
+#[test]
+fn a_put_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_is_wrong() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let (store, gate) = (filled(KNOWN), Gate::new());
+        store.next(Op::Scan, [Act::Stall(gate.clone())]);
+        let guarded = Guarded::builder(Arc::clone(&store)).filter(filter).open().unwrap();
+        let scanning = gate.wait();
+        (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
+        // One may be taken for another's; and of what it does bring, it may be said as often as one likes.
+        (KNOWN..KNOWN + 3).chain(0..10).for_each(|number| assert!(guarded.put(&key(number), b"").unwrap()));
+        scanning.open();
+        guarded.wait_until_ready().unwrap();
+        assert!(finds_all(&guarded));
+        assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN + AROUND, 2));
+    }
+}
+
+#[test]
+fn writes_during_a_scan_of_keys_that_it_brings_leave_its_filter_alone() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let (store, gate) = (filled(KNOWN), Gate::new());
+        store.next(Op::Scan, [Act::Stall(gate.clone())]);
+        let guarded = Guarded::builder(Arc::clone(&store)).filter(filter).open().unwrap();
+        let scanning = gate.wait();
+        let put = |number: u64| guarded.put(&key(number), b"").unwrap();
+        let delete = |number: u64| guarded.delete(&key(number)).unwrap();
+        assert!((0..30).all(put) && (0..10).all(delete) && !(0..5).any(put) && (0..5).all(put));
+        assert!(!(KNOWN..KNOWN + 10).any(put) && (KNOWN..KNOWN + 10).all(put));
+        assert!((KNOWN..KNOWN + 10).all(delete));
+        scanning.open();
+        guarded.wait_until_ready().unwrap();
+        assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN - 5, 1));
+        assert!((0..5).chain(10..KNOWN).all(|number| finds(&guarded, &key(number))));
+    }
+}
+
 /// The store has deleted it when the scan is over, and the guard hears of that before the filter is published.
 #[test]
 fn a_delete_that_outlasts_a_scan_of_a_key_that_it_did_not_bring_shows_that_the_filter_is_wrong() {
