@@ -209,6 +209,7 @@ impl<S: Store> Builder<S> {
             on_progress: self.on_progress,
             rejected,
             snapshot: Mutex::new(()),
+            naming: Mutex::new(()),
         });
         if scan {
             guarded.start_scan()?;

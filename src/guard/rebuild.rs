@@ -190,6 +190,8 @@ impl<S: Store> Shared<S, S::Error> {
         }
         // With nothing locked: it is large.
         self.active.flush();
+        // A snapshot of it that was to get its name when this was asked for has it from here on; a later one gets none.
+        drop(self.naming.lock());
     }
 
     /// Somebody may have written around the guard: nothing that was learned from the store is true for sure.

@@ -37,7 +37,7 @@ pub(super) struct Shared<S, E> {
     pub(super) counters: Counters,
     /// A scan is running, or about to.
     pub(super) rebuilding: AtomicBool,
-    /// Held by who publishes a filter, takes it away, gives a snapshot its name, or begins or ends a scan.
+    /// Held by who publishes a filter, takes it away, or begins or ends a scan: never while a disk or the store is waited for.
     pub(super) again: Mutex<Again>,
     /// The scan should end.
     pub(super) stop: AtomicBool,
@@ -57,6 +57,8 @@ pub(super) struct Shared<S, E> {
     pub(super) rejected: Option<SnapshotError>,
     /// Held by who writes a snapshot.
     pub(super) snapshot: Mutex<()>,
+    /// Held by who gives a snapshot its name. Taken before `again`.
+    pub(super) naming: Mutex<()>,
 }
 
 impl<S, E> Shared<S, E> {

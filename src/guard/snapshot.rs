@@ -145,12 +145,8 @@ impl<S: Store> Shared<S, S::Error> {
         let new = new_beside(&file);
         let out = File::create(&new).map_err(of_file)?;
         let in_place = fill(out, &copied.bytes).map_err(of_file).and_then(|()| {
-            // Held: who asks for another scan has done so, or finds the snapshot in its place.
-            let again = self.again.lock();
-            if again.asked != copied.asked {
-                return Err(SnapshotError::NoFilter);
-            }
-            std::fs::rename(&new, &file).map_err(of_file)
+            let rename = || std::fs::rename(&new, &file).map_err(of_file);
+            self.give_name(copied.asked, rename)
         });
         if in_place.is_err() {
             // A part of a snapshot is of use to nobody, and the disk may be full.
@@ -159,6 +155,21 @@ impl<S: Store> Shared<S, S::Error> {
         }
         // The name, too. If it is lost, the old snapshot does not fit the store.
         sync_names_beside(&file).map_err(of_file)
+    }
+
+    /// Renames a snapshot of a filter, if that has not been taken away since another scan had been `asked` for so often.
+    fn give_name(
+        &self,
+        asked: u64,
+        rename: impl FnOnce() -> Result<(), SnapshotError>,
+    ) -> Result<(), SnapshotError> {
+        // Held: who asks for another scan has done so, or waits until the snapshot is in its place. Nobody else does: a disk
+        // may be slow.
+        let _naming = self.naming.lock();
+        if self.again.lock().asked != asked {
+            return Err(SnapshotError::NoFilter);
+        }
+        rename()
     }
 }
 
@@ -176,9 +187,11 @@ fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
     use crate::guard::{Guarded, HashMapStore};
+    use crate::sync::{AtomicBool, Ordering, thread};
 
     #[test]
     fn a_filter_that_is_taken_away_while_its_snapshot_is_written_has_none() {
@@ -199,5 +212,35 @@ mod tests {
         drop(guarded);
         let guarded = Guarded::builder(store).snapshot(&file).open().expect("a thread");
         assert!(guarded.rejected_snapshot().is_none());
+    }
+
+    /// Of all others only who finds that the filter is wrong waits until the snapshot has its name, and nobody asks that filter
+    /// meanwhile.
+    #[test]
+    fn a_disk_that_takes_long_to_rename_holds_up_neither_scans_nor_writes() {
+        let guarded = Guarded::open(HashMapStore::new()).expect("a thread");
+        guarded.wait_until_ready().expect("a store that cannot fail");
+        let (shared, asked) = (&guarded.shared, guarded.shared.again.lock().asked);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let renamed = shared.give_name(asked, || {
+                guarded.start_scan().expect("a thread");
+                guarded.wait_until_ready().expect("it is published");
+                guarded.put(b"ada", b"1815").expect("a store that cannot fail");
+                scope.spawn(|| {
+                    guarded.rebuild().expect("a thread");
+                    is_over.store(true, Ordering::Relaxed);
+                });
+                while !shared.active.is_empty() {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_millis(20));
+                assert!(!is_over.load(Ordering::Relaxed), "it may be a snapshot of that filter");
+                Ok(())
+            });
+            renamed.expect("it was asked for later");
+        });
+        let refused = shared.give_name(asked, || unreachable!("the filter was wrong"));
+        assert!(matches!(refused, Err(SnapshotError::NoFilter)));
     }
 }
