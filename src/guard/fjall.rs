@@ -53,7 +53,9 @@ impl FjallStore {
     /// If it is no keyspace, is damaged, cannot be read, or is open elsewhere.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, FjallError> {
         let folder = folder.as_ref();
-        std::fs::create_dir_all(folder).map_err(fjall::Error::Io)?;
+        if !exists(&folder.join(LOCK))? {
+            create_folder(folder).map_err(fjall::Error::Io)?;
+        }
         let lock = lock(folder)?;
         create_whole(folder)?;
         let mut store = Self::with_keyspace(Config::new(folder).open()?)?;
@@ -193,6 +195,20 @@ fn create_whole(folder: &Path) -> Result<(), FjallError> {
     Ok(std::fs::remove_dir(whole).map_err(fjall::Error::Io)?)
 }
 
+/// The file that a process locks which has opened a keyspace: the first in its folder.
+const LOCK: &str = "koel.lock";
+
+/// Makes a folder, and those that it is in, whose names are on the disk when it returns, also those that a process that was
+/// killed has made: else a keyspace could be gone after a power failure, with all that was put into it durably.
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent.filter(|_| !folder.exists()) {
+        create_folder(parent)?;
+    }
+    std::fs::create_dir_all(folder)?;
+    sync_names_beside(folder)
+}
+
 fn exists(path: &Path) -> Result<bool, FjallError> {
     Ok(path.try_exists().map_err(fjall::Error::Io)?)
 }
@@ -201,7 +217,7 @@ fn exists(path: &Path) -> Result<bool, FjallError> {
 fn lock(folder: &Path) -> Result<File, FjallError> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
-    let file = options.open(folder.join("koel.lock")).map_err(fjall::Error::Io)?;
+    let file = options.open(folder.join(LOCK)).map_err(fjall::Error::Io)?;
     match fs4::FileExt::try_lock(&file) {
         Ok(()) => Ok(file),
         Err(fs4::TryLockError::WouldBlock) => Err(FjallError::Locked),

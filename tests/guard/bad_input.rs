@@ -91,6 +91,14 @@ fn a_keyspace_that_was_being_made_is_made_to_the_end() {
 }
 
 #[test]
+fn a_folder_for_a_keyspace_is_made_with_those_that_it_is_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("a/b/c");
+    FjallStore::open(&below).unwrap().put(b"a", b"1").unwrap();
+    assert!(FjallStore::open(&below).unwrap().get(b"a").unwrap().is_some());
+}
+
+#[test]
 fn a_key_that_is_too_long_is_an_error_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (fits, too_long) = (vec![b'a'; 65_535], vec![b'a'; 65_536]);
