@@ -46,7 +46,8 @@ impl FjallStore {
     pub const MAX_KEY_LEN: usize = u16::MAX as usize;
 
     /// The keyspace in a folder; a new one, if there is none. A new one is made in `koel.new`, a folder within,
-    /// and moved in when it is whole: if a process is killed meanwhile, the next one begins anew, or goes on.
+    /// and moved in when it is whole: if a process is killed meanwhile, the next one begins anew, or goes on, unless somebody
+    /// has made another one there by then.
     ///
     /// # Errors
     ///
@@ -171,6 +172,9 @@ const PARTS: [&str; 3] = ["journals", "partitions", "version"];
 /// killed while fjall makes one may leave what fjall cannot open. The caller has locked the folder.
 fn create_whole(folder: &Path) -> Result<(), FjallError> {
     let [new, whole] = ["koel.new", "koel.whole"].map(|name| folder.join(name));
+    if is_in_the_way(folder, &whole)? {
+        return Ok(std::fs::remove_dir_all(whole).map_err(fjall::Error::Io)?);
+    }
     if !exists(&whole)? {
         for part in PARTS {
             if exists(&folder.join(part))? {
@@ -193,6 +197,19 @@ fn create_whole(folder: &Path) -> Result<(), FjallError> {
     // Or what is written to them might come back as `koel.new`, or not at all, after a power failure.
     sync_names_beside(&whole).map_err(fjall::Error::Io)?;
     Ok(std::fs::remove_dir(whole).map_err(fjall::Error::Io)?)
+}
+
+/// Whether a keyspace that was not moved in to the end, and so never used, has met another one, which somebody has made without
+/// this library: a part of it is there twice.
+fn is_in_the_way(folder: &Path, whole: &Path) -> Result<bool, FjallError> {
+    let mut is_twice = false;
+    for part in PARTS {
+        if !exists(&folder.join(part))? {
+            return Ok(false);
+        }
+        is_twice |= exists(&whole.join(part))?;
+    }
+    Ok(is_twice)
 }
 
 /// The file that a process locks which has opened a keyspace: the first in its folder.

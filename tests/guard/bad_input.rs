@@ -90,6 +90,28 @@ fn a_keyspace_that_was_being_made_is_made_to_the_end() {
     }
 }
 
+/// The process that made it was killed when it had moved some of it, and somebody has made another one there, without koel.
+#[test]
+fn a_keyspace_that_was_being_made_gives_way_to_one_that_was_made_meanwhile() {
+    let parts = ["journals", "partitions", "version"];
+    for moved in 0..parts.len() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = folder.path().join("koel.whole");
+        drop(FjallStore::open(folder.path()).unwrap());
+        std::fs::create_dir(&whole).unwrap();
+        for part in &parts[moved..] {
+            std::fs::rename(folder.path().join(part), whole.join(part)).unwrap();
+        }
+        let others = FjallStore::with_keyspace(fjall::Config::new(folder.path()).open().unwrap()).unwrap();
+        others.put(b"a", b"1").unwrap();
+        drop(others);
+        for _ in 0..2 {
+            let store = FjallStore::open(folder.path()).unwrap();
+            assert!(store.get(b"a").unwrap().is_some() && !whole.exists());
+        }
+    }
+}
+
 #[test]
 fn a_folder_for_a_keyspace_is_made_with_those_that_it_is_in() {
     let folder = tempfile::tempdir().unwrap();
