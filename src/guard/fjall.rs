@@ -12,6 +12,10 @@ use super::store::{Generation, Scanned, Store, Value};
 use crate::sync::Mutex;
 
 const GENERATION: &[u8] = b"generation";
+/// What is shorter fjall writes to its journal with what comes after it.
+const KEPT_BACK: usize = 4 << 10;
+/// Room that fjall may take at the same moment: of a table in memory that it writes down.
+const SPARE: u64 = 16 << 20;
 
 /// A fjall keyspace, a folder of log-structured merge trees.
 ///
@@ -19,6 +23,12 @@ const GENERATION: &[u8] = b"generation";
 /// and is on disk when it returns, unless [`FjallStore::durable`] says otherwise. fjall's trees have Bloom filters of their
 /// own; what the guard spares there is less than with other stores. fjall takes no empty key: that is an error here, and only
 /// here.
+///
+/// fjall 2 does not notice when the disk has no room for its journal in the midst of a key or a value of some kilobytes: such a
+/// write seems to be done, but it and what follows it, or some of that, are gone when the keyspace is opened again; and a
+/// snapshot of the guard's filter may fit then though it does not know all keys. So a write of 4 KiB and more is refused
+/// ([`StorageFull`](std::io::ErrorKind::StorageFull)) unless the disk has 16 MiB more room than it needs. Quotas, and disks
+/// that fail, are not noticed: where these are to be feared, take `RedbStore`.
 ///
 /// ```
 /// use koel::guard::{FjallStore, Guarded};
@@ -136,11 +146,26 @@ impl FjallStore {
             check(key.as_ref())?;
         }
         let _writing = self.writing.lock();
+        let bytes = pairs.iter().map(|(key, value)| key.as_ref().len() + value.as_ref().len());
+        self.check_room(bytes.fold(0, usize::saturating_add))?;
         self.commit(|batch| {
             for (key, value) in &pairs {
                 batch.insert(&self.data, key.as_ref(), value.as_ref());
             }
         })
+    }
+
+    /// Whether a batch with a key and a value of so many bytes has room on the disk. The others need not be asked for: fjall
+    /// keeps them back in memory until it syncs them, and notices when that fails.
+    fn check_room(&self, bytes: usize) -> Result<(), FjallError> {
+        if bytes < KEPT_BACK {
+            return Ok(());
+        }
+        let available = fs4::available_space(self.data.path()).map_err(fjall::Error::Io)?;
+        if available < (bytes as u64).saturating_add(SPARE) {
+            return Err(fjall::Error::Io(std::io::ErrorKind::StorageFull.into()).into());
+        }
+        Ok(())
     }
 
     /// One batch, with the generation that it makes. `writing` is held, or nobody else knows the store.
@@ -264,6 +289,7 @@ impl Store for FjallStore {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, FjallError> {
         check(key)?;
         let _writing = self.writing.lock();
+        self.check_room(key.len().saturating_add(value.len()))?;
         let existed = self.data.contains_key(key)?;
         self.commit(|batch| batch.insert(&self.data, key, value))?;
         Ok(existed)
@@ -274,6 +300,7 @@ impl Store for FjallStore {
         if check(key).is_err() || !self.data.contains_key(key)? {
             return Ok(false);
         }
+        self.check_room(key.len())?;
         self.commit(|batch| batch.remove(&self.data, key))?;
         Ok(true)
     }
@@ -344,5 +371,19 @@ impl core::error::Error for FjallError {
             FjallError::Fjall(error) => error.source(),
             _ => None,
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_refused_before_it_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FjallStore::open(folder.path()).expect("a keyspace");
+        store.check_room(usize::MAX >> 1).expect_err("there is no such disk");
+        store.check_room(KEPT_BACK - 1).expect("fjall notices");
+        store.check_room(KEPT_BACK).expect("a disk with some room");
     }
 }
