@@ -4,6 +4,7 @@ mod around;
 mod bad_input;
 mod common;
 mod drops;
+mod faults;
 mod filters;
 mod hot;
 mod kills;
