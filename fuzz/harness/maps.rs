@@ -77,6 +77,7 @@ fn operation(input: &mut Input<'_>, Most(keys, range): Most) -> Op {
         10 => Op::ReadMany((0..u32::from(code) / 4).map(|i| (key() + i) % keys).collect()),
         11 if code < 128 => Op::GetOrInsert(key(), 1),
         11 => Op::GetOrInsertDefault(key()),
+        12 if code / 32 == 4 => Op::TryInsertWith(key(), 2),
         12 => match code / 32 % 4 {
             0 => Op::GetOrInsertWith(key(), 2),
             1 => Op::GetOrInsertWithRef(key(), 2),

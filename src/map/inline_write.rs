@@ -125,6 +125,36 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         }
     }
 
+    /// Inserts what `make` returns unless the key is there, and returns it: it tells whether the value is new, which
+    /// [`InlineMap::get_or_insert_with`] does not.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment. A key that is there costs a look-up.
+    ///
+    /// # Errors
+    ///
+    /// If the key is there: its value.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineMap::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map = koel::InlineMap::new();
+    /// assert_eq!(map.try_insert_with(12, || 144), Ok(144));
+    /// assert_eq!(map.try_insert_with(12, || unreachable!()), Err(144));
+    /// ```
+    #[track_caller]
+    pub fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V> {
+        if let Some(current) = self.get(&key) {
+            return Err(current);
+        }
+        let spot = self.spot(&key);
+        match spot.current() {
+            Some((_, current)) => Err(current),
+            None => Ok(self.must_add(spot, key, make())),
+        }
+    }
+
     /// The value of a key, after inserting `value` if it was absent.
     ///
     /// # Panics

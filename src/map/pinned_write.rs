@@ -111,6 +111,40 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         Ok(&self.must_add(spot, key, value).value)
     }
 
+    /// Inserts what `make` returns unless the key is there, and returns a reference to it: it tells whether the value is new,
+    /// which [`Pinned::get_or_insert_with`] does not.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment. A key that is there costs a look-up.
+    ///
+    /// # Errors
+    ///
+    /// If the key is there: its value.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::HashMap<&str, String> = koel::HashMap::new();
+    /// let pin = map.pin();
+    /// assert_eq!(pin.try_insert_with("key", || "new".to_string()).map(String::as_str), Ok("new"));
+    /// assert!(pin.try_insert_with("key", || unreachable!()).is_err_and(|there| there == "new"));
+    /// ```
+    #[track_caller]
+    pub fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, &V> {
+        if let Some(current) = self.get(&key) {
+            return Err(current);
+        }
+        let spot = self.spot(&key);
+        match spot.found {
+            Some(found) => Err(&self.entry_at(&spot, found).value),
+            None => {
+                let value = make();
+                Ok(&self.must_add(spot, key, value).value)
+            }
+        }
+    }
+
     /// The value of a key, after inserting `value` if it was absent.
     ///
     /// # Panics

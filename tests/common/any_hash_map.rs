@@ -116,6 +116,10 @@ where
         }
     }
 
+    fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V> {
+        self.pin().try_insert_with(key, make).cloned().map_err(V::clone)
+    }
+
     fn remove(&self, key: &K) -> Option<V> {
         self.pin().remove(key).cloned()
     }

@@ -99,6 +99,10 @@ where
         self.try_insert(key, value)
     }
 
+    fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V> {
+        self.try_insert_with(key, make)
+    }
+
     fn remove(&self, key: &K) -> Option<V> {
         self.remove(key)
     }

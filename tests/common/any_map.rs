@@ -56,6 +56,11 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
         key: Self::Key,
         value: Self::Value,
     ) -> Result<Self::Value, Occupied<Self::Value, Self::Value>>;
+    fn try_insert_with(
+        &self,
+        key: Self::Key,
+        make: impl FnOnce() -> Self::Value,
+    ) -> Result<Self::Value, Self::Value>;
     fn remove(&self, key: &Self::Key) -> Option<Self::Value>;
     fn remove_entry(&self, key: &Self::Key) -> Option<(Self::Key, Self::Value)>;
     #[expect(clippy::type_complexity, reason = "it is the method's type")]

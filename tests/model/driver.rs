@@ -54,6 +54,7 @@ impl<M: Subject> Driver<M> {
             Op::Insert(k, v) => self.insert(Datum::of(k), Datum::of(v)),
             Op::CheckedInsert(k, v) => self.checked_insert(Datum::of(k), Datum::of(v)),
             Op::TryInsert(k, v) => self.try_insert(Datum::of(k), Datum::of(v)),
+            Op::TryInsertWith(k, v) => self.try_insert_with(Datum::of(k), Datum::of(v)),
             Op::Remove(k) => {
                 let key = Datum::of(k);
                 assert_eq!(self.map.remove(&key), self.model.remove(&key));
@@ -155,6 +156,23 @@ impl<M: Subject> Driver<M> {
             }
             Some(Err(Occupied { current, not_inserted })) => {
                 assert_eq!((Some(&current), not_inserted), (self.model.get(&key), value));
+            }
+        }
+    }
+
+    fn try_insert_with(&mut self, key: M::Key, value: M::Value) {
+        let mut ran = false;
+        let make = || {
+            ran = true;
+            value.clone()
+        };
+        let Some(result) = self.adding(&key, |map| map.try_insert_with(key.clone(), make)) else { return };
+        assert_eq!(ran, !self.model.contains_key(&key), "whether the closure ran");
+        match self.model.get(&key) {
+            Some(current) => assert_eq!(result.as_ref(), Err(current)),
+            None => {
+                assert_eq!(result.as_ref(), Ok(&value));
+                self.model.insert(key, value);
             }
         }
     }

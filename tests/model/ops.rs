@@ -48,6 +48,7 @@ pub(crate) enum Op {
     Insert(u32, u32),
     CheckedInsert(u32, u32),
     TryInsert(u32, u32),
+    TryInsertWith(u32, u32),
     Remove(u32),
     RemoveEntry(u32),
     RemoveIf(u32, bool),

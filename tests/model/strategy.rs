@@ -20,6 +20,7 @@ fn operation(keys: Range<u32>) -> impl Strategy<Value = Op> {
         8 => (k.clone(), v).prop_map(|(k, v)| Op::Insert(k, v)),
         6 => (k.clone(), v).prop_map(|(k, v)| Op::CheckedInsert(k, v)),
         4 => (k.clone(), v).prop_map(|(k, v)| Op::TryInsert(k, v)),
+        2 => (k.clone(), v).prop_map(|(k, v)| Op::TryInsertWith(k, v)),
         6 => k.clone().prop_map(Op::Remove),
         2 => k.clone().prop_map(Op::RemoveEntry),
         3 => (k.clone(), any::<bool>()).prop_map(|(k, yes)| Op::RemoveIf(k, yes)),

@@ -25,6 +25,12 @@ fn operations<M: Subject>() -> Vec<WithClosure<M>> {
                 1
             });
         }),
+        ("try_insert_with", |map, body| {
+            let _ = map.try_insert_with(Key(100), || {
+                body();
+                1
+            });
+        }),
         ("update", |map, body| {
             map.update(Key(7), |value| {
                 body();

@@ -48,6 +48,8 @@ fn verbs<M: Subject>() -> Vec<Verb<M>> {
         ("checked_insert", |map| assert_eq!(map.checked_insert(Key(100), 1), Ok(None))),
         ("try_insert", |map| assert_eq!(map.try_insert(Key(100), 1), Ok(1))),
         ("try_insert, occupied", |map| assert!(map.try_insert(Key(7), 1).is_err())),
+        ("try_insert_with", |map| assert_eq!(map.try_insert_with(Key(100), || 1), Ok(1))),
+        ("try_insert_with, occupied", |map| assert_eq!(map.try_insert_with(Key(7), || 1), Err(7))),
         ("remove", |map| assert_eq!(map.remove(&Key(7)), Some(7))),
         ("remove, absent", |map| assert_eq!(map.remove(&Key(77)), None)),
         ("remove_entry", |map| assert!(map.remove_entry(&Key(7)).is_some())),
