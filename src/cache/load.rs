@@ -314,6 +314,38 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
+    /// As [`Cache::try_get_or_insert_with_shared`], by a reference to a key, of which a copy is made if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with_ref`].
+    ///
+    /// ```
+    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
+    /// let error = ports.try_get_or_insert_with_shared_ref("http", || "eighty".parse()).unwrap_err();
+    /// let error: std::sync::Arc<std::num::ParseIntError> = error.into_loader().unwrap();
+    /// assert_eq!(error.to_string(), "invalid digit found in string");
+    /// assert_eq!(ports.try_get_or_insert_with_shared_ref("http", || "80".parse()).ok(), Some(80));
+    /// ```
+    #[doc(alias = "try_get_with_by_ref")]
+    pub fn try_get_or_insert_with_shared_ref<Q, E: Any + Send + Sync>(
+        &self,
+        key: &Q,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => load_missed(self, key.to_owned(), Terms::shared(), || load().map_err(Arc::new)),
+        }
+    }
+
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has, if it is not
     /// [turned away](Cache::insert). For any runtime: it
     /// starts no thread, and blocks none.
@@ -443,6 +475,40 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         match self.get(key) {
             Some(value) => Ok(value),
             None => load_missed_async(self, key.to_owned(), Terms::alone(), load).await,
+        }
+    }
+
+    /// As [`Cache::try_get_or_insert_async_shared`], by a reference to a key, of which a copy is made if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_async`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
+    /// let failed = ports.try_get_or_insert_async_shared_ref("http", async { Err("no answer") }).await;
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no answer");
+    /// # });
+    /// ```
+    pub async fn try_get_or_insert_async_shared_ref<Q, E: Any + Send + Sync>(
+        &self,
+        key: &Q,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<Arc<E>>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => {
+                let load = async { load.await.map_err(Arc::new) };
+                load_missed_async(self, key.to_owned(), Terms::shared(), load).await
+            }
         }
     }
 }

@@ -111,3 +111,33 @@ fn an_error_may_be_shared() {
     });
     assert_eq!((cache.stats().loads, cache.stats().failed_loads), (0, 1 + loads.into_inner()));
 }
+
+/// By a reference as well; a failure is one load for both who wait, and nobody copies a key that is there.
+#[test]
+fn an_error_of_a_key_by_reference_may_be_shared() {
+    let cache: Cache<String, u64> = Cache::new(10);
+    let (loading, waiting) = (Barrier::new(2), Barrier::new(2));
+    on_threads(2, |thread| {
+        let failed = if thread == 0 {
+            cache.try_get_or_insert_with_shared_ref("key", || {
+                loading.wait();
+                waiting.wait();
+                // The other is about to wait; if it comes later all the same, it loads for itself.
+                std::thread::sleep(Duration::from_millis(20));
+                Err::<u64, _>("no")
+            })
+        } else {
+            loading.wait();
+            waiting.wait();
+            block_on(cache.try_get_or_insert_async_shared_ref("key", async { Err("no") }))
+        };
+        assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
+    });
+    assert!(cache.is_empty() && (1..=2).contains(&cache.stats().failed_loads));
+    assert_eq!(cache.try_get_or_insert_with_shared_ref("key", || Ok::<_, ()>(7)), Ok(7));
+    let there =
+        cache.try_get_or_insert_with_shared_ref("key", || -> Result<u64, ()> { unreachable!("it is there") });
+    let asked = cache.try_get_or_insert_async_shared_ref("key", async { Err::<u64, _>("it is there") });
+    assert_eq!((there, block_on(asked)), (Ok(7), Ok(7)));
+    assert_eq!(cache.stats().loads, 1);
+}
