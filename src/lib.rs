@@ -106,8 +106,8 @@ pub use filter::{
 };
 pub use full::Full;
 pub use map::{
-    Builder, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind,
-    InlineValues, IntoIter, Iter, Keys, Kind, Pinned, PinnedOwned, Values,
+    Builder, ClonedIter, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
+    InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, Pinned, PinnedOwned, Values,
 };
 #[cfg(feature = "rayon")]
 pub use map::{InlineParIter, ParIter};

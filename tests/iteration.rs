@@ -273,6 +273,34 @@ fn a_walk_that_pauses_holds_no_lock() {
     assert!(first.is_some() && walk.all(|(key, value)| key == value && *key < 3 * PRESENT));
 }
 
+/// A walk over clones owns its view: in a map that splits and is emptied under it, it sees once all that were there throughout.
+#[test]
+fn a_walk_that_has_its_view_with_it_may_be_returned_and_sent() {
+    fn all(map: &HashMap<u64, String>) -> impl Iterator<Item = (u64, String)> + Send {
+        map.pin_owned().into_iter_cloned()
+    }
+    let map: HashMap<u64, String> = HashMap::builder().segment_slots(64).build();
+    assert_eq!(all(&map).next(), None);
+    map.extend((0..PRESENT).map(|n| (n, n.to_string())));
+    let (mut sent, mut late) = (all(&map), map.pin().into_iter_cloned());
+    let first = (sent.next().unwrap(), late.next().unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            map.extend((PRESENT..3 * PRESENT).map(|n| (n, n.to_string())));
+            let seen: Vec<(u64, String)> = sent.chain([first.0]).collect();
+            let entries = seen.len();
+            let seen: Model<u64, String> = seen.into_iter().collect();
+            assert_eq!(seen.len(), entries, "seen twice");
+            assert!((0..PRESENT).all(|n| seen.get(&n).is_some_and(|text| *text == n.to_string())));
+            map.clear();
+            map.flush();
+        });
+    });
+    // What was copied before the map was cleared is still alive.
+    let rest = late.by_ref().chain([first.1]).inspect(|(n, text)| assert_eq!(n.to_string(), *text)).count();
+    assert!(rest < PRESENT as usize && late.next().is_none(), "{rest}");
+}
+
 /// Drops it, or lets an unwinding do that.
 fn ends<T>(dropped: T, unwinds: bool) -> u64 {
     assert!(!unwinds, "as planned");

@@ -6,9 +6,12 @@ use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 
+use ahash::RandomState;
+
+use super::Pinned;
 use crate::engine::{Directory, Walk};
 use crate::entries::{self, Entry, OwnedEntry, Slots, Table, drop_each};
-use crate::reclaim::Guard;
+use crate::reclaim::{Guard, LocalGuard};
 
 type Entries<K, V> = Directory<Slots<K, V>>;
 
@@ -45,6 +48,47 @@ impl<K, V> FusedIterator for Iter<'_, K, V> {}
 impl<K, V> fmt::Debug for Iter<'_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}
+
+/// Iterator over clones of a map's entries, which has its view with it: from
+/// [`Pinned::into_iter_cloned`](super::Pinned::into_iter_cloned). `Send`, if the view is.
+pub struct ClonedIter<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
+    walk: Walk<NonNull<Entry<K, V>>>,
+    /// Keeps alive what the walk has copied.
+    pin: Pinned<'m, K, V, S, G>,
+}
+
+// SAFETY: as `Iter`'s: it shares entries, and drops none; the view, which keeps them, goes with it, and may be sent.
+unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Send for ClonedIter<'m, K, V, S, G> where
+    Pinned<'m, K, V, S, G>: Send
+{
+}
+
+impl<'m, K, V, S, G> ClonedIter<'m, K, V, S, G> {
+    pub(super) fn new(pin: Pinned<'m, K, V, S, G>) -> Self {
+        ClonedIter { walk: Walk::new(), pin }
+    }
+}
+
+impl<K: Clone, V: Clone, S, G> Iterator for ClonedIter<'_, K, V, S, G> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        let directory = &self.pin.map.table.directory;
+        let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
+        // SAFETY: it was in the table when its segment was copied, after our view was pinned.
+        let (key, value) = unsafe { Entry::deref(entry) }.pair();
+        Some((key.clone(), value.clone()))
+    }
+}
+
+impl<K: Clone, V: Clone, S, G> FusedIterator for ClonedIter<'_, K, V, S, G> {}
+
+impl<K, V, S, G> fmt::Debug for ClonedIter<'_, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClonedIter").finish_non_exhaustive()
     }
 }
 

@@ -33,7 +33,7 @@ pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};
 pub use hash_map::HashMap;
 pub use inline_iter::{InlineDrain, InlineIter, InlineKeys, InlineValues};
 pub use inline_map::InlineMap;
-pub use iter::{Drain, IntoIter, Iter, Keys, Values};
+pub use iter::{ClonedIter, Drain, IntoIter, Iter, Keys, Values};
 pub use pinned::{Pinned, PinnedOwned};
 #[cfg(feature = "rayon")]
 pub use rayon::{InlineParIter, ParIter};

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::{Drain, HashMap, Iter, Keys, Values};
+use super::{ClonedIter, Drain, HashMap, Iter, Keys, Values};
 use crate::engine::{Stats, each_batch};
 use crate::entries::Entry;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
@@ -137,6 +137,37 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// ```
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.map.table.directory)
+    }
+
+    /// Walks over clones of all entries, as [`Pinned::iter`], and takes the view along: for an iterator that is returned from
+    /// the function that has made the pin, or kept. What is removed meanwhile waits for its end. From a
+    /// [`pin_owned`](HashMap::pin_owned) it is `Send`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::iter`], in a closure that runs under this map's lock; and as the entries' `clone` does: the walk may go on
+    /// then, with the next one.
+    ///
+    /// ```
+    /// use koel::HashMap;
+    ///
+    /// struct Prices(HashMap<String, u32>);
+    ///
+    /// impl Prices {
+    ///     fn below(&self, most: u32) -> impl Iterator<Item = (String, u32)> {
+    ///         self.0.pin().into_iter_cloned().filter(move |(_, price)| *price < most)
+    ///     }
+    /// }
+    ///
+    /// let prices = Prices(HashMap::from([("tea".to_string(), 3), ("milk".to_string(), 1)]));
+    /// assert_eq!(prices.below(2).collect::<Vec<_>>(), [("milk".to_string(), 1)]);
+    /// ```
+    pub fn into_iter_cloned(self) -> ClonedIter<'m, K, V, S, G>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        ClonedIter::new(self)
     }
 
     /// Walks over all keys, as [`Pinned::iter`].
