@@ -102,7 +102,8 @@ pub use cache::{
 pub use engine::{CapacityError, Stats};
 pub use filter::{
     BytesError, ChunkLoader, Chunks, CuckooFilter, FilterBuilder, FilterError, FilterHasher, FilterInfo,
-    FilterView, ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo, Xxh3, Xxh3Hasher,
+    FilterView, FilterViewOwned, ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo, Xxh3,
+    Xxh3Hasher,
 };
 pub use full::Full;
 pub use map::{

@@ -1,6 +1,6 @@
 //! Bytes that may be a filter's, by every way in; and right checksums for wrong bytes.
 
-use koel::{ChunkLoader, CuckooFilter, FilterView, ScalableCuckooFilter};
+use koel::{ChunkLoader, CuckooFilter, FilterView, FilterViewOwned, ScalableCuckooFilter};
 
 /// Bytes of a header.
 const HEADER: usize = 64;
@@ -21,6 +21,7 @@ pub(crate) fn all_ways(bytes: &[u8]) -> bool {
     assert!(whole.is_err() || grown.is_err(), "of one kind only");
     let view = <FilterView>::from_bytes(bytes);
     assert_eq!(whole.is_ok() || grown.is_ok(), view.is_ok());
+    assert_eq!(<FilterViewOwned<_>>::from_bytes(bytes).is_ok(), view.is_ok());
     let (read, read_grown) = (<CuckooFilter>::read_from(bytes), <ScalableCuckooFilter>::read_from(bytes));
     assert!(read.is_ok() || whole.is_err());
     assert!(read_grown.is_ok() || grown.is_err());

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `serde`, `rayon` | serialization; building on all threads |
 //! | `scalable` | the growing filter: tables in a chain |
+//! | `owned_view` | look-ups in bytes that are kept with it |
 //! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
 //! | `build` | the filter, of all its keys at once |
 //! | `many` | the filter, many keys at once |
@@ -55,6 +56,7 @@ mod loader;
 mod locked;
 mod many;
 mod num;
+mod owned_view;
 mod parted;
 mod plan;
 #[cfg(feature = "rayon")]
@@ -79,6 +81,7 @@ pub use error::{BytesError, FilterError};
 pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
 pub use info::FilterInfo;
 pub use loader::ChunkLoader;
+pub use owned_view::FilterViewOwned;
 pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo};
 pub use view::FilterView;
 

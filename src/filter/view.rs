@@ -18,7 +18,8 @@ use crate::engine::{BATCH, prefetch};
 use crate::hash::Digest;
 
 /// A filter of either kind that is looked up in its bytes, without a copy: of a file that is mapped into memory, or a
-/// part of a larger one. At any address: nothing needs to be aligned.
+/// part of a larger one. At any address: nothing needs to be aligned. It borrows the bytes: what is kept with them, in a struct
+/// or an `Arc`, is a [`FilterViewOwned`](crate::FilterViewOwned).
 ///
 /// ```
 /// use koel::{CuckooFilter, FilterView, ScalableCuckooFilter};
@@ -35,13 +36,13 @@ use crate::hash::Digest;
 #[derive(Clone)]
 pub struct FilterView<'a, S = Xxh3> {
     /// The newest first; one, unless the filter is a growing one.
-    tables: Vec<Table<'a>>,
-    hasher: S,
+    pub(super) tables: Vec<Table<'a>>,
+    pub(super) hasher: S,
 }
 
 /// One table in its bytes.
 #[derive(Clone, Copy)]
-struct Table<'a> {
+pub(super) struct Table<'a> {
     shape: Shape,
     layout: Layout,
     segments: &'a [u8],
@@ -73,8 +74,25 @@ impl<'a> Table<'a> {
         (place, SegmentBytes::of_checked(&self.segments[at..at + self.segment_len]).words)
     }
 
+    /// Its segments' bytes.
+    pub(super) fn segments(&self) -> &'a [u8] {
+        self.segments
+    }
+
+    /// The same table, whose segments are these.
     #[inline]
-    fn contains(&self, digest: Digest) -> bool {
+    pub(super) fn with_segments<'b>(&self, segments: &'b [u8]) -> Table<'b> {
+        let Table { shape, layout, segment_len, len, .. } = *self;
+        Table { shape, layout, segments, segment_len, len }
+    }
+
+    /// How many keys there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, digest: Digest) -> bool {
         let (place, words) = self.locate(digest);
         self.layout.run(Contains { words, place })
     }

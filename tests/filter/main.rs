@@ -12,6 +12,7 @@ mod hostile;
 mod laws;
 mod many;
 mod max_memory;
+mod owned_view;
 mod scalable;
 mod scalable_bytes;
 mod stress;

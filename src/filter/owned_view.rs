@@ -1,0 +1,170 @@
+//! [`FilterViewOwned`]: a filter in bytes that it has with it.
+
+use core::fmt;
+use core::hash::Hash;
+use core::ops::Range;
+
+use super::collect::try_collect;
+use super::error::FilterError;
+use super::hasher::{FilterHasher, Xxh3, hash_bytes};
+use super::view::{FilterView, Table};
+use crate::hash::Digest;
+
+/// A [`FilterView`] that owns its bytes, or whatever leads to them: to be kept in a struct, a static or an `Arc`, and put in
+/// the place of another one while a program runs.
+///
+/// `B` is a `Vec<u8>`, an `Arc<[u8]>`, or a file that is mapped into memory, as `memmap2::Mmap` has it. Its `as_ref` must give
+/// the same bytes each time, or look-ups panic or answer wrongly; and nobody may write to the file.
+///
+/// A look-up finds its table in the bytes first, some instructions that a `FilterView` does not have.
+///
+/// ```
+/// use std::sync::{Arc, RwLock};
+///
+/// use koel::{CuckooFilter, FilterViewOwned};
+///
+/// struct Blocklist {
+///     hosts: RwLock<Arc<FilterViewOwned<Vec<u8>>>>,
+/// }
+///
+/// impl Blocklist {
+///     fn blocks(&self, host: &str) -> bool {
+///         self.hosts.read().unwrap().contains_bytes(host.as_bytes())
+///     }
+/// }
+///
+/// let today = CuckooFilter::from_keys_bytes(["ads.example"], 0.001)?.to_bytes();
+/// let list = Blocklist { hosts: RwLock::new(Arc::new(FilterViewOwned::from_bytes(today)?)) };
+/// assert!(list.blocks("ads.example") && !list.blocks("koel.example"));
+///
+/// let tomorrow = CuckooFilter::from_keys_bytes(["spam.example"], 0.001)?.to_bytes();
+/// *list.hosts.write().unwrap() = Arc::new(FilterViewOwned::from_bytes(tomorrow)?);
+/// assert!(list.blocks("spam.example") && !list.blocks("ads.example"));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
+#[derive(Clone)]
+pub struct FilterViewOwned<B, S = Xxh3> {
+    bytes: B,
+    /// As a view has them.
+    tables: Vec<Placed>,
+    hasher: S,
+}
+
+/// A table, and where its segments are in the bytes.
+#[derive(Clone)]
+struct Placed {
+    /// Without its segments.
+    table: Table<'static>,
+    segments: Range<usize>,
+}
+
+impl Placed {
+    /// The table in its bytes.
+    #[inline]
+    fn within<'b>(&self, bytes: &'b [u8]) -> Table<'b> {
+        self.table.with_segments(&bytes[self.segments.clone()])
+    }
+}
+
+impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
+    /// The filter in these bytes, as [`FilterView::from_bytes`]. Reads all of them once.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    pub fn from_bytes(bytes: B) -> Result<Self, FilterError> {
+        let all = bytes.as_ref();
+        let FilterView { tables, hasher } = FilterView::from_bytes(all)?;
+        // Whose segments these are is told by their addresses: both are of one slice.
+        let begin = |segments: &[u8]| segments.as_ptr().addr() - all.as_ptr().addr();
+        let place = |table: Table<'_>| {
+            let segments = table.segments();
+            let begin = begin(segments);
+            Placed { table: table.with_segments(&[]), segments: begin..begin + segments.len() }
+        };
+        let tables = try_collect(tables.into_iter().map(place))?;
+        Ok(FilterViewOwned { bytes, tables, hasher })
+    }
+
+    /// A view, for all else that it can do. Allocates some hundred bytes for each of the filter's tables.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
+    /// let kept: koel::FilterViewOwned<_> = koel::FilterViewOwned::from_bytes(filter.to_bytes())?;
+    /// let mut found = [false; 3];
+    /// kept.view().contains_many(&["ada", "mary", "grace"], &mut found);
+    /// assert_eq!((found, kept.view().count("ada")), ([true, false, true], 1));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn view(&self) -> FilterView<'_, S> {
+        let bytes = self.bytes.as_ref();
+        FilterView {
+            tables: self.tables.iter().map(|placed| placed.within(bytes)).collect(),
+            hasher: S::from_seed(self.hasher.seed()),
+        }
+    }
+
+    /// The hash of a key, for `contains_hash`.
+    #[inline]
+    pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The hash of bytes, for `contains_hash`.
+    #[inline]
+    pub fn hash_bytes(&self, key: &[u8]) -> u64 {
+        hash_bytes(&self.hasher, key)
+    }
+
+    /// Whether a key is there: false is certain; true is wrong at the false-positive rate.
+    #[inline]
+    pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
+        self.contains_hash(self.hash(key))
+    }
+
+    /// Whether the bytes of a key are there.
+    #[inline]
+    pub fn contains_bytes(&self, key: &[u8]) -> bool {
+        self.contains_hash(self.hash_bytes(key))
+    }
+}
+
+impl<B: AsRef<[u8]>, S> FilterViewOwned<B, S> {
+    /// `contains` of a key whose hash you have.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let (digest, bytes) = (Digest::new(hash), self.bytes.as_ref());
+        self.tables.iter().any(|placed| placed.within(bytes).contains(digest))
+    }
+}
+
+impl<B, S> FilterViewOwned<B, S> {
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.tables.iter().map(|placed| placed.table.len()).sum()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What it was made of.
+    pub fn bytes(&self) -> &B {
+        &self.bytes
+    }
+
+    /// What it was made of, given back.
+    pub fn into_bytes(self) -> B {
+        self.bytes
+    }
+}
+
+impl<B, S> fmt::Debug for FilterViewOwned<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterViewOwned")
+            .field("tables", &self.tables.len())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
