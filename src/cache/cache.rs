@@ -269,7 +269,8 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is inserted and
     /// evicted meanwhile; others at most once; expired ones not at all. Pointers are copied under the lock of one segment
-    /// at a time, and no lock is held while you look at the entries: you may write to the cache as you walk.
+    /// at a time, and no lock is held while you look at the entries: you may write to the cache as you walk. Not `Send`: a task
+    /// that waits on the way walks over a view, `for (key, value) in &cache.pin_owned()`.
     ///
     /// # Panics
     ///

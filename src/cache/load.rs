@@ -365,6 +365,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.get(&7).as_deref(), Some("seven"));
     /// # });
     /// ```
+    #[doc(alias = "get_with")]
     pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
         or_panic(self.try_get_or_insert_async(key, async { Ok::<V, Infallible>(load.await) }).await)
     }
@@ -419,6 +420,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(error.to_string(), "invalid digit found in string");
     /// # });
     /// ```
+    #[doc(alias = "try_get_with")]
     pub async fn try_get_or_insert_async_shared<E: Any + Send + Sync>(
         &self,
         key: K,
@@ -464,6 +466,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(ports.try_get_or_insert_async_ref("http", async { Ok::<_, ()>(80) }).await, Ok(80));
     /// # });
     /// ```
+    #[doc(alias = "get_value_or_guard_async")]
     pub async fn try_get_or_insert_async_ref<Q, E>(
         &self,
         key: &Q,

@@ -274,6 +274,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs under this cache's lock, and if the removal listener panics: the capacity has been changed then.
+    #[doc(alias = "resize")]
     pub fn set_capacity(&self, capacity: u64) {
         // Before anything is locked: somebody else may hold `lending`, and wait for the segment that this thread has.
         self.table.directory.assert_not_writing();

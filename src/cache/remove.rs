@@ -60,6 +60,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.remove(&1), None);
     /// ```
     #[doc(alias = "invalidate")]
+    #[doc(alias = "pop")]
     pub fn remove<Q>(&self, key: &Q) -> Option<V>
     where
         Q: ?Sized + Hash + Equivalent<K>,

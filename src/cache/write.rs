@@ -350,6 +350,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.get(&1), Some("uno"));
     /// # Ok::<(), koel::Refused<u32, &str>>(())
     /// ```
+    #[doc(alias = "put")]
+    #[doc(alias = "push")]
     pub fn insert(&self, key: K, value: V) -> Result<(), Refused<K, V>> {
         let mut new_entry = self.new_entry(&key, &value);
         let digest = self.digest(&key);

@@ -71,6 +71,7 @@ impl<S> FilterBuilder<S> {
     /// assert!(filter.info().capacity_keys >= 10_000);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "expected_items")]
     pub fn capacity(mut self, keys: usize) -> Self {
         self.options.capacity = keys;
         self
@@ -85,6 +86,7 @@ impl<S> FilterBuilder<S> {
     /// assert!(measured > 0.0 && measured < 0.002, "{measured}");
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "with_false_pos")]
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.options.rate = Some(rate);
         self

@@ -29,6 +29,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// assert!(copy.contains("ada") && copy.len() == 2);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "export")]
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.chunks().into_bytes()

@@ -303,6 +303,8 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// assert_eq!(filter.len(), 8);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "add")]
+    #[doc(alias = "set")]
     #[inline]
     pub fn insert<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(), Full> {
         self.insert_hash(self.hash(key))
@@ -320,6 +322,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// assert_eq!(filter.insert_unique("ada"), Ok(false));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "check_and_set")]
     #[doc(alias = "test_and_add")]
     #[inline]
     pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {
@@ -333,6 +336,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// assert!(filter.contains("ada") && !filter.contains("bob"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "check")]
     #[inline]
     pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.contains_hash(self.hash(key))
@@ -348,6 +352,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// assert!(filter.remove("ada") && !filter.remove("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "delete")]
     #[inline]
     pub fn remove<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.remove_hash(self.hash(key))

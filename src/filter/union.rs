@@ -35,6 +35,8 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// [`FilterError::Mismatch`] if they differ in size, layout, hash function or seed. [`FilterError::Full`] if there
     /// is no room for all, [`FilterError::OutOfMemory`] if there is none for a list of them: what had been inserted was
     /// removed again.
+    #[doc(alias = "union")]
+    #[doc(alias = "merge")]
     pub fn try_union(&self, other: &Self) -> Result<(), FilterError> {
         let (mine, theirs) = (self.inner.shape(), other.inner.shape());
         let same = mine.format == theirs.format

@@ -204,6 +204,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(map.get_or_insert_with(12, || 144), 144);
     /// assert_eq!(map.get_or_insert_with(12, || unreachable!()), 144);
     /// ```
+    #[doc(alias = "or_insert_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         let Ok(value) = self.try_get_or_insert_with(key, || Ok::<V, Infallible>(make()));
@@ -227,6 +228,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert!(map.try_get_or_insert_with(1, || "seven".parse()).is_err());
     /// assert_eq!(map.try_get_or_insert_with(1, || "7".parse()), Ok(7));
     /// ```
+    #[doc(alias = "or_try_insert_with")]
     #[track_caller]
     pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         if let Some(value) = self.get(&key) {
@@ -251,6 +253,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let map = koel::InlineMap::from([(1_u8, 10_u8)]);
     /// assert_eq!((map.update(1, |n| n + 1), map.update(2, |n| n + 1)), (Some(11), None));
     /// ```
+    #[doc(alias = "alter")]
+    #[doc(alias = "get_mut")]
     #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
         let mut spot = self.spot(&key);
@@ -273,6 +277,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// }
     /// assert_eq!((map.get(&b'l'), map.get(&b'h')), (Some(2), Some(1)));
     /// ```
+    #[doc(alias = "and_modify")]
     #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
         self.update_or_insert_with(key, update, || value)
@@ -325,6 +330,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// });
     /// assert_eq!(result, Compute::Updated { old: (1, 10), new: (1, 5) });
     /// ```
+    #[doc(alias = "entry")]
     #[track_caller]
     pub fn compute<T, F>(&self, key: K, f: F) -> Compute<K, V, T>
     where

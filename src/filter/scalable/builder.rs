@@ -99,6 +99,7 @@ impl<S> ScalableFilterBuilder<S> {
     /// assert_eq!(filter.info().tables.len(), 1);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "expected_items")]
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self
@@ -116,6 +117,7 @@ impl<S> ScalableFilterBuilder<S> {
     /// assert!(filter.false_positive_rate() <= 0.001); // and keeps it
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "with_false_pos")]
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = Some(rate);
         self

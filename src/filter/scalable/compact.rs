@@ -33,6 +33,7 @@ impl<S> ScalableCuckooFilter<S> {
     /// assert_eq!(filter.compact(), tables - 1);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "shrink_to_fit")]
     pub fn compact(&self) -> usize {
         let _moving = self.moving.lock();
         let mut given_back = 0;

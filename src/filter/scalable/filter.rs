@@ -434,6 +434,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// assert!(filter.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "add")]
+    #[doc(alias = "set")]
     #[inline]
     pub fn insert<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(), Full> {
         self.insert_hash(self.hash(key))
@@ -453,6 +455,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// assert_eq!(filter.insert_unique("ada"), Ok(false));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "check_and_set")]
+    #[doc(alias = "insert_if_not_contained")]
     #[doc(alias = "test_and_add")]
     #[inline]
     pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {
@@ -466,6 +470,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// assert!(filter.contains("ada") && !filter.contains("bob"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "check")]
     #[inline]
     pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.contains_hash(self.hash(key))
@@ -479,6 +484,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// assert!(filter.remove("ada") && !filter.remove("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
+    #[doc(alias = "delete")]
     #[inline]
     pub fn remove<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.remove_hash(self.hash(key))
