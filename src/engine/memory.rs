@@ -228,7 +228,7 @@ impl Block {
 
 /// Asks for huge pages. Advice: a system that does not take it changes nothing.
 #[cfg(all(target_os = "linux", not(loom)))]
-fn advise_huge_pages(base: NonNull<u8>, size: usize) {
+pub(crate) fn advise_huge_pages(base: NonNull<u8>, size: usize) {
     const MADV_HUGEPAGE: i32 = 14;
     // The standard library links the C library on Linux; `madvise(2)`.
     unsafe extern "C" {
@@ -244,7 +244,7 @@ fn advise_huge_pages(base: NonNull<u8>, size: usize) {
 }
 
 #[cfg(not(all(target_os = "linux", not(loom))))]
-fn advise_huge_pages(_: NonNull<u8>, _: usize) {}
+pub(crate) fn advise_huge_pages(_: NonNull<u8>, _: usize) {}
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -79,7 +79,7 @@ pub(crate) use directory::{Directory, Spot, Writing};
 pub(crate) use draft::NoRoom;
 pub(crate) use found::Found;
 pub(crate) use locked::Locked;
-pub(crate) use memory::{Block, Meter, try_box};
+pub(crate) use memory::{Block, Meter, advise_huge_pages, try_box};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search};
 pub(crate) use payload::{Inline, Keep, Payload, Pointer};
 pub(crate) use pool::Retired;

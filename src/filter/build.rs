@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 use smallvec::SmallVec;
 
 use super::builder::FilterBuilder;
-use super::collect::try_collect;
+use super::collect::try_collect_all;
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::geometry::WholeDigest;
@@ -62,7 +62,8 @@ impl<S: BuildHasher> FilterBuilder<S> {
         self,
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digests = try_collect(keys.into_iter().map(|key| Digest::new(self.hasher.hash_one(&key))))?;
+        let digest = |key: Q| Digest::new(self.hasher.hash_one(&key));
+        let digests = try_collect_all(keys.into_iter().map(digest), self.options.huge_pages)?;
         self.build_of(digests)
     }
 
@@ -76,7 +77,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
         let digest = |key: Q| Digest::new(hash_bytes(&self.hasher, key.as_ref()));
-        let digests = try_collect(keys.into_iter().map(digest))?;
+        let digests = try_collect_all(keys.into_iter().map(digest), self.options.huge_pages)?;
         self.build_of(digests)
     }
 

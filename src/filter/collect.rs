@@ -1,6 +1,14 @@
 //! Lists for which there may be no memory.
 
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
 use super::error::FilterError;
+use crate::engine::advise_huge_pages;
+
+/// Bytes of a table, or of a list of all keys, from which on huge pages are asked for by default: one at least lies whole in so
+/// many.
+pub(crate) const HUGE_BYTES: usize = 4 << 20;
 
 /// The error for want of a list of so many items.
 fn no_room<T>(len: usize) -> FilterError {
@@ -11,6 +19,18 @@ fn no_room<T>(len: usize) -> FilterError {
 pub(crate) fn with_room<T>(len: usize) -> Result<Vec<T>, FilterError> {
     let mut list = Vec::new();
     reserve(&mut list, len)?;
+    Ok(list)
+}
+
+/// [`with_room`] for what is filled at once and read once: so that memory comes in few large pages. They are asked for as they
+/// are for a table of so many bytes.
+pub(crate) fn with_room_for_all<T>(len: usize, huge_pages: Option<bool>) -> Result<Vec<T>, FilterError> {
+    let mut list = with_room(len)?;
+    let room: &mut [MaybeUninit<T>] = list.spare_capacity_mut();
+    let bytes = size_of_val(room);
+    if huge_pages.unwrap_or(bytes >= HUGE_BYTES) {
+        advise_huge_pages(NonNull::from(room).cast(), bytes);
+    }
     Ok(list)
 }
 
@@ -28,8 +48,24 @@ pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), FilterError> {
 
 /// A list of all items, if there is memory for it.
 pub(crate) fn try_collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, FilterError> {
+    let list = with_room(items.size_hint().0)?;
+    collect_into(list, items)
+}
+
+/// The same of many, in a list by [`with_room_for_all`].
+pub(crate) fn try_collect_all<T>(
+    items: impl Iterator<Item = T>,
+    huge_pages: Option<bool>,
+) -> Result<Vec<T>, FilterError> {
+    let list = with_room_for_all(items.size_hint().0, huge_pages)?;
+    collect_into(list, items)
+}
+
+/// The same, in a list that is empty yet.
+#[inline]
+fn collect_into<T>(mut list: Vec<T>, items: impl Iterator<Item = T>) -> Result<Vec<T>, FilterError> {
+    debug_assert!(list.is_empty());
     let mut items = items.fuse();
-    let mut list = with_room(items.size_hint().0)?;
     // As many as were announced are written without asking for each whether there is room. `zip` asks the places first: no item
     // is lost for want of one. Should an item panic, those before it are leaked.
     let mut written = 0;
@@ -74,6 +110,22 @@ mod tests {
             assert_eq!(list.unwrap(), (0..10).map(|i| i.to_string()).collect::<Vec<_>>());
         }
         assert!(try_collect(Announcing(usize::MAX, 0..10)).is_err());
+    }
+
+    /// Enough of them for whole huge pages, whatever is asked of the system.
+    #[test]
+    fn all_items_are_in_a_list_for_which_huge_pages_are_asked_for() {
+        for huge_pages in [None, Some(false), Some(true)] {
+            for (announced, len) in [(0, 0), (0, 3), (5, 3), (1 << 20, 3), (1 << 20, 1 << 20)] {
+                let list = try_collect_all(Announcing(announced, 0..len), huge_pages).unwrap();
+                assert!(
+                    list.len() as u64 == len
+                        && list.capacity() >= announced
+                        && (0..).zip(list).all(|(i, n)| i == n)
+                );
+            }
+            assert!(try_collect_all(Announcing(usize::MAX, 0..10), huge_pages).is_err());
+        }
     }
 
     /// It is not asked again once it has ended.

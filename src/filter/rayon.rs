@@ -2,10 +2,11 @@
 
 use core::hash::{BuildHasher, Hash};
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IntoParallelIterator, ParallelExtend, ParallelIterator};
 use rayon::slice::ParallelSlice;
 
 use super::builder::FilterBuilder;
+use super::collect::with_room_for_all;
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::geometry::{ToPlace, WholeDigest};
@@ -15,12 +16,16 @@ use super::parted::parted;
 use super::scalable::{ScalableCuckooFilter, ScalableFilterBuilder};
 use crate::hash::Digest;
 
-/// The digests of keys, by the hash that each has.
+/// The digests of keys, by the hash that each has; an error if there is no memory for as many as are announced.
 fn digests<Q>(
     keys: impl IntoParallelIterator<Item = Q>,
     hash: impl Fn(Q) -> u64 + Sync + Send,
-) -> Vec<Digest> {
-    keys.into_par_iter().map(|key| Digest::new(hash(key))).collect()
+    huge_pages: Option<bool>,
+) -> Result<Vec<Digest>, FilterError> {
+    let digests = keys.into_par_iter().map(|key| Digest::new(hash(key)));
+    let mut list = with_room_for_all(digests.opt_len().unwrap_or(0), huge_pages)?;
+    list.par_extend(digests);
+    Ok(list)
 }
 
 /// Fills a table that nobody else uses: digests are parted by segment, and each segment is filled by one thread. What had
@@ -46,8 +51,9 @@ fn fill<P: ToPlace + From<Digest>>(
 
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
     /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one
-    /// thread. Takes 16 bytes for each key meanwhile; a want of memory for half of them ends the process. A filter of fewer
-    /// than some 250,000 keys has one segment, so that only the hashing is shared out.
+    /// thread. Takes 16 bytes for each key meanwhile; a want of memory for half of them ends the process, if the iterator does
+    /// not know how many there are. A filter of fewer than some 250,000 keys has one segment, so that only the hashing is
+    /// shared out.
     ///
     /// ```
     /// let builder = koel::CuckooFilter::builder().false_positive_rate(0.01);
@@ -63,7 +69,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| self.hasher.hash_one(&key));
+        let digests = digests(keys, |key| self.hasher.hash_one(&key), self.options.huge_pages)?;
         self.par_build_of(digests)
     }
 
@@ -76,7 +82,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()));
+        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()), self.options.huge_pages)?;
         self.par_build_of(digests)
     }
 
@@ -102,7 +108,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| self.hasher.hash_one(&key));
+        let digests = digests(keys, |key| self.hasher.hash_one(&key), None)?;
         self.par_build_of(digests)
     }
 
@@ -115,7 +121,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()));
+        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()), None)?;
         self.par_build_of(digests)
     }
 

@@ -21,6 +21,7 @@ use core::alloc::Layout as Memory;
 use crossbeam_utils::CachePadded;
 
 use super::codec::{Codec, load_pair};
+use super::collect::HUGE_BYTES;
 use super::geometry::{Geometry, Place, ToPlace};
 use super::words::{SPARE_WORDS, Shared, Words};
 use crate::engine::{Block, Meter, Version, begin_first, prefetch, settled, unchanged};
@@ -30,8 +31,6 @@ use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loo
 const STRIPES: u32 = 1024;
 /// Fewest stripes in a segment: one cache line.
 const MIN_STRIPES: u32 = 8;
-/// Bytes of a table from which on huge pages are asked for by default: one at least lies whole in so many.
-const HUGE_BYTES: usize = 4 << 20;
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 

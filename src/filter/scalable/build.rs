@@ -2,7 +2,7 @@
 
 use core::hash::{BuildHasher, Hash};
 
-use super::super::collect::try_collect;
+use super::super::collect::try_collect_all;
 use super::super::error::FilterError;
 use super::super::hasher::hash_bytes;
 use super::builder::ScalableFilterBuilder;
@@ -25,7 +25,8 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         self,
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digests = try_collect(keys.into_iter().map(|key| Digest::new(self.hasher.hash_one(&key))))?;
+        let digest = |key: Q| Digest::new(self.hasher.hash_one(&key));
+        let digests = try_collect_all(keys.into_iter().map(digest), None)?;
         self.build_of(digests)
     }
 
@@ -39,7 +40,7 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let digest = |key: Q| Digest::new(hash_bytes(&self.hasher, key.as_ref()));
-        let digests = try_collect(keys.into_iter().map(digest))?;
+        let digests = try_collect_all(keys.into_iter().map(digest), None)?;
         self.build_of(digests)
     }
 
