@@ -11,6 +11,7 @@ use super::error::FilterError;
 use super::geometry::WholeDigest;
 use super::hasher::hash_bytes;
 use super::inner::Inner;
+use super::parted::{Parted, Parting};
 use super::sizing::{MISFIT, Options, Shape};
 use crate::hash::Digest;
 
@@ -62,8 +63,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
         self,
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digest = |key: Q| Digest::new(self.hasher.hash_one(&key));
-        let digests = try_collect_all(keys.into_iter().map(digest), self.options.huge_pages)?;
+        let digests = self.parted(keys.into_iter().map(|key| Digest::new(self.hasher.hash_one(&key))))?;
         self.build_of(digests)
     }
 
@@ -77,11 +77,32 @@ impl<S: BuildHasher> FilterBuilder<S> {
         keys: impl IntoIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
         let digest = |key: Q| Digest::new(hash_bytes(&self.hasher, key.as_ref()));
-        let digests = try_collect_all(keys.into_iter().map(digest), self.options.huge_pages)?;
+        let digests = self.parted(keys.into_iter().map(digest))?;
         self.build_of(digests)
     }
 
-    fn build_of(self, mut digests: Vec<Digest>) -> Result<CuckooFilter<S>, FilterError> {
+    /// The shape of a filter of so many keys, if none comes too often.
+    pub(super) fn shape_of(&self, keys: usize) -> Result<Shape, FilterError> {
+        // Of none there is a filter as well.
+        let capacity = self.options.capacity.max(keys).max(1);
+        Options { capacity, ..self.options }.shape()
+    }
+
+    /// Takes digests from an iterator: by segment, if they should be and it says how many there are.
+    fn parted(&self, digests: impl Iterator<Item = Digest>) -> Result<Parted, FilterError> {
+        let (at_least, huge_pages) = (digests.size_hint().0, self.options.huge_pages);
+        let shape = self.shape_of(at_least).ok().filter(Inner::is_filled_by_segment);
+        let Some(Shape { geometry, .. }) = shape.filter(|_| at_least > 0) else {
+            return Ok(Parted::in_order(try_collect_all(digests, huge_pages)?, huge_pages));
+        };
+        let mut parting = Parting::new(geometry, at_least, huge_pages);
+        for digest in digests {
+            parting.push(digest)?;
+        }
+        parting.finish()
+    }
+
+    fn build_of(self, mut digests: Parted) -> Result<CuckooFilter<S>, FilterError> {
         self.filled(&mut digests, |inner, digests| inner.fill::<WholeDigest>(digests, true))
     }
 
@@ -89,12 +110,11 @@ impl<S: BuildHasher> FilterBuilder<S> {
     /// known before it shows, by want of room: then a table is made in which all might come several times.
     pub(super) fn filled(
         mut self,
-        digests: &mut Vec<Digest>,
-        mut fill: impl FnMut(&Inner, &mut Vec<Digest>) -> Result<Vec<Digest>, FilterError>,
+        digests: &mut Parted,
+        mut fill: impl FnMut(&Inner, &mut Parted) -> Result<Vec<Digest>, FilterError>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        // Of none there is a filter as well.
-        self.options.capacity = self.options.capacity.max(digests.len()).max(1);
-        let mut shape = self.options.shape()?;
+        let mut shape = self.shape_of(digests.len())?;
+        self.options.capacity = shape.capacity;
         let (mut most, mut inserted) = (0, 0);
         let mut larger = core::iter::once_with(|| for_copies(self.options)).flatten();
         loop {
@@ -105,7 +125,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
                     return Ok(CuckooFilter { inner, hasher: self.hasher });
                 };
                 inserted = inner.table.len();
-                most = digests.iter().filter(|digest| *digest == first).count();
+                most = digests.slices().flatten().filter(|digest| *digest == first).count();
             }
             shape = larger.next().ok_or(FilterError::Full { inserted })?;
         }

@@ -83,9 +83,9 @@ impl CuckooFilter {
     ///
     /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur
     /// more than once are inserted as often: up to 8 times, all of them, in a filter that is made larger for it if need be (at
-    /// rates from 1e-8 on). Takes 8 bytes for each key meanwhile; 16, if the filter is of 8 MiB or more and
-    /// there is memory for them: it is filled segment by segment then, not in the order of the keys. Made of no keys it has
-    /// room for one.
+    /// rates from 1e-8 on). Takes 8 bytes for each key meanwhile; 16, if the filter is of 8 MiB or more, the
+    /// iterator does not say how many keys there are, and there is memory for them: it is filled segment by segment then, not
+    /// in the order of the keys. Made of no keys it has room for one.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;

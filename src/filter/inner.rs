@@ -8,7 +8,7 @@ use super::error::FilterError;
 use super::geometry::{Place, ToPlace};
 use super::layout::{Layout, Task};
 use super::locked::Locked;
-use super::parted::parted;
+use super::parted::Parted;
 use super::sizing::{Shape, rate_at};
 use super::table::Table;
 use crate::engine::BATCH;
@@ -126,42 +126,66 @@ impl Inner {
         self.table.prefetch(self.layout.format.bucket_bits(), self.place(at));
     }
 
+    /// Whether one of this shape is filled segment by segment.
+    pub(crate) fn is_filled_by_segment(shape: &Shape) -> bool {
+        shape.geometry.segments > 1 && Inner::bytes(shape) >= PARTED_BYTES
+    }
+
     /// Fills a table that nobody else uses, and orders the digests as that is fastest; with what had no room, or is left
     /// untried ([`put_all`]). An error if there is no memory for a list of its locks.
     pub(crate) fn fill<S: ToPlace + From<Digest>>(
         &self,
-        digests: &mut Vec<Digest>,
+        digests: &mut Parted,
         gives_up: bool,
     ) -> Result<Vec<Digest>, FilterError> {
         let geometry = self.table.geometry();
-        if geometry.segments > 1 && self.table.memory_usage() >= PARTED_BYTES {
+        if Inner::is_filled_by_segment(&self.shape()) && !digests.is_for(geometry) {
             // As they are, if there is no memory to order them.
-            if let Ok((parted, _)) = parted(digests, geometry) {
+            if let Ok(parted) = digests.again(geometry) {
                 *digests = parted;
             }
+        }
+        if !digests.is_for(geometry) {
+            let mut left = Vec::new();
+            for digests in digests.slices() {
+                left.append(&mut self.fill_in_order::<S>(digests, gives_up)?);
+            }
+            return Ok(left);
+        }
+        let segments = 0..geometry.segments;
+        let mut left: Vec<_> =
+            segments.flat_map(|segment| self.fill_segment::<S>(segment, digests, gives_up)).collect();
+        left.append(&mut self.fill_in_order::<S>(digests.rest(), gives_up)?);
+        Ok(left)
+    }
+
+    /// Fills a table that nobody else uses with digests in any order; as [`Inner::fill`].
+    pub(crate) fn fill_in_order<S: ToPlace + From<Digest>>(
+        &self,
+        digests: &[Digest],
+        gives_up: bool,
+    ) -> Result<Vec<Digest>, FilterError> {
+        if digests.is_empty() {
+            return Ok(Vec::new());
         }
         self.layout.run(Fill { table: &self.table, digests, gives_up, form: PhantomData::<S> })
     }
 
-    /// Fills one segment with digests of it; with those that had no room.
-    #[cfg(feature = "rayon")]
+    /// Fills one segment with those digests of it that are by segment; with what had no room, or is left untried.
     pub(crate) fn fill_segment<S: ToPlace + From<Digest>>(
         &self,
         segment: u32,
-        digests: &[Digest],
+        digests: &Parted,
         gives_up: bool,
     ) -> Vec<Digest> {
-        self.layout.run(FillSegment {
-            table: &self.table,
-            segment,
-            digests,
-            gives_up,
-            form: PhantomData::<S>,
-        })
+        let fill = |digests| {
+            let (table, form) = (&self.table, PhantomData::<S>);
+            self.layout.run(FillSegment { table, segment, digests, gives_up, form })
+        };
+        digests.of_segment(segment).flat_map(fill).collect()
     }
 }
 
-#[cfg(feature = "rayon")]
 struct FillSegment<'a, S> {
     table: &'a Table,
     segment: u32,
@@ -170,7 +194,6 @@ struct FillSegment<'a, S> {
     form: PhantomData<S>,
 }
 
-#[cfg(feature = "rayon")]
 impl<S: ToPlace + From<Digest>> Task for FillSegment<'_, S> {
     type Output = Vec<Digest>;
 

@@ -3,57 +3,116 @@
 use core::hash::{BuildHasher, Hash};
 
 use rayon::iter::{IntoParallelIterator, ParallelExtend, ParallelIterator};
-use rayon::slice::ParallelSlice;
 
 use super::builder::FilterBuilder;
-use super::collect::with_room_for_all;
+use super::collect::{HUGE_BYTES, with_room_for_all};
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
-use super::geometry::{ToPlace, WholeDigest};
+use super::geometry::{Geometry, ToPlace, WholeDigest};
 use super::hasher::hash_bytes;
 use super::inner::Inner;
-use super::parted::parted;
+use super::parted::{Parted, Parting};
 use super::scalable::{ScalableCuckooFilter, ScalableFilterBuilder};
 use crate::hash::Digest;
+use crate::sync::Mutex;
 
-/// The digests of keys, by the hash that each has; an error if there is no memory for as many as are announced.
-fn digests<Q>(
-    keys: impl IntoParallelIterator<Item = Q>,
-    hash: impl Fn(Q) -> u64 + Sync + Send,
+/// Digests that a thread takes at a time to part them anew.
+const PIECE: usize = 4096;
+
+/// What parts digests for one thread at a time; when that has done with it, for another.
+struct Share<'s> {
+    parting: Parting,
+    idle: &'s Mutex<Vec<Parting>>,
+    /// The first want of memory.
+    failed: &'s Mutex<Option<FilterError>>,
+}
+
+impl Share<'_> {
+    #[inline(always)]
+    fn push(&mut self, digest: Digest) {
+        if !self.parting.push_here(digest) {
+            self.push_elsewhere(digest);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_elsewhere(&mut self, digest: Digest) {
+        if let Err(error) = self.parting.push_elsewhere(digest) {
+            self.failed.lock().get_or_insert(error);
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let parting = self.parting.take();
+        self.idle.lock().push(parting);
+    }
+}
+
+/// So many digests by segment, each thread's in blocks of its own; an error if there is no memory for them.
+fn parted(
+    digests: impl ParallelIterator<Item = Digest>,
+    geometry: &Geometry,
+    len: usize,
+    huge_pages: Option<bool>,
+) -> Result<Parted, FilterError> {
+    let share = len.div_ceil(rayon::current_num_threads());
+    // By what all of them take.
+    let huge_pages = huge_pages.or(Some(len.saturating_mul(size_of::<Digest>()) >= HUGE_BYTES));
+    let (idle, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+    let begin = || {
+        let parting = idle.lock().pop().unwrap_or_else(|| Parting::new(*geometry, share, huge_pages));
+        Share { parting, idle: &idle, failed: &failed }
+    };
+    digests.for_each_init(begin, |share, digest| share.push(digest));
+    if let Some(error) = failed.into_inner() {
+        return Err(error);
+    }
+    let mut parted = Parted::in_order(Vec::new(), huge_pages);
+    for parting in idle.into_inner() {
+        parted.append(parting.finish()?)?;
+    }
+    Ok(parted)
+}
+
+/// Digests in any order; an error if there is no memory for as many as are announced.
+fn in_order(
+    digests: impl ParallelIterator<Item = Digest>,
     huge_pages: Option<bool>,
 ) -> Result<Vec<Digest>, FilterError> {
-    let digests = keys.into_par_iter().map(|key| Digest::new(hash(key)));
     let mut list = with_room_for_all(digests.opt_len().unwrap_or(0), huge_pages)?;
     list.par_extend(digests);
     Ok(list)
 }
 
-/// Fills a table that nobody else uses: digests are parted by segment, and each segment is filled by one thread. What had
-/// no room; an error if there is no memory to part them.
+/// Fills a table that nobody else uses: each segment is filled by one thread. What had no room; an error if there is no memory
+/// to part the digests, if that has not been done yet.
 fn fill<P: ToPlace + From<Digest>>(
     inner: &Inner,
-    digests: &[Digest],
+    digests: &mut Parted,
     gives_up: bool,
 ) -> Result<Vec<Digest>, FilterError> {
     let geometry = inner.table.geometry();
-    let share = digests.len().div_ceil(rayon::current_num_threads()).max(1);
-    let shares = digests.par_chunks(share).map(|digests| parted(digests, geometry));
-    let shares: Vec<_> = shares.collect::<Result<_, _>>()?;
-    let fill_segment = |segment: u32| {
-        let of_segment = move |(parted, ends): &'_ (Vec<Digest>, Vec<usize>)| {
-            let begin = segment.checked_sub(1).map_or(0, |before| ends[before as usize]);
-            inner.fill_segment::<P>(segment, &parted[begin..ends[segment as usize]], gives_up)
-        };
-        shares.iter().flat_map(of_segment)
-    };
-    Ok((0..geometry.segments).into_par_iter().flat_map_iter(fill_segment).collect())
+    if !digests.is_for(geometry) {
+        let pieces: Vec<&[Digest]> = digests.slices().flat_map(|digests| digests.chunks(PIECE)).collect();
+        let all = pieces.into_par_iter().flat_map_iter(|digests| digests.iter().copied());
+        *digests = parted(all, geometry, digests.len(), digests.huge_pages())?;
+    }
+    let segments = (0..geometry.segments).into_par_iter();
+    let digests = &*digests;
+    let mut left: Vec<_> =
+        segments.flat_map_iter(|segment| inner.fill_segment::<P>(segment, digests, gives_up)).collect();
+    left.append(&mut inner.fill_in_order::<P>(digests.rest(), gives_up)?);
+    Ok(left)
 }
 
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
     /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one
-    /// thread. Takes 16 bytes for each key meanwhile; a want of memory for half of them ends the process, if the iterator does
-    /// not know how many there are. A filter of fewer than some 250,000 keys has one segment, so that only the hashing is
-    /// shared out.
+    /// thread. Takes 8 bytes for each key meanwhile; 16, if the iterator does not know how many there are, and a want of memory
+    /// for half of them ends the process then. A filter of fewer than some 250,000 keys has one segment, so that only the
+    /// hashing is shared out.
     ///
     /// ```
     /// let builder = koel::CuckooFilter::builder().false_positive_rate(0.01);
@@ -69,7 +128,8 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| self.hasher.hash_one(&key), self.options.huge_pages)?;
+        let digests = keys.into_par_iter().map(|key| Digest::new(self.hasher.hash_one(&key)));
+        let digests = self.par_parted(digests)?;
         self.par_build_of(digests)
     }
 
@@ -82,17 +142,29 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<CuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()), self.options.huge_pages)?;
+        let digests = keys.into_par_iter().map(|key| Digest::new(hash_bytes(&self.hasher, key.as_ref())));
+        let digests = self.par_parted(digests)?;
         self.par_build_of(digests)
     }
 
-    fn par_build_of(self, mut digests: Vec<Digest>) -> Result<CuckooFilter<S>, FilterError> {
+    /// By segment, if it is known how many there are.
+    fn par_parted(&self, digests: impl ParallelIterator<Item = Digest>) -> Result<Parted, FilterError> {
+        let (len, huge_pages) = (digests.opt_len(), self.options.huge_pages);
+        let expected = len.and_then(|len| Some((len, self.shape_of(len).ok()?)));
+        match expected {
+            Some((len, shape)) => parted(digests, &shape.geometry, len, huge_pages),
+            None => Ok(Parted::in_order(in_order(digests, huge_pages)?, huge_pages)),
+        }
+    }
+
+    fn par_build_of(self, mut digests: Parted) -> Result<CuckooFilter<S>, FilterError> {
         self.filled(&mut digests, |inner, digests| fill::<WholeDigest>(inner, digests, true))
     }
 }
 
 impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
-    /// [`ScalableFilterBuilder::from_keys`] on rayon's threads, as [`FilterBuilder::par_from_keys`].
+    /// [`ScalableFilterBuilder::from_keys`] on rayon's threads, as [`FilterBuilder::par_from_keys`], but for 16 bytes for each
+    /// key meanwhile.
     ///
     /// # Errors
     ///
@@ -108,7 +180,8 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| self.hasher.hash_one(&key), None)?;
+        let digests = keys.into_par_iter().map(|key| Digest::new(self.hasher.hash_one(&key)));
+        let digests = in_order(digests, None)?;
         self.par_build_of(digests)
     }
 
@@ -121,14 +194,17 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         self,
         keys: impl IntoParallelIterator<Item = Q>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let digests = digests(keys, |key| hash_bytes(&self.hasher, key.as_ref()), None)?;
+        let digests = keys.into_par_iter().map(|key| Digest::new(hash_bytes(&self.hasher, key.as_ref())));
+        let digests = in_order(digests, None)?;
         self.par_build_of(digests)
     }
 
     fn par_build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
         self.capacity = self.capacity.max(digests.len()).max(1);
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| fill::<Digest>(inner, &digests, false))?;
+        let left = filter.fill_oldest(digests, |inner, digests| {
+            fill::<Digest>(inner, &mut Parted::in_order(digests, None), false)
+        })?;
         match left.into_iter().try_for_each(|digest| filter.insert_digest(digest)) {
             Ok(()) => Ok(filter),
             Err(_) => Err(FilterError::Full { inserted: filter.len() }),

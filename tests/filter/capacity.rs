@@ -231,9 +231,13 @@ fn every_key_is_in_a_filter_that_is_filled_segment_by_segment() {
         |keys: &mut dyn Iterator<Item = u64>| CuckooFilter::builder().fingerprint_bits(32).from_keys(keys);
     let filter = build(&mut (0..n)).unwrap();
     assert!(filter.memory_usage() > 8 << 20 && filter.info().segments > 1, "{}", filter.info());
-    assert_eq!(filter.len() as u64, n);
-    assert!((0..n).all(|key| filter.contains(&key)));
-    assert!((n..2 * n).filter(|key| filter.contains(key)).count() < 10);
+    // Of which it is not known how many they are.
+    let other = build(&mut (0..n).filter(|_| true)).unwrap();
+    for filter in [filter, other] {
+        assert_eq!(filter.len() as u64, n);
+        assert!((0..n).all(|key| filter.contains(&key)));
+        assert!((n..2 * n).filter(|key| filter.contains(key)).count() < 10);
+    }
     let error = build(&mut (0..n).chain([7; 8])).unwrap_err();
     assert!(matches!(error, FilterError::Full { inserted } if inserted as u64 == n + 7), "{error}");
 }
@@ -241,11 +245,17 @@ fn every_key_is_in_a_filter_that_is_filled_segment_by_segment() {
 #[cfg(feature = "rayon")]
 #[test]
 fn filters_are_built_on_all_threads() {
+    use rayon::prelude::*;
+
     for n in [1_u64, 1000, 1_000_000] {
         let builder = || CuckooFilter::builder().false_positive_rate(0.001).seed(1);
         let (filter, other) = (builder().par_from_keys(0..n).unwrap(), builder().from_keys(0..n).unwrap());
-        assert_eq!((filter.len(), filter.capacity()), (other.len(), other.capacity()));
-        assert!((0..n).all(|key| filter.contains(&key)));
+        // Of which it is not known how many they are.
+        let unknown = builder().par_from_keys((0..n).into_par_iter().filter(|_| true)).unwrap();
+        for filter in [filter, unknown] {
+            assert_eq!((filter.len(), filter.capacity()), (other.len(), other.capacity()));
+            assert!((0..n).all(|key| filter.contains(&key)));
+        }
     }
     assert!(CuckooFilter::builder().par_from_keys(vec![1; 100]).is_err(), "a hundred copies");
     assert!(CuckooFilter::builder().par_from_keys(0..0).unwrap().is_empty());

@@ -5,6 +5,7 @@ use core::hash::{BuildHasher, Hash};
 use super::super::collect::try_collect_all;
 use super::super::error::FilterError;
 use super::super::hasher::hash_bytes;
+use super::super::parted::Parted;
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
 use crate::hash::Digest;
@@ -12,8 +13,8 @@ use crate::hash::Digest;
 impl<S: BuildHasher> ScalableFilterBuilder<S> {
     /// Builds a filter of these keys. Its first table is made for their number, or more if it was asked for.
     ///
-    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Takes memory meanwhile as
-    /// [`CuckooFilter::from_keys`](crate::CuckooFilter::from_keys).
+    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Takes 8 bytes for
+    /// each key meanwhile; 16, if its first table is of 8 MiB or more and there is memory for them.
     ///
     /// # Errors
     ///
@@ -49,8 +50,9 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         // Of none there is a filter as well.
         self.capacity = self.capacity.max(all).max(1);
         let mut filter = self.build()?;
-        let left =
-            filter.fill_oldest(digests, |inner, mut digests| inner.fill::<Digest>(&mut digests, false))?;
+        let left = filter.fill_oldest(digests, |inner, digests| {
+            inner.fill::<Digest>(&mut Parted::in_order(digests, None), false)
+        })?;
         let more = filter.insert_batches(&left, |digest| *digest);
         let inserted = all - left.len() + more;
         if inserted < all {
