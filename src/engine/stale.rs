@@ -11,13 +11,10 @@ pub(crate) struct Stale {
 impl Stale {
     /// All of so many; `None` if there is no memory.
     pub(super) fn all(buckets: u32) -> Option<Self> {
-        let len = buckets.div_ceil(64) as usize;
         let mut words = Vec::new();
-        words.try_reserve_exact(len).ok()?;
-        words.resize(len, 0);
-        let mut this = Stale { words: words.into_boxed_slice(), from: 0 };
-        (0..buckets).for_each(|bucket| this.note(bucket));
-        Some(this)
+        words.try_reserve_exact(buckets.div_ceil(64) as usize).ok()?;
+        words.extend((0..buckets).step_by(64).map(|first| u64::MAX >> (64 - (buckets - first).min(64))));
+        Some(Stale { words: words.into_boxed_slice(), from: 0 })
     }
 
     /// The bucket has changed.
