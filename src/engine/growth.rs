@@ -44,12 +44,12 @@ impl<P: Payload> Directory<P> {
 
     /// Replaces the segment by a larger one, or splits it: twice the slots in all. `writing` becomes a lock on the segment that
     /// covers `prefix` then.
-    pub(super) fn grow<'a>(
+    pub(super) fn grow<'a, H: Fn(P::Item) -> Digest + ?Sized>(
         &'a self,
         writing: &mut Writing<'a, P>,
         prefix: u32,
         grows_early: bool,
-        rehash: &dyn Fn(P::Item) -> Digest,
+        rehash: &H,
     ) -> Result<(), NoRoom> {
         let segment = writing.locked.segment();
         let buckets = segment.buckets().len();
@@ -62,7 +62,7 @@ impl<P: Payload> Directory<P> {
             self.split(writing, prefix, grows_early, rehash)?;
         } else {
             let (buckets, count) = if splits { (buckets, 2) } else { (buckets * 2, 1) };
-            self.rebuild(writing, Replacement { buckets, count, grows_early }, prefix, rehash)?;
+            self.rebuild(writing, Replacement { buckets, count, grows_early }, prefix, &|item| rehash(item))?;
         }
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // Relaxed: information, as all counts.

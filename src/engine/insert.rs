@@ -31,7 +31,7 @@ impl<P: Payload> Directory<P> {
         writing: &mut Writing<'a, P>,
         digest: Digest,
         item: P::Item,
-        rehash: &dyn Fn(P::Item) -> Digest,
+        rehash: &impl Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
         let put = |writing: &mut Writing<'a, P>| {
             let place = Place::new(digest, writing.locked.segment().buckets().len());

@@ -25,12 +25,12 @@ const AT_A_TIME: usize = SLOTS_PER_COPY_AHEAD / SLOTS as usize;
 impl<P: Payload> Directory<P> {
     /// Splits a segment that has no overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
     /// `rehash` panics, nothing has changed but what has been copied ahead.
-    pub(super) fn split<'a>(
+    pub(super) fn split<'a, H: Fn(P::Item) -> Digest + ?Sized>(
         &'a self,
         writing: &mut Writing<'a, P>,
         prefix: u32,
         grows_early: bool,
-        rehash: &dyn Fn(P::Item) -> Digest,
+        rehash: &H,
     ) -> Result<(), NoRoom> {
         let old = &mut writing.locked;
         self.begin(old)?;
@@ -53,10 +53,10 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Copies some of what will leave a segment that will split soon [G7]. If it will not, or there is no memory, nothing
-    /// happens.
+    /// happens. `rehash` is known to the compiler: it is called once or twice for each item that comes into a map that grows.
     #[cold]
     #[inline(never)]
-    pub(super) fn copy_ahead(&self, locked: &mut Locked<'_, P>, rehash: &dyn Fn(P::Item) -> Digest) {
+    pub(super) fn copy_ahead(&self, locked: &mut Locked<'_, P>, rehash: &impl Fn(P::Item) -> Digest) {
         let begun = locked.state_ref().ahead.is_some();
         let may = locked.segment().has_no_overflow() && (begun || self.splits(locked));
         if may && self.begin(locked).is_ok() {
@@ -82,11 +82,11 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Copies what will leave the segment from as many as `most` of the buckets that are stale, and locks the copy.
-    fn copy_leaving<'a>(
+    fn copy_leaving<'a, H: Fn(P::Item) -> Digest + ?Sized>(
         &self,
         old: &mut Locked<'a, P>,
         most: usize,
-        rehash: &dyn Fn(P::Item) -> Digest,
+        rehash: &H,
     ) -> Locked<'a, P> {
         let (lower, level) = (old.state_ref().index * 2, old.state_ref().level + 1);
         let entries = self.shape.segments << level;
