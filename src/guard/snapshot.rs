@@ -17,7 +17,7 @@
 //! key, keys it was made for, keys that went in, keys that went out) and its words.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use twox_hash::XxHash3_64;
@@ -54,19 +54,45 @@ fn header(plan: Plan, generation: Generation, body_len: usize) -> [u8; HEADER_LE
     header
 }
 
+/// The bytes of a file that begins as a snapshot does and is as long as it says. Of others only the beginning is read: they may
+/// be large, or have no end.
+fn contents(file: &Path) -> Result<Vec<u8>, SnapshotError> {
+    let of_file = |error: io::Error| naming(file, &error);
+    let input = File::open(file).map_err(of_file)?;
+    let mut bytes = Vec::new();
+    (&input).take(HEADER_LEN as u64).read_to_end(&mut bytes).map_err(of_file)?;
+    if bytes.len() < HEADER_LEN {
+        return Err(SnapshotError::Damaged("it ends early"));
+    }
+    if bytes[..8] != MAGIC {
+        return Err(SnapshotError::Damaged("not a snapshot"));
+    }
+    if word(&bytes, 8) as u32 != VERSION {
+        return Err(SnapshotError::Damaged("a version that is not known"));
+    }
+    let rest = word(&bytes, 56).saturating_add(size_of::<u64>() as u64);
+    if input.metadata().map_err(of_file)?.len() != rest.saturating_add(HEADER_LEN as u64) {
+        return Err(SnapshotError::Damaged("its length is wrong"));
+    }
+    bytes
+        .try_reserve_exact(usize::try_from(rest).unwrap_or(usize::MAX))
+        .map_err(|error| of_file(error.into()))?;
+    input.take(rest).read_to_end(&mut bytes).map_err(of_file)?;
+    Ok(bytes)
+}
+
+/// A number in a header.
+fn word(header: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*header[at..].first_chunk().expect("within the header"))
+}
+
 /// The filter in a file, if it is of this plan and of a store at this generation; and its hash function.
 pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(Active, Xxh3), SnapshotError> {
-    let bytes = std::fs::read(file).map_err(|error| naming(file, &error))?;
+    let bytes = contents(file)?;
     let (content, checksum) = bytes.split_last_chunk::<8>().ok_or(SnapshotError::Damaged("it ends early"))?;
     let (header, body) =
         content.split_at_checked(HEADER_LEN).ok_or(SnapshotError::Damaged("it ends early"))?;
-    let word = |at: usize| u64::from_le_bytes(*header[at..].first_chunk().expect("within the header"));
-    if header[..8] != MAGIC {
-        return Err(SnapshotError::Damaged("not a snapshot"));
-    }
-    if word(8) as u32 != VERSION {
-        return Err(SnapshotError::Damaged("a version that is not known"));
-    }
+    let word = |at| word(header, at);
     if word(56) != body.len() as u64 || XxHash3_64::oneshot(content) != u64::from_le_bytes(*checksum) {
         return Err(SnapshotError::Damaged("its checksum or its length is wrong"));
     }

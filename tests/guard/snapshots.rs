@@ -159,6 +159,22 @@ fn a_snapshot_that_is_missing_cut_or_flipped_is_refused() {
     }
 }
 
+/// A database, say: it may be larger than memory.
+#[test]
+fn a_large_file_that_is_no_snapshot_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    let (store, _first) = with_snapshot(Filter::Cuckoo, &file);
+    let whole = std::fs::read(&file).unwrap();
+    for content in [&whole[..], b"none"] {
+        std::fs::write(&file, content).unwrap();
+        std::fs::File::options().write(true).open(&file).unwrap().set_len(1 << 40).unwrap();
+        let guarded = builder(Arc::clone(&store), Filter::Cuckoo, &file).open().unwrap();
+        let rejected = guarded.rejected_snapshot();
+        assert!(matches!(rejected, Some(SnapshotError::Damaged(_))), "{rejected:?}");
+    }
+}
+
 /// The counts of a history that a backup has undone come again; its snapshots do not fit.
 #[test]
 fn a_snapshot_of_a_history_that_was_undone_is_refused() {
