@@ -95,6 +95,10 @@ fn a_scan_begins_between_writes() {
         scope.spawn(|| guarded.put(b"late", b"").unwrap());
         let waiting = gate.wait();
         guarded.rebuild().unwrap();
+        // Until it has begun, what is told is the last one's.
+        while guarded.progress().scanned > 0 {
+            std::thread::yield_now();
+        }
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert_eq!(guarded.progress().phase, Phase::Rebuilding);
         assert_eq!(guarded.progress().scanned, 0, "it waits");
