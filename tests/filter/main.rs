@@ -16,6 +16,7 @@ mod owned_view;
 mod scalable;
 mod scalable_bytes;
 mod stress;
+mod unions;
 
 use koel::{CuckooFilter, FilterBuilder};
 
