@@ -75,3 +75,24 @@ fn who_expires_while_it_is_told_to_go_has_expired() {
     assert_eq!(*told.lock().unwrap(), [(1, 1, Cause::Expired)]);
     assert_eq!((cache.len(), cache.stats().expirations), (0, 1));
 }
+
+/// Its segment has had room for the one, and asks others for the other.
+#[test]
+fn who_has_expired_where_a_heavier_one_comes_has_expired() {
+    for policy in POLICIES {
+        let clock = ManualClock::new();
+        let builder = crate::weighing_values(1 << 20).policy(policy).clock(clock.clone());
+        let (builder, told) = listening(builder.time_to_live(Duration::from_secs(60)));
+        let cache = builder.build();
+        cache.insert(1, 300_000).unwrap();
+        clock.advance(Duration::from_secs(60));
+        cache.insert(1, 400_000).unwrap();
+        assert_eq!(*told.lock().unwrap(), [(1, 300_000, Cause::Expired)], "{policy:?}");
+        let stats = cache.stats();
+        assert_eq!(
+            (cache.get(&1), stats.weight, stats.expirations),
+            (Some(400_000), 400_000, 1),
+            "{policy:?}"
+        );
+    }
+}

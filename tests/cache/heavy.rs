@@ -51,6 +51,22 @@ fn a_cache_made_a_little_smaller_keeps_what_fits() {
     }
 }
 
+/// Also where segments have many entries, one of them more than its share, and what is left over is not spare but theirs.
+#[test]
+fn a_cache_of_many_entries_made_a_little_smaller_keeps_what_fits() {
+    for round in 0..5 {
+        let cache = of_four(1 << 20, round);
+        (0..2000).for_each(|key| cache.insert(key, 400).unwrap());
+        cache.insert(1 << 32, 200_000).unwrap();
+        (0..200).for_each(|key| assert!(cache.remove(&key).is_some()));
+        assert_eq!((cache.len(), cache.weight()), (1801, 920_000));
+        for capacity in [1_040_000, 1_000_000, 920_000] {
+            cache.set_capacity(capacity);
+            assert_eq!((cache.len(), cache.stats().evictions), (1801, 0), "at {capacity}");
+        }
+    }
+}
+
 /// Five fit, and there are four segments.
 #[test]
 fn entries_that_fit_all_together_are_there_however_they_come() {

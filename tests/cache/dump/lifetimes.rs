@@ -77,12 +77,12 @@ fn expired_entries_are_neither_dumped_nor_in_the_way() {
     assert_eq!(cache.get(&1), Some(1));
 }
 
-/// Nobody has come by since they expired.
+/// Nobody has come by since they expired. Where there is room beside them, each is met in the place of its own successor.
 #[test]
 fn a_cache_full_of_expired_entries_has_room_for_all() {
-    for entries in [10, SEVERAL_SEGMENTS] {
+    for (entries, most) in [(10, 10), (SEVERAL_SEGMENTS, SEVERAL_SEGMENTS), (1500, 4000)] {
         let clock = ManualClock::new();
-        let builder = Cache::builder().max_entries(entries).hasher(seeded(1)).clock(clock.clone());
+        let builder = Cache::builder().max_entries(most).hasher(seeded(1)).clock(clock.clone());
         let (builder, told) = listening(builder.time_to_live(SECOND));
         let cache = builder.build();
         (0..entries as u64).for_each(|key| cache.insert(key, key).unwrap());
