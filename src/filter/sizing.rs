@@ -222,7 +222,7 @@ impl Options {
     fn formats(&self) -> impl Iterator<Item = Format> + '_ {
         let slots: &[u32] = match self.bucket_slots {
             Some(ref slots) => core::slice::from_ref(slots),
-            None if self.has_width_only() || self.semi_sorted == Some(true) => &[4],
+            None if self.has_width_only() => &[4],
             None => &[4, 2, 8, 1],
         };
         let sorted: &[bool] = match self.semi_sorted {
