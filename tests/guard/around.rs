@@ -188,6 +188,24 @@ fn writes_during_a_scan_of_keys_that_it_brings_leave_its_filter_alone() {
     }
 }
 
+/// The scan brings each once, and each was deleted twice: somebody has put it back between.
+#[test]
+fn two_deletes_during_a_scan_of_a_key_that_it_brings_once_show_that_the_filter_is_wrong() {
+    let (store, gate) = (filled(KNOWN), Gate::new());
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    let scanning = gate.wait();
+    for number in 0..3 {
+        assert!(guarded.delete(&key(number)).unwrap());
+        assert!(!sure(store.inner.put(&key(number), b"")));
+        assert!(guarded.delete(&key(number)).unwrap());
+    }
+    scanning.open();
+    guarded.wait_until_ready().unwrap();
+    assert!((3..KNOWN).all(|number| finds(&guarded, &key(number))));
+    assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN - 3, 2));
+}
+
 /// The store has deleted it when the scan is over, and the guard hears of that before the filter is published.
 #[test]
 fn a_delete_that_outlasts_a_scan_of_a_key_that_it_did_not_bring_shows_that_the_filter_is_wrong() {

@@ -202,6 +202,22 @@ fn false_positives_that_repeat_do_not_reach_the_store() {
     }
 }
 
+/// They would take as much memory as somebody likes.
+#[test]
+fn false_positives_of_long_keys_reach_the_store_each_time() {
+    for (len, is_remembered) in [(1024, true), (1025, false)] {
+        let store = filled(1000);
+        let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(0.5);
+        let guarded = builder.open().unwrap();
+        guarded.wait_until_ready().unwrap();
+        for number in (0..3).flat_map(|_| 0..300_u64) {
+            let long = [&number.to_le_bytes()[..], &[b'-'; 2000]].concat();
+            assert!(!finds(&guarded, &long[..len]));
+        }
+        assert_eq!(guarded.stats().remembered_absent > 0, is_remembered, "{len} bytes: {}", guarded.stats());
+    }
+}
+
 #[test]
 fn a_write_around_the_guard_is_noticed_by_verify_and_by_a_delete() {
     for by_verify in [true, false] {
@@ -317,6 +333,24 @@ fn a_filter_that_failed_puts_have_crowded_is_built_anew_after_some_writes() {
     guarded.wait_until_ready().unwrap();
     let stats = guarded.stats();
     assert_eq!((stats.crowded_stripes, stats.filter_keys, store.scans()), (0, 20_000, 2));
+}
+
+/// A put for which there is no room tells of one key that was there: nothing is missing then, and nothing is crowded.
+#[test]
+fn an_overwrite_that_finds_no_room_leaves_no_mark() {
+    let store = filled(10);
+    let guarded = ready(Arc::clone(&store));
+    let crowded = |guarded: &Guarded<_>| guarded.stats().crowded_stripes;
+    let failed = (1..20).take_while(|_| {
+        assert!(guarded.put(&key(1), b"").unwrap());
+        assert_eq!((crowded(&guarded), finds(&guarded, &key(1))), (0, true));
+        store.next(Op::Put, [Act::Fail]);
+        assert!(guarded.put(&key(1), b"").is_err());
+        crowded(&guarded) == 0
+    });
+    let failed = failed.count();
+    assert!((1..19).contains(&failed), "{failed} found room, and then one did not");
+    assert!(finds(&guarded, &key(1)) && guarded.verify(100).unwrap().false_negatives == 0);
 }
 
 /// It has four tables long before there were as many writes as it has keys.

@@ -1,5 +1,6 @@
 //! The guard: it answers as the store does, whatever happens, and mostly without asking it. `KOEL_SEED` makes other runs.
 
+mod anew;
 mod around;
 mod bad_input;
 mod common;
