@@ -326,16 +326,34 @@ fn what_is_heavy_and_asked_for_often_is_let_in() {
 /// Who has been turned away once and comes back is worth what nobody has asked for.
 #[test]
 fn what_is_heavy_and_new_is_turned_away_once_hits_have_been_met() {
-    let mut cache = of_light_ones(1);
-    // The window's hand meets one that was hit; then all lose their hits.
-    assert!(cache.insert(1000, 1));
-    cache.table.slots.iter_mut().flatten().for_each(|item| item.mark &= mark::MAIN);
-    assert!((1..=MANY).all(|weight| !turns_away(&mut cache, 5000, weight)));
-    for weight in [MANY + 1, 500, 1000] {
-        let key = 5000 + weight as u32;
-        assert!(turns_away(&mut cache, key, weight), "{weight}: nothing is known of it");
-        assert!(!turns_away(&mut cache, key, weight), "{weight}: it is back");
+    // The window's hand meets one that was hit, or main's does: the window has its share, or one less.
+    let mut by_window = of_light_ones(0);
+    (990..1000).for_each(|key| assert!(by_window.get(key)));
+    assert!(by_window.insert(1000, 1));
+    let mut by_main = of_light_ones(0);
+    (0..990).for_each(|key| assert!(by_main.get(key)));
+    assert!(by_main.remove(999) && by_main.insert(1000, 2));
+    for mut cache in [by_window, by_main] {
+        // Then all lose their hits.
+        cache.table.slots.iter_mut().flatten().for_each(|item| item.mark &= mark::MAIN);
+        assert!((1..=MANY).all(|weight| !turns_away(&mut cache, 5000, weight)));
+        for weight in [MANY + 1, 500, 1000] {
+            let key = 5000 + weight as u32;
+            assert!(turns_away(&mut cache, key, weight), "{weight}: nothing is known of it");
+            assert!(!turns_away(&mut cache, key, weight), "{weight}: it is back");
+        }
     }
+}
+
+/// Main has been spared for long enough: who goes is in the window, though it is not the window's turn.
+#[test]
+fn who_goes_after_too_many_that_were_hit_is_in_the_window() {
+    let mut cache = of_light_ones(0);
+    (0..990).for_each(|key| assert!(cache.get(key) && cache.get(key)));
+    // The window has one less than its share, and is not due.
+    assert!(cache.remove(999) && cache.insert(1000, 2));
+    assert_eq!(cache.table.evicted, [990]);
+    assert_eq!((cache.residents().len(), cache.evictor.weight()), (999, 1000));
 }
 
 /// All of main was hit, and a key that comes back has just told that the window is too small: it is main that has to give way.

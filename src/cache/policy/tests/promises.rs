@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Cache, Locator, Policy, mark};
+use super::{Cache, Heat, Locator, Policy, locator, mark};
 use crate::hash::{Digest, Place};
 
 #[derive(Clone, Debug)]
@@ -165,9 +165,32 @@ fn memory_stays_bounded_when_entries_are_inserted_and_removed_for_ever() {
         assert!(cache.remove(key));
         cache.insert(key, 1);
     }
+    // And with what comes back from a dump and goes, in either queue.
+    for round in 0..20_000 {
+        let key = 50 + round % 3;
+        assert!(cache.restore(key, 1, Heat::new(0, round % 2 == 0)) && cache.remove(key));
+    }
     // 50 residents; rings at most twice as long and their slack.
     assert!(cache.evictor.memory_usage() < 1500, "{}", cache.evictor.memory_usage());
     assert_eq!(cache.residents().len(), 50);
+}
+
+/// Its entry leads nowhere, as that of an item whose `Hash` contradicts itself: it is dumped all the same, as the next to go,
+/// and is found again when the table has doubled, also if nobody has been evicted.
+#[test]
+fn who_has_no_entry_is_not_forgotten() {
+    let mut cache = Cache::new(Policy::Adaptive, 10, u32::MAX);
+    (0..4).for_each(|key| assert!(cache.insert(key, 1)));
+    let stray = cache.table.slot_of(2).expect("it is there");
+    cache.table.slots[stray].as_mut().expect("it is there").locator = locator(1000);
+    let keys: Vec<u32> = cache.order().into_iter().map(|(key, ..)| key).collect();
+    assert_eq!(keys, [2, 0, 1, 3]);
+    assert!(cache.table.slots.iter().flatten().all(|item| item.mark & mark::SEEN == 0));
+    assert!(cache.remove(0));
+    assert_eq!(cache.evictor.strays(&mut cache.table), [stray]);
+    let mark = cache.table.item(stray).mark;
+    cache.evictor.adopt(locator(1000), mark);
+    assert!(cache.evictor.strays(&mut cache.table).is_empty());
 }
 
 #[test]
@@ -222,4 +245,15 @@ fn somebody_goes_though_readers_hit_faster_than_hits_are_taken() {
             assert!(cache.weight_of_residents() <= 500, "{policy:?}");
         }
     }
+}
+
+/// Also where all are in main.
+#[test]
+fn somebody_goes_of_main_though_readers_hit_faster_than_hits_are_taken() {
+    let mut cache = Cache::new(Policy::Adaptive, 1000, u32::MAX);
+    (0..900).for_each(|key| assert!(cache.insert(key, 1) && cache.get(key) && cache.get(key)));
+    assert!(cache.table.slots.iter().flatten().all(|item| item.mark & mark::MAIN != 0));
+    cache.table.is_busy = true;
+    cache.evictor.set_capacity(400, &mut cache.table);
+    assert_eq!(cache.weight_of_residents(), 400);
 }
