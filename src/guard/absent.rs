@@ -77,3 +77,19 @@ impl Absent {
         self.tags.iter().any(|tag| tag.load(Ordering::Relaxed) & KNOWN != 0)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_taken_for_another_of_its_hash() {
+        let (absent, hash) = (Absent::default(), 0x1234_5678_9ABC_DEF0);
+        assert!(!absent.note(hash, b"ada") && !absent.contains(hash, b"ada"));
+        assert!(absent.note(hash, b"ada") && absent.contains(hash, b"ada"));
+        assert!(!absent.contains(hash, b"grace"));
+        assert!(absent.note(hash, b"grace") && absent.contains(hash, b"grace"));
+        assert!(!absent.contains(hash, b"ada"), "in its place");
+        assert!(!absent.forget(hash) && !absent.contains(hash, b"grace"));
+    }
+}

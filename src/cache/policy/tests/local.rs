@@ -51,6 +51,23 @@ fn where_all_neighbours_were_hit_a_hand_finds_who_goes() {
     assert_eq!(left, [0, 0, 0, 0, 0, 1, 1]);
 }
 
+/// A hand that goes round takes from all. Here it meets another at once, in a bucket that is not the newcomer's.
+#[test]
+fn neighbours_that_were_hit_lose_a_hit_though_somebody_else_goes() {
+    let mut cache = Cache::new(Policy::Local, 16, 1 << 20);
+    (0..16).for_each(|key| assert!(cache.insert(key, 1)));
+    let place = |key: u32| locator(key).place(4);
+    let is_elsewhere = |key: &u32| place(*key).first.min(place(*key).second) > 0;
+    let stranger = (100..).find(|key| is_elsewhere(key) && place(*key).first != place(*key).second);
+    let stranger = stranger.expect("a third of all are");
+    let neighbours = [place(stranger).first, place(stranger).second].map(|bucket| bucket * 4..bucket * 4 + 4);
+    let neighbours = || neighbours.iter().cloned().flatten();
+    neighbours().for_each(|key| assert!(cache.get(key) && cache.get(key)));
+    cache.insert(stranger, 1);
+    assert_eq!(cache.table.evicted, [0]);
+    assert!(neighbours().all(|key| hits_of(&cache, key) == 1));
+}
+
 #[test]
 fn who_comes_back_soon_begins_with_a_hit() {
     let mut cache = full([2, 2, 2, 2, 2, 0, 2, 2]);
