@@ -38,6 +38,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes out what has expired in the next few buckets.
+    #[inline]
     pub(super) fn sweep(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
@@ -45,9 +46,19 @@ impl<K, V, S> Cache<K, V, S> {
         now: Nanos,
         out: &mut Departures<'_, K, V>,
     ) {
-        if self.time.is_none() {
-            return;
+        if self.time.is_some() {
+            self.sweep_next(locked, buckets, now, out);
         }
+    }
+
+    #[inline(never)]
+    fn sweep_next(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        buckets: u32,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
         let len = locked.segment().buckets().len();
         for _ in 0..buckets.min(len) {
             let bucket = locked.state_ref().keep.next_bucket % len;

@@ -21,7 +21,7 @@ const _: () = assert!(SHARDS.is_power_of_two());
 
 /// The keys that are being loaded.
 pub(crate) struct Flights<K, V> {
-    shards: Box<[CachePadded<Shard<K, V>>]>,
+    shards: Box<[CachePadded<Shard<K, V>>; SHARDS]>,
 }
 
 // SAFETY: it is sent while nobody borrows it: whoever shares an outcome's `Arc` is a `Wait`, which borrows, or was forgotten
@@ -41,7 +41,7 @@ pub(super) enum Join<'a, K, V> {
 impl<K, V> Flights<K, V> {
     /// None yet.
     pub(crate) fn new() -> Self {
-        Flights { shards: (0..SHARDS).map(|_| CachePadded::new(Shard::new())).collect() }
+        Flights { shards: Box::new(core::array::from_fn(|_| CachePadded::new(Shard::new()))) }
     }
 
     /// How many there are: exact while nobody joins or leaves.
@@ -60,8 +60,9 @@ impl<K, V> Flights<K, V> {
     }
 
     /// Those with these digests. hashbrown uses the lowest and the highest bits.
+    #[inline]
     fn shard(&self, digest: Digest) -> &Shard<K, V> {
-        &self.shards[digest.prefix() as usize & (self.shards.len() - 1)]
+        &self.shards[digest.prefix() as usize % SHARDS]
     }
 }
 
@@ -139,15 +140,12 @@ impl<K, V> Flights<K, V> {
     /// `true`, a removal takes that lock even if it finds nothing to remove. Evictions and expiry need not call.
     ///
     /// Costs a fence and a load while nothing is loaded in this shard.
+    #[inline]
     pub(crate) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
         // Pairs with `join`'s, before the loader runs: that flight's count is seen, or it sees what came before this.
         fence(Ordering::SeqCst);
         let shard = self.shard(digest);
-        if shard.is_idle() {
-            return false;
-        }
-        let mut table = shard.table.lock();
-        table.find(digest, |entry| !entry.stale && key.equivalent(&entry.key)).is_some_and(Entry::mark_stale)
+        !shard.is_idle() && shard.invalidate(digest, key)
     }
 
     /// [`Self::invalidate`] for all keys; `true` if any is being loaded.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use equivalent::Equivalent;
 use hashbrown::HashTable;
 
 use super::terms::Failure;
@@ -93,9 +94,19 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Nobody loads any of its keys.
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         // Relaxed: ordered by the fences of `join` and `invalidate`.
         self.loads.load(Ordering::Relaxed) == 0
+    }
+
+    /// What [`Flights::invalidate`](super::flights::Flights::invalidate) says where somebody is loading. By itself, so that
+    /// who writes has nothing to prepare for it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+        let mut table = self.table.lock();
+        table.find(digest, |entry| !entry.stale && key.equivalent(&entry.key)).is_some_and(Entry::mark_stale)
     }
 
     pub(super) fn id(&self, number: u64) -> FlightId {
