@@ -58,9 +58,14 @@ impl<K, V, S> Cache<K, V, S> {
         writing
     }
 
+    /// Whether a segment that holds so many items asks no others, whatever comes.
+    #[inline]
+    pub(super) fn asks_nobody(&self, len: usize) -> bool {
+        self.bound.segments() == 1 || len >= FEW && self.weigher.is_none()
+    }
+
     /// Whether a segment that has to evict for an item, in the place of the one that is found, should ask others first: as it
     /// has few, or would have to evict many and has not evicted any.
-    #[inline]
     pub(super) fn should_ask(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
@@ -68,7 +73,7 @@ impl<K, V, S> Cache<K, V, S> {
         new_entry: &NewEntry,
     ) -> bool {
         let len = locked.len();
-        if self.bound.segments() == 1 || len >= FEW && self.weigher.is_none() {
+        if self.asks_nobody(len) {
             return false;
         }
         let before = found.map_or(0, |found| self.weight_of(locked.item(found)));
@@ -208,7 +213,6 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Whether a segment may hold something of this weight by itself, after it has settled if it may not.
-    #[inline]
     pub(super) fn has_quota(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,

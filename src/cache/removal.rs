@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use smallvec::SmallVec;
 
 use super::counters::Here;
-use crate::entries::{Entry, OldEntries, Reserve};
+use crate::entries::{Entry, OldEntries, OwnedEntry, Reserve};
 use crate::reclaim::{FirstPanic, Guard, LocalGuard};
 
 /// Why an entry has left a cache.
@@ -61,6 +61,9 @@ pub(super) struct Departures<'c, K, V> {
     /// Where the thread counts them.
     pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
+    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped here, as nothing
+    /// of the user's is under a lock.
+    pub(super) coming: Option<NonNull<Entry<K, V>>>,
     gone: SmallVec<[Departure<K, V>; 2]>,
     /// Of caches whose entries wait for company [C4].
     many: Vec<OldEntries<K, V>>,
@@ -73,7 +76,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         counts: Here<'c>,
         listener: Option<&'c Listener<K, V>>,
     ) -> Self {
-        Departures { guard, counts, listener, gone: SmallVec::new(), many: Vec::new() }
+        Departures { guard, counts, listener, coming: None, gone: SmallVec::new(), many: Vec::new() }
     }
 
     /// An entry has just been taken out of a segment, whose reserve this is.
@@ -111,9 +114,20 @@ impl<'c, K, V> Departures<'c, K, V> {
         panic
     }
 
+    /// What happens when it is dropped, now: before there is an answer, which would leak if the listener panicked. Where it is,
+    /// without being moved.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        if !(self.gone.is_empty() && self.many.is_empty() && self.coming.is_none()) {
+            self.tell_and_retire();
+        }
+    }
+
     /// Tells of all, and retires them.
     #[inline(never)]
-    fn end(&mut self) {
+    fn tell_and_retire(&mut self) {
+        // SAFETY: not in the table, and nobody else has it (`coming`).
+        let _coming = self.coming.take().map(|entry| unsafe { OwnedEntry::from_raw(entry) });
         let told = self.tell();
         for (entry, _) in self.gone.drain(..) {
             // SAFETY: taken out of the table, once, under its segment's lock (`add`) [I6].
@@ -130,8 +144,6 @@ impl<'c, K, V> Departures<'c, K, V> {
 impl<K, V> Drop for Departures<'_, K, V> {
     #[inline]
     fn drop(&mut self) {
-        if !(self.gone.is_empty() && self.many.is_empty()) {
-            self.end();
-        }
+        self.end();
     }
 }

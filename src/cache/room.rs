@@ -5,7 +5,7 @@ use core::cell::Cell;
 
 use super::policy::{Evictor, Locator, Newcomer, Policy};
 use super::residents::{Entries, NoEviction};
-use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Writing};
+use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Spot};
 use crate::hash::{Digest, Place};
 
 /// The load at which a segment gets a larger table, 22 of 25 slots: a cache by entries that is not made larger does not
@@ -54,30 +54,27 @@ pub(super) fn prefetch<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, newcomer:
 #[inline]
 pub(super) fn add<'c, P: Payload<Keep: Kept>>(
     directory: &'c Directory<P>,
-    writing: &mut Writing<'c, P>,
-    digest: Digest,
+    spot: &mut Spot<'c, P>,
     item: P::Item,
     newcomer: Newcomer,
     insertion: &mut impl Insertion<P>,
 ) {
-    if is_short(&writing.locked) {
+    if is_short(&spot.writing.locked) {
         // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
-        double(directory, writing, digest, |item| insertion.rehash(item));
+        double(directory, spot, |item| insertion.rehash(item));
     }
     loop {
-        let locked = &mut writing.locked;
+        let place = spot.place;
+        let locked = &mut spot.writing.locked;
         let mark = insertion.admit(locked, newcomer);
-        let place = Place::new(digest, locked.segment().buckets().len());
         if locked.put(place, item, mark, directory.budget()) {
             return;
         }
         // Not admitted, then: what follows calls the user's `Hash`.
         insertion.withdraw(locked, newcomer, mark);
-        if !(may_help(locked, newcomer.weight)
-            && double(directory, writing, digest, |item| insertion.rehash(item)))
-        {
-            let locked = &mut writing.locked;
-            let found = victim_in_the_way(&locked.residents(), place);
+        if !(may_help(locked, newcomer.weight) && double(directory, spot, |item| insertion.rehash(item))) {
+            let locked = &mut spot.writing.locked;
+            let found = victim_in_the_way(&locked.residents(), spot.place);
             insertion.take_out(locked, found);
         }
     }
@@ -100,12 +97,13 @@ fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u64) -> bool
 /// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again
 /// after as many insertions that ask for it as there are slots: each pays for one entry that is hashed in vain. If there
 /// is no memory, that is known at once, and it is tried again the next time.
+#[inline(never)]
 fn double<'c, P: Payload<Keep: Kept>>(
     directory: &'c Directory<P>,
-    writing: &mut Writing<'c, P>,
-    digest: Digest,
+    spot: &mut Spot<'c, P>,
     rehash: impl Fn(P::Item) -> Digest,
 ) -> bool {
+    let Spot { writing, digest, place, .. } = spot;
     let patience = writing.locked.state().keep.patience();
     if *patience > 0 {
         *patience -= 1;
@@ -116,8 +114,9 @@ fn double<'c, P: Payload<Keep: Kept>>(
         was_hashed.set(true);
         rehash(item)
     };
-    let grown = directory.double(writing, digest, &rehash).is_ok();
+    let grown = directory.double(writing, *digest, &rehash).is_ok();
     if grown {
+        *place = Place::new(*digest, writing.locked.segment().buckets().len());
         adopt_strays(&mut writing.locked, rehash);
     }
     if !grown && was_hashed.get() {

@@ -294,8 +294,32 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         new_entry: &mut NewEntry,
         out: &mut Departures<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
-        let mut has_asked = false;
-        let mut at = self.at(digest, key);
+        let at = self.at(digest, key);
+        if self.has_quota_at_once(&at, new_entry) {
+            Some(at)
+        } else {
+            self.at_when_it_has_quota(at, key, new_entry, out)
+        }
+    }
+
+    /// Whether a segment has quota for an entry, and asks nobody: where entries are counted, hardly anybody has to go further.
+    #[inline]
+    fn has_quota_at_once(&self, at: &At<'_, K, V>, new_entry: &NewEntry) -> bool {
+        debug_assert!(!new_entry.is_turned_away);
+        let locked = &at.writing.locked;
+        self.asks_nobody(locked.len()) && locked.state_ref().keep.evictor.capacity() >= new_entry.weight
+    }
+
+    /// [`Cache::at_with_quota`], where the segment may have to settle, or to ask others.
+    #[inline(never)]
+    fn at_when_it_has_quota<'c>(
+        &'c self,
+        mut at: At<'c, K, V>,
+        key: &K,
+        new_entry: &mut NewEntry,
+        out: &mut Departures<'_, K, V>,
+    ) -> Option<At<'c, K, V>> {
+        let (digest, mut has_asked) = (at.digest, false);
         loop {
             let locked = &mut at.writing.locked;
             new_entry.is_turned_away &= at.found.is_none();
@@ -358,22 +382,42 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        let put = match self.at_with_quota(digest, &key, &mut new_entry, &mut out) {
-            Some(at) => self.put(at, &new_entry, key, value, &mut out).map(|_| ()),
-            None => {
-                let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
-                Err(Refused { key, value, why })
+        let mut at = self.at(digest, &key);
+        if !self.has_quota_at_once(&at, &new_entry) {
+            match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
+                Some(with_quota) => at = with_quota,
+                None => {
+                    let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
+                    out.end();
+                    return Err(Refused { key, value, why });
+                }
             }
-        };
+        }
+        // Where it is: handed on as a value, it would be written in parts and copied as a whole.
+        let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
+        drop(at);
         // Before there is an answer: what is returned leaks if the listener panics.
-        drop(out);
-        put
+        out.end();
+        put.map(|_| ())
     }
 
-    /// Puts an entry where a key is or should be, in a segment that has quota for it.
+    /// Puts an entry where a key is or should be, in a segment that has quota for it, and unlocks that.
     pub(super) fn put<'c>(
         &'c self,
         mut at: At<'c, K, V>,
+        new_entry: &NewEntry,
+        key: K,
+        value: V,
+        out: &mut Departures<'_, K, V>,
+    ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
+        self.put_at(&mut at, new_entry, key, value, out)
+    }
+
+    /// The same, where the segment stays locked.
+    #[inline]
+    fn put_at<'c>(
+        &'c self,
+        at: &mut At<'c, K, V>,
         new_entry: &NewEntry,
         key: K,
         value: V,
@@ -383,29 +427,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             // On its way while the entry is made.
             room::prefetch(&at.writing.locked, new_entry.newcomer(at.digest));
         }
-        let new = match self.make(&mut at, new_entry, key, value) {
-            Ok(new) => new,
-            Err((key, value)) => {
-                drop(at);
-                return Err(Refused { key, value, why: Why::OutOfMemory });
-            }
+        let entry = match self.make(at, new_entry, key, value) {
+            Ok(new) => new.into_raw(),
+            Err((key, value)) => return Err(Refused { key, value, why: Why::OutOfMemory }),
         };
-        let entry = new.pointer();
-        // After the new entry: if the user's `Hash` panics, that is dropped unlocked.
-        let At { mut writing, digest, found, .. } = at;
-        self.sweep(&mut writing.locked, SWEPT_BUCKETS, new_entry.now, out);
-        let locked = &mut writing.locked;
+        // If the user's `Hash` panics, it is dropped unlocked.
+        out.coming = Some(entry);
+        let locked = &mut at.writing.locked;
+        self.sweep(locked, SWEPT_BUCKETS, new_entry.now, out);
         // Whoever is let in once, and grows, is not asked what it is worth again.
-        let is_done = match found {
+        let is_done = match at.found {
             Some(found) => self.replace(locked, found, entry, new_entry, out),
-            None => self.may_turn_away() && self.turn_away(locked, digest, entry, new_entry, out),
+            None => self.may_turn_away() && self.turn_away(locked, at.digest, entry, new_entry, out),
         };
         if !is_done {
-            self.add(&mut writing, digest, entry, new_entry, out);
+            self.add(at, entry, new_entry, out);
         }
-        new.publish();
-        self.settle(&mut writing.locked, out);
-        drop(writing);
+        out.coming = None;
+        self.settle(&mut at.writing.locked, out);
         counters::inserted(&out.counts);
         Ok(entry)
     }
@@ -439,14 +478,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Puts an entry where none of its key is.
     fn add<'c>(
         &'c self,
-        writing: &mut Writing<'c, CacheSlots<K, V>>,
-        digest: Digest,
+        at: &mut At<'c, K, V>,
         entry: NonNull<Entry<K, V>>,
         new_entry: &NewEntry,
         out: &mut Departures<'_, K, V>,
     ) {
+        let newcomer = new_entry.newcomer(at.digest);
         let mut insertion = Inserting { cache: self, new_entry, out };
-        room::add(&self.table.directory, writing, digest, entry, new_entry.newcomer(digest), &mut insertion);
+        room::add(&self.table.directory, at, entry, newcomer, &mut insertion);
     }
 
     /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: it was the old

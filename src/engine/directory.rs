@@ -64,7 +64,7 @@ pub(crate) struct Spot<'a, P: Payload> {
     pub(crate) writing: Writing<'a, P>,
     pub(crate) digest: Digest,
     /// The digest's place in that segment.
-    pub(super) place: Place,
+    pub(crate) place: Place,
     /// The key's slot, if it is there.
     pub(crate) found: Option<Found>,
 }

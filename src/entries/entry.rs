@@ -102,6 +102,14 @@ impl<K, V> OwnedEntry<K, V> {
         OwnedEntry(entry)
     }
 
+    /// The entry, for whoever sees to it from now on.
+    #[inline]
+    pub(crate) fn into_raw(self) -> NonNull<Entry<K, V>> {
+        let entry = self.0;
+        core::mem::forget(self);
+        entry
+    }
+
     /// What goes into a slot. The table owns it once [`OwnedEntry::publish`] is called.
     #[inline]
     pub(crate) fn pointer(&self) -> NonNull<Entry<K, V>> {

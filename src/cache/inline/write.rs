@@ -138,8 +138,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                 let newcomer = Newcomer { locator: Locator::new(at.digest), weight: 1 };
                 room::prefetch(locked, newcomer);
                 let mut insertion = Inserting { cache: self, counts };
-                let At { writing, digest, .. } = &mut at;
-                room::add(&self.directory, writing, *digest, (key, value), newcomer, &mut insertion);
+                room::add(&self.directory, &mut at, (key, value), newcomer, &mut insertion);
                 None
             }
         };
