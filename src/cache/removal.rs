@@ -1,6 +1,7 @@
 //! Entries on their way out: why they leave, who is told, when they are freed.
 
 use core::fmt;
+use core::mem::{ManuallyDrop, take};
 use core::ptr::NonNull;
 
 use smallvec::SmallVec;
@@ -64,9 +65,11 @@ pub(super) struct Departures<'c, K, V> {
     /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped here, as nothing
     /// of the user's is under a lock.
     pub(super) coming: Option<NonNull<Entry<K, V>>>,
-    gone: SmallVec<[Departure<K, V>; 2]>,
+    /// Both have memory of their own only if there is something in them, and that is taken out in the end: their destructors
+    /// would have nothing to do.
+    gone: ManuallyDrop<SmallVec<[Departure<K, V>; 2]>>,
     /// Of caches whose entries wait for company [C4].
-    many: Vec<OldEntries<K, V>>,
+    many: ManuallyDrop<Vec<OldEntries<K, V>>>,
 }
 
 impl<'c, K, V> Departures<'c, K, V> {
@@ -76,7 +79,8 @@ impl<'c, K, V> Departures<'c, K, V> {
         counts: Here<'c>,
         listener: Option<&'c Listener<K, V>>,
     ) -> Self {
-        Departures { guard, counts, listener, coming: None, gone: SmallVec::new(), many: Vec::new() }
+        let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(Vec::new()));
+        Departures { guard, counts, listener, coming: None, gone, many }
     }
 
     /// An entry has just been taken out of a segment, whose reserve this is.
@@ -105,7 +109,7 @@ impl<'c, K, V> Departures<'c, K, V> {
     fn tell(&self) -> FirstPanic {
         let mut panic = FirstPanic::default();
         if let Some(listener) = self.listener {
-            for &(entry, cause) in &self.gone {
+            for &(entry, cause) in self.gone.iter() {
                 // SAFETY: it was in the table after the guard was entered, or was turned away since.
                 let (key, value) = unsafe { Entry::deref(entry) }.pair();
                 panic.call(|| listener(key, value, cause));
@@ -129,11 +133,11 @@ impl<'c, K, V> Departures<'c, K, V> {
         // SAFETY: not in the table, and nobody else has it (`coming`).
         let _coming = self.coming.take().map(|entry| unsafe { OwnedEntry::from_raw(entry) });
         let told = self.tell();
-        for (entry, _) in self.gone.drain(..) {
+        for (entry, _) in take(&mut *self.gone) {
             // SAFETY: taken out of the table, once, under its segment's lock (`add`) [I6].
             unsafe { self.guard.retire(entry.as_ptr()) };
         }
-        for many in self.many.drain(..) {
+        for many in take(&mut *self.many) {
             // SAFETY: our cache's guard.
             unsafe { many.retire(self.guard) };
         }
