@@ -87,9 +87,9 @@ pub(super) enum Count {
     Loads,
     FailedLoads,
     LoadNs,
-    /// What left, in weight, for whatever cause.
-    Left,
-    /// How much of that the thread has added to what all have sent away.
+    /// Weight that left for other causes.
+    OtherWeight,
+    /// How much of all that left the thread has added to what all have sent away.
     Told,
 }
 
@@ -146,9 +146,9 @@ impl Counters {
     #[inline]
     pub(super) fn takes_leave_of(&self, weight: u64) -> bool {
         let Here(Some(counts)) = self.here() else { return false };
-        let [left, told] =
-            [Count::Left, Count::Told].map(|which| counts[which as usize].load(Ordering::Relaxed));
-        let more = left.wrapping_sub(told);
+        let [evicted, others, told] = [Count::EvictedWeight, Count::OtherWeight, Count::Told]
+            .map(|which| counts[which as usize].load(Ordering::Relaxed));
+        let more = evicted.wrapping_add(others).wrapping_sub(told);
         if more < weight / TOLD_BY {
             return false;
         }
@@ -218,15 +218,14 @@ pub(super) fn turned_away(counts: &impl Counting) {
 /// An entry has left.
 #[inline]
 pub(super) fn departed(counts: &impl Counting, cause: Cause, weight: u64) {
-    counts.count(Count::Left, weight);
-    match cause {
-        Cause::Size => {
-            evicted(counts);
-            counts.count(Count::EvictedWeight, weight);
-        }
-        Cause::Expired => counts.count(Count::Expirations, 1),
-        Cause::Explicit | Cause::Replaced => {}
+    if cause == Cause::Size {
+        evicted(counts);
+        return counts.count(Count::EvictedWeight, weight);
     }
+    if cause == Cause::Expired {
+        counts.count(Count::Expirations, 1);
+    }
+    counts.count(Count::OtherWeight, weight);
 }
 
 /// A loader has come to its end.

@@ -96,13 +96,19 @@ impl<'c, K, V> Departures<'c, K, V> {
         cause: Cause,
     ) {
         if OldEntries::<K, V>::GATHERS && is_gathered(self.listener) {
-            // `extend` would move the list, even if there is none.
-            if let Some(many) = reserve.old.push(entry) {
-                self.many.push(many);
+            if reserve.old.add(entry) {
+                self.add_many(reserve);
             }
         } else {
             self.gone.push((entry, cause));
         }
+    }
+
+    /// Those that have waited for company are many. By itself: it would have each eviction prepare for a list that is moved.
+    #[cold]
+    #[inline(never)]
+    fn add_many(&mut self, reserve: &mut Reserve<K, V>) {
+        self.many.push(reserve.old.take());
     }
 
     /// Tells the listener of each, even if it panics.

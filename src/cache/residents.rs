@@ -55,7 +55,7 @@ impl<P: Payload, T: Evict<P>> Residents for Entries<'_, P, T> {
         self.victims.weight(&self.residents, slot)
     }
 
-    #[inline]
+    #[inline(always)]
     fn evict(&mut self, slot: Found) {
         self.victims.evict(&mut self.residents, slot);
     }

@@ -94,7 +94,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// # Safety
     ///
     /// Under its segment's lock, whose reserve this is, and once.
-    #[inline]
+    #[inline(always)]
     unsafe fn departed(
         &self,
         entry: NonNull<Entry<K, V>>,
@@ -185,7 +185,8 @@ impl<K, V, S> Evict<CacheSlots<K, V>> for Victims<'_, '_, K, V, S> {
         if self.cache.has_meta() { self.cache.weight_of(residents.item(slot)) } else { 1 }
     }
 
-    #[inline]
+    // Where the policy does: one of its calls is that of most insertions, and the others are not in line.
+    #[inline(always)]
     fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Found) {
         let entry = residents.item(slot);
         let cause = if self.old == Some(entry) { Cause::Replaced } else { Cause::Size };

@@ -89,9 +89,15 @@ impl<K, V> Gathered<K, V> {
     /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
     #[inline]
     pub(crate) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<OldEntries<K, V>> {
+        self.add(entry).then(|| self.take())
+    }
+
+    /// Adds an entry that has just been taken out; whether they are many now, for the caller to [take](Self::take) and retire.
+    #[inline]
+    pub(crate) fn add(&mut self, entry: NonNull<Entry<K, V>>) -> bool {
         self.entries[self.len].write(entry);
         self.len += 1;
-        (self.len == self.entries.len()).then(|| self.take())
+        self.len == self.entries.len()
     }
 
     /// Gives all up.

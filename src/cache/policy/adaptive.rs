@@ -145,6 +145,7 @@ impl Adaptive {
         self.main.len() == 0 || self.window.len() > 0 && self.window.weight() >= self.due
     }
 
+    #[inline(never)]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let Newcomer { locator, weight } = newcomer;
         let steps = self.recall(locator);
@@ -154,9 +155,12 @@ impl Adaptive {
                 || self.room_in_main(weight, steps, residents)
                 || weight > 1 && self.is_heavy(weight)
         });
+        let has_room = self.fits(weight);
         // While the cache fills, main does too: a loop finds at least what was there first.
-        let filling = self.fits(weight) && self.fits_main(weight);
-        self.make_room(weight, residents);
+        let filling = has_room && self.fits_main(weight);
+        if !has_room {
+            self.evict_for(weight, residents);
+        }
         let (ring, mark) = if admitted || filling { (&mut self.main, MAIN) } else { (&mut self.window, 0) };
         // Before the push: the table does not have the newcomer yet.
         ring.compact_if_stale(mark, residents);
@@ -238,16 +242,28 @@ impl Adaptive {
         order.into_iter().rev().map(with_heat).collect()
     }
 
-    #[inline]
+    /// Evicts until so much more fits.
+    #[inline(never)]
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
+        if !self.fits(weight) {
+            self.evict_for(weight, residents);
+        }
+    }
+
+    /// Evicts somebody, and others until so much more fits, or nobody is left.
+    #[inline(always)]
+    fn evict_for<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         let mut spared = 0;
-        while self.len() > 0 && !self.fits(weight) {
+        while self.len() > 0 {
             let somebody_goes = spared >= PATIENCE;
             spared = if self.window_is_due() || somebody_goes && self.window.len() > 0 {
                 self.step_window(spared, residents)
             } else {
                 self.step_main(spared, residents)
             };
+            if self.fits(weight) {
+                break;
+            }
         }
     }
 
@@ -295,7 +311,7 @@ impl Adaptive {
     }
 
     /// What the ghosts know of a key that comes: how many steps of main's hand it is worth, if any. They forget it.
-    #[inline]
+    #[inline(always)]
     fn recall(&mut self, locator: Locator) -> Option<usize> {
         let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, |ghost| ghost.len()).max(1) as f64;
         if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator)) {
@@ -331,7 +347,7 @@ impl Adaptive {
 
     /// Moves or evicts the item at the window's front, of which it evicts who comes after too many that were spared. How many
     /// have been, less what each that has gone makes up for.
-    #[inline]
+    #[inline(always)]
     fn step_window<R: Residents>(&mut self, spared: usize, residents: &mut R) -> usize {
         let Some(locator) = self.window.peek(0) else { return self.evict_stray(residents) };
         let Some(slot) = residents.find(locator, MAIN, 0) else {
@@ -429,6 +445,7 @@ impl Adaptive {
     /// Evicts any item. Every item has an entry, unless its `Hash` contradicted itself, or panicked when it was to be
     /// [adopted](Self::adopt): then its entry leads nowhere, and was dropped as stale.
     #[cold]
+    #[inline(never)]
     fn evict_stray<R: Residents>(&mut self, residents: &mut R) -> usize {
         let stray = (0..residents.slots()).find_map(|index| residents.at(index));
         let slot = stray.expect("what is counted is in the table");
@@ -438,6 +455,7 @@ impl Adaptive {
     }
 
     /// Evicts the item in `slot`, whose entry is the one of main at `index`.
+    #[inline(never)]
     fn demote<R: Residents>(&mut self, index: usize, locator: Locator, slot: R::Slot, residents: &mut R) {
         self.main.pop(index);
         self.main.forget(residents.weight(slot));

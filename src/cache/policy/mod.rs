@@ -252,6 +252,8 @@ impl Evictor {
     /// if that fails, it says [`removed`](Self::removed).
     ///
     /// The caller has turned away what is heavier than the capacity.
+    // Each policy's is called by itself: in one function with the others it would save registers for what they need.
+    #[inline]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         debug_assert!(newcomer.weight <= self.capacity());
         whichever!(self, policy => policy.admit(newcomer, residents))

@@ -50,7 +50,7 @@ impl<P: Rule> Swept<P> {
         has_room(self.capacity, self.weight, weight)
     }
 
-    #[inline]
+    #[inline(never)]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let mark = P::admit(self, newcomer, residents);
         self.make_room(newcomer.weight, residents);
