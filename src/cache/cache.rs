@@ -83,6 +83,8 @@ pub struct Cache<K, V, S = RandomState> {
     pub(super) weigher: Option<Weigher<K, V>>,
     pub(super) time: Option<Time<K, V>>,
     pub(super) listener: Option<Listener<K, V>>,
+    /// Whether there is a weigher, or entries expire: then each has a [`Meta`].
+    has_meta: bool,
     pub(super) flights: Flights<K, V>,
     pub(super) counters: Counters,
 }
@@ -137,7 +139,8 @@ impl<K, V> Cache<K, V> {
 impl<K, V, S> Cache<K, V, S> {
     pub(super) fn from_parts(parts: Parts<K, V, S>) -> Result<Self, CapacityError> {
         let Parts { shape, requested, capacity, hasher, policy, weigher, time, listener } = parts;
-        let tail = if weigher.is_some() || time.is_some() { size_of::<Meta>() } else { 0 };
+        let has_meta = weigher.is_some() || time.is_some();
+        let tail = if has_meta { size_of::<Meta>() } else { 0 };
         let gathered = is_gathered(listener.as_ref());
         let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail, gathered)?;
         let bound = Bound::new(capacity, shape.segments);
@@ -147,13 +150,13 @@ impl<K, V, S> Cache<K, V, S> {
             (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
         });
         let (flights, counters) = (Flights::new(), Counters::new());
-        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, flights, counters })
+        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, has_meta, flights, counters })
     }
 
     /// Whether entries have a [`Meta`].
     #[inline(always)]
     pub(super) fn has_meta(&self) -> bool {
-        self.weigher.is_some() || self.time.is_some()
+        self.has_meta
     }
 
     /// What is known of an entry beside key and value; only if [`Cache::has_meta`].

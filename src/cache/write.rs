@@ -272,8 +272,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<OwnedEntry<K, V>, (K, V)> {
         let digest = at.digest;
         let magazine = &mut at.writing.locked.state().keep.reserve.free;
-        // A cache has no home cells, whichever.
-        let new = OwnedEntry::new(&self.table.slab, magazine, digest, Within::Home, key, value)?;
+        // A cache has no home cells.
+        let new = OwnedEntry::new(&self.table.slab, magazine, digest, Within::Nowhere, key, value)?;
         if self.has_meta() {
             let meta = Meta {
                 weight: new_entry.weight,

@@ -39,6 +39,8 @@ const BEGUN: u64 = 1;
 /// How far from its home a new entry may get a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Within {
+    /// None at all: where there are no home cells, or none is asked for.
+    Nowhere,
     /// Only there: it takes the place of another, see above.
     Home,
     /// Anywhere in its page: else what is made for so many entries would need memory for more.

@@ -152,8 +152,10 @@ impl<T> Slab<T> {
         if Self::BOXED {
             return self.allocate_box();
         }
-        if let Some(cell) = self.homes.take(digest, within, NonNull::from(self).cast()) {
-            return Some(cell.cast());
+        if within != Within::Nowhere {
+            if let Some(cell) = self.homes.take(digest, within, NonNull::from(self).cast()) {
+                return Some(cell.cast());
+            }
         }
         if let Some(piece) = magazine.pop() {
             return Some(piece.cast());
