@@ -262,7 +262,8 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
             return None;
         }
         let path: Option<path::Path> = path::search(&buckets, roots, budget);
-        let Some(path) = path else {
+        // By reference: copied, it would have to wait for what was written in parts.
+        let Some(path) = &path else {
             self.state.tally.failed_searches += 1;
             return None;
         };

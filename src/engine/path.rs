@@ -142,25 +142,20 @@ pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget
 }
 
 /// Collects the way from a root to `queue[at]`, the last item to move, and the hole.
-fn trace_back<const N: usize>(queue: &[MaybeUninit<Node>], mut at: usize, last: Hop, hole: Hop) -> Path<N> {
-    let mut reversed = [hole; N];
-    reversed[1] = last;
-    let mut len = 2;
-    loop {
-        // SAFETY: the caller passes the written part of the queue, and parents precede their children in it.
-        let node = unsafe { queue[at].assume_init() };
-        let parent = usize::from(node.parent);
-        if parent == at {
-            break;
-        }
-        // SAFETY: as above.
-        let bucket = unsafe { queue[parent].assume_init() }.bucket;
-        reversed[len] = Hop { bucket, lane: u32::from(node.lane) };
-        len += 1;
-        at = parent;
+#[inline]
+fn trace_back<const N: usize>(queue: &[MaybeUninit<Node>], at: usize, last: Hop, hole: Hop) -> Path<N> {
+    // SAFETY: the caller passes the written part of the queue, and parents precede their children in it.
+    let node_at = |at: usize| unsafe { queue[at].assume_init() };
+    let mut node = node_at(at);
+    let hops_before = usize::from(node.depth);
+    let mut hops = [hole; N];
+    hops[hops_before] = last;
+    for hop in hops[..hops_before].iter_mut().rev() {
+        let parent = node_at(usize::from(node.parent));
+        *hop = Hop { bucket: parent.bucket, lane: u32::from(node.lane) };
+        node = parent;
     }
-    reversed[..len].reverse();
-    Path { hops: reversed, len }
+    Path { hops, len: hops_before + 2 }
 }
 
 #[cfg(test)]

@@ -155,6 +155,7 @@ pub(super) fn item<P: Payload>(found: Found) -> P::Item {
 }
 
 /// The pair of an item with `tag` in `bucket`.
+#[inline]
 pub(super) fn pair(bucket: u32, tag: u8, buckets: u32) -> Place {
     Place { first: bucket, second: alternate(bucket, tag, buckets), tag }
 }
