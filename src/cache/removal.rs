@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 use smallvec::SmallVec;
 
 use super::counters::Here;
+use crate::engine::try_box;
 use crate::entries::{Entry, OldEntries, OwnedEntry, Reserve};
 use crate::reclaim::{FirstPanic, Guard, LocalGuard};
 
@@ -54,6 +55,8 @@ pub(super) fn is_gathered<K, V>(listener: Option<&Listener<K, V>>) -> bool {
 
 /// An entry that has left, and why.
 type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
+/// Entries that have waited for company.
+type Many<K, V> = Box<OldEntries<K, V>>;
 
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
@@ -62,14 +65,14 @@ pub(super) struct Departures<'c, K, V> {
     /// Where the thread counts them.
     pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
-    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped here, as nothing
-    /// of the user's is under a lock.
+    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped with these, when
+    /// nothing is locked.
     pub(super) coming: Option<NonNull<Entry<K, V>>>,
     /// Both have memory of their own only if there is something in them, and that is taken out in the end: their destructors
     /// would have nothing to do.
     gone: ManuallyDrop<SmallVec<[Departure<K, V>; 2]>>,
     /// Of caches whose entries wait for company [C4].
-    many: ManuallyDrop<Vec<OldEntries<K, V>>>,
+    many: ManuallyDrop<SmallVec<[Many<K, V>; 1]>>,
 }
 
 impl<'c, K, V> Departures<'c, K, V> {
@@ -79,7 +82,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         counts: Here<'c>,
         listener: Option<&'c Listener<K, V>>,
     ) -> Self {
-        let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(Vec::new()));
+        let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(SmallVec::new()));
         Departures { guard, counts, listener, coming: None, gone, many }
     }
 
@@ -108,7 +111,11 @@ impl<'c, K, V> Departures<'c, K, V> {
     #[cold]
     #[inline(never)]
     fn add_many(&mut self, reserve: &mut Reserve<K, V>) {
-        self.many.push(reserve.old.take());
+        match try_box(reserve.old.take()) {
+            Ok(many) => self.many.push(many),
+            // No memory for a list: each by itself. Nobody is told of them, for whatever cause.
+            Err(many) => many.entries().for_each(|entry| self.gone.push((entry, Cause::Size))),
+        }
     }
 
     /// Tells the listener of each, even if it panics.
@@ -145,7 +152,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         }
         for many in take(&mut *self.many) {
             // SAFETY: our cache's guard.
-            unsafe { many.retire(self.guard) };
+            unsafe { OldEntries::retire_boxed(many, self.guard) };
         }
         told.go_on();
     }
