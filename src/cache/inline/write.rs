@@ -117,11 +117,19 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     pub fn insert(&self, key: K, value: V) -> Option<V> {
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
-        self.put(self.at(digest, &key), key, value)
+        // Where it is: handed on as a value, it would be written in parts and copied as a whole.
+        let mut at = self.at(digest, &key);
+        self.put_at(&mut at, key, value)
     }
 
-    /// Puts an entry where its key is or should be; the value that was there.
+    /// Puts an entry where its key is or should be, and unlocks that; the value that was there.
     pub(super) fn put<'c>(&'c self, mut at: At<'c, K, V>, key: K, value: V) -> Option<V> {
+        self.put_at(&mut at, key, value)
+    }
+
+    /// The same, where the segment stays locked.
+    #[inline]
+    fn put_at<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) -> Option<V> {
         let counts = self.counters.here();
         let locked = &mut at.writing.locked;
         let old = match at.found {
@@ -138,11 +146,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                 let newcomer = Newcomer { locator: Locator::new(at.digest), weight: 1 };
                 room::prefetch(locked, newcomer);
                 let mut insertion = Inserting { cache: self, counts };
-                room::add(&self.directory, &mut at, (key, value), newcomer, &mut insertion);
+                room::add(&self.directory, at, (key, value), newcomer, &mut insertion);
                 None
             }
         };
-        drop(at);
         counters::inserted(&counts);
         old
     }
