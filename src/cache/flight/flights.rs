@@ -62,7 +62,7 @@ impl<K, V> Flights<K, V> {
     /// Those with these digests. hashbrown uses the lowest and the highest bits.
     #[inline]
     fn shard(&self, digest: Digest) -> &Shard<K, V> {
-        &self.shards[digest.prefix() as usize % SHARDS]
+        &self.shards[digest.prefix() as usize & (SHARDS - 1)]
     }
 }
 
