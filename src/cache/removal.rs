@@ -7,7 +7,6 @@ use core::ptr::NonNull;
 use smallvec::SmallVec;
 
 use super::counters::Here;
-use crate::engine::try_box;
 use crate::entries::{Entry, OldEntries, OwnedEntry, Reserve};
 use crate::reclaim::{FirstPanic, Guard, LocalGuard};
 
@@ -55,8 +54,6 @@ pub(super) fn is_gathered<K, V>(listener: Option<&Listener<K, V>>) -> bool {
 
 /// An entry that has left, and why.
 type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
-/// Entries that have waited for company.
-type Many<K, V> = Box<OldEntries<K, V>>;
 
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
@@ -65,14 +62,14 @@ pub(super) struct Departures<'c, K, V> {
     /// Where the thread counts them.
     pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
-    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped with these, when
-    /// nothing is locked.
+    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped here, as nothing
+    /// of the user's is under a lock.
     pub(super) coming: Option<NonNull<Entry<K, V>>>,
     /// Both have memory of their own only if there is something in them, and that is taken out in the end: their destructors
     /// would have nothing to do.
     gone: ManuallyDrop<SmallVec<[Departure<K, V>; 2]>>,
     /// Of caches whose entries wait for company [C4].
-    many: ManuallyDrop<SmallVec<[Many<K, V>; 1]>>,
+    many: ManuallyDrop<Vec<OldEntries<K, V>>>,
 }
 
 impl<'c, K, V> Departures<'c, K, V> {
@@ -82,7 +79,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         counts: Here<'c>,
         listener: Option<&'c Listener<K, V>>,
     ) -> Self {
-        let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(SmallVec::new()));
+        let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(Vec::new()));
         Departures { guard, counts, listener, coming: None, gone, many }
     }
 
@@ -111,11 +108,7 @@ impl<'c, K, V> Departures<'c, K, V> {
     #[cold]
     #[inline(never)]
     fn add_many(&mut self, reserve: &mut Reserve<K, V>) {
-        match try_box(reserve.old.take()) {
-            Ok(many) => self.many.push(many),
-            // No memory for a list: each by itself. Nobody is told of them, for whatever cause.
-            Err(many) => many.entries().for_each(|entry| self.gone.push((entry, Cause::Size))),
-        }
+        self.many.push(reserve.old.take());
     }
 
     /// Tells the listener of each, even if it panics.
@@ -152,7 +145,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         }
         for many in take(&mut *self.many) {
             // SAFETY: our cache's guard.
-            unsafe { OldEntries::retire_boxed(many, self.guard) };
+            unsafe { many.retire(self.guard) };
         }
         told.go_on();
     }

@@ -33,16 +33,6 @@ impl Magazine {
     /// Most pieces: with how many there are, four lines of a cache.
     pub(super) const ROOM: usize = 31;
 
-    /// The first of these, copied as a whole.
-    ///
-    /// # Safety
-    ///
-    /// So many have been written.
-    pub(super) unsafe fn of(pieces: [MaybeUninit<NonNull<Free>>; Self::ROOM], len: usize) -> Self {
-        debug_assert!(len <= Self::ROOM);
-        Magazine { pieces, len }
-    }
-
     /// Whether one more piece fits.
     pub(super) fn has_room(&self) -> bool {
         self.len < Self::ROOM

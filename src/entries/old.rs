@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use super::entry::{Entry, EntrySlab};
-use super::magazine::{Free, Magazine};
+use super::magazine::Magazine;
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 
@@ -76,15 +76,12 @@ pub(crate) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &
 pub(crate) struct Gathered<K, V> {
     /// First, beside what comes before and changes as often.
     len: usize,
-    /// Their pieces.
-    pieces: [MaybeUninit<NonNull<Free>>; Magazine::ROOM],
-    entries: PhantomData<NonNull<Entry<K, V>>>,
+    entries: [MaybeUninit<NonNull<Entry<K, V>>>; Magazine::ROOM],
 }
 
 impl<K, V> Default for Gathered<K, V> {
     fn default() -> Self {
-        let pieces = [const { MaybeUninit::uninit() }; Magazine::ROOM];
-        Gathered { len: 0, pieces, entries: PhantomData }
+        Gathered { len: 0, entries: [const { MaybeUninit::uninit() }; Magazine::ROOM] }
     }
 }
 
@@ -98,15 +95,18 @@ impl<K, V> Gathered<K, V> {
     /// Adds an entry that has just been taken out; whether they are many now, for the caller to [take](Self::take) and retire.
     #[inline]
     pub(crate) fn add(&mut self, entry: NonNull<Entry<K, V>>) -> bool {
-        self.pieces[self.len].write(entry.cast());
+        self.entries[self.len].write(entry);
         self.len += 1;
-        self.len == self.pieces.len()
+        self.len == self.entries.len()
     }
 
     /// Gives all up.
     pub(crate) fn take(&mut self) -> OldEntries<K, V> {
-        // SAFETY: as many have been written.
-        let pieces = unsafe { Magazine::of(self.pieces, self.len) };
+        let mut pieces = Magazine::default();
+        for entry in &self.entries[..self.len] {
+            // SAFETY: as many have been written.
+            pieces.push(unsafe { entry.assume_init() }.cast());
+        }
         self.len = 0;
         OldEntries { pieces, entries: PhantomData }
     }
@@ -135,29 +135,17 @@ impl<K, V> OldEntries<K, V> {
         if self.pieces.pieces().is_empty() {
             return;
         }
+        // Taken out of the table, once, under the lock that this list was taken from: guards entered
+        // from now on do not find them, and those that did are older than now [I6], [C4].
         match try_box(self) {
-            // SAFETY: the caller's.
-            Ok(this) => unsafe { Self::retire_boxed(this, guard) },
+            // SAFETY: as said above; `free` is this box's only end.
+            Ok(this) => unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) },
             // No memory for a list: each by itself.
-            // SAFETY: the caller's; as in `retire_boxed`.
-            Err(this) => this.entries().for_each(|entry| unsafe { guard.retire(entry.as_ptr()) }),
+            // SAFETY: as above.
+            Err(this) => this.pieces.pieces().iter().for_each(|piece| unsafe {
+                guard.retire(piece.cast::<Entry<K, V>>().as_ptr());
+            }),
         }
-    }
-
-    /// The same of a list that has a box.
-    ///
-    /// # Safety
-    ///
-    /// As for `retire`.
-    pub(crate) unsafe fn retire_boxed(this: Box<Self>, guard: &impl Guard) {
-        // SAFETY: taken out of the table, once, under the lock that this list was taken from: guards entered
-        // from now on do not find them, and those that did are older than now [I6], [C4]. `free` is this box's only end.
-        unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) };
-    }
-
-    /// All of them.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = NonNull<Entry<K, V>>> {
-        self.pieces.pieces().iter().map(|piece| piece.cast())
     }
 }
 
