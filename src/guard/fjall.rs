@@ -161,7 +161,12 @@ impl FjallStore {
         if bytes < KEPT_BACK {
             return Ok(());
         }
-        let available = fs4::available_space(self.data.path()).map_err(fjall::Error::Io)?;
+        let path = self.data.path();
+        // A file system that does not say how large it is does not say either that it is full.
+        if fs4::total_space(path).unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        let available = fs4::available_space(path).map_err(fjall::Error::Io)?;
         if available < (bytes as u64).saturating_add(SPARE) {
             return Err(fjall::Error::Io(std::io::ErrorKind::StorageFull.into()).into());
         }
