@@ -62,8 +62,8 @@ pub(super) struct Departures<'c, K, V> {
     /// Where the thread counts them.
     pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
-    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped here, as nothing
-    /// of the user's is under a lock.
+    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped with these, when
+    /// nothing is locked.
     pub(super) coming: Option<NonNull<Entry<K, V>>>,
     /// Both have memory of their own only if there is something in them, and that is taken out in the end: their destructors
     /// would have nothing to do.

@@ -59,6 +59,7 @@ pub(super) fn add<'c, P: Payload<Keep: Kept>>(
     newcomer: Newcomer,
     insertion: &mut impl Insertion<P>,
 ) {
+    debug_assert!(spot.found.is_none(), "a slot would not be the key's any more");
     if is_short(&spot.writing.locked) {
         // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
         double(directory, spot, |item| insertion.rehash(item));

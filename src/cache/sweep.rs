@@ -51,6 +51,7 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
+    /// The same, where entries expire. By itself: others have nothing to prepare for it.
     #[inline(never)]
     fn sweep_next(
         &self,

@@ -437,7 +437,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let locked = &mut at.writing.locked;
         self.sweep(locked, SWEPT_BUCKETS, new_entry.now, out);
         // Whoever is let in once, and grows, is not asked what it is worth again.
-        let is_done = match at.found {
+        let is_done = match at.found.take() {
             Some(found) => self.replace(locked, found, entry, new_entry, out),
             None => self.may_turn_away() && self.turn_away(locked, at.digest, entry, new_entry, out),
         };

@@ -130,7 +130,7 @@ impl Parting {
     #[cold]
     #[inline(never)]
     pub(crate) fn push_elsewhere(&mut self, digest: Digest) -> Result<(), FilterError> {
-        // Summed up for few of those that are alike.
+        // How full it is, is not summed up for each: all that come may be alike.
         if self.parted.rest.len() % 256 == 0 && self.open.is_half_full() {
             let next = Block::new(self.geometry.segments as usize, self.expected, self.parted.huge_pages)?;
             push(&mut self.parted.blocks, core::mem::replace(&mut self.open, next))?;

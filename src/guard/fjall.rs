@@ -27,8 +27,8 @@ const SPARE: u64 = 16 << 20;
 /// fjall 2 does not notice when the disk has no room for its journal in the midst of a key or a value of some kilobytes: such a
 /// write seems to be done, but it and what follows it, or some of that, are gone when the keyspace is opened again; and a
 /// snapshot of the guard's filter may fit then though it does not know all keys. So a write of 4 KiB and more is refused
-/// ([`StorageFull`](std::io::ErrorKind::StorageFull)) unless the disk has 16 MiB more room than it needs. Quotas, and disks
-/// that fail, are not noticed: where these are to be feared, take `RedbStore`.
+/// ([`StorageFull`](std::io::ErrorKind::StorageFull)) unless the disk has 16 MiB more room than it needs. Quotas, disks that
+/// fail, and file systems that do not say how large they are, are not noticed: where these are to be feared, take `RedbStore`.
 ///
 /// ```
 /// use koel::guard::{FjallStore, Guarded};
