@@ -58,7 +58,8 @@ pub struct CacheBuilder<K, V, S = RandomState> {
     policy: Policy,
     to_live: Option<Duration>,
     to_idle: Option<Duration>,
-    lifetime: Option<Lifetime<K, V>>,
+    own_life: Option<Lifetime<K, V>>,
+    own_idle: Option<Lifetime<K, V>>,
     clock: Option<Box<dyn Clock>>,
     listener: Option<Listener<K, V>>,
     hasher: S,
@@ -74,7 +75,8 @@ impl<K, V> CacheBuilder<K, V> {
             policy: Policy::default(),
             to_live: None,
             to_idle: None,
-            lifetime: None,
+            own_life: None,
+            own_idle: None,
             clock: None,
             listener: None,
             hasher: RandomState::new(),
@@ -234,7 +236,39 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// ```
     #[doc(alias = "expire_after")]
     pub fn expiry(mut self, lifetime: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static) -> Self {
-        self.lifetime = Some(Box::new(lifetime));
+        self.own_life = Some(Box::new(lifetime));
+        self
+    }
+
+    /// How long an entry may be returned after it was inserted or last hit, as [`time_to_idle`](Self::time_to_idle) says it for
+    /// all; `None`: as the other options say. Asked when the weigher is, and not when the entry is hit. Of both, the shorter
+    /// counts.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// struct Session {
+    ///     stays_logged_in: bool,
+    /// }
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let sessions = koel::Cache::builder()
+    ///     .max_entries(1000)
+    ///     .idle_expiry(|_: &u32, session: &Session| {
+    ///         Some(Duration::from_secs(if session.stays_logged_in { 30 * 86_400 } else { 1800 }))
+    ///     })
+    ///     .clock(clock.clone())
+    ///     .build();
+    /// sessions.insert(1, Session { stays_logged_in: true }).unwrap();
+    /// sessions.insert(2, Session { stays_logged_in: false }).unwrap();
+    /// clock.advance(Duration::from_secs(1799));
+    /// assert!(sessions.pin().get_ref(&2).is_some()); // and has another half hour
+    /// clock.advance(Duration::from_secs(1800));
+    /// assert!(sessions.contains_key(&1) && !sessions.contains_key(&2));
+    /// ```
+    #[doc(alias = "expire_after_read")]
+    pub fn idle_expiry(mut self, idle: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        self.own_idle = Some(Box::new(idle));
         self
     }
 
@@ -301,7 +335,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             policy: self.policy,
             to_live: self.to_live,
             to_idle: self.to_idle,
-            lifetime: self.lifetime,
+            own_life: self.own_life,
+            own_idle: self.own_idle,
             clock: self.clock,
             listener: self.listener,
             hasher,
@@ -366,7 +401,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         if self.weigher.is_some() && self.max_weight.is_none() {
             return Err(CacheError::WeigherUnused);
         }
-        let expires = self.to_live.is_some() || self.to_idle.is_some() || self.lifetime.is_some();
+        let own = self.own_life.is_some() || self.own_idle.is_some();
+        let expires = own || self.to_live.is_some() || self.to_idle.is_some();
         if self.clock.is_some() && !expires {
             return Err(CacheError::ClockUnused);
         }
@@ -379,7 +415,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             clock: self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
             to_live: self.to_live,
             to_idle: self.to_idle,
-            lifetime: self.lifetime,
+            own_life: self.own_life,
+            own_idle: self.own_idle,
         });
         let parts = Parts {
             shape,
@@ -405,7 +442,8 @@ impl<K, V, S> fmt::Debug for CacheBuilder<K, V, S> {
             .field("policy", &self.policy)
             .field("time_to_live", &self.to_live)
             .field("time_to_idle", &self.to_idle)
-            .field("expiry", &self.lifetime.is_some())
+            .field("expiry", &self.own_life.is_some())
+            .field("idle_expiry", &self.own_idle.is_some())
             .field("clock", &self.clock.is_some())
             .field("on_removal", &self.listener.is_some())
             .finish_non_exhaustive()

@@ -13,10 +13,11 @@ use super::builder::CacheBuilder;
 use super::counters::{self, CacheStats, Counters};
 use super::flight::Flights;
 use super::iter::CacheIter;
+use super::meta::{Fields, Meta};
 use super::policy::{Evictor, Policy};
 use super::removal::{Listener, is_gathered};
 use super::share::Share;
-use super::time::{Meta, Nanos, Time};
+use super::time::{Nanos, Time};
 use super::view::{CacheView, CacheViewOwned};
 use crate::engine::{CapacityError, Shape};
 use crate::entries::{Entry, Slots, Table};
@@ -42,8 +43,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///   entries or two, or for more: there are no more of them than about four for each core, and 256.
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
-/// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory; 24 more
-///   with a weigher or times.
+/// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory. A weigher
+///   takes eight more, times take eight, a time without a hit eight more, or sixteen if each entry has its own.
 /// * What has left is dropped a little later, by further writes or by [`Cache::flush`]:
 ///   [how much may wait](crate::HashMap#when-values-are-dropped). With a weigher it may be an eighth of the bound, or 65,536 if
 ///   that is more, and a sixteenth of it for each thread; writes under some map's lock do not count.
@@ -67,7 +68,7 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// # Under a lock
 ///
-/// Closures of `compute` and `remove_if`, the weigher and `expiry`, `Clone` of what `compute` answers with, the
+/// Closures of `compute` and `remove_if`, the weigher, `expiry` and `idle_expiry`, `Clone` of what `compute` answers with, the
 /// [`Clock`](crate::Clock), `Hash` and `Eq` may run while one segment is locked for writing. The closures may look keys up in
 /// this cache and in any other map or cache. If a closure writes to it, loads into it, walks over it or asks for its
 /// `memory_usage`, it would wait for itself: that panics instead. `Hash`, `Eq`, `Clone` and the clock must do none of these.
@@ -83,8 +84,8 @@ pub struct Cache<K, V, S = RandomState> {
     pub(super) weigher: Option<Weigher<K, V>>,
     pub(super) time: Option<Time<K, V>>,
     pub(super) listener: Option<Listener<K, V>>,
-    /// Whether there is a weigher, or entries expire: then each has a [`Meta`].
-    has_meta: bool,
+    /// What is known of each entry.
+    pub(super) fields: Fields,
     pub(super) flights: Flights<K, V>,
     pub(super) counters: Counters,
 }
@@ -139,10 +140,9 @@ impl<K, V> Cache<K, V> {
 impl<K, V, S> Cache<K, V, S> {
     pub(super) fn from_parts(parts: Parts<K, V, S>) -> Result<Self, CapacityError> {
         let Parts { shape, requested, capacity, hasher, policy, weigher, time, listener } = parts;
-        let has_meta = weigher.is_some() || time.is_some();
-        let tail = if has_meta { size_of::<Meta>() } else { 0 };
+        let fields = Fields::new(weigher.is_some(), time.as_ref());
         let gathered = is_gathered(listener.as_ref());
-        let table = Table::<K, V, Share<K, V>>::new(shape, requested, tail, gathered)?;
+        let table = Table::<K, V, Share<K, V>>::new(shape, requested, fields.bytes(), gathered)?;
         let bound = Bound::new(capacity, shape.segments);
         table.directory.each_segment(|mut writing| {
             let quota = bound.share(writing.locked.state_ref().index);
@@ -150,26 +150,20 @@ impl<K, V, S> Cache<K, V, S> {
             (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
         });
         let (flights, counters) = (Flights::new(), Counters::new());
-        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, has_meta, flights, counters })
+        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, fields, flights, counters })
     }
 
-    /// Whether entries have a [`Meta`].
+    /// What is known of an entry beside key and value.
     #[inline(always)]
-    pub(super) fn has_meta(&self) -> bool {
-        self.has_meta
-    }
-
-    /// What is known of an entry beside key and value; only if [`Cache::has_meta`].
-    #[inline(always)]
-    pub(super) fn meta<'g>(&self, entry: NonNull<Entry<K, V>>) -> Option<&'g Meta> {
-        // SAFETY: in a cache that has it, it is written before the entry is published, and lives as long.
-        self.has_meta().then(|| unsafe { Entry::tail::<Meta>(entry).as_ref() })
+    pub(super) fn meta(&self, entry: NonNull<Entry<K, V>>) -> Meta<'_> {
+        // SAFETY: `make` has written it before the entry was published, and it lives as long.
+        unsafe { Meta::new(Entry::tail(entry), &self.fields) }
     }
 
     /// What an entry weighs.
     #[inline(always)]
     pub(super) fn weight_of(&self, entry: NonNull<Entry<K, V>>) -> u64 {
-        self.meta(entry).map_or(1, |meta| meta.weight)
+        self.meta(entry).weight()
     }
 
     /// Now; only a cache whose entries expire asks the clock.
@@ -181,10 +175,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// Whether an entry must not be returned any more.
     #[inline(always)]
     pub(super) fn has_expired(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
-        match (&self.time, self.meta(entry)) {
-            (Some(time), Some(meta)) => time.has_expired(meta, now),
-            _ => false,
-        }
+        self.time.is_some() && self.meta(entry).has_expired(now)
     }
 
     /// Whether an entry may be returned now.
@@ -420,9 +411,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             self.take_out_expired(digest, entry, now);
             return false;
         }
-        if let Some(meta) = self.meta(entry) {
-            time.note_use(meta, now);
-        }
+        self.meta(entry).note_use(now);
         true
     }
 

@@ -98,7 +98,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             let locked = &mut at.writing.locked;
             let before = at.found.map(|found| self.weight_of(locked.item(found)));
             new_entry.is_turned_away = is_turned_away && before.is_none();
-            let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.weight, &mut out);
+            let has_quota =
+                new_entry.is_turned_away || self.has_quota(locked, new_entry.facts.weight, &mut out);
             if has_quota && (has_asked || !self.should_ask(locked, at.found, &new_entry)) {
                 return self.insert_decided(at, new_entry, old, (key, value), out);
             }
@@ -106,7 +107,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             gathered = self.gather(digest, &mut new_entry, before, &mut out);
             has_asked = true;
             if gathered.is_none() {
-                let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
+                let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.
                 drop(out);
                 return Err(Refused { key, value, why });

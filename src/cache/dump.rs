@@ -10,7 +10,6 @@ use super::Cache;
 use super::policy::{Evictor, Heat, WindowShare};
 use super::time::{NEVER, Nanos, nanos};
 use crate::entries::Entry;
-use crate::sync::Ordering;
 
 /// The entries of a [`Cache`], how each stood with the policy, and how long it has to live: from [`Cache::dump`], for
 /// [`Cache::load`]. Nothing of the clock by which, or the hash function with which they were kept.
@@ -256,16 +255,13 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// What is known of an entry of this cache.
     fn standing(&self, entry: NonNull<Entry<K, V>>, heat: Heat, now: Nanos) -> Standing {
-        let meta = self.meta(entry).filter(|_| self.time.is_some());
-        // Else it is the moment of insertion: who was used all the while would seem idle to a cache that minds.
-        let notes_use = self.time.as_ref().is_some_and(|time| time.to_idle.is_some());
+        let meta = self.meta(entry);
         Standing {
             heat,
-            lives: meta.filter(|meta| meta.deadline != NEVER).map(|meta| meta.deadline - now),
-            // Relaxed: as in `Time::has_expired`. A hit may be later than `now`.
-            idle: meta
-                .filter(|_| notes_use)
-                .map_or(0, |meta| now.saturating_sub(meta.last_use.load(Ordering::Relaxed))),
+            lives: Some(meta.deadline()).filter(|&deadline| deadline != NEVER).map(|deadline| deadline - now),
+            // A hit may be later than `now`. Where hits are not noted, who was used all the while would seem idle to a cache
+            // that minds.
+            idle: meta.last_use().map_or(0, |last_use| now.saturating_sub(last_use)),
         }
     }
 

@@ -17,7 +17,7 @@
 //! | `bound`, `quota` | how much may be held, and how segments share it |
 //! | `residents`, `room` | entries as the policy sees them; when a table is made larger |
 //! | `share` | what is kept under the lock of each segment |
-//! | `time` | lifetimes and clocks |
+//! | `time`, `meta` | lifetimes and clocks; what is known of each entry for these, and its weight |
 //! | `removal` | what has left: who is told, when it is freed |
 //! | `refused` | what was not taken |
 //! | `inline` | [`InlineCache`]: the same for small plain data, in the slots |
@@ -36,6 +36,7 @@ mod inline;
 mod iter;
 mod load;
 mod many;
+mod meta;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;

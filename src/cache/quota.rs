@@ -77,7 +77,7 @@ impl<K, V, S> Cache<K, V, S> {
             return false;
         }
         let before = found.map_or(0, |found| self.weight_of(locked.item(found)));
-        let more = new_entry.weight.saturating_sub(before);
+        let more = new_entry.facts.weight.saturating_sub(before);
         let share = &mut locked.state().keep;
         if share.evictor.fits(more) {
             return false;
@@ -107,7 +107,7 @@ impl<K, V, S> Cache<K, V, S> {
         before: Option<u64>,
         out: &mut Departures<'_, K, V>,
     ) -> Option<Writing<'_, CacheSlots<K, V>>> {
-        let &mut NewEntry { weight, now, .. } = new_entry;
+        let (weight, now) = (new_entry.facts.weight, new_entry.now);
         let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
             return None;
@@ -139,8 +139,8 @@ impl<K, V, S> Cache<K, V, S> {
         let writing = self.table.directory.lock(digest.prefix());
         let (len, state) = (writing.locked.len(), writing.locked.state_ref());
         let evictor = &state.keep.evictor;
-        let more = new_entry.weight.saturating_sub(before);
-        let needed = new_entry.weight.saturating_sub(evictor.capacity());
+        let more = new_entry.facts.weight.saturating_sub(before);
+        let needed = new_entry.facts.weight.saturating_sub(evictor.capacity());
         let missing = evictor.weight().saturating_add(more).saturating_sub(evictor.capacity()).max(needed);
         // Nobody goes for what comes from a dump, if it can be helped [L4].
         let is_restored = new_entry.heat.is_some();

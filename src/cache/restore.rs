@@ -10,11 +10,10 @@ use super::quota::FEW;
 use super::refused::Refused;
 use super::removal::Departures;
 use super::share::Share;
-use super::time::{Meta, NEVER};
+use super::time::NEVER;
 use super::write::NewEntry;
 use super::{Cache, Cause};
 use crate::hash::{Digest, scale};
-use crate::sync::AtomicU64;
 
 /// Room in a cache, for whoever comes first.
 struct Room {
@@ -54,7 +53,7 @@ struct Plan {
 }
 
 // What `load` says that it takes, with an index.
-const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 64);
+const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 72);
 
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Puts the entries of a dump into the room that this cache has, and hands back the others.
@@ -78,7 +77,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key
     /// that is removed before its turn has come is put in all the same. What is taken counts as insertions. While it
-    /// runs it takes at most 64 bytes an entry, beside the dump and the one that is handed back.
+    /// runs it takes at most 72 bytes an entry, beside the dump and the one that is handed back.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
@@ -151,7 +150,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         let mut wanted = vec![0_u64; segments as usize];
         for plan in plans.iter().flatten() {
             let of_segment = &mut wanted[scale(plan.digest.prefix(), segments) as usize];
-            *of_segment = of_segment.saturating_add(plan.new_entry.weight);
+            *of_segment = of_segment.saturating_add(plan.new_entry.facts.weight);
         }
         wanted
     }
@@ -164,8 +163,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         let mut room = self.room(&self.wanted(&plans));
         for index in hottest {
             let Some(plan) = &mut plans[index] else { continue };
-            plan.chosen =
-                !self.contains_key(&entries[index].key) && room.take(plan.digest, plan.new_entry.weight);
+            plan.chosen = !self.contains_key(&entries[index].key)
+                && room.take(plan.digest, plan.new_entry.facts.weight);
         }
         plans
     }
@@ -174,13 +173,11 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     fn ask(&self, entry: &Dumped<K, V>) -> Option<Plan> {
         let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
         let mut new_entry = self.new_entry(key, value);
-        let own = lives.map_or(NEVER, |lives| new_entry.now.saturating_add(lives));
-        new_entry.deadline = new_entry.deadline.min(own);
-        new_entry.last_use = new_entry.now.saturating_sub(*idle);
+        let (facts, now) = (&mut new_entry.facts, new_entry.now);
+        facts.deadline = facts.deadline.min(lives.map_or(NEVER, |lives| now.saturating_add(lives)));
+        facts.last_use = now.saturating_sub(*idle);
+        let expired = self.time.is_some() && facts.has_expired(now);
         new_entry.heat = Some(*heat);
-        let last_use = AtomicU64::new(new_entry.last_use);
-        let meta = Meta { weight: new_entry.weight, deadline: new_entry.deadline, last_use };
-        let expired = self.time.as_ref().is_some_and(|time| time.has_expired(&meta, new_entry.now));
         (!expired).then(|| Plan { digest: self.digest(key), new_entry, chosen: false })
     }
 
@@ -216,7 +213,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
             at.found = None;
         }
         // Others may have been faster; and if the key was written to meanwhile, somebody may be loading it anew.
-        if flight.is_stale() || !at.writing.locked.state_ref().keep.evictor.fits(new_entry.weight) {
+        if flight.is_stale() || !at.writing.locked.state_ref().keep.evictor.fits(new_entry.facts.weight) {
             return Err(entry);
         }
         let Dumped { key, value, standing } = entry;

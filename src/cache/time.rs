@@ -5,8 +5,6 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::sync::{AtomicU64, Ordering};
-
 /// Where a cache has the time from.
 ///
 /// ```
@@ -92,7 +90,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// How long an entry lives: `None` is for ever.
+/// How long an entry lives, or may be idle: `None` is for ever.
 pub(super) type Lifetime<K, V> = Box<dyn Fn(&K, &V) -> Option<Duration> + Send + Sync>;
 
 /// What a cache whose entries expire knows.
@@ -100,10 +98,12 @@ pub(super) struct Time<K, V> {
     pub(super) clock: Box<dyn Clock>,
     /// Since the entry was inserted.
     pub(super) to_live: Option<Duration>,
+    /// The same, for each entry.
+    pub(super) own_life: Option<Lifetime<K, V>>,
     /// Since the entry was inserted or hit.
     pub(super) to_idle: Option<Duration>,
-    /// For each entry.
-    pub(super) lifetime: Option<Lifetime<K, V>>,
+    /// The same, for each entry.
+    pub(super) own_idle: Option<Lifetime<K, V>>,
 }
 
 /// A moment, or a duration, in nanoseconds; 584 years fit.
@@ -114,8 +114,6 @@ const BEGINNING: Nanos = 1 << 60;
 
 /// No moment comes after it.
 pub(super) const NEVER: Nanos = Nanos::MAX;
-/// Hits within so much of one another may count as one: a hot entry's time of last use is not written with every hit.
-const USE_GRAIN: Nanos = 1_000_000;
 
 impl<K, V> Time<K, V> {
     /// Now: before [`NEVER`], whatever the clock shows.
@@ -126,33 +124,19 @@ impl<K, V> Time<K, V> {
 
     /// When an entry that is inserted now must go, used or not. Calls the user's function.
     pub(super) fn deadline(&self, now: Nanos, key: &K, value: &V) -> Nanos {
-        let own = self.lifetime.as_ref().and_then(|lifetime| lifetime(key, value));
-        let lives = own.into_iter().chain(self.to_live).map(nanos).min();
-        lives.map_or(NEVER, |lives| now.saturating_add(lives))
+        now.saturating_add(shorter(self.to_live, self.own_life.as_ref(), key, value))
     }
 
-    /// Whether an entry must not be returned any more.
-    #[inline]
-    pub(super) fn has_expired(&self, meta: &Meta, now: Nanos) -> bool {
-        if now >= meta.deadline {
-            return true;
-        }
-        // Relaxed: a moment; an older one is as long ago as somebody has hit the entry just now and not been seen yet.
-        self.to_idle
-            .is_some_and(|idle| now >= meta.last_use.load(Ordering::Relaxed).saturating_add(nanos(idle)))
+    /// How long after its last use an entry must go. Calls the user's function.
+    pub(super) fn idle(&self, key: &K, value: &V) -> Nanos {
+        shorter(self.to_idle, self.own_idle.as_ref(), key, value)
     }
+}
 
-    /// Notes a hit.
-    #[inline]
-    pub(super) fn note_use(&self, meta: &Meta, now: Nanos) {
-        let Some(idle) = self.to_idle else { return };
-        let grain = USE_GRAIN.min(nanos(idle) / 64);
-        // Relaxed, both: as in `has_expired`.
-        if now > meta.last_use.load(Ordering::Relaxed).saturating_add(grain) {
-            // Not a store: whoever was stopped before it would undo the uses since.
-            meta.last_use.fetch_max(now, Ordering::Relaxed);
-        }
-    }
+/// What is said of all entries, or of one: the shorter.
+fn shorter<K, V>(all: Option<Duration>, own: Option<&Lifetime<K, V>>, key: &K, value: &V) -> Nanos {
+    let own = own.and_then(|own| own(key, value));
+    all.into_iter().chain(own).map(nanos).min().unwrap_or(NEVER)
 }
 
 impl<K, V> fmt::Debug for Time<K, V> {
@@ -167,15 +151,4 @@ impl<K, V> fmt::Debug for Time<K, V> {
 /// In nanoseconds, or for ever.
 pub(super) fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(NEVER)
-}
-
-/// What a cache knows of an entry beside key and value, if it has a weigher or its entries expire: the entry's tail.
-#[derive(Debug)]
-pub(super) struct Meta {
-    /// What the weigher said.
-    pub(super) weight: u64,
-    /// When the entry must go, used or not.
-    pub(super) deadline: Nanos,
-    /// When it was hit last, or inserted.
-    pub(super) last_use: AtomicU64,
 }

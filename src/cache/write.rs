@@ -11,19 +11,19 @@ use core::ptr::NonNull;
 use equivalent::Equivalent;
 
 use super::cache::CacheSlots;
+use super::meta::Facts;
 use super::policy::{Evictor, Heat, Locator, Newcomer, Policy};
 use super::refused::{Refused, Why};
 use super::removal::{Cause, Departures};
 use super::residents::{self, Evict};
 use super::room::{self, Insertion};
 use super::share::Share;
-use super::time::{Meta, NEVER, Nanos};
+use super::time::{NEVER, Nanos};
 use super::{Cache, counters};
 use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
 use crate::reclaim::LocalGuard;
-use crate::sync::AtomicU64;
 
 /// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
 /// as there are buckets, and none has to wait for it.
@@ -33,10 +33,8 @@ pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 
 /// An entry to come: what is known before anything is locked.
 pub(super) struct NewEntry {
-    pub(super) weight: u64,
+    pub(super) facts: Facts,
     pub(super) now: Nanos,
-    pub(super) deadline: Nanos,
-    pub(super) last_use: Nanos,
     /// Of an entry that comes from a dump.
     pub(super) heat: Option<Heat>,
     /// Whether it has been found not to be worth what would have to leave for it.
@@ -45,7 +43,7 @@ pub(super) struct NewEntry {
 
 impl NewEntry {
     fn newcomer(&self, digest: Digest) -> Newcomer {
-        Newcomer { locator: Locator::new(digest), weight: self.weight }
+        Newcomer { locator: Locator::new(digest), weight: self.facts.weight }
     }
 }
 
@@ -155,7 +153,7 @@ impl<K, V, S> Cache<K, V, S> {
         if self.weigher.is_none() || new_entry.heat.is_some() {
             return false;
         }
-        let weight = new_entry.weight.saturating_sub(part);
+        let weight = new_entry.facts.weight.saturating_sub(part);
         if self.time.is_some() && locked.state_ref().keep.evictor.is_heavy(weight, locked.len()) {
             self.sweep_for(locked, weight, new_entry.now, out);
         }
@@ -182,7 +180,7 @@ impl<K, V, S> Evict<CacheSlots<K, V>> for Victims<'_, '_, K, V, S> {
     #[inline]
     fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
         // Without a look into the slot, where all weigh the same.
-        if self.cache.has_meta() { self.cache.weight_of(residents.item(slot)) } else { 1 }
+        if self.cache.fields.weighs() { self.cache.weight_of(residents.item(slot)) } else { 1 }
     }
 
     // Where the policy does: one of its calls is that of most insertions, and the others are not in line.
@@ -253,10 +251,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(super) fn new_entry(&self, key: &K, value: &V) -> NewEntry {
         let now = self.now();
         NewEntry {
-            weight: self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1)),
+            facts: Facts {
+                weight: self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1)),
+                deadline: self.time.as_ref().map_or(NEVER, |time| time.deadline(now, key, value)),
+                last_use: now,
+                idle: self.time.as_ref().map_or(NEVER, |time| time.idle(key, value)),
+            },
             now,
-            deadline: self.time.as_ref().map_or(NEVER, |time| time.deadline(now, key, value)),
-            last_use: now,
             heat: None,
             is_turned_away: false,
         }
@@ -274,15 +275,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let magazine = &mut at.writing.locked.state().keep.reserve.free;
         // A cache has no home cells.
         let new = OwnedEntry::new(&self.table.slab, magazine, digest, Within::Nowhere, key, value)?;
-        if self.has_meta() {
-            let meta = Meta {
-                weight: new_entry.weight,
-                deadline: new_entry.deadline,
-                last_use: AtomicU64::new(new_entry.last_use),
-            };
-            // SAFETY: entries of this cache have a tail for it, and this one is ours.
-            unsafe { Entry::tail::<Meta>(new.pointer()).write(meta) };
-        }
+        // SAFETY: entries of this cache have a tail for it, and this one is ours.
+        unsafe { self.fields.write(Entry::tail(new.pointer()), &new_entry.facts) };
         Ok(new)
     }
 
@@ -308,7 +302,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     fn has_quota_at_once(&self, at: &At<'_, K, V>, new_entry: &NewEntry) -> bool {
         debug_assert!(!new_entry.is_turned_away);
         let locked = &at.writing.locked;
-        self.asks_nobody(locked.len()) && locked.state_ref().keep.evictor.capacity() >= new_entry.weight
+        self.asks_nobody(locked.len()) && locked.state_ref().keep.evictor.capacity() >= new_entry.facts.weight
     }
 
     /// [`Cache::at_with_quota`], where the segment may have to settle, or to ask others.
@@ -324,7 +318,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         loop {
             let locked = &mut at.writing.locked;
             new_entry.is_turned_away &= at.found.is_none();
-            let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.weight, out);
+            let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.facts.weight, out);
             let asks = !has_asked && self.should_ask(locked, at.found, new_entry);
             if has_quota && !asks {
                 return Some(at);
@@ -388,7 +382,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
                 Some(with_quota) => at = with_quota,
                 None => {
-                    let why = Why::TooHeavy { weight: new_entry.weight, capacity: self.capacity() };
+                    let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
                     out.end();
                     return Err(Refused { key, value, why });
                 }
@@ -503,7 +497,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // A use, as a hit is: before others are chosen to go.
         let mark = locked.residents().mark(found);
         locked.residents().set_mark(found, Policy::touch(mark));
-        let (before, after) = (self.weight_of(old), new_entry.weight);
+        let (before, after) = (self.weight_of(old), new_entry.facts.weight);
         if after > before {
             let more = after - before;
             let make_room = |evictor: &mut Evictor, entries: &mut Entries<'_, '_, K, V, S>| {

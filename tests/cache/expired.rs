@@ -84,31 +84,3 @@ fn a_listener_is_not_told_of_expired_entries_under_a_maps_lock() {
     assert_eq!((map.pin().get(&1), cache.len()), (Some(&7), 1));
     assert_eq!((cache.get(&1), cache.len()), (None, 0));
 }
-
-/// A clock that has gone as far as it can.
-#[test]
-fn what_lives_for_ever_is_there_at_the_end_of_time() {
-    let clock = ManualClock::new();
-    let cache: Cache<u64, u64> =
-        Cache::builder().max_entries(10).expiry(|_, _| None).clock(clock.clone()).build();
-    cache.insert(1, 1).unwrap();
-    clock.advance(Duration::MAX);
-    assert_eq!(cache.get(&1), Some(1));
-}
-
-/// Hits that come shortly after each other count as one, but not so few as would let it go.
-#[test]
-fn what_is_hit_again_and_again_is_there_however_short_it_may_be_idle() {
-    for idle in [10, 1_000, 100_000, 1_000_000, 50_000_000].map(Duration::from_nanos) {
-        let clock = ManualClock::new();
-        let builder = Cache::builder().max_entries(10).time_to_idle(idle).clock(clock.clone());
-        let cache: Cache<u64, u64> = builder.build();
-        cache.insert(1, 1).unwrap();
-        for _ in 0..100 {
-            clock.advance(idle / 2);
-            assert_eq!(cache.get(&1), Some(1), "{idle:?}");
-        }
-        clock.advance(idle);
-        assert_eq!(cache.get(&1), None, "{idle:?}");
-    }
-}

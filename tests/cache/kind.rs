@@ -59,7 +59,7 @@ pub(crate) fn build(kind: Kind, seed: u64) -> (Cache<u64, Item>, Told, ManualClo
         builder = builder.time_to_idle(to_idle);
     }
     if lives.own {
-        builder = builder.expiry(|_, item: &Item| item.lives);
+        builder = builder.expiry(|_, item: &Item| item.lives).idle_expiry(|_, item| item.idle());
     }
     let told = Told::default();
     let ear = Told::clone(&told);

@@ -16,6 +16,7 @@ mod few;
 mod heavy;
 mod kind;
 mod laws;
+mod lifetimes;
 mod loads;
 #[cfg(feature = "metrics")]
 mod metrics;

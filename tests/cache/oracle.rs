@@ -18,6 +18,13 @@ pub(crate) struct Item {
     pub(crate) lives: Option<Duration>,
 }
 
+impl Item {
+    /// How long it may go without a hit.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        self.lives.map(|lives| lives / 2)
+    }
+}
+
 /// What the listener was told: key, number, cause.
 pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;
 
@@ -26,7 +33,7 @@ pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;
 pub(crate) struct Lives {
     pub(crate) to_live: Option<Duration>,
     pub(crate) to_idle: Option<Duration>,
-    /// Whether there is an expiry function, which says what the item says.
+    /// Whether there are expiry functions: one says what the item says, the other [half of it](Item::idle).
     pub(crate) own: bool,
 }
 
@@ -45,6 +52,7 @@ pub(crate) struct Held {
     weight: u64,
     deadline: Option<Duration>,
     last_use: Duration,
+    idle: Option<Duration>,
 }
 
 /// What an operation may have done to entries other than its own.
@@ -86,7 +94,7 @@ impl Oracle {
 
     fn has_expired(&self, held: &Held) -> bool {
         held.deadline.is_some_and(|deadline| self.now >= deadline)
-            || self.lives.to_idle.is_some_and(|idle| self.now >= held.last_use + idle)
+            || held.idle.is_some_and(|idle| self.now >= held.last_use + idle)
     }
 
     /// The number of a key's value, if it may be returned.
@@ -146,10 +154,12 @@ impl Oracle {
 
     /// An item was inserted, and what left for it has been taken account of.
     pub(crate) fn insert(&mut self, key: u64, item: &Item) {
-        let own = item.lives.filter(|_| self.lives.own);
-        let lives = [own, self.lives.to_live].into_iter().flatten().min();
-        let (weight, deadline) = (self.weight_of(item), lives.map(|lives| self.now + lives));
-        let held = Held { number: *item.number, weight, deadline, last_use: self.now };
+        let shorter =
+            |own: Option<Duration>, all| [own.filter(|_| self.lives.own), all].into_iter().flatten().min();
+        let deadline = shorter(item.lives, self.lives.to_live).map(|lives| self.now + lives);
+        let idle = shorter(item.idle(), self.lives.to_idle);
+        let held =
+            Held { number: *item.number, weight: self.weight_of(item), deadline, last_use: self.now, idle };
         assert!(self.held.insert(key, held).is_none(), "{key} was replaced and nobody was told");
         self.stats.insertions += 1;
     }

@@ -1,0 +1,108 @@
+//! How long entries live, and what it takes to know that.
+
+use std::time::Duration;
+
+use koel::{Cache, CacheBuilder, ManualClock};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A clock that has gone as far as it can.
+#[test]
+fn what_lives_for_ever_is_there_at_the_end_of_time() {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, u64> =
+        Cache::builder().max_entries(10).expiry(|_, _| None).clock(clock.clone()).build();
+    cache.insert(1, 1).unwrap();
+    clock.advance(Duration::MAX);
+    assert_eq!(cache.get(&1), Some(1));
+}
+
+/// Hits that come shortly after each other count as one, but not so few as would let it go.
+#[test]
+fn what_is_hit_again_and_again_is_there_however_short_it_may_be_idle() {
+    for idle in [10, 1_000, 100_000, 1_000_000, 50_000_000].map(Duration::from_nanos) {
+        let clock = ManualClock::new();
+        let builder = Cache::builder().max_entries(10).time_to_idle(idle).clock(clock.clone());
+        let cache: Cache<u64, u64> = builder.build();
+        cache.insert(1, 1).unwrap();
+        for _ in 0..100 {
+            clock.advance(idle / 2);
+            assert_eq!(cache.get(&1), Some(1), "{idle:?}");
+        }
+        clock.advance(idle);
+        assert_eq!(cache.get(&1), None, "{idle:?}");
+    }
+}
+
+/// Alone, and beside a time that is the same for all: the shorter counts.
+#[test]
+fn each_may_be_idle_for_as_long_as_it_says() {
+    for all in [None, Some(3 * SECOND)] {
+        let clock = ManualClock::new();
+        let mut builder = Cache::builder().max_entries(10).clock(clock.clone());
+        builder = builder.idle_expiry(|_, seconds| (*seconds > 0).then(|| SECOND * *seconds));
+        if let Some(all) = all {
+            builder = builder.time_to_idle(all);
+        }
+        let cache: Cache<u32, u32> = builder.build();
+        // 0: as all.
+        [0, 2, 4].iter().for_each(|seconds| cache.insert(*seconds, *seconds).unwrap());
+        for _ in 0..3 {
+            clock.advance(SECOND * 3 / 2);
+            assert!([0, 2, 4].iter().all(|key| cache.get(key) == Some(*key)));
+        }
+        clock.advance(2 * SECOND);
+        assert!(cache.peek(&2).is_none() && cache.peek(&0).is_some() && cache.peek(&4).is_some());
+        clock.advance(SECOND);
+        assert_eq!((cache.peek(&0).is_some(), cache.peek(&4).is_some()), (all.is_none(), all.is_none()));
+        clock.advance(SECOND);
+        assert_eq!((cache.get(&0).is_some(), cache.get(&4).is_some()), (all.is_none(), false));
+    }
+}
+
+/// By a dump it is as idle as it was, and what it may be idle for the new cache says.
+#[test]
+fn what_may_be_idle_for_its_own_time_is_restored_with_the_rest_of_it() {
+    let of = |clock: &ManualClock, times: u32| -> Cache<u32, u32> {
+        let builder = Cache::builder().max_entries(10).clock(clock.clone());
+        builder.idle_expiry(move |_, seconds| Some(SECOND * *seconds * times)).build()
+    };
+    let clock = ManualClock::new();
+    let old = of(&clock, 1);
+    [10, 20].iter().for_each(|seconds| old.insert(*seconds, *seconds).unwrap());
+    clock.advance(9 * SECOND);
+    old.get(&20);
+    let (same, longer) = (of(&clock, 1), of(&clock, 2));
+    assert!(same.load(old.dump()).is_empty() && longer.load(old.dump()).is_empty());
+    clock.advance(SECOND);
+    assert_eq!([10, 20].map(|key| same.peek(&key)), [None, Some(20)]);
+    clock.advance(10 * SECOND);
+    assert_eq!([10, 20].map(|key| longer.peek(&key)), [None, Some(20)]);
+    clock.advance(9 * SECOND);
+    assert_eq!([10, 20].map(|key| same.peek(&key)), [None, None]);
+    assert_eq!(longer.peek(&20), Some(20));
+}
+
+/// Beside the entry, so many words: whatever is known of each is one.
+#[test]
+fn each_option_takes_its_own_words_of_an_entry() {
+    const ENTRIES: u64 = 50_000;
+    const HOUR: Duration = Duration::from_secs(3600);
+    let bytes = |set: fn(CacheBuilder<u64, u64>) -> CacheBuilder<u64, u64>| {
+        let cache = set(Cache::builder().max_weight(ENTRIES).estimated_entries(ENTRIES as usize)).build();
+        (0..ENTRIES).for_each(|key| cache.insert(key, key).unwrap());
+        cache.memory_usage() as f64 / cache.len() as f64
+    };
+    let plain = bytes(|builder| builder);
+    let words = [
+        bytes(|builder| builder.weigher(|_, _| 1)),
+        bytes(|builder| builder.time_to_live(HOUR)),
+        bytes(|builder| builder.time_to_idle(HOUR)),
+        bytes(|builder| builder.idle_expiry(|_, _| None)),
+        bytes(|builder| builder.weigher(|_, _| 1).expiry(|_, _| None).idle_expiry(|_, _| None)),
+    ]
+    .map(|bytes| (bytes - plain) / 8.0);
+    for (words, expected) in words.into_iter().zip([1.0, 1.0, 2.0, 3.0, 4.0]) {
+        assert!((words - expected).abs() < 0.3, "{words} words instead of {expected}");
+    }
+}
