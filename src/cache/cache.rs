@@ -175,7 +175,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// Whether an entry must not be returned any more.
     #[inline(always)]
     pub(super) fn has_expired(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
-        self.time.is_some() && self.meta(entry).has_expired(now)
+        self.meta(entry).has_expired(now)
     }
 
     /// Whether an entry may be returned now.

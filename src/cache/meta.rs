@@ -31,62 +31,41 @@ impl Facts {
     }
 }
 
-/// How long entries may go without a hit.
-#[derive(Clone, Copy, Debug)]
-enum Idle {
-    /// For ever: hits are not noted.
-    Forever,
-    /// All of them so long.
-    All(Nanos),
-    /// Each has a time of its own.
-    Each,
-}
-
-/// Which words follow each entry of a cache: its weight, its deadline, when it was used last, how long it may be idle. What has
-/// no word is the same for all.
+/// Which words follow each entry of a cache, in this order: its weight, its deadline, when it was used last, how long it may be
+/// idle. What has no word is the same for all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
-    weighs: bool,
-    expires: bool,
-    idle: Idle,
+    words: u8,
+    has_weight: bool,
+    has_deadline: bool,
+    /// Only where there is a deadline as well.
+    has_last_use: bool,
+    /// Only where there is a last use.
+    has_idle: bool,
+    /// How long all of them may be idle, if they have no word for it.
+    idle: Nanos,
 }
 
 impl Fields {
     /// Those of a cache that has a weigher or not, and such times.
-    pub(super) fn new<K, V>(weighs: bool, time: Option<&Time<K, V>>) -> Self {
-        let idle = match time {
-            Some(Time { own_idle: Some(_), .. }) => Idle::Each,
-            Some(Time { to_idle: Some(all), .. }) => Idle::All(nanos(*all)),
-            _ => Idle::Forever,
-        };
-        Fields { weighs, expires: time.is_some(), idle }
+    pub(super) fn new<K, V>(has_weight: bool, time: Option<&Time<K, V>>) -> Self {
+        let to_idle = time.and_then(|time| time.to_idle);
+        let (has_deadline, has_idle) = (time.is_some(), time.is_some_and(|time| time.own_idle.is_some()));
+        let has_last_use = has_idle || to_idle.is_some();
+        let words = [has_weight, has_deadline, has_last_use, has_idle].map(u8::from).iter().sum();
+        let idle = to_idle.map_or(NEVER, nanos);
+        Fields { words, has_weight, has_deadline, has_last_use, has_idle, idle }
     }
 
     /// How many bytes follow each entry.
     pub(super) fn bytes(&self) -> usize {
-        let of_idle = match self.idle {
-            Idle::Forever => 0,
-            Idle::All(_) => 1,
-            Idle::Each => 2,
-        };
-        (self.before_last_use() + of_idle) * size_of::<AtomicU64>()
+        usize::from(self.words) * size_of::<AtomicU64>()
     }
 
     /// Whether entries have a weight each.
     #[inline(always)]
-    pub(super) fn weighs(&self) -> bool {
-        self.weighs
-    }
-
-    /// Whether it is known when an entry was used last.
-    #[inline(always)]
-    pub(super) fn notes_use(&self) -> bool {
-        !matches!(self.idle, Idle::Forever)
-    }
-
-    #[inline(always)]
-    fn before_last_use(&self) -> usize {
-        usize::from(self.weighs) + usize::from(self.expires)
+    pub(super) fn has_weight(&self) -> bool {
+        self.has_weight
     }
 
     /// Writes what is known of an entry behind it.
@@ -94,27 +73,34 @@ impl Fields {
     /// # Safety
     ///
     /// At `words` are [`Fields::bytes`] of ours, aligned for words, which nobody else sees yet.
+    #[inline(always)]
     pub(super) unsafe fn write(&self, words: NonNull<AtomicU64>, facts: &Facts) {
+        if self.words != 0 {
+            // SAFETY: the caller's.
+            unsafe { self.write_words(words, facts) };
+        }
+    }
+
+    /// [`Fields::write`], where there is something to be known.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    unsafe fn write_words(&self, words: NonNull<AtomicU64>, facts: &Facts) {
         let mut next = words;
-        let mut push = |word: u64| {
-            // SAFETY: the caller's; as many are written as `bytes` has counted.
-            next = unsafe {
-                next.write(AtomicU64::new(word));
-                next.add(1)
-            };
+        let mut push = |is_there: bool, word: u64| {
+            if is_there {
+                // SAFETY: the caller's; as many are written as `new` has counted.
+                next = unsafe {
+                    next.write(AtomicU64::new(word));
+                    next.add(1)
+                };
+            }
         };
-        if self.weighs {
-            push(facts.weight);
-        }
-        if self.expires {
-            push(facts.deadline);
-        }
-        if self.notes_use() {
-            push(facts.last_use);
-        }
-        if let Idle::Each = self.idle {
-            push(facts.idle);
-        }
+        push(self.has_weight, facts.weight);
+        push(self.has_deadline, facts.deadline);
+        push(self.has_last_use, facts.last_use);
+        push(self.has_idle, facts.idle);
     }
 }
 
@@ -137,47 +123,41 @@ impl<'g> Meta<'g> {
         Meta { words, fields, lives: PhantomData }
     }
 
-    /// One of the words.
+    /// The word that has so many before it beside the weight.
     ///
     /// # Safety
     ///
-    /// There are more than `index`.
+    /// It is there.
     #[inline(always)]
-    unsafe fn word(self, index: usize) -> &'g AtomicU64 {
+    unsafe fn word(self, before: usize) -> &'g AtomicU64 {
         // SAFETY: the caller's, and that of `new`.
-        unsafe { self.words.add(index).as_ref() }
+        unsafe { self.words.add(usize::from(self.fields.has_weight) + before).as_ref() }
     }
 
     /// What the entry weighs.
     #[inline(always)]
     pub(super) fn weight(self) -> u64 {
-        // SAFETY: it is the first one, if it is there.
+        // SAFETY: it is the first one.
         // Relaxed: written before the entry was published, as the deadline, and how long it may be idle.
-        if self.fields.weighs { unsafe { self.word(0) }.load(Ordering::Relaxed) } else { 1 }
+        if self.fields.has_weight { unsafe { self.words.as_ref() }.load(Ordering::Relaxed) } else { 1 }
     }
 
     /// When it must go, used or not.
     #[inline(always)]
     pub(super) fn deadline(self) -> Nanos {
-        if !self.fields.expires {
-            return NEVER;
-        }
-        // SAFETY: the weight is before it.
-        unsafe { self.word(usize::from(self.fields.weighs)) }.load(Ordering::Relaxed)
+        // SAFETY: it follows the weight.
+        if self.fields.has_deadline { unsafe { self.word(0) }.load(Ordering::Relaxed) } else { NEVER }
     }
 
-    /// Where it is noted when it was used last, and how long after that it must go; if that is known.
+    /// Where it is noted when it was used last, if it is, and how long after that it must go.
     #[inline(always)]
     fn idle(self) -> Option<(&'g AtomicU64, Nanos)> {
-        let at = self.fields.before_last_use();
-        // SAFETY: these are there for each such cache, behind weight and deadline.
-        unsafe {
-            match self.fields.idle {
-                Idle::Forever => None,
-                Idle::All(idle) => Some((self.word(at), idle)),
-                Idle::Each => Some((self.word(at), self.word(at + 1).load(Ordering::Relaxed))),
-            }
+        if !self.fields.has_last_use {
+            return None;
         }
+        // SAFETY: the deadline is before the last use, and that before the time of its own.
+        let (last_use, own) = unsafe { (self.word(1), self.fields.has_idle.then(|| self.word(2))) };
+        Some((last_use, own.map_or(self.fields.idle, |own| own.load(Ordering::Relaxed))))
     }
 
     /// When it was hit last, or inserted; if that is known.
@@ -193,7 +173,7 @@ impl<'g> Meta<'g> {
         let is_idle = |(last_use, idle): (&AtomicU64, Nanos)| {
             now >= last_use.load(Ordering::Relaxed).saturating_add(idle)
         };
-        now >= self.deadline() || self.idle().is_some_and(is_idle)
+        self.fields.has_deadline && (now >= self.deadline() || self.idle().is_some_and(is_idle))
     }
 
     /// Notes a hit.

@@ -180,7 +180,7 @@ impl<K, V, S> Evict<CacheSlots<K, V>> for Victims<'_, '_, K, V, S> {
     #[inline]
     fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
         // Without a look into the slot, where all weigh the same.
-        if self.cache.fields.weighs() { self.cache.weight_of(residents.item(slot)) } else { 1 }
+        if self.cache.fields.has_weight() { self.cache.weight_of(residents.item(slot)) } else { 1 }
     }
 
     // Where the policy does: one of its calls is that of most insertions, and the others are not in line.
@@ -250,17 +250,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Asks the user what is to be known of an entry.
     pub(super) fn new_entry(&self, key: &K, value: &V) -> NewEntry {
         let now = self.now();
-        NewEntry {
-            facts: Facts {
-                weight: self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1)),
-                deadline: self.time.as_ref().map_or(NEVER, |time| time.deadline(now, key, value)),
-                last_use: now,
-                idle: self.time.as_ref().map_or(NEVER, |time| time.idle(key, value)),
-            },
-            now,
-            heat: None,
-            is_turned_away: false,
-        }
+        let weight = self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1));
+        let time = self.time.as_ref();
+        let (deadline, idle) =
+            time.map_or((NEVER, NEVER), |time| (time.deadline(now, key, value), time.idle(key, value)));
+        let facts = Facts { weight, deadline, last_use: now, idle };
+        NewEntry { facts, now, heat: None, is_turned_away: false }
     }
 
     /// An entry, in memory that belongs to the locked segment.
