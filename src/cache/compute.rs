@@ -6,13 +6,11 @@ use core::ptr::NonNull;
 use super::Cache;
 use super::refused::{Refused, Why};
 use super::removal::Departures;
+use super::time::Nanos;
 use super::write::{At, NewEntry};
 use crate::engine::Found;
 use crate::entries::Entry;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
-
-/// A value to insert, the entry it was decided for, and whether it is turned away.
-type Decided<K, V> = (V, Option<NonNull<Entry<K, V>>>, bool);
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Decides what becomes of a key's entry: `decide` sees it, if there is one that has not expired, and says whether to
@@ -58,62 +56,49 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
-        // A value for which others were asked for quota, and the entry that it was decided for.
-        let mut decided = None::<Decided<K, V>>;
-        let (mut gathered, mut has_asked) = (None, false);
         loop {
             // Before the lock: it is dropped after that is released.
-            let (value, is_turned_away);
-            let mut at = match gathered.take() {
-                Some(writing) => self.at_in(writing, digest, &key),
-                None => self.at(digest, &key),
-            };
-            let current = at.found.map(|found| (found, at.writing.locked.item(found)));
-            let alive = current.filter(|&(_, entry)| self.is_alive(entry));
-            let seen = alive.map(|(_, entry)| entry);
+            let value;
+            let at = self.at(digest, &key);
+            let now = self.now();
+            let seen = self.entry_at(&at, now);
             // SAFETY: in the table, under the lock, after the guard was entered.
             let old = seen.map(|entry| unsafe { Entry::deref(entry) }.pair());
-            if decided.as_ref().is_some_and(|&(_, before, _)| before != seen) {
-                drop(at);
-                decided = None;
-                continue;
-            }
-            (value, is_turned_away) = match decided.take() {
-                Some((value, _, is_turned_away)) => (value, is_turned_away),
-                None => match decide(old.map(|(_, value)| value)) {
-                    Operation::Abort(answer) => {
-                        drop(at);
-                        // Of those that left to make room for what was decided before. As below.
-                        drop(out);
-                        return Ok(Compute::Aborted(answer));
-                    }
-                    Operation::Remove => {
-                        let (Some((found, _)), Some(old)) = (alive, old) else { nothing_to_remove(at) };
-                        return Ok(self.remove_decided(at, found, old, out));
-                    }
-                    Operation::Insert(value) => (value, false),
-                },
+            value = match decide(old.map(|(_, value)| value)) {
+                Operation::Insert(value) => value,
+                Operation::Remove => {
+                    let (Some(found), Some(old)) = (at.found, old) else { nothing_to_remove(at) };
+                    return Ok(self.remove_decided(at, found, old, out));
+                }
+                Operation::Abort(answer) => {
+                    drop(at);
+                    // Of those that left to make room for what was decided before. As below.
+                    drop(out);
+                    return Ok(Compute::Aborted(answer));
+                }
             };
             let mut new_entry = self.new_entry(&key, &value);
-            let locked = &mut at.writing.locked;
-            let before = at.found.map(|found| self.weight_of(locked.item(found)));
-            new_entry.is_turned_away = is_turned_away && before.is_none();
-            let has_quota =
-                new_entry.is_turned_away || self.has_quota(locked, new_entry.facts.weight, &mut out);
-            if has_quota && (has_asked || !self.should_ask(locked, at.found, &new_entry)) {
-                return self.insert_decided(at, new_entry, old, (key, value), out);
-            }
-            drop(at);
-            gathered = self.gather(digest, &mut new_entry, before, &mut out);
-            has_asked = true;
-            if gathered.is_none() {
+            let with_quota = if self.has_quota_at_once(&at, &new_entry) {
+                Some(at)
+            } else {
+                self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out)
+            };
+            let Some(at) = with_quota else {
                 let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.
                 drop(out);
                 return Err(Refused { key, value, why });
+            };
+            // Else somebody came while others made room.
+            if self.entry_at(&at, now) == seen {
+                return self.insert_decided(at, new_entry, old, (key, value), out);
             }
-            decided = Some((value, seen, new_entry.is_turned_away));
         }
+    }
+
+    /// The entry that was found, unless its time was over then.
+    fn entry_at(&self, at: &At<'_, K, V>, then: Nanos) -> Option<NonNull<Entry<K, V>>> {
+        at.found.map(|found| at.writing.locked.item(found)).filter(|&entry| !self.has_expired(entry, then))
     }
 
     fn remove_decided<T>(

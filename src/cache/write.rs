@@ -294,7 +294,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Whether a segment has quota for an entry, and asks nobody: where entries are counted, hardly anybody has to go further.
     #[inline]
-    fn has_quota_at_once(&self, at: &At<'_, K, V>, new_entry: &NewEntry) -> bool {
+    pub(super) fn has_quota_at_once(&self, at: &At<'_, K, V>, new_entry: &NewEntry) -> bool {
         debug_assert!(!new_entry.is_turned_away);
         let locked = &at.writing.locked;
         self.asks_nobody(locked.len()) && locked.state_ref().keep.evictor.capacity() >= new_entry.facts.weight
@@ -302,7 +302,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// [`Cache::at_with_quota`], where the segment may have to settle, or to ask others.
     #[inline(never)]
-    fn at_when_it_has_quota<'c>(
+    pub(super) fn at_when_it_has_quota<'c>(
         &'c self,
         mut at: At<'c, K, V>,
         key: &K,

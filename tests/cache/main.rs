@@ -9,6 +9,7 @@ mod common;
 
 mod bound;
 mod causes;
+mod compute;
 mod dump;
 mod edges;
 mod expired;

@@ -1,0 +1,44 @@
+//! What `compute` decides is done to the entry that it has seen, also where others make room for the value meanwhile.
+
+use std::collections::BTreeSet;
+
+use koel::{Compute, Operation};
+
+use crate::common::{Rng, env_number, on_threads, seed};
+use crate::{POLICIES, weighing_values};
+
+/// Heavier than a segment's share, so that others are asked for room, and no two alike.
+const HEAVY: u64 = 1 << 32;
+
+#[test]
+fn a_value_replaces_the_one_it_was_made_from() {
+    let steps = env_number("KOEL_CACHE_WRITES", 6000) as u64 / 3;
+    for policy in POLICIES {
+        let cache = weighing_values(3 * HEAVY).policy(policy).build();
+        let compute = |thread: u64| {
+            let mut rng = Rng::new(seed() ^ thread << 32);
+            let step = |n| {
+                let (mut seen, value) = (None, HEAVY + n * 4 + thread);
+                let answer = cache.compute(rng.below(3), |old| {
+                    seen = old.copied();
+                    // With the lock held, for which others wait: they get it while this one asks for room.
+                    std::thread::yield_now();
+                    Operation::<_, ()>::Insert(value)
+                });
+                match answer.unwrap() {
+                    Compute::Updated { old, new } => assert_eq!((Some(old.1), new.1), (seen, value)),
+                    Compute::Inserted(_, new) => assert_eq!((seen, new), (None, value)),
+                    other => unreachable!("{other:?}"),
+                }
+                seen
+            };
+            (0..steps).filter_map(step).collect::<Vec<_>>()
+        };
+        let replaced = on_threads(3, |thread| compute(thread as u64)).concat();
+        assert_eq!(
+            replaced.iter().collect::<BTreeSet<_>>().len(),
+            replaced.len(),
+            "one value replaced twice"
+        );
+    }
+}
