@@ -419,12 +419,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[inline]
     pub(super) fn peek_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
+        digest: Digest,
         key: &Q,
         _guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let digest = self.digest(key);
         let entry = self.table.directory.find(digest, || (), eq)?;
         // SAFETY: found after the guard was entered.
         self.is_alive(entry).then(|| unsafe { Entry::deref(entry) })
@@ -470,7 +470,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
     {
         let guard = self.enter();
-        self.peek_entry(key, &guard).map(|entry| entry.pair().1.clone())
+        self.peek_entry(self.digest(key), key, &guard).map(|entry| entry.pair().1.clone())
     }
 
     /// Whether there is an entry for a key; without a trace, as [`Cache::peek`].
@@ -483,7 +483,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// ```
     pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
         let guard = self.enter();
-        self.peek_entry(key, &guard).is_some()
+        self.peek_entry(self.digest(key), key, &guard).is_some()
     }
 }
 

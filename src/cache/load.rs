@@ -517,8 +517,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V, S> {
-    fn look_up(&self, _: Digest, key: &K) -> Option<V> {
-        self.peek(key)
+    fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
+        let guard = self.enter();
+        self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
     }
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {

@@ -101,7 +101,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// assert_eq!(cache.stats().hits, 0);
     /// ```
     pub fn peek_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
-        self.cache.peek_entry(key, &self.guard).map(|entry| entry.pair().1)
+        self.cache.peek_entry(self.cache.digest(key), key, &self.guard).map(|entry| entry.pair().1)
     }
 
     /// Takes the entry of a key out, as [`Cache::remove`], of any type; its value, which is dropped when nobody can look at it

@@ -319,7 +319,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!((cache.peek(&1), cache.stats().hits), (Some(10), 0));
     /// ```
     pub fn peek(&self, key: &K) -> Option<V> {
-        self.directory.find(self.digest(key), || (), |(other, _)| other == *key).map(|(_, value)| value)
+        self.peek_of(self.digest(key), key)
+    }
+
+    /// [`InlineCache::peek`] of a key with this digest.
+    #[inline]
+    pub(super) fn peek_of(&self, digest: Digest, key: &K) -> Option<V> {
+        self.directory.find(digest, || (), |(other, _)| other == *key).map(|(_, value)| value)
     }
 
     /// Whether there is an entry for a key; without a trace, as [`InlineCache::peek`].

@@ -227,8 +227,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, V, S> {
-    fn look_up(&self, _: Digest, key: &K) -> Option<V> {
-        self.peek(key)
+    fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
+        self.peek_of(digest, key)
     }
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
