@@ -133,32 +133,30 @@ fn follow_without_deadlock<K, V>(mut wait: Wait<'_, K, V>, running: Vec<FlightId
 }
 
 impl<K, V> Flights<K, V> {
-    /// The key is about to be written to, or removed, other than by its loader; `true` if it is being loaded.
+    /// The key is about to be written to, or removed, other than by its loader.
     ///
     /// What [F5] asks of the cache: every such write calls this first, and then changes the cache's table under the
-    /// lock under which leaders ask [`Flight::is_stale`] and put their values where there is none. If this says
-    /// `true`, a removal takes that lock even if it finds nothing to remove. Evictions and expiry need not call.
+    /// lock under which leaders ask [`Flight::is_stale`] and put their values where there is none. A removal takes that
+    /// lock even if it finds nothing to remove. Evictions and expiry need not call.
     ///
     /// Costs a fence and a load while nothing is loaded in this shard.
     #[inline]
-    pub(crate) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+    pub(crate) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
         // Pairs with `join`'s, before the loader runs: that flight's count is seen, or it sees what came before this.
         fence(Ordering::SeqCst);
         let shard = self.shard(digest);
-        !shard.is_idle() && shard.invalidate(digest, key)
+        if !shard.is_idle() {
+            shard.invalidate(digest, key);
+        }
     }
 
-    /// [`Self::invalidate`] for all keys; `true` if any is being loaded.
-    pub(crate) fn invalidate_all(&self) -> bool {
+    /// [`Self::invalidate`] for all keys.
+    pub(crate) fn invalidate_all(&self) {
         // Pairs with `join`'s, as that of `invalidate` does [F5].
         fence(Ordering::SeqCst);
-        let mut any = false;
         for shard in self.shards.iter().filter(|shard| !shard.is_idle()) {
-            for entry in shard.table.lock().entries.iter_mut() {
-                any |= entry.mark_stale();
-            }
+            shard.table.lock().entries.iter_mut().for_each(Entry::mark_stale);
         }
-        any
     }
 }
 

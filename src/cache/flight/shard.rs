@@ -100,13 +100,14 @@ impl<K, V> Shard<K, V> {
         self.loads.load(Ordering::Relaxed) == 0
     }
 
-    /// What [`Flights::invalidate`](super::flights::Flights::invalidate) says where somebody is loading. By itself, so that
+    /// What [`Flights::invalidate`](super::flights::Flights::invalidate) does where somebody is loading. By itself, so that
     /// who writes has nothing to prepare for it.
     #[cold]
     #[inline(never)]
-    pub(super) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+    pub(super) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
         let mut table = self.table.lock();
-        table.find(digest, |entry| !entry.stale && key.equivalent(&entry.key)).is_some_and(Entry::mark_stale)
+        let entry = table.find(digest, |entry| !entry.stale && key.equivalent(&entry.key));
+        entry.into_iter().for_each(Entry::mark_stale);
     }
 
     pub(super) fn id(&self, number: u64) -> FlightId {
@@ -146,9 +147,8 @@ impl<K, V> ShardTable<K, V> {
 
 impl<K, V> Entry<K, V> {
     /// Marks it if it is being loaded. The load of one without a leader has yet to begin, after what is written now.
-    pub(super) fn mark_stale(&mut self) -> bool {
+    pub(super) fn mark_stale(&mut self) {
         self.stale |= self.led;
-        self.led
     }
 
     /// One more follower: the number of its wait, and where the outcome comes to lie for it.
