@@ -1,7 +1,7 @@
 //! How many items a table of fixed capacity gives to the overflow: [`Allowance`].
 //!
 //! As long as it has fewer items than it promises to hold, what finds no path goes there. To know that is to look at all
-//! segments; and where these are small one item in five finds no path. So one count serves for many.
+//! segments; and where these are smallest one item in six finds no path. So one count serves for many.
 
 use crate::sync::{AtomicUsize, Ordering};
 
