@@ -62,7 +62,7 @@ pub enum Policy {
     /// A window for what is new, a clock for what came back, and a memory of what was evicted.
     ///
     /// Withstands scans and loops, keeps what is popular, and gives recency more room where recency pays. Its
-    /// queues, and what it remembers of evicted entries, take about 9 bytes for every entry of the cache.
+    /// queues, and what it remembers of evicted entries, take about 10 bytes for every entry of the cache.
     #[default]
     Adaptive,
     /// MemC3's CLOCK (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4): one bit for every slot and a hand that sweeps
