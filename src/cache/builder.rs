@@ -470,7 +470,7 @@ impl fmt::Display for CacheError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CacheError::NoBound => {
-                f.write_str("a cache without a bound: say `max_entries`, or `max_weight` where there is one")
+                f.write_str("a cache without a bound: say `max_entries`, or a `Cache`'s `max_weight`")
             }
             CacheError::TwoBounds => {
                 f.write_str("a cache with two bounds: say either `max_entries` or `max_weight`")

@@ -107,7 +107,7 @@ fn wrong_options_of_a_cache_are_named() {
     let builder = Cache::<u64, u64>::builder;
     let clock = koel::ManualClock::new();
     for (builder, error, says) in [
-        (builder(), CacheError::NoBound, "say `max_entries`, or `max_weight` where there is one"),
+        (builder(), CacheError::NoBound, "say `max_entries`, or a `Cache`'s `max_weight`"),
         (builder().max_entries(1).max_weight(1), CacheError::TwoBounds, "two bounds"),
         (builder().max_entries(1).weigher(|_, _| 1), CacheError::WeigherUnused, "a weigher"),
         (builder().max_entries(1).clock(clock), CacheError::ClockUnused, "a clock"),
