@@ -1,14 +1,14 @@
 //! What a cache loads for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::pin;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use koel::{Cache, LoadError};
 use pollster::block_on;
 
-use crate::common::on_threads;
+use crate::common::{on_threads, poll_elsewhere};
 
 #[test]
 fn tasks_and_threads_get_what_was_loaded_once() {
@@ -86,54 +86,30 @@ fn what_is_too_heavy_is_loaded_and_not_kept() {
     assert_eq!(cache.get(&1), None);
 }
 
-/// One loads for both, or each for himself: each load is counted.
+/// Who waits when the loader fails gets its error, and loads nothing.
 #[test]
-fn an_error_may_be_shared() {
+fn an_error_is_shared_with_who_waits() {
     let cache: Cache<u64, u64> = Cache::new(10);
-    let failed = cache.try_get_or_insert_with_shared(1, || Err("no"));
-    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
-    let (loading, loads) = (Barrier::new(2), AtomicU64::new(0));
-    on_threads(2, |thread| {
-        let load = || {
-            if loads.fetch_add(1, Ordering::Relaxed) == 0 {
-                loading.wait();
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err::<u64, _>("no")
-        };
-        let failed = if thread == 0 {
-            cache.try_get_or_insert_with_shared(1, load)
-        } else {
-            loading.wait();
-            block_on(cache.try_get_or_insert_async_shared(1, async { load() }))
-        };
-        assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
+    let mut waits = pin!(cache.try_get_or_insert_async_shared(1, async { Err("its own") }));
+    let failed = cache.try_get_or_insert_with_shared(1, || {
+        assert!(poll_elsewhere(waits.as_mut()).is_pending());
+        Err("no")
     });
-    assert_eq!((cache.stats().loads, cache.stats().failed_loads), (0, 1 + loads.into_inner()));
+    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
+    assert_eq!((block_on(waits), cache.stats().failed_loads), (failed, 1));
 }
 
-/// By a reference as well; a failure is one load for both who wait, and nobody copies a key that is there.
+/// By a reference as well; and nobody copies a key that is there.
 #[test]
-fn an_error_of_a_key_by_reference_may_be_shared() {
+fn an_error_of_a_key_by_reference_is_shared_with_who_waits() {
     let cache: Cache<String, u64> = Cache::new(10);
-    let (loading, waiting) = (Barrier::new(2), Barrier::new(2));
-    on_threads(2, |thread| {
-        let failed = if thread == 0 {
-            cache.try_get_or_insert_with_shared_ref("key", || {
-                loading.wait();
-                waiting.wait();
-                // The other is about to wait; if it comes later all the same, it loads for itself.
-                std::thread::sleep(Duration::from_millis(20));
-                Err::<u64, _>("no")
-            })
-        } else {
-            loading.wait();
-            waiting.wait();
-            block_on(cache.try_get_or_insert_async_shared_ref("key", async { Err("no") }))
-        };
-        assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
+    let mut waits = pin!(cache.try_get_or_insert_async_shared_ref("key", async { Err("its own") }));
+    let failed = cache.try_get_or_insert_with_shared_ref("key", || {
+        assert!(poll_elsewhere(waits.as_mut()).is_pending());
+        Err("no")
     });
-    assert!(cache.is_empty() && (1..=2).contains(&cache.stats().failed_loads));
+    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
+    assert_eq!((block_on(waits), cache.stats().failed_loads), (failed, 1));
     assert_eq!(cache.try_get_or_insert_with_shared_ref("key", || Ok::<_, ()>(7)), Ok(7));
     let there =
         cache.try_get_or_insert_with_shared_ref("key", || -> Result<u64, ()> { unreachable!("it is there") });

@@ -18,6 +18,10 @@ mod laws;
 mod ledger;
 mod rng;
 
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
 pub(crate) use any_map::AnyMap;
 pub(crate) use at_end::SetAtEnd;
 pub(crate) use catch::catch;
@@ -44,6 +48,12 @@ pub(crate) fn env_number(name: &str, otherwise: usize) -> usize {
 fn env(name: &str) -> Option<usize> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text:?}")))
+}
+
+/// What a task on another thread finds that looks at a future once.
+pub(crate) fn poll_elsewhere<F: Future<Output: Send> + Send>(future: Pin<&mut F>) -> Poll<F::Output> {
+    let poll = || future.poll(&mut Context::from_waker(Waker::noop()));
+    std::thread::scope(|scope| scope.spawn(poll).join().unwrap())
 }
 
 /// Runs `body(thread)` on so many threads at once, and returns what they return, in order.

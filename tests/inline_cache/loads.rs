@@ -1,5 +1,6 @@
 //! What is loaded for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use koel::{InlineCache, LoadError};
 use pollster::block_on;
 
-use crate::common::on_threads;
+use crate::common::{on_threads, poll_elsewhere};
 
 #[test]
 fn all_who_miss_at_once_share_one_load() {
@@ -88,28 +89,15 @@ fn a_load_gives_way_to_a_write() {
     assert_eq!(load(5, &|| ()), Some(7));
 }
 
-/// One loads for both, or each for himself: each load is counted.
+/// Who waits when the loader fails gets its error, and loads nothing.
 #[test]
-fn an_error_may_be_shared() {
+fn an_error_is_shared_with_who_waits() {
     let cache: InlineCache<u64, u64> = InlineCache::new(10);
-    let failed = cache.try_get_or_insert_with_shared(1, || Err("no"));
-    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
-    let (loading, loads) = (Barrier::new(2), AtomicU64::new(0));
-    on_threads(2, |thread| {
-        let load = || {
-            if loads.fetch_add(1, Ordering::Relaxed) == 0 {
-                loading.wait();
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err::<u64, _>("no")
-        };
-        let failed = if thread == 0 {
-            cache.try_get_or_insert_with_shared(1, load)
-        } else {
-            loading.wait();
-            block_on(cache.try_get_or_insert_async_shared(1, async { load() }))
-        };
-        assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
+    let mut waits = pin!(cache.try_get_or_insert_async_shared(1, async { Err("its own") }));
+    let failed = cache.try_get_or_insert_with_shared(1, || {
+        assert!(poll_elsewhere(waits.as_mut()).is_pending());
+        Err("no")
     });
-    assert_eq!((cache.stats().loads, cache.stats().failed_loads), (0, 1 + loads.into_inner()));
+    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
+    assert_eq!((block_on(waits), cache.stats().failed_loads), (failed, 1));
 }
