@@ -2,7 +2,7 @@
 
 use comfy_table::modifiers::UTF8_ROUND_CORNERS;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Attribute, Cell as Field, CellAlignment, Table};
+use comfy_table::{Attribute, Cell as Field, CellAlignment, ContentArrangement, Table};
 
 use super::{
     Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, absent_in_words, duration_in_words, grouped,
@@ -142,9 +142,11 @@ pub(super) fn median(spread: Option<&Spread>) -> Option<f64> {
     spread.map(|spread| spread.median)
 }
 
+/// As wide as its content, but no wider than the terminal, if it is shown on one: there cells have several lines.
 pub(super) fn new_table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED).apply_modifier(UTF8_ROUND_CORNERS).set_header(headings);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     table
 }
 
@@ -161,4 +163,34 @@ pub(super) fn number_field(text: String) -> Field {
 pub(super) fn ratio_field(value: Option<f64>) -> Field {
     let field = number_field(ratio(value));
     if value.is_some_and(|value| value >= 0.995) { field.add_attribute(Attribute::Bold) } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How wide a table is on a terminal of so many columns, or in a pipe.
+    fn width(terminal: Option<u16>) -> usize {
+        let mut table =
+            new_table(&["", "Mops", "min .. max", "by best peer", "min .. max", "by papaya", "min .. max"]);
+        table.add_row([
+            "RwLock around it",
+            "38.2",
+            "37.9 .. 39.0",
+            "1.09x",
+            "1.05 .. 1.13",
+            "1.22x",
+            "1.18 .. 1.30",
+        ]);
+        match terminal {
+            Some(columns) => table.set_width(columns),
+            None => table.force_no_tty(),
+        };
+        table.to_string().lines().map(|line| line.chars().count()).max().expect("lines")
+    }
+
+    #[test]
+    fn a_table_is_no_wider_than_the_terminal_and_elsewhere_as_wide_as_it_is() {
+        assert_eq!([Some(80), Some(200), None].map(width), [80, 99, 99]);
+    }
 }
