@@ -422,7 +422,14 @@ mod tests {
 
         /// Cells that the first `n` keys get.
         fn take(&self, n: u64) -> Vec<NonNull<u8>> {
-            (0..n).filter_map(|key| self.homes.take(digest(key), Within::Page, SLAB)).collect()
+            let cell = |key| {
+                let cell = self.homes.take(digest(key), Within::Page, SLAB)?;
+                // SAFETY: of a page.
+                let begin = unsafe { begin_of(cell) }.load(Ordering::Relaxed);
+                assert_eq!(begin, SLAB.as_ptr(), "from the first on");
+                Some(cell)
+            };
+            (0..n).filter_map(cell).collect()
         }
 
         fn give(&self, cells: &[NonNull<u8>]) {
@@ -444,6 +451,9 @@ mod tests {
         for piece in PIECES {
             let region = Region::new(5000, piece);
             let cells = region.take(50_000);
+            // SAFETY: where the region ends.
+            let end = unsafe { region.homes.base.add(region.homes.pages as usize * PAGE) };
+            assert!(!region.homes.has(end), "what follows is another's");
             assert!(cells.len() as f64 >= 5000.0 * CELLS_PER_ENTRY, "{} cells of {piece} bytes", cells.len());
             assert!(region.meter.bytes() < cells.len() * piece * 6 / 5 + cells.len() / 4 + 2 * PAGE);
             let mut starts: Vec<usize> = cells.iter().map(|cell| cell.addr().get()).collect();

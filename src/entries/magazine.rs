@@ -264,6 +264,10 @@ mod tests {
         assert_eq!((returned.magazines.len(), returned.loose.len()), (MOST_MAGAZINES, 10 * ROOM));
         assert!(returned.memory_usage() >= MOST_MAGAZINES * 33 * size_of::<usize>());
         assert_eq!(all_of(returned).len(), n);
+        let (_memory, chain) = pieces(n);
+        let mut returned = Returned::default();
+        returned.push_chain(chain);
+        assert_eq!((returned.magazines.len(), returned.loose.len()), (MOST_MAGAZINES, 10 * ROOM));
     }
 
     #[test]

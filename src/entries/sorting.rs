@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn chunks_are_unused_if_all_their_pieces_are_free() {
         let scene = Scene::of(4);
-        // The fourth is not among those that are sorted.
+        // The fourth is not among those that are sorted, and begins where the third ends.
         let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2]));
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(0, at)));
         count(&mut sorting, (1..PIECES).map(|at| scene.piece(1, at)));
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(2, at)));
-        count(&mut sorting, [scene.piece(3, 7)]);
+        count(&mut sorting, [scene.piece(3, 0), scene.piece(3, 7)]);
         sorting.decide();
         let (used, unused) = end(sorting);
-        let expected = (1..PIECES).map(|at| scene.piece(1, at)).chain([scene.piece(3, 7)]);
+        let expected = (1..PIECES).map(|at| scene.piece(1, at)).chain([0, 7].map(|at| scene.piece(3, at)));
         assert_eq!(used, expected.collect());
         assert_eq!(unused, [scene.piece(0, 0), scene.piece(2, 0)].into());
     }
