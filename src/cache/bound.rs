@@ -149,9 +149,23 @@ pub(super) fn share_of(capacity: u64, segments: u32, segment: u32) -> u64 {
     capacity / segments + u64::from(u64::from(segment) < capacity % segments)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lots_fall_on_segments_as_often_as_what_they_use_is_a_part_of_all() {
+        let bound = Bound::new(400, 4);
+        let mut lending = bound.lend();
+        assert_eq!(bound.draw(&mut lending), None, "nothing is used");
+        let used = [30, 0, 150, 120];
+        (0..).zip(used).for_each(|(segment, used)| bound.set_used(segment, used));
+        let mut drawn = [0_u64; 4];
+        (0..3000).for_each(|_| drawn[bound.draw(&mut lending).expect("one") as usize] += 1);
+        assert!(drawn.iter().zip(used).all(|(drawn, used)| drawn.abs_diff(10 * used) < 10), "{drawn:?}");
+        // What was published may be older than the quota of now.
+        assert_eq!([0, 1, 2, 3].map(|segment| bound.idle(&lending, segment)), [70, 100, 0, 0]);
+    }
 
     #[test]
     fn shares_sum_to_the_capacity() {

@@ -391,6 +391,18 @@ mod tests {
     }
 
     #[test]
+    fn a_lower_capacity_takes_what_is_spare_first_and_no_more_of_it_than_it_has_to() {
+        let builder = Cache::builder().max_weight(40_000).estimated_entries(4096);
+        let cache = builder.weigher(|_, value| *value).build();
+        cache.insert(1, 30_000).unwrap();
+        assert!(cache.remove(&1).is_some());
+        let (before, spare) = quotas(&cache);
+        assert!(spare > 10_000, "{spare} were borrowed and given back");
+        cache.set_capacity(39_000);
+        assert_eq!(quotas(&cache), (before, spare - 1000));
+    }
+
+    #[test]
     fn quotas_sum_to_the_capacity_when_that_changes() {
         let cache: Cache<u64, u64> = Cache::new(10_000);
         for (round, capacity) in [100, 5000, 0, 20_000, 7].into_iter().enumerate() {
