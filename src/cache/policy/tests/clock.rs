@@ -55,3 +55,14 @@ fn a_hit_saves_an_entry_once() {
     assert_eq!(cache.residents().into_keys().collect::<Vec<_>>(), [3, 4]);
     assert_eq!(cache.evictor.memory_usage(), 0);
 }
+
+#[test]
+fn the_order_is_that_in_which_the_hand_comes_by() {
+    let mut cache = Cache::new(Policy::Clock, 10, 1 << 20);
+    (0..13).for_each(|key| assert!(cache.insert(key, 1)));
+    let keys = |cache: &mut Cache| cache.order().into_iter().map(|(key, ..)| key).collect::<Vec<_>>();
+    assert_eq!(keys(&mut cache), (3..13).collect::<Vec<_>>());
+    // The hand is beyond a table that has become smaller.
+    cache.table.slots.truncate(2);
+    assert_eq!(keys(&mut cache), [10, 11]);
+}

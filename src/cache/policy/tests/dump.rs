@@ -166,3 +166,20 @@ fn the_windows_part_of_nothing_is_its_part_of_something_later() {
         }
     }
 }
+
+#[test]
+fn who_is_left_keeps_its_place_when_a_queue_drops_those_who_have_gone() {
+    for window in [0.01, 0.9] {
+        let mut cache = Cache::new(Policy::Adaptive, 1000, 1 << 20);
+        cache.evictor.learn(WindowShare::of(window));
+        (0..1000).for_each(|key| assert!(cache.insert(key, 1)));
+        let keys = |cache: &mut Cache| cache.order().into_iter().map(|(key, ..)| key).collect::<Vec<_>>();
+        let mut left = keys(&mut cache);
+        assert_eq!(left.len(), 1000);
+        left.retain(|key| key % 10 == 7 || !cache.remove(*key));
+        // Into both queues.
+        (1000..1900).for_each(|key| assert!(cache.insert(key, 1)));
+        let (old, new): (Vec<u32>, Vec<u32>) = keys(&mut cache).into_iter().partition(|key| *key < 1000);
+        assert_eq!((old, new.len()), (left, 900), "{window}");
+    }
+}

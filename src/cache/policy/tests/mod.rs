@@ -5,6 +5,7 @@ mod clock;
 mod dump;
 mod local;
 mod promises;
+mod weights;
 
 use std::collections::BTreeMap;
 
