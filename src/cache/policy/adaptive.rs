@@ -142,7 +142,8 @@ impl Adaptive {
     /// Whether it is the window that gives way now, rather than main.
     #[inline]
     fn window_is_due(&self) -> bool {
-        self.main.len() == 0 || self.window.len() > 0 && self.window.weight() >= self.due
+        // It is not empty then: `due` is at least 1.
+        self.main.len() == 0 || self.window.weight() >= self.due
     }
 
     #[inline(never)]
