@@ -88,12 +88,10 @@ impl<P: Payload> Directory<P> {
         Some(next)
     }
 
-    /// Empties the table into `each`, which must not panic.
-    pub(crate) fn take_all(&mut self, mut each: impl FnMut(P::Item)) {
+    /// Gives all items to `each`, for whoever drops the table next: they are in it still, and nobody comes to look.
+    pub(crate) fn give_all(&mut self, mut each: impl FnMut(P::Item)) {
         for segment in self.segments() {
-            let mut locked = Locked::lock(segment);
-            locked.for_each(&mut each);
-            locked.clear();
+            Locked::lock(segment).for_each(&mut each);
         }
     }
 

@@ -160,8 +160,8 @@ impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
             return;
         }
         drop_each(|drop_one| {
-            // SAFETY: `&mut self`: taken out of the table, and nobody has a guard.
-            self.directory.take_all(|entry| drop_one(unsafe { OwnedEntry::from_raw(entry) }));
+            // SAFETY: `&mut self`, which is being dropped: each is given once, nobody has a guard, and nobody looks any more.
+            self.directory.give_all(|entry| drop_one(unsafe { OwnedEntry::from_raw(entry) }));
         });
     }
 }
