@@ -4,12 +4,13 @@
 //! Objects are never given back to the allocator: one that was freed says so, to whoever still looks at it. Their words are not
 //! atomic, so that ThreadSanitizer sees whether reading comes before freeing.
 
-use std::cell::UnsafeCell;
-use std::sync::Mutex;
+use std::cell::{Cell, UnsafeCell};
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex};
 
 use super::crowd::FEW_BAGS;
 use super::epochs::{BAGS, Collector, MANY};
-use super::guards::OwnedGuard;
+use super::guards::{LocalGuard, OwnedGuard};
 use super::pace::Pace;
 use super::{Guard, PROTECTED, Retire};
 use crate::seats;
@@ -361,6 +362,36 @@ fn what_a_thread_leaves_behind_is_freed_by_others() {
     retire(16 * BAGS * LEFT, &collector, &own);
     assert_eq!(freed.load(Ordering::Relaxed), left);
     collector.flush();
+}
+
+/// Nobody retires anything more then, nor flushes.
+#[test]
+fn what_is_too_much_and_waits_for_a_guard_is_freed_when_that_leaves() {
+    const N: usize = 3 * FEW_BAGS * MANY;
+    let freed = AtomicU64::new(0);
+    let collector = Collector::at(Pace::new(0, 0), false, None);
+    let guard = collector.enter();
+    std::thread::scope(|scope| _ = scope.spawn(|| retire(N, &collector, &freed)));
+    assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
+    drop(guard);
+    assert_eq!(freed.load(Ordering::Relaxed), N as u64);
+}
+
+/// Guards that are kept in variables of their threads.
+#[test]
+fn threads_whose_guards_leave_when_they_have_ended_lose_no_seats() {
+    static COLLECTOR: LazyLock<Collector> = LazyLock::new(|| Collector::new(true, None));
+    std::thread_local!(static LATE: Cell<Option<LocalGuard<'static>>> = const { Cell::new(None) });
+    let ends_late = || {
+        std::thread::spawn(|| {
+            // Before the seat: dropped after it.
+            LATE.with(|_| ());
+            LATE.set(Some(COLLECTOR.enter()));
+            seats::number()
+        })
+    };
+    let taken: HashSet<_> = (0..600).map(|_| ends_late().join().unwrap()).collect();
+    assert!(taken.len() < 200, "{} seats for one thread after the other", taken.len());
 }
 
 /// As where the kernel does not help, and every guard is one that goes the long way.
