@@ -27,6 +27,7 @@ mod run;
 mod second_look;
 #[cfg(feature = "serde")]
 mod serde;
+mod strays;
 mod threads;
 mod told;
 

@@ -81,6 +81,8 @@ pub(super) struct Adaptive {
     target: f64,
     /// Whether a hand has met an item that was hit.
     pub(super) has_met_hits: bool,
+    /// Whether a ring has dropped stale entries: one that it kept may be another's.
+    has_compacted: bool,
     pub(super) rejected: Option<Ghost>,
     demoted: Option<Ghost>,
 }
@@ -95,6 +97,7 @@ impl Adaptive {
             capacity,
             target: 0.0,
             has_met_hits: false,
+            has_compacted: false,
             due: 0,
             window: Ring::default(),
             main: Ring::default(),
@@ -164,7 +167,7 @@ impl Adaptive {
         }
         let (ring, mark) = if admitted || filling { (&mut self.main, MAIN) } else { (&mut self.window, 0) };
         // Before the push: the table does not have the newcomer yet.
-        ring.compact_if_stale(mark, residents);
+        ring.compact_if_stale(mark, residents, &mut self.has_compacted);
         ring.push(locator, weight);
         mark
     }
@@ -177,8 +180,8 @@ impl Adaptive {
     /// Before all that is there. What the ghosts knew is lost.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
         let mark = heat.adaptive_mark();
-        let ring = self.ring_of(mark);
-        ring.compact_if_stale(mark & MAIN, residents);
+        let ring = if mark & MAIN == 0 { &mut self.window } else { &mut self.main };
+        ring.compact_if_stale(mark & MAIN, residents, &mut self.has_compacted);
         ring.push_front(newcomer.locator, newcomer.weight);
         mark
     }
@@ -202,10 +205,10 @@ impl Adaptive {
     /// Items to which no entry leads, if the table has just doubled.
     ///
     /// Items whose locators have one place are not told apart: one's entry may have led to another's eviction, or to the other,
-    /// when that one was removed. As many entries as items have that place then; but not in a table of twice the buckets,
-    /// where their locators may have two.
+    /// when that one was removed; that is then the one that is kept where stale ones are dropped. As many entries as items have
+    /// that place then; but not in a table of twice the buckets, where their locators may have two.
     pub(super) fn strays<R: Residents>(&self, residents: &mut R) -> Vec<R::Slot> {
-        let nobody_has_left = self.has_kept_all();
+        let nobody_has_left = self.has_kept_all() && !self.has_compacted;
         if nobody_has_left && !self.window.may_be_stale() && !self.main.may_be_stale() {
             return Vec::new();
         }
@@ -361,7 +364,7 @@ impl Adaptive {
         if was_hit && spared < PATIENCE && self.room_in_main(weight, STEPS, residents) {
             self.window.pop(0);
             self.window.forget(weight);
-            self.main.compact_if_stale(MAIN, residents);
+            self.main.compact_if_stale(MAIN, residents, &mut self.has_compacted);
             residents.set_mark(slot, MAIN);
             self.main.push(locator, weight);
             spared + 1

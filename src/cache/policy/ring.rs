@@ -107,12 +107,13 @@ impl Ring {
         self.weight = self.weight - old + new;
     }
 
-    /// Drops stale entries if most are; `queue` is the bit of marks that says "in this ring".
+    /// Drops stale entries if most are, and says so in `has`; `queue` is the bit of marks that says "in this ring".
     ///
     /// As many entries go as items were removed since the last time: a removal pays for one.
     #[inline]
-    pub(super) fn compact_if_stale<R: Residents>(&mut self, queue: u8, residents: &mut R) {
+    pub(super) fn compact_if_stale<R: Residents>(&mut self, queue: u8, residents: &mut R, has: &mut bool) {
         if self.entries.len() > 2 * self.len + SLACK {
+            *has = true;
             self.compact(queue, residents);
         }
     }

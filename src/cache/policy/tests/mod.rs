@@ -24,6 +24,8 @@ struct Table {
     evicted: Vec<u32>,
     /// Readers hit whatever loses a hit, at once.
     is_busy: bool,
+    /// Items are told apart by their places among so many buckets, not by their locators.
+    places_among: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +61,14 @@ impl Residents for Table {
     type Slot = usize;
 
     fn find(&self, locator: Locator, mask: u8, value: u8) -> Option<usize> {
-        let meant = |item: &Item| item.locator == locator && item.mark & mask == value;
+        let is_same = |other: Locator| match self.places_among {
+            Some(buckets) => {
+                let [a, b] = [other, locator].map(|locator| locator.place(buckets));
+                (a.first, a.second, a.tag) == (b.first, b.second, b.tag)
+            }
+            None => other == locator,
+        };
+        let meant = |item: &Item| is_same(item.locator) && item.mark & mask == value;
         self.slots.iter().position(|item| item.as_ref().is_some_and(meant))
     }
 
@@ -130,8 +139,14 @@ struct Cache {
 
 impl Cache {
     fn new(policy: Policy, capacity: u64, locators: u32) -> Self {
-        let table =
-            Table { slots: Vec::new(), notes: Vec::new(), locators, evicted: Vec::new(), is_busy: false };
+        let table = Table {
+            slots: Vec::new(),
+            notes: Vec::new(),
+            locators,
+            evicted: Vec::new(),
+            is_busy: false,
+            places_among: None,
+        };
         Cache { evictor: Evictor::new(policy, capacity), table }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Cache, Heat, Locator, Policy, locator, mark};
+use super::{Cache, Heat, Item, Locator, Policy, locator, mark};
 use crate::hash::{Digest, Place};
 
 #[derive(Clone, Debug)]
@@ -191,6 +191,32 @@ fn who_has_no_entry_is_not_forgotten() {
     let mark = cache.table.item(stray).mark;
     cache.evictor.adopt(locator(1000), mark);
     assert!(cache.evictor.strays(&mut cache.table).is_empty());
+}
+
+/// Two keys have one place in a small table, and the entry of the one that has been removed is kept for the other.
+#[test]
+fn who_is_led_to_by_anothers_entry_is_found_when_the_table_has_doubled() {
+    let place = |key, buckets| {
+        let Place { first, second, tag } = locator(key).place(buckets);
+        (first, second, tag)
+    };
+    let alike = (1..).find(|&key| place(key, 4) == place(0, 4) && place(key, 8) != place(0, 8));
+    let alike = alike.expect("one of some thousand keys");
+    // After some of these numbers the next to come has the queue drop all entries of those who have gone.
+    for gone in 0..80 {
+        let mut cache = Cache::new(Policy::Adaptive, 1000, u32::MAX);
+        cache.table.places_among = Some(4);
+        assert!(cache.insert(0, 1) && cache.insert(alike, 1) && cache.remove(alike));
+        (10_000..10_000 + gone).for_each(|key| assert!(cache.insert(key, 1) && cache.remove(key)));
+        assert!(cache.insert(20_000, 1));
+        cache.table.places_among = Some(8);
+        for slot in cache.evictor.strays(&mut cache.table) {
+            let Item { locator, mark, .. } = cache.table.item(slot);
+            cache.evictor.adopt(locator, mark);
+        }
+        cache.evictor.set_capacity(1, &mut cache.table);
+        assert_eq!(cache.table.evicted, [0], "the older one, after {gone}");
+    }
 }
 
 #[test]
