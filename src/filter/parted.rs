@@ -220,7 +220,9 @@ mod tests {
     #[test]
     fn digests_are_by_segment_and_keep_their_order_in_each_if_no_more_come_than_are_expected() {
         for (segments, len) in [(1, 500), (2, 500), (3, 0), (29, 20_000), (1000, 50_000)] {
-            let digests: Vec<Digest> = (0..len).map(Digest::new).collect();
+            // As uneven as those of a good hash function.
+            let mixed = |i: u64| (i ^ i >> 32).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let digests: Vec<Digest> = (0..len).map(|i| Digest::new(mixed(mixed(mixed(i))))).collect();
             for expected in [len as usize, 10 * len as usize] {
                 let parted = parted(segments, expected, &digests);
                 assert!(parted.is_for(&geometry(segments)) && parted.rest().is_empty());
@@ -244,7 +246,13 @@ mod tests {
                 let slices = || parted.of_segment(segment).flatten();
                 assert!(slices().all(|digest| geometry(7).segment(*digest) == segment));
             }
-            assert!(!parted.is_for(&geometry(8)));
+            assert!(parted.is_for(&geometry(7)) && !parted.is_for(&geometry(8)), "{expected}");
+            let room: usize = parted.blocks.iter().map(|block| block.digests.len()).sum();
+            assert!(
+                room < 3 * digests.len() && parted.blocks.len() < 20,
+                "{expected}: {room} in {}",
+                parted.blocks.len()
+            );
             let again = parted.again(&geometry(8)).unwrap();
             assert!(again.is_for(&geometry(8)) && again.rest().is_empty());
             assert_eq!(sorted(again.slices()), all);
@@ -261,6 +269,7 @@ mod tests {
         for expected in [0, 100, 100_000] {
             let parted = parted(50, expected, &alike);
             assert_eq!(parted.len(), alike.len());
+            assert!(!parted.is_for(&geometry(50)), "most are in the order in which they came");
             let room: usize = parted.blocks.iter().map(|block| block.digests.len()).sum();
             assert!(room < 2 * alike.len() && parted.rest.capacity() <= 2 * alike.len(), "{room}");
         }
