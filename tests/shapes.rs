@@ -206,6 +206,13 @@ fn entries_of_every_alignment() {
     plain_shapes::<u8, Plain4096>();
 }
 
+/// Of the system; Miri is none that knows them.
+#[test]
+fn tables_that_ask_for_huge_pages() {
+    let map: InlineMap<u64, [u64; 16]> = InlineMap::builder().capacity(40_000).huge_pages(true).build();
+    assert!(map.memory_usage() > 4 << 20 && map.insert(1, [2; 16]).is_none() && map.get(&1) == Some([2; 16]));
+}
+
 /// Has no values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Never {}

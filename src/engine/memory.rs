@@ -128,7 +128,7 @@ pub(crate) struct Block {
 }
 
 /// How long a huge page is, and where one may begin.
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(all(target_os = "linux", not(any(loom, miri))))]
 const HUGE_PAGE: usize = 2 << 20;
 /// What every allocator aligns to anyway. Up to here zeroed memory is `calloc`'s, whose fresh pages nobody has touched;
 /// beyond, the standard library writes the zeros itself, and a large map would be resident before it is used.
@@ -226,8 +226,8 @@ impl Block {
     }
 }
 
-/// Asks for huge pages. Advice: a system that does not take it changes nothing.
-#[cfg(all(target_os = "linux", not(loom)))]
+/// Asks for huge pages. Advice: a system that does not take it changes nothing, and Miri, which has no such call, is not asked.
+#[cfg(all(target_os = "linux", not(any(loom, miri))))]
 pub(crate) fn advise_huge_pages(base: NonNull<u8>, size: usize) {
     const MADV_HUGEPAGE: i32 = 14;
     // The standard library links the C library on Linux; `madvise(2)`.
@@ -243,7 +243,7 @@ pub(crate) fn advise_huge_pages(base: NonNull<u8>, size: usize) {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(loom))))]
+#[cfg(not(all(target_os = "linux", not(any(loom, miri)))))]
 pub(crate) fn advise_huge_pages(_: NonNull<u8>, _: usize) {}
 
 #[cfg(all(test, not(loom)))]
