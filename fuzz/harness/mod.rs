@@ -6,7 +6,7 @@ mod cache_dump;
 mod cache_ops;
 mod chunks;
 #[path = "../../tests/common/mod.rs"]
-mod common;
+pub(crate) mod common;
 #[path = "../../tests/model/driver.rs"]
 mod driver;
 mod filter_bytes;

@@ -1,10 +1,14 @@
-//! The fuzzer's harness without the fuzzer: every committed input, every truncation of it and every flip of a byte. What
-//! `fuzz/run` finds becomes one of these inputs.
+//! The fuzzer's harness without the fuzzer: every committed input, every truncation of it and every flip of a byte; and some at
+//! random, more of them with `KOEL_FUZZ_ROUNDS`. What `fuzz/run` finds becomes one of these inputs.
 
 #[path = "../../fuzz/harness/mod.rs"]
 mod harness;
+mod mutate;
 
 use std::path::Path;
+
+use harness::common::{Rng, env_number, seed};
+use mutate::mutated;
 
 /// The inputs of a target, by name.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
@@ -19,12 +23,13 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// Runs a target on its seeds, their truncations, and `flips` of each byte.
+/// Runs a target on its seeds, their truncations, and `flips` of each byte; and on inputs made of them at random.
 fn smoke(target: &str, flips: &[u8], run: impl Fn(&[u8])) {
-    for (name, seed) in seeds(target) {
+    let seeds = seeds(target);
+    for (name, seed) in &seeds {
         // Printed if it fails.
         println!("{name}");
-        run(&seed);
+        run(seed);
         for at in 0..seed.len() {
             println!("up to byte {at}");
             run(&seed[..at]);
@@ -35,6 +40,11 @@ fn smoke(target: &str, flips: &[u8], run: impl Fn(&[u8])) {
                 run(&damaged);
             }
         }
+    }
+    let mut rng = Rng::new(seed());
+    for round in 0..env_number("KOEL_FUZZ_ROUNDS", 200) {
+        println!("round {round}");
+        run(&mutated(&seeds, &mut rng));
     }
 }
 
