@@ -141,6 +141,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
             let share = &locked.state_ref().keep;
             segments.push(SegmentRoom { left: left(share), share: share.fair, entries: locked.len() });
         });
+        // Before there is an answer: what is returned leaks if the listener panics.
+        drop(out);
         Room { segments, total: self.bound.capacity().saturating_sub(self.bound.used()) }
     }
 
