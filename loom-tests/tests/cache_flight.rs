@@ -140,9 +140,8 @@ fn a_follower_that_is_dropped_passes_the_lead_on() {
 /// not have the old value.
 ///
 /// Three preemptions: the loader reads, the writer begins, the loader keeps, the writer ends.
-#[test]
-fn what_was_loaded_before_a_removal_is_not_kept_after_it() {
-    model_with_preemptions(3, || {
+fn what_was_loaded_before_is_not_kept_after(removal: fn(&Cache)) {
+    model_with_preemptions(3, move || {
         let scene = Scene::new();
         let source = Arc::new(AtomicU64::new(0));
         let loader = {
@@ -152,11 +151,21 @@ fn what_was_loaded_before_a_removal_is_not_kept_after_it() {
             })
         };
         source.store(1, Ordering::Relaxed);
-        scene.cache.remove(&1);
+        removal(&scene.cache);
         assert_ne!(scene.cache.get(&1), Some(0));
         loader.join().unwrap();
         assert_ne!(scene.cache.get(&1), Some(0));
     });
+}
+
+#[test]
+fn what_was_loaded_before_a_removal_is_not_kept_after_it() {
+    what_was_loaded_before_is_not_kept_after(|cache| cache.remove(&1));
+}
+
+#[test]
+fn what_was_loaded_before_all_were_removed_is_not_kept_after_it() {
+    what_was_loaded_before_is_not_kept_after(Cache::clear);
 }
 
 #[test]
