@@ -1,0 +1,167 @@
+//! Loads of a key against writes to it [F5], in both caches: nobody gets what is older than a write that was over, however the
+//! key was written to, and whether or not what was written has stayed.
+#![cfg(shuttle)]
+
+use koel::{Cache, InlineCache, Operation, RandomState};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::thread;
+use shuttle_tests::{Identity, explore, pause};
+
+type Entries = Cache<u64, u64, Identity>;
+type Inline = InlineCache<u64, u64, Identity>;
+
+const KEY: u64 = 1;
+
+/// How a key is written to.
+#[derive(Clone, Copy, Debug)]
+enum Write {
+    Insert,
+    Remove,
+    Compute,
+    Clear,
+}
+
+/// What the tests need of each cache.
+trait Loads: Send + Sync + 'static {
+    /// One for one entry.
+    fn new() -> Self;
+    fn get(&self) -> Option<u64>;
+    fn get_or_insert_with(&self, load: impl FnOnce() -> u64) -> u64;
+    fn write(&self, how: Write, value: u64);
+    /// Has the key's entry evicted.
+    fn insert_another(&self, key: u64);
+}
+
+macro_rules! loads {
+    ($cache:ty, $new:expr, $insert:ident) => {
+        impl Loads for $cache {
+            fn new() -> Self {
+                $new
+            }
+
+            fn get(&self) -> Option<u64> {
+                self.get(&KEY)
+            }
+
+            fn get_or_insert_with(&self, load: impl FnOnce() -> u64) -> u64 {
+                self.get_or_insert_with(KEY, load)
+            }
+
+            fn write(&self, how: Write, value: u64) {
+                match how {
+                    Write::Insert => $insert(self, KEY, value),
+                    Write::Remove => drop(self.remove(&KEY)),
+                    // What is there is older.
+                    Write::Compute => drop(self.compute(KEY, |there| match there {
+                        Some(_) => Operation::Remove,
+                        None => Operation::Abort(()),
+                    })),
+                    Write::Clear => self.clear(),
+                }
+            }
+
+            fn insert_another(&self, key: u64) {
+                $insert(self, key, 0);
+            }
+        }
+    };
+}
+
+fn insert(cache: &Entries, key: u64, value: u64) {
+    cache.insert(key, value).expect("light enough");
+}
+
+fn insert_inline(cache: &Inline, key: u64, value: u64) {
+    cache.insert(key, value);
+}
+
+loads!(
+    Entries,
+    {
+        let builder: koel::CacheBuilder<u64, u64, RandomState> = Cache::builder();
+        builder.max_weight(1).estimated_entries(1).hasher(Identity::default()).build()
+    },
+    insert
+);
+loads!(
+    Inline,
+    {
+        let builder: koel::InlineCacheBuilder<u64, u64, RandomState> = InlineCache::builder();
+        builder.max_entries(1).hasher(Identity::default()).build()
+    },
+    insert_inline
+);
+
+/// The source changes, and then the cache is told.
+fn nobody_gets_what_is_older<C: Loads>(how: Write) {
+    const LAST: u64 = 3;
+    explore(1000, move || {
+        let (cache, source) = (C::new(), AtomicU64::new(0));
+        let load = || {
+            let now = source.load(Ordering::SeqCst);
+            pause();
+            now
+        };
+        // Written to the cache so far.
+        let written = AtomicU64::new(0);
+        let look = || {
+            let least = written.load(Ordering::SeqCst);
+            let got = cache.get_or_insert_with(load);
+            assert!(got >= least, "{got} after {least} was written");
+        };
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..2).for_each(|_| look()));
+            }
+            scope.spawn(|| (2..6).for_each(|other| cache.insert_another(other)));
+            scope.spawn(|| {
+                for version in 1..=LAST {
+                    source.store(version, Ordering::SeqCst);
+                    cache.write(how, version);
+                    written.store(version, Ordering::SeqCst);
+                }
+            });
+        });
+        assert!(cache.get().is_none_or(|kept| kept == LAST), "an older one was kept");
+    });
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_an_insertion() {
+    nobody_gets_what_is_older::<Entries>(Write::Insert);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_removal() {
+    nobody_gets_what_is_older::<Entries>(Write::Remove);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_what_was_computed() {
+    nobody_gets_what_is_older::<Entries>(Write::Compute);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_clearing() {
+    nobody_gets_what_is_older::<Entries>(Write::Clear);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_an_insertion_into_an_inline_cache() {
+    nobody_gets_what_is_older::<Inline>(Write::Insert);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_removal_from_an_inline_cache() {
+    nobody_gets_what_is_older::<Inline>(Write::Remove);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_what_was_computed_in_an_inline_cache() {
+    nobody_gets_what_is_older::<Inline>(Write::Compute);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_clearing_of_an_inline_cache() {
+    nobody_gets_what_is_older::<Inline>(Write::Clear);
+}
