@@ -191,12 +191,14 @@ fn what_was_flushed_is_freed_though_records_have_guards_of_two_collectors() {
     explore(8000, || {
         let (cell, other) = (Cell::new(2), Cell::new(2));
         thread::scope(|scope| {
-            scope.spawn(|| {
-                for _ in 0..3 {
-                    drop(cell.reclaimer.enter());
-                    drop(other.reclaimer.enter());
-                }
-            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        drop(cell.reclaimer.enter());
+                        drop(other.reclaimer.enter());
+                    }
+                });
+            }
             for cell in [&cell, &other] {
                 scope.spawn(|| {
                     cell.replace();
