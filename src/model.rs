@@ -6,6 +6,8 @@ pub use crate::cache::LoadOnce;
 pub use crate::engine::model::CopiedAhead;
 #[cfg(loom)]
 pub use crate::entries::model::HomeCells;
+#[cfg(loom)]
+pub use crate::per_thread::model::Counts;
 pub use crate::reclaim::model::{Reclaimer, Watched};
 #[cfg(loom)]
 pub use crate::sync::stall;

@@ -103,6 +103,36 @@ impl<T> Drop for PerThread<T> {
     }
 }
 
+/// What models need beside that: the caches count nothing there.
+#[cfg(loom)]
+pub(crate) mod model {
+    use super::{AtomicU64, Ordering, PerThread};
+
+    /// A count for each thread.
+    #[derive(Debug)]
+    pub struct Counts(PerThread<AtomicU64>);
+
+    impl Counts {
+        /// All are 0.
+        #[expect(clippy::new_without_default, reason = "the container has none either")]
+        pub fn new() -> Self {
+            Counts(PerThread::new())
+        }
+
+        /// Adds to this thread's.
+        pub fn add(&self, n: u64) {
+            // Relaxed: a count.
+            self.0.get().fetch_add(n, Ordering::Relaxed);
+        }
+
+        /// Of all threads.
+        pub fn sum(&self) -> u64 {
+            // Relaxed: a count.
+            self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        }
+    }
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::sync::Barrier;

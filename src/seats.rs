@@ -132,7 +132,7 @@ fn make_seat(number: usize) -> &'static Seat {
     let seat = Seat { records: Records::new(), number, ended: AtomicBool::new(false), next };
     // Alone in its cache lines: each pin writes to it, and its neighbours may be other threads'.
     let seat: &'static CachePadded<Seat> = Box::leak(Box::new(CachePadded::new(seat)));
-    // Release: pairs with the load in `records`.
+    // Release: pairs with the load in `seats`.
     LAST.store(core::ptr::from_ref(seat).cast_mut(), Ordering::Release);
     seat
 }

@@ -32,7 +32,8 @@ pub(super) struct OwnedRecords {
 impl OwnedRecords {
     /// All that have been made.
     pub(super) fn iter(&self) -> impl Iterator<Item = &OwnedRecord> {
-        // Acquire, and in the links: pairs with the exchange in `add`.
+        // Acquire, and in the links: pairs with the exchange in `add`. In the links Relaxed would do, as each exchange goes on
+        // the release sequence of the one before.
         let mut next = self.first.load(Acquire);
         core::iter::from_fn(move || {
             // SAFETY: records are freed with the list.
