@@ -47,7 +47,7 @@ pub(crate) fn unchanged(stripe: &AtomicU64, version: Version) -> bool {
 /// [R4]: whether the version is still the one that was read before, and even. One comparison.
 #[inline(always)]
 pub(crate) fn settled(stripe: &AtomicU64, version: Version) -> bool {
-    // Acquire fence: as in `unchanged`.
+    // Acquire fence: as in `unchanged`. Redundant today: filters, which alone ask here, have loaded words with Acquire.
     fence(Ordering::Acquire);
     // An odd version less one was current before it, and never will be again.
     stripe.load(Ordering::Relaxed) == version.0 & !1

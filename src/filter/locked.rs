@@ -253,7 +253,7 @@ impl<'a> Locked<'a> {
             return codec.store(self.segment.words, bucket, new);
         }
         // Release: pairs with the Acquire fence in `unchanged`: who reads the new copy in an older odd version sees that
-        // the version has changed.
+        // the version has changed. Redundant today, as such a fence came before the last copy was withdrawn.
         publish_departures();
         self.segment.set_undo(Some((bucket, codec.to_words(old))));
         // The odd version's Release publishes the copy.
