@@ -110,7 +110,7 @@ struct Options {
 const PLAIN: Options = Options { filter: Filter::Cuckoo, cache_bytes: 0, rebuilds: 0 };
 
 fn never_denies_what_the_store_holds(options: Options) {
-    explore(120, move || {
+    explore(200, move || {
         let builder = Guarded::builder(HashMapStore::new()).filter(options.filter);
         let builder = builder.expected_keys(4).false_positive_rate(0.01).cache_bytes(options.cache_bytes);
         let guard = builder.open().expect("options in their range");
