@@ -143,8 +143,7 @@ fn what_comes_and_goes_takes_no_more_memory_in_the_end() {
     const ROUNDS: u64 = 45;
     let (seed, begun) = (seed(), Instant::now());
     let seconds = Duration::from_secs(env_number("KOEL_SOAK_SECONDS", 1) as u64);
-    let mut bytes = Vec::with_capacity(1 << 20);
-    let others = BYTES.load(Ordering::Relaxed);
+    let mut bytes: Vec<isize> = Vec::new();
     let (all, mut rng) = (All::new(seed), Rng::new(seed));
     for key in 0..THREADS as u64 * PRESENT {
         all.insert(key, &mut rng);
@@ -153,7 +152,8 @@ fn what_comes_and_goes_takes_no_more_memory_in_the_end() {
         on_threads(THREADS, |thread| {
             all.round(round, thread, &mut Rng::new(seed ^ (round << 8) ^ thread as u64));
         });
-        bytes.push(all.settled() - others);
+        let of_these = bytes.capacity() * size_of::<isize>();
+        bytes.push(all.settled() - of_these as isize);
         if round + 1 >= ROUNDS && begun.elapsed() >= seconds {
             break;
         }

@@ -479,7 +479,7 @@ impl fmt::Display for CacheError {
                 f.write_str("a weigher for a cache whose bound is on entries: say `max_weight`")
             }
             CacheError::ClockUnused => f.write_str(
-                "a clock for a cache whose entries do not expire: say `time_to_live`, `time_to_idle` or `expiry`",
+                "a clock for a cache whose entries do not expire: say `time_to_live`, `time_to_idle`, `expiry` or `idle_expiry`",
             ),
             CacheError::Capacity(error) => error.fmt(f),
         }

@@ -153,10 +153,11 @@ impl<K, V, S> Cache<K, V, S> {
         Ok(Cache { table, hasher, bound, policy, weigher, time, listener, fields, flights, counters })
     }
 
-    /// What is known of an entry beside key and value.
+    /// What is known of an entry beside key and value; as all that takes an entry here, while that lasts under which it was
+    /// found: its segment's lock, or a guard.
     #[inline(always)]
     pub(super) fn meta(&self, entry: NonNull<Entry<K, V>>) -> Meta<'_> {
-        // SAFETY: `make` has written it before the entry was published, and it lives as long.
+        // SAFETY: `make` has written it before the entry was published; the callers look at it at once.
         unsafe { Meta::new(Entry::tail(entry), &self.fields) }
     }
 

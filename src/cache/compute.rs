@@ -1,12 +1,10 @@
 //! What decides with an entry in hand: under the lock of its segment.
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use super::Cache;
 use super::refused::{Refused, Why};
 use super::removal::Departures;
-use super::time::Nanos;
 use super::write::{At, NewEntry};
 use crate::engine::Found;
 use crate::entries::Entry;
@@ -19,7 +17,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
     /// value takes of other segments' part of the bound, lest others leave its own, *and* somebody else has changed the entry
-    /// while that was made available: then it is asked again. The weigher and `expiry` run under the lock, too.
+    /// while that was made available, or its time has ended: then it is asked again. The weigher, `expiry` and `idle_expiry` run
+    /// under the lock, too.
     ///
     /// What is inserted may be [turned away](Cache::insert) at once.
     ///
@@ -60,10 +59,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             // Before the lock: it is dropped after that is released.
             let value;
             let at = self.at(digest, &key);
-            let now = self.now();
-            let seen = self.entry_at(&at, now);
+            let found = at.found.map(|found| at.writing.locked.item(found));
             // SAFETY: in the table, under the lock, after the guard was entered.
-            let old = seen.map(|entry| unsafe { Entry::deref(entry) }.pair());
+            let old = found
+                .filter(|&entry| self.is_alive(entry))
+                .map(|entry| unsafe { Entry::deref(entry) }.pair());
             value = match decide(old.map(|(_, value)| value)) {
                 Operation::Insert(value) => value,
                 Operation::Remove => {
@@ -78,27 +78,21 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 }
             };
             let mut new_entry = self.new_entry(&key, &value);
-            let with_quota = if self.has_quota_at_once(&at, &new_entry) {
-                Some(at)
-            } else {
-                self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out)
-            };
-            let Some(at) = with_quota else {
+            if self.has_quota_at_once(&at, &new_entry) {
+                return self.insert_decided(at, new_entry, old, (key, value), out);
+            }
+            let Some(at) = self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) else {
                 let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
                 // Before there is an answer: one that is returned leaks if the listener panics.
                 drop(out);
                 return Err(Refused { key, value, why });
             };
-            // Else somebody came while others made room.
-            if self.entry_at(&at, now) == seen {
+            let is_there = at.found.map(|found| at.writing.locked.item(found));
+            // Else somebody came while others made room, or the entry's time has ended.
+            if is_there == found || is_there.is_none() && old.is_none() {
                 return self.insert_decided(at, new_entry, old, (key, value), out);
             }
         }
-    }
-
-    /// The entry that was found, unless its time was over then.
-    fn entry_at(&self, at: &At<'_, K, V>, then: Nanos) -> Option<NonNull<Entry<K, V>>> {
-        at.found.map(|found| at.writing.locked.item(found)).filter(|&entry| !self.has_expired(entry, then))
     }
 
     fn remove_decided<T>(

@@ -117,7 +117,7 @@ impl<'g> Meta<'g> {
     ///
     /// # Safety
     ///
-    /// The same fields did, and the entry lives as long as this.
+    /// The same fields did, and this is not used longer than the lock or the guard under which the entry was found.
     #[inline(always)]
     pub(super) unsafe fn new(words: NonNull<AtomicU64>, fields: &'g Fields) -> Self {
         Meta { words, fields, lives: PhantomData }
@@ -162,8 +162,9 @@ impl<'g> Meta<'g> {
 
     /// When it was hit last, or inserted; if that is known.
     pub(super) fn last_use(self) -> Option<Nanos> {
+        // SAFETY: the deadline is before it.
         // Relaxed: as in `has_expired`.
-        self.idle().map(|(last_use, _)| last_use.load(Ordering::Relaxed))
+        self.fields.has_last_use.then(|| unsafe { self.word(1) }.load(Ordering::Relaxed))
     }
 
     /// Whether it must not be returned any more.

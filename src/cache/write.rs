@@ -3,7 +3,7 @@
 //! Every operation prepares what calls the user's code, then locks, finds, makes room, commits by one call of the engine
 //! and unlocks; only then is anybody told what has left, and memory given up ([`Departures`]). Under the lock nothing of
 //! the user's runs but `Eq`, `Hash`, the clock, the closures of `compute` and `remove_if`, and for `compute` `Clone`, the
-//! weigher and the closure that says when an entry expires; whatever panics, nothing is half done.
+//! weigher and the closures that say when an entry expires; whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
@@ -270,7 +270,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let magazine = &mut at.writing.locked.state().keep.reserve.free;
         // A cache has no home cells.
         let new = OwnedEntry::new(&self.table.slab, magazine, digest, Within::Nowhere, key, value)?;
-        // SAFETY: entries of this cache have a tail for it, and this one is ours.
+        // SAFETY: the table was told how long these tails are, and this entry is ours.
         unsafe { self.fields.write(Entry::tail(new.pointer()), &new_entry.facts) };
         Ok(new)
     }

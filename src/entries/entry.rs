@@ -9,7 +9,7 @@ use super::magazine::Magazine;
 use super::slab::Slab;
 use crate::hash::Digest;
 use crate::reclaim::Retire;
-use crate::sync::Watch;
+use crate::sync::{AtomicU64, Watch};
 
 /// Key and value, in memory of the table's slab: a piece, a home cell or a box.
 #[derive(Debug)]
@@ -38,9 +38,9 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// The entry is of a table whose tails are as long as `U`.
+    /// The entry is of a table, and not freed.
     #[inline(always)]
-    pub(crate) unsafe fn tail<U>(this: NonNull<Self>) -> NonNull<U> {
+    pub(crate) unsafe fn tail(this: NonNull<Self>) -> NonNull<AtomicU64> {
         // SAFETY: the caller's.
         unsafe { EntrySlab::tail(this) }
     }

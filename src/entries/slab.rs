@@ -123,15 +123,16 @@ impl<T> Slab<T> {
         Layout::from_size_align(size, align).expect("an entry and a few words").pad_to_align()
     }
 
-    /// The tail of an entry: uninitialized until somebody writes it, aligned for words.
+    /// The tail of an entry, which has as many bytes as the slab was told, maybe none: uninitialized until somebody writes it,
+    /// aligned for words.
     ///
     /// # Safety
     ///
-    /// `entry` came from `allocate` of a slab whose tails are as long as `U`.
+    /// `entry` came from `allocate`, and is not freed.
     #[inline(always)]
-    pub(crate) unsafe fn tail<U>(entry: NonNull<T>) -> NonNull<U> {
-        const { assert!(align_of::<U>() <= TAIL_ALIGN) };
-        // SAFETY: the caller's: within the piece or the box.
+    pub(crate) unsafe fn tail(entry: NonNull<T>) -> NonNull<AtomicU64> {
+        // SAFETY: the caller's: within the piece or the box, or, if there is no tail, right behind it at the most: either is as
+        // long as an entry that is followed by padding to `TAIL_ALIGN`.
         unsafe { entry.byte_add(Self::TAIL_AT).cast() }
     }
 

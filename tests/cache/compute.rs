@@ -1,8 +1,9 @@
 //! What `compute` decides is done to the entry that it has seen, also where others make room for the value meanwhile.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use koel::{Compute, Operation};
+use koel::{Cache, Compute, ManualClock, Operation};
 
 use crate::common::{Rng, env_number, on_threads, seed};
 use crate::{POLICIES, weighing_values};
@@ -41,4 +42,22 @@ fn a_value_replaces_the_one_it_was_made_from() {
             "one value replaced twice"
         );
     }
+}
+
+/// What it was asked about was there when it was asked.
+#[test]
+fn an_entry_whose_time_ends_while_it_is_decided_about_is_decided_about_once() {
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(10).clock(clock.clone());
+    let cache: Cache<u64, u64> = builder.time_to_live(Duration::from_secs(1)).build();
+    cache.insert(1, 10).unwrap();
+    let mut asked = Vec::new();
+    let answer = cache.compute(1, |old| {
+        asked.push(old.copied());
+        clock.advance(Duration::from_secs(1));
+        Operation::<_, ()>::Insert(11)
+    });
+    assert_eq!(asked, [Some(10)]);
+    assert_eq!(answer.unwrap(), Compute::Updated { old: (1, 10), new: (1, 11) });
+    assert_eq!(cache.get(&1), Some(11));
 }
