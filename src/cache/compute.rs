@@ -17,8 +17,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
     /// value takes of other segments' part of the bound, lest others leave its own, *and* somebody else has changed the entry
-    /// while that was made available, or its time has ended: then it is asked again. The weigher, `expiry` and `idle_expiry` run
-    /// under the lock, too.
+    /// while that was made available, or its time has ended: then it is asked again. The weigher, `expiry` and `idle_expiry`
+    /// run under the lock, too.
     ///
     /// What is inserted may be [turned away](Cache::insert) at once.
     ///
