@@ -1,8 +1,10 @@
 //! What a cache loads for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
 
 use std::cell::Cell;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use koel::{Cache, LoadError};
@@ -116,4 +118,24 @@ fn an_error_of_a_key_by_reference_is_shared_with_who_waits() {
     let asked = cache.try_get_or_insert_async_shared_ref("key", async { Err::<u64, _>("it is there") });
     assert_eq!((there, block_on(asked)), (Ok(7), Ok(7)));
     assert_eq!(cache.stats().loads, 1);
+}
+
+/// It may be as old as what was refused.
+#[test]
+fn what_is_being_loaded_for_a_key_that_retain_refuses_is_not_kept() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    cache.insert(1, 10).unwrap();
+    let may_end = Cell::new(false);
+    let load = poll_fn(|_| if may_end.get() { Poll::Ready(11) } else { Poll::Pending });
+    let mut loading = pin!(cache.get_or_insert_async(1, load));
+    let mut context = Context::from_waker(Waker::noop());
+    cache.retain(|key, _| {
+        // As if it had been evicted, and missed.
+        cache.remove(key);
+        assert!(loading.as_mut().poll(&mut context).is_pending());
+        false
+    });
+    may_end.set(true);
+    assert_eq!(loading.as_mut().poll(&mut context), Poll::Ready(11));
+    assert!(!cache.contains_key(&1));
 }
