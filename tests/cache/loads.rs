@@ -10,7 +10,7 @@ use std::time::Duration;
 use koel::{Cache, LoadError};
 use pollster::block_on;
 
-use crate::common::{on_threads, poll_elsewhere};
+use crate::common::{on_threads, shared_with_who_waits};
 
 #[test]
 fn tasks_and_threads_get_what_was_loaded_once() {
@@ -92,26 +92,30 @@ fn what_is_too_heavy_is_loaded_and_not_kept() {
 #[test]
 fn an_error_is_shared_with_who_waits() {
     let cache: Cache<u64, u64> = Cache::new(10);
-    let mut waits = pin!(cache.try_get_or_insert_async_shared(1, async { Err("its own") }));
-    let failed = cache.try_get_or_insert_with_shared(1, || {
-        assert!(poll_elsewhere(waits.as_mut()).is_pending());
-        Err("no")
-    });
-    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
-    assert_eq!((block_on(waits), cache.stats().failed_loads), (failed, 1));
+    let failed =
+        shared_with_who_waits(cache.try_get_or_insert_async_shared(1, async { Err("its own") }), |waits| {
+            cache.try_get_or_insert_with_shared(1, || {
+                waits();
+                Err("no")
+            })
+        });
+    assert_eq!((failed, cache.stats().failed_loads), (Err(LoadError::Loader(Arc::new("no"))), 1));
 }
 
 /// By a reference as well; and nobody copies a key that is there.
 #[test]
 fn an_error_of_a_key_by_reference_is_shared_with_who_waits() {
     let cache: Cache<String, u64> = Cache::new(10);
-    let mut waits = pin!(cache.try_get_or_insert_async_shared_ref("key", async { Err("its own") }));
-    let failed = cache.try_get_or_insert_with_shared_ref("key", || {
-        assert!(poll_elsewhere(waits.as_mut()).is_pending());
-        Err("no")
-    });
-    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
-    assert_eq!((block_on(waits), cache.stats().failed_loads), (failed, 1));
+    let failed = shared_with_who_waits(
+        cache.try_get_or_insert_async_shared_ref("key", async { Err("its own") }),
+        |waits| {
+            cache.try_get_or_insert_with_shared_ref("key", || {
+                waits();
+                Err("no")
+            })
+        },
+    );
+    assert_eq!((failed, cache.stats().failed_loads), (Err(LoadError::Loader(Arc::new("no"))), 1));
     assert_eq!(cache.try_get_or_insert_with_shared_ref("key", || Ok::<_, ()>(7)), Ok(7));
     let there =
         cache.try_get_or_insert_with_shared_ref("key", || -> Result<u64, ()> { unreachable!("it is there") });

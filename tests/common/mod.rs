@@ -18,8 +18,10 @@ mod laws;
 mod ledger;
 mod rng;
 
+use core::cell::RefCell;
+use core::fmt::Debug;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 pub(crate) use any_map::AnyMap;
@@ -51,9 +53,23 @@ fn env(name: &str) -> Option<usize> {
 }
 
 /// What a task on another thread finds that looks at a future once.
-pub(crate) fn poll_elsewhere<F: Future<Output: Send> + Send>(future: Pin<&mut F>) -> Poll<F::Output> {
+fn poll_elsewhere<F: Future<Output: Send> + Send>(future: Pin<&mut F>) -> Poll<F::Output> {
     let poll = || future.poll(&mut Context::from_waker(Waker::noop()));
     std::thread::scope(|scope| scope.spawn(poll).join().unwrap())
+}
+
+/// What a load fails with whose loader calls its argument, so that another waits for it, who must get the same.
+pub(crate) fn shared_with_who_waits<E: Debug + PartialEq + Send>(
+    waits: impl Future<Output = E> + Send,
+    load: impl FnOnce(&dyn Fn()) -> E,
+) -> E {
+    let waits = pin!(waits);
+    let waits = RefCell::new(waits);
+    let look = || poll_elsewhere(waits.borrow_mut().as_mut());
+    let failed = load(&|| assert!(look().is_pending()));
+    let Poll::Ready(shared) = look() else { panic!("it waits still") };
+    assert_eq!(shared, failed);
+    failed
 }
 
 /// Runs `body(thread)` on so many threads at once, and returns what they return, in order.

@@ -1,6 +1,5 @@
 //! What is loaded for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
 
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use koel::{InlineCache, LoadError};
 use pollster::block_on;
 
-use crate::common::{on_threads, poll_elsewhere};
+use crate::common::{on_threads, shared_with_who_waits};
 
 #[test]
 fn all_who_miss_at_once_share_one_load() {
@@ -93,11 +92,12 @@ fn a_load_gives_way_to_a_write() {
 #[test]
 fn an_error_is_shared_with_who_waits() {
     let cache: InlineCache<u64, u64> = InlineCache::new(10);
-    let mut waits = pin!(cache.try_get_or_insert_async_shared(1, async { Err("its own") }));
-    let failed = cache.try_get_or_insert_with_shared(1, || {
-        assert!(poll_elsewhere(waits.as_mut()).is_pending());
-        Err("no")
-    });
-    assert_eq!(failed, Err(LoadError::Loader(Arc::new("no"))));
-    assert_eq!((block_on(waits), cache.stats().failed_loads), (failed, 1));
+    let failed =
+        shared_with_who_waits(cache.try_get_or_insert_async_shared(1, async { Err("its own") }), |waits| {
+            cache.try_get_or_insert_with_shared(1, || {
+                waits();
+                Err("no")
+            })
+        });
+    assert_eq!((failed, cache.stats().failed_loads), (Err(LoadError::Loader(Arc::new("no"))), 1));
 }
