@@ -167,7 +167,9 @@ impl Adaptive {
         }
         let (ring, mark) = if admitted || filling { (&mut self.main, MAIN) } else { (&mut self.window, 0) };
         // Before the push: the table does not have the newcomer yet.
-        ring.compact_if_stale(mark, residents, &mut self.has_compacted);
+        if ring.compact_if_stale(mark, residents) {
+            self.has_compacted = true;
+        }
         ring.push(locator, weight);
         mark
     }
@@ -180,9 +182,10 @@ impl Adaptive {
     /// Before all that is there. What the ghosts knew is lost.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
         let mark = heat.adaptive_mark();
-        let ring = if mark & MAIN == 0 { &mut self.window } else { &mut self.main };
-        ring.compact_if_stale(mark & MAIN, residents, &mut self.has_compacted);
+        let ring = self.ring_of(mark);
+        let has_compacted = ring.compact_if_stale(mark & MAIN, residents);
         ring.push_front(newcomer.locator, newcomer.weight);
+        self.has_compacted |= has_compacted;
         mark
     }
 
@@ -364,7 +367,9 @@ impl Adaptive {
         if was_hit && spared < PATIENCE && self.room_in_main(weight, STEPS, residents) {
             self.window.pop(0);
             self.window.forget(weight);
-            self.main.compact_if_stale(MAIN, residents, &mut self.has_compacted);
+            if self.main.compact_if_stale(MAIN, residents) {
+                self.has_compacted = true;
+            }
             residents.set_mark(slot, MAIN);
             self.main.push(locator, weight);
             spared + 1

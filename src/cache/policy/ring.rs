@@ -107,15 +107,16 @@ impl Ring {
         self.weight = self.weight - old + new;
     }
 
-    /// Drops stale entries if most are, and says so in `has`; `queue` is the bit of marks that says "in this ring".
+    /// Drops stale entries if most are, and says whether it has; `queue` is the bit of marks that says "in this ring".
     ///
     /// As many entries go as items were removed since the last time: a removal pays for one.
     #[inline]
-    pub(super) fn compact_if_stale<R: Residents>(&mut self, queue: u8, residents: &mut R, has: &mut bool) {
-        if self.entries.len() > 2 * self.len + SLACK {
-            *has = true;
+    pub(super) fn compact_if_stale<R: Residents>(&mut self, queue: u8, residents: &mut R) -> bool {
+        let most_are = self.entries.len() > 2 * self.len + SLACK;
+        if most_are {
             self.compact(queue, residents);
         }
+        most_are
     }
 
     #[cold]
