@@ -35,6 +35,7 @@ impl Facts {
 /// idle. What has no word is the same for all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
+    /// How many there are.
     words: u8,
     has_weight: bool,
     has_deadline: bool,
