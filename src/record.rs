@@ -150,8 +150,9 @@ impl Records {
     /// at a time. By the thread itself.
     pub(crate) fn add(&self) -> &SharedRecord {
         let mut link = &self.more;
-        // SAFETY: as in `shared`. Acquire: the thread's own stores, or those of whoever had the seat before.
-        while let Some(more) = unsafe { link.load(Ordering::Acquire).as_ref::<'static>() } {
+        // Relaxed: the thread's own stores, or those of whoever had the seat before: it came by the lock of all seats.
+        // SAFETY: as in `shared`.
+        while let Some(more) = unsafe { link.load(Ordering::Relaxed).as_ref::<'static>() } {
             link = &more.more;
         }
         let more: &'static Shared = Box::leak(Box::<CachePadded<Shared>>::default());

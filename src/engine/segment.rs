@@ -327,9 +327,10 @@ impl<P: Payload> Segment<P> {
     /// Whether every item is in a bucket.
     #[inline(always)]
     pub(crate) fn has_no_overflow(&self) -> bool {
-        // Acquire: pairs with the Release in `withdraw_overflow`: who reads that comes after the last item has left, and sees
-        // what came before that.
-        !self.overflowed.load(Ordering::Acquire)
+        // Relaxed: a reader passes the Acquire fence of `unchanged` before it calls this a miss. That pairs with the Release in
+        // `withdraw_overflow`: who reads that comes after the last item has left, and sees what came before that. Beside the
+        // lock's holder nobody stores.
+        !self.overflowed.load(Ordering::Relaxed)
     }
 
     /// From now on readers look into the overflow. Before an item is put there; the lock's holder only [I5].
@@ -341,7 +342,7 @@ impl<P: Payload> Segment<P> {
 
     /// From now on readers do not look there. When the last item has left; the lock's holder only [I5].
     pub(crate) fn withdraw_overflow(&self) {
-        // Release: pairs with the Acquire in `has_no_overflow`.
+        // Release: pairs with the load in `has_no_overflow` and the fence after it.
         self.overflowed.store(false, Ordering::Release);
     }
 

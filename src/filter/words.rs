@@ -115,10 +115,10 @@ impl Shared {
         }
     }
 
-    /// Replaces a whole word. The lock's holder only [I5].
+    /// Fills a whole word of a table that nobody else sees yet.
     pub(crate) fn set_word(self, index: usize, value: u64) {
-        // Release: as in `store_in`.
-        self.at(index).store(value, Ordering::Release);
+        // Relaxed: whoever hands the table over publishes it.
+        self.at(index).store(value, Ordering::Relaxed);
     }
 }
 

@@ -32,13 +32,13 @@ pub(super) struct OwnedRecords {
 impl OwnedRecords {
     /// All that have been made.
     pub(super) fn iter(&self) -> impl Iterator<Item = &OwnedRecord> {
-        // Acquire, and in the links: pairs with the exchange in `add`. In the links Relaxed would do, as each exchange goes on
-        // the release sequence of the one before.
+        // Acquire: pairs with the exchange in `add`. In the links Relaxed, as each exchange goes on the release sequence of the
+        // one before: who has the last one sees all.
         let mut next = self.first.load(Acquire);
         core::iter::from_fn(move || {
             // SAFETY: records are freed with the list.
             let owned = unsafe { next.as_ref() }?;
-            next = owned.next.load(Acquire);
+            next = owned.next.load(Relaxed);
             Some(owned)
         })
     }
