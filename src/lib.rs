@@ -77,7 +77,6 @@ mod engine;
 mod entries;
 mod filter;
 mod full;
-#[cfg(not(loom))]
 pub mod guard;
 mod hash;
 mod map;

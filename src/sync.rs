@@ -257,26 +257,25 @@ pub(crate) fn spin_loop() {
     scheduler::thread::yield_now();
 }
 
-/// Whether a thread has ended, if anybody knows: shuttle does not.
-#[cfg(not(loom))]
+/// Whether a thread has ended, if anybody knows: loom and shuttle do not.
 pub(crate) fn has_ended(thread: &thread::JoinHandle<()>) -> bool {
-    #[cfg(not(shuttle))]
+    #[cfg(not(any(loom, shuttle)))]
     return thread.is_finished();
-    #[cfg(shuttle)]
+    #[cfg(any(loom, shuttle))]
     {
         let _ = thread;
         false
     }
 }
 
-/// shuttle's threads.
-#[cfg(shuttle)]
+/// loom's or shuttle's threads.
+#[cfg(any(loom, shuttle))]
 pub(crate) mod thread {
-    pub(crate) use shuttle::thread::{Builder, JoinHandle, current};
+    pub(crate) use super::scheduler::thread::{Builder, JoinHandle, current};
 
-    /// There is no time: lets others go first, as shuttle's own does not.
+    /// There is no time: lets others go first, as theirs, if they have it, does not.
     pub(crate) fn sleep(_: core::time::Duration) {
-        shuttle::thread::yield_now();
+        super::scheduler::thread::yield_now();
     }
 }
 

@@ -74,7 +74,6 @@ mod words;
 
 pub use builder::FilterBuilder;
 pub use chunks::Chunks;
-#[cfg(not(loom))]
 pub(crate) use collect::try_collect;
 pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};

@@ -57,9 +57,12 @@ impl Plan {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a guard has one; a box would be one more load for each look-up"
+#[cfg_attr(
+    not(loom),
+    expect(
+        clippy::large_enum_variant,
+        reason = "a guard has one; a box would be one more load for each look-up"
+    )
 )]
 pub(super) enum Sets {
     Cuckoo(ScalableCuckooFilter),

@@ -212,8 +212,8 @@ impl<S: Store> Guarded<S> {
     /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
-        // Acquire: pairs with the scan's last store.
-        while self.shared.rebuilding.load(Ordering::Acquire) {
+        // Relaxed: the lock of `failure`, taken after it here and before it where a scan ends, shows all that was done.
+        while self.shared.rebuilding.load(Ordering::Relaxed) {
             let worker = self.workers.lock().pop();
             match worker {
                 Some(worker) => drop(worker.join()),

@@ -196,9 +196,8 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// Somebody may have written around the guard: nothing that was learned from the store is true for sure.
     fn forget(&self) {
-        // Nobody who has asked the store before remembers it after: the versions have changed.
-        let frozen = self.stripes.freeze();
-        frozen.forget();
+        // First: nobody who has asked the store before puts what it said into the cache after, as the versions have changed.
+        self.stripes.freeze().forget();
         self.hot.clear();
     }
 
@@ -222,16 +221,15 @@ impl<S: Store> Shared<S, S::Error> {
         core::mem::swap(&mut *self.failure.lock(), failure);
         // Writers that still tell it tell nobody.
         *self.next.lock() = None;
-        // Release: pairs with the load in `Guarded::wait_until_ready`, which then reads how it ended.
-        self.rebuilding.store(false, Ordering::Release);
+        // Relaxed: who waits for it locks `failure` after it, as was done here before it.
+        self.rebuilding.store(false, Ordering::Relaxed);
     }
 
     /// There was no thread for the scan. The caller holds `again`.
     pub(super) fn end_before_it_began(&self) {
-        // Relaxed: a number.
+        // Relaxed, both: numbers; there is nothing else to be seen.
         self.patience.store(self.writes_until_next(), Ordering::Relaxed);
-        // Release: pairs with the load in `Guarded::wait_until_ready`.
-        self.rebuilding.store(false, Ordering::Release);
+        self.rebuilding.store(false, Ordering::Relaxed);
     }
 
     /// How many writes it takes until a scan that has failed is tried again.

@@ -1,0 +1,273 @@
+//! The guard over a store without locks [D1]..[D5]: a key that the store holds is never reported absent, a value is never older
+//! than the last write that was over.
+#![cfg(loom)]
+
+use std::fmt;
+use std::sync::Arc;
+
+use koel::guard::{Filter, Generation, Guarded, Phase, Scanned, Store, Value};
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use loom_tests::model_with_preemptions;
+
+const KEY: &[u8] = b"key";
+/// A value that is put, and said not to be; and no scan beside it ends well.
+const FAILS: u8 = 99;
+
+#[derive(Debug)]
+struct Failed;
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("failed")
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// A store of one key, whose value is a byte; 0, if it is not there.
+#[derive(Default)]
+struct Word(AtomicU64);
+
+impl Word {
+    fn put(&self, value: u8) -> bool {
+        self.0.swap(value.into(), Ordering::AcqRel) != 0
+    }
+
+    fn value(&self) -> u8 {
+        self.0.load(Ordering::Acquire) as u8
+    }
+}
+
+impl Store for Word {
+    type Error = Failed;
+
+    fn get(&self, _: &[u8]) -> Result<Option<Value>, Failed> {
+        let value = self.value();
+        Ok((value != 0).then(|| Arc::from([value])))
+    }
+
+    fn put(&self, _: &[u8], value: &[u8]) -> Result<bool, Failed> {
+        let existed = Word::put(self, value[0]);
+        if value[0] == FAILS { Err(Failed) } else { Ok(existed) }
+    }
+
+    fn delete(&self, _: &[u8]) -> Result<bool, Failed> {
+        Ok(Word::put(self, 0))
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Failed>>, Failed> {
+        match self.value() {
+            FAILS => Err(Failed),
+            value => Ok((value != 0).then(|| Ok(KEY.into())).into_iter()),
+        }
+    }
+
+    fn generation(&self) -> Result<Generation, Failed> {
+        Ok(Generation { lineage: 0, count: 0 })
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        Some(1)
+    }
+}
+
+/// Hash functions that are the same in each execution of a model.
+struct Fixed;
+
+impl ahash::random_state::RandomSource for Fixed {
+    fn gen_hasher_seed(&self) -> usize {
+        7
+    }
+}
+
+fn model(f: impl Fn() + Sync + Send + 'static) {
+    same_hashes();
+    loom::model(f);
+}
+
+fn same_hashes() {
+    // Whoever comes first; all are the same.
+    let _ = ahash::random_state::set_random_source(Fixed);
+}
+
+fn guard(filter: Filter, cache_bytes: u64) -> Arc<Guarded<Word>> {
+    let builder = Guarded::builder(Word::default()).filter(filter).expected_keys(1).false_positive_rate(0.01);
+    let guard = builder.cache_bytes(cache_bytes).open().unwrap();
+    guard.wait_until_ready().unwrap();
+    Arc::new(guard)
+}
+
+/// The key's value, or 0.
+fn get(guard: &Guarded<Word>) -> u8 {
+    guard.get(KEY).unwrap().map_or(0, |value| value[0])
+}
+
+fn put(guard: &Guarded<Word>, value: u8) {
+    guard.put(KEY, &[value]).unwrap();
+}
+
+/// Another thread.
+fn spawn(guard: &Arc<Guarded<Word>>, f: impl FnOnce(&Guarded<Word>) + 'static) -> thread::JoinHandle<()> {
+    let guard = Arc::clone(guard);
+    thread::spawn(move || f(&guard))
+}
+
+#[test]
+fn a_cached_value_is_never_older_than_the_last_write_that_was_over() {
+    model(|| {
+        let guard = guard(Filter::None, 1 << 10);
+        put(&guard, 1);
+        let reader = spawn(&guard, |guard| assert!(get(guard) <= get(guard)));
+        put(&guard, 2);
+        assert_eq!(get(&guard), 2);
+        reader.join().unwrap();
+        assert_eq!(get(&guard), 2);
+    });
+}
+
+#[test]
+fn a_key_that_is_remembered_as_absent_is_there_when_it_was_put() {
+    model(|| {
+        let guard = guard(Filter::Cuckoo, 0);
+        // In the filter, and not in the store: a false positive.
+        put(&guard, 1);
+        guard.store().put(0);
+        // Who finds it absent twice remembers it.
+        let reader = spawn(&guard, |guard| assert_eq!(guard.get_many(&[KEY, KEY]).unwrap().len(), 2));
+        put(&guard, 2);
+        assert_eq!(get(&guard), 2);
+        reader.join().unwrap();
+        assert_eq!(get(&guard), 2);
+    });
+}
+
+/// Whoever has seen what is put in the store gets it from the guard.
+fn seen_is_got(guard: &Arc<Guarded<Word>>) {
+    let reader = spawn(guard, |guard| {
+        let seen = guard.store().value();
+        assert!(get(guard) >= seen);
+    });
+    put(guard, 2);
+    reader.join().unwrap();
+}
+
+#[test]
+fn a_key_that_the_store_holds_is_not_denied() {
+    model(|| seen_is_got(&guard(Filter::Cuckoo, 0)));
+}
+
+#[test]
+fn a_key_that_the_store_holds_is_not_denied_beside_a_scan() {
+    model(|| {
+        let guard = guard(Filter::Cuckoo, 0);
+        guard.rebuild().unwrap();
+        seen_is_got(&guard);
+    });
+}
+
+#[test]
+fn a_cached_value_is_not_older_than_what_was_seen_in_the_store() {
+    model(|| {
+        let guard = guard(Filter::None, 1 << 10);
+        put(&guard, 1);
+        assert_eq!(get(&guard), 1);
+        seen_is_got(&guard);
+    });
+}
+
+#[test]
+fn of_two_who_write_a_key_neither_undoes_what_the_other_told_the_filter() {
+    model(|| {
+        let guard = guard(Filter::Cuckoo, 0);
+        let other = spawn(&guard, |guard| put(guard, 1));
+        put(&guard, 2);
+        guard.delete(KEY).unwrap();
+        other.join().unwrap();
+        let held = guard.store().value();
+        assert_eq!(get(&guard), held);
+        assert_eq!(guard.stats().filter_keys, (held > 0).into());
+    });
+}
+
+#[test]
+fn a_put_that_fails_takes_nothing_out_of_the_filter_that_another_has_put() {
+    model(|| {
+        let guard = guard(Filter::Cuckoo, 0);
+        let failing = spawn(&guard, |guard| assert!(guard.put(KEY, &[FAILS]).is_err()));
+        guard.delete(KEY).unwrap();
+        put(&guard, 2);
+        failing.join().unwrap();
+        assert_eq!(get(&guard), guard.store().value());
+    });
+}
+
+/// What a scan is about to find, or has found, and others put and delete.
+fn a_scan_beside(write: impl Fn(&Guarded<Word>) + Sync + Send + 'static, before: u8) {
+    model(move || {
+        let guard = guard(Filter::Cuckoo, 0);
+        if before > 0 {
+            put(&guard, before);
+        }
+        guard.rebuild().unwrap();
+        write(&guard);
+        guard.wait_until_ready().unwrap();
+        let held = guard.store().value();
+        assert_eq!(get(&guard), held);
+        assert_eq!(guard.stats().filter_keys, (held > 0).into());
+    });
+}
+
+#[test]
+fn a_key_that_comes_beside_a_scan_is_in_the_filter() {
+    a_scan_beside(|guard| put(guard, 1), 0);
+}
+
+#[test]
+fn a_key_that_leaves_beside_a_scan_is_not_in_the_filter() {
+    a_scan_beside(|guard| assert!(guard.delete(KEY).unwrap()), 1);
+}
+
+#[test]
+fn a_key_that_leaves_and_comes_back_beside_a_scan_is_in_the_filter() {
+    a_scan_beside(
+        |guard| {
+            guard.delete(KEY).unwrap();
+            put(guard, 2);
+        },
+        1,
+    );
+}
+
+#[test]
+fn of_two_who_wait_for_a_scan_that_fails_one_is_told() {
+    model(|| {
+        let guard = guard(Filter::Cuckoo, 0);
+        guard.put(KEY, &[FAILS]).unwrap_err();
+        guard.rebuild().unwrap();
+        let told = |guard: &Guarded<Word>| u32::from(guard.wait_until_ready().is_err());
+        let other = {
+            let guard = Arc::clone(&guard);
+            thread::spawn(move || told(&guard))
+        };
+        assert_eq!(told(&guard) + other.join().unwrap(), 1);
+        assert_eq!(guard.progress().phase, Phase::Unfiltered);
+    });
+}
+
+#[test]
+fn what_was_written_around_the_guard_is_seen_after_a_scan() {
+    same_hashes();
+    // Two, as that of the others may be, do not tell: the reader is interrupted twice.
+    model_with_preemptions(3, || {
+        let guard = guard(Filter::None, 1 << 10);
+        put(&guard, 1);
+        let reader = spawn(&guard, |guard| assert!(get(guard) > 0));
+        guard.store().put(2);
+        guard.rebuild().unwrap();
+        guard.wait_until_ready().unwrap();
+        assert_eq!(get(&guard), 2);
+        reader.join().unwrap();
+        assert_eq!(get(&guard), 2);
+    });
+}
