@@ -67,7 +67,9 @@ fn refuses_to_reserve_more_than_the_limit<M: Words>() {
     let map = M::build(Config::GROWING, seeded(1));
     map.insert(1, 2);
     let before = map.memory_usage();
-    assert!(catch(|| map.reserve(usize::MAX)).is_err());
+    let error = map.try_reserve(usize::MAX).unwrap_err();
+    assert_eq!((error.requested, error.out_of_memory), (usize::MAX, false));
+    assert!(catch(|| map.reserve(usize::MAX)).unwrap_err().contains(&error.to_string()));
     assert!(map.memory_usage() < before + 100_000);
     assert_eq!(map.get(&1), Some(2));
     assert_eq!(map.insert(3, 4), None);

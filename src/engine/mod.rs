@@ -86,7 +86,7 @@ pub(crate) use pool::Retired;
 pub(crate) use prefetch::prefetch;
 pub(crate) use residents::Residents;
 pub use sizing::CapacityError;
-pub(crate) use sizing::{MAX_CAPACITY, Options, Shape};
+pub(crate) use sizing::{Options, Shape};
 pub use stats::Stats;
 pub(crate) use stripes::{Moving, Version, begin_first, publish_departures, settled, unchanged};
 pub(crate) use walk::Walk;

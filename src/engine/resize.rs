@@ -6,21 +6,27 @@ use super::growth::Replacement;
 use super::locked::Locked;
 use super::payload::Payload;
 use super::pool::{Pool, Retired};
-use super::sizing::{MAX_CAPACITY, Shape};
+use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use crate::hash::Digest;
 
 impl<P: Payload> Directory<P> {
     /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
-    /// far as paths lead from then on. False: no memory for it.
-    pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Fn(P::Item) -> Digest) -> bool {
+    /// far as paths lead from then on. The error says so of all items together.
+    pub(crate) fn reserve(
+        &self,
+        additional: usize,
+        rehash: &dyn Fn(P::Item) -> Digest,
+    ) -> Result<(), CapacityError> {
         // Also where nothing will be locked.
         self.assert_not_writing();
         if self.shape.fixed_capacity.is_some() {
-            return true;
+            return Ok(());
         }
         let total = self.len().saturating_add(additional);
+        let error =
+            CapacityError { requested: total, limit: MAX_CAPACITY, out_of_memory: total <= MAX_CAPACITY };
         if total > MAX_CAPACITY {
-            return false;
+            return Err(error);
         }
         let buckets = Shape::buckets_for(total);
         let lacks_some = |writing: &Writing<'_, P>| {
@@ -34,15 +40,13 @@ impl<P: Payload> Directory<P> {
             while let Some((mut writing, next)) = self.visit(cursor) {
                 if lacks_some(&writing) {
                     has_grown = true;
-                    if self.grow(&mut writing, cursor as u32, false, rehash).is_err() {
-                        return false;
-                    }
+                    self.grow(&mut writing, cursor as u32, false, rehash).map_err(|_| error)?;
                 }
                 writing.locked.grow_early(false);
                 cursor = next;
             }
             if !has_grown {
-                return true;
+                return Ok(());
             }
         }
     }
@@ -102,7 +106,7 @@ mod tests {
             let table = table(segments_of(64));
             (0..present).for_each(|key| insert(&table, key).unwrap());
             let before = table.slots();
-            assert!(table.reserve(additional, &rehash));
+            table.reserve(additional, &rehash).unwrap();
             let needed = Shape::buckets_for(present as usize + additional) as usize * 4;
             let slots = table.slots();
             assert!(
@@ -114,7 +118,10 @@ mod tests {
             );
         }
         let table = table(Options::default());
-        assert!(!table.reserve(MAX_CAPACITY + 1, &rehash) && !table.reserve(usize::MAX, &rehash));
+        for additional in [MAX_CAPACITY + 1, usize::MAX] {
+            let error = table.reserve(additional, &rehash).unwrap_err();
+            assert_eq!((error.requested, error.out_of_memory), (additional, false));
+        }
         assert_eq!(table.slots(), 4, "refused before anything has grown");
     }
 

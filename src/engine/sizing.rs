@@ -43,11 +43,11 @@ pub(crate) const MAX_CAPACITY: usize = 1 << 34;
 #[cfg(not(target_pointer_width = "64"))]
 pub(crate) const MAX_CAPACITY: usize = 1 << 26;
 
-/// The error of the `try_` constructors: room for so many entries is not to be had.
+/// The error of the `try_` constructors and of `try_reserve`: room for so many entries is not to be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CapacityError {
-    /// How many entries were asked for.
+    /// How many entries were asked for: to reserve, with those that were there.
     pub requested: usize,
     /// How many a map can be made for on this platform, given the memory.
     pub limit: usize,

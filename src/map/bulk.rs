@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::engine::{BATCH, MAX_CAPACITY};
+use crate::engine::{BATCH, CapacityError};
 use crate::hash::Digest;
 use crate::outcome::FULL;
 use crate::reclaim::discard;
@@ -30,8 +30,8 @@ pub(super) trait SharedMap<K, V>: Target<K, V> + Copy {
     /// Whether there are no entries.
     fn is_empty(self) -> bool;
 
-    /// False: there was not memory for so many more.
-    fn try_reserve(self, additional: usize) -> bool;
+    /// Makes room for so many more.
+    fn try_reserve(self, additional: usize) -> Result<(), CapacityError>;
 }
 
 /// Inserts all pairs, and makes room beforehand in an empty map.
@@ -58,8 +58,9 @@ pub(super) fn extend<K, V>(map: impl SharedMap<K, V>, pairs: impl IntoIterator<I
 /// If there is no memory for them.
 #[track_caller]
 pub(super) fn reserve<K, V>(map: impl SharedMap<K, V>, additional: usize) {
-    let done = map.try_reserve(additional);
-    assert!(done, "no memory for {additional} more entries (the limit is {MAX_CAPACITY} in all)");
+    if let Err(error) = map.try_reserve(additional) {
+        panic!("{error}");
+    }
 }
 
 /// Pairs that have been taken from an iterator, and where they go. If the iterator panics, they are inserted.

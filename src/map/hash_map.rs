@@ -395,6 +395,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().reserve(additional);
     }
 
+    /// The same, or an error if there is no room to be had, as [`Pinned::try_reserve`].
+    ///
+    /// # Errors
+    ///
+    /// [`CapacityError`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [the type](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map: koel::HashMap<u64, u64> = koel::HashMap::new();
+    /// assert!(map.try_reserve(10_000).is_ok() && map.capacity() >= 10_000);
+    /// assert!(map.try_reserve(usize::MAX).is_err());
+    /// ```
+    #[track_caller]
+    pub fn try_reserve(&self, additional: usize) -> Result<(), CapacityError> {
+        self.pin().try_reserve(additional)
+    }
+
     /// Inserts all pairs, as [`Pinned::extend`]. With the map to yourself, `Extend::extend(&mut map, pairs)` takes no
     /// locks, and makes an empty map anew for as many pairs as the iterator promises.
     ///

@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
 use super::{Full, InlineMap};
-use crate::engine::{self, Inline, NoRoom};
+use crate::engine::{self, CapacityError, Inline, NoRoom};
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::plain;
@@ -483,6 +483,27 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         bulk::reserve(self, additional);
     }
 
+    /// The same, or an error if there is no memory for them, or they would be more than a map may have: then the map is as it
+    /// was, but for what has grown already.
+    ///
+    /// # Errors
+    ///
+    /// [`CapacityError`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock, as [`InlineMap::reserve`].
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u64, u64> = koel::InlineMap::new();
+    /// assert!(map.try_reserve(10_000).is_ok());
+    /// assert!(map.try_reserve(usize::MAX).is_err());
+    /// ```
+    #[track_caller]
+    pub fn try_reserve(&self, additional: usize) -> Result<(), CapacityError> {
+        SharedMap::try_reserve(self, additional)
+    }
+
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
     /// a `clone` takes less memory. So it does with lists of colliding keys that have gone. What they leave behind is kept for
     /// readers that may still be at it, and used when the map grows again; [`InlineMap::release_unused`] frees it. A map of
@@ -541,7 +562,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> SharedMap<K, V> for &InlineMap<
         InlineMap::is_empty(self)
     }
 
-    fn try_reserve(self, additional: usize) -> bool {
+    fn try_reserve(self, additional: usize) -> Result<(), CapacityError> {
         self.slots.reserve(additional, &|(key, _)| InlineMap::digest(self, &key))
     }
 }

@@ -8,6 +8,7 @@ use equivalent::Equivalent;
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
 use super::{Full, Pinned};
+use crate::engine::CapacityError;
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
@@ -539,6 +540,28 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         bulk::reserve(self, additional);
     }
 
+    /// The same, or an error if there is no memory for them, or they would be more than a map may have: then the map is as it
+    /// was, but for what has grown already.
+    ///
+    /// # Errors
+    ///
+    /// [`CapacityError`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock, as [`Pinned::reserve`].
+    ///
+    /// ```
+    /// let map: koel::HashMap<u64, u64> = koel::HashMap::new();
+    /// let map = map.pin();
+    /// assert!(map.try_reserve(10_000).is_ok());
+    /// assert!(map.try_reserve(usize::MAX).is_err());
+    /// ```
+    #[track_caller]
+    pub fn try_reserve(&self, additional: usize) -> Result<(), CapacityError> {
+        SharedMap::try_reserve(self, additional)
+    }
+
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
     /// a `clone` takes less memory. And gives back memory that is not in use: of tables that were grown out of, and of lists of
     /// colliding keys that have gone, when no older pin lives (and with many pins at a time not before some more entries have
@@ -585,7 +608,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> SharedMap<K, V> for &Pinned<'_, 
         Pinned::is_empty(self)
     }
 
-    fn try_reserve(self, additional: usize) -> bool {
+    fn try_reserve(self, additional: usize) -> Result<(), CapacityError> {
         self.directory().reserve(additional, &self.rehash())
     }
 }

@@ -16,7 +16,7 @@ use rayon::iter::plumbing::UnindexedConsumer;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
 use super::alone::{Fill, Ours};
-use super::bulk::{SharedMap as _, Target, in_batches};
+use super::bulk::{Target, in_batches};
 use super::inline_map::Slots;
 use super::{HashMap, InlineMap, Pinned};
 use crate::entries::{Entry, Table};
@@ -304,7 +304,7 @@ where
         let pairs = divided(pairs, |key| self.digest(key));
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.
-            let _ = (&self.pin()).try_reserve(pairs.len);
+            let _ = self.pin().try_reserve(pairs.len);
         }
         pairs.insert(MOST_LISTS, |pairs, _| in_batches(pairs, |_, pair| pair, &self.pin()));
     }
@@ -353,7 +353,7 @@ where
         let pairs = divided(pairs, |key| self.digest(key));
         if self.is_empty() {
             // As far as there is memory: it grows otherwise.
-            let _ = (*self).try_reserve(pairs.len);
+            let _ = self.try_reserve(pairs.len);
         }
         pairs.insert(MOST_LISTS, |pairs, _| in_batches(pairs, |_, pair| pair, *self));
     }

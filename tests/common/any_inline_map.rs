@@ -188,6 +188,10 @@ where
         self.reserve(additional);
     }
 
+    fn try_reserve(&self, additional: usize) -> Result<(), CapacityError> {
+        self.try_reserve(additional)
+    }
+
     fn shrink_to_fit(&self) {
         self.shrink_to_fit();
     }

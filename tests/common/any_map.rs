@@ -111,6 +111,7 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
     fn values(&self) -> Vec<Self::Value>;
     fn into_entries(self) -> Vec<(Self::Key, Self::Value)>;
     fn reserve(&self, additional: usize);
+    fn try_reserve(&self, additional: usize) -> Result<(), CapacityError>;
     fn shrink_to_fit(&self);
     /// Frees what was removed.
     fn flush(&self);
