@@ -3,7 +3,8 @@
 use comfy_table::{Attribute, Cell as Field};
 
 use super::cache::{CacheAim, CacheReport, CacheSpeedCell, HitRatioCell, HitRatioMeans};
-use super::table::{name_field, new_table, number_field, range, ratio, ratio_field};
+use super::columns::Columns;
+use super::table::{name_field, number_field, range, ratio, ratio_field};
 use super::{absent_in_words, grouped, significant};
 use crate::caches::Id;
 use crate::stats::Spread;
@@ -51,7 +52,7 @@ pub fn hit_ratio_table(cells: &[HitRatioCell], by_bytes: bool) -> String {
     let mut headings = vec!["requests", "keys", "size"];
     headings.extend(&names);
     headings.extend(["best rival", "koel - best", "clock - best"]);
-    let mut table = new_table(&headings);
+    let mut table = Columns::new(&headings).with_names(3);
     for cell in cells() {
         let mut fields = vec![
             Field::new(&cell.requests),
@@ -102,7 +103,7 @@ pub fn hit_ratio_means_table(means: &HitRatioMeans) -> String {
     let mut headings = vec!["means"];
     headings.extend(means.means.iter().map(|(name, _)| *name));
     headings.extend(["koel - best", "min .. max"]);
-    let mut table = new_table(&headings);
+    let mut table = Columns::new(&headings);
     let mut fields = vec![Field::new(format!("of {} lines", means.cells))];
     fields.extend(means.means.iter().map(|(_, mean)| number_field(format!("{:.2}", 100.0 * mean))));
     fields.push(points_field(means.mean_minus_best()));
@@ -114,7 +115,7 @@ pub fn hit_ratio_means_table(means: &HitRatioMeans) -> String {
 
 /// One cell of throughput: a cache a line.
 pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
-    let mut table = new_table(&[
+    let mut table = Columns::new(&[
         "",
         "Mops",
         "min .. max",
@@ -147,7 +148,7 @@ pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
 
 /// Memory: a cache a line.
 pub fn cache_memory_table(report: &CacheReport) -> String {
-    let mut table = new_table(&[
+    let mut table = Columns::new(&[
         "bytes per entry beyond 16",
         "to hold",
         "holds",
@@ -179,7 +180,7 @@ pub fn cache_aims_table(aims: &[CacheAim]) -> String {
     if aims.is_empty() {
         return String::new();
     }
-    let mut table = new_table(&["koel", "beside", "median", "min .. max", "aim", "and", ""]);
+    let mut table = Columns::new(&["koel", "beside", "median", "min .. max", "aim", "and", ""]).with_names(2);
     for aim in aims {
         table.add_row(vec![
             Field::new(&aim.what),

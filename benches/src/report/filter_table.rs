@@ -2,9 +2,10 @@
 
 use comfy_table::Cell as Field;
 
+use super::columns::Columns;
 use super::filter::{Aim, FilterCell, FilterRow, FilterSizeCell, percent};
 use super::paper::PaperTable;
-use super::table::{median, name_field, new_table, number_field, range, range_or_none, ratio, ratio_field};
+use super::table::{median, name_field, number_field, range, range_or_none, ratio, ratio_field};
 use super::{absent_in_words, grouped, keys_in_words, lost_in_words, significant};
 use crate::filters::Id;
 
@@ -13,7 +14,7 @@ pub fn filter_table(cell: &FilterCell) -> String {
     let base = cell.base_in_words();
     let mut headings = vec!["", "Mops", "min .. max", "false positives", "by best rival", "min .. max"];
     headings.extend(base.as_deref().into_iter().flat_map(|base| [base, "min .. max"]));
-    let mut table = new_table(&headings);
+    let mut table = Columns::new(&headings);
     for row in &cell.rows {
         let mut fields = vec![
             name_field(row.filter, row.is_koel),
@@ -38,7 +39,7 @@ pub fn filter_table(cell: &FilterCell) -> String {
 
 /// One size and width: a filter a line.
 pub fn filter_size_table(cell: &FilterSizeCell) -> String {
-    let mut table = new_table(&[
+    let mut table = Columns::new(&[
         "",
         "bits per key",
         "load",
@@ -79,7 +80,7 @@ pub fn filter_summary_table(cells: &[FilterCell]) -> String {
     if cells.is_empty() {
         return String::new();
     }
-    let mut table = new_table(&[
+    let mut table = Columns::new(&[
         "workload",
         "keys",
         "bits",
@@ -90,9 +91,10 @@ pub fn filter_summary_table(cells: &[FilterCell]) -> String {
         "best rival",
         "",
         "koel by best",
-        "semi-sorted",
-        "scalable",
-    ]);
+        "semi-sorted by best",
+        "scalable by best",
+    ])
+    .with_names(4);
     for cell in cells {
         let koel = [Id::Koel, Id::KoelSemiSorted, Id::KoelScalable].map(|id| cell.row(id));
         let best = cell.best_rival();
@@ -115,8 +117,19 @@ pub fn filter_summary_table(cells: &[FilterCell]) -> String {
 
 /// What koel is to reach, an aim a line.
 pub fn filter_aims_table(cells: &[FilterCell]) -> String {
-    let mut table =
-        new_table(&["workload", "keys", "bits", "threads", "", "beside", "ratio", "min .. max", "aim", ""]);
+    let mut table = Columns::new(&[
+        "workload",
+        "keys",
+        "bits",
+        "threads",
+        "",
+        "beside",
+        "ratio",
+        "min .. max",
+        "aim",
+        "",
+    ])
+    .with_names(6);
     let mut any = false;
     for (cell, aim) in aims(cells) {
         any = true;
@@ -144,7 +157,7 @@ pub(super) fn aims(cells: &[FilterCell]) -> impl Iterator<Item = (&FilterCell, &
 /// A table of the literature.
 pub fn paper_table(paper: &PaperTable) -> String {
     let headings: Vec<&str> = paper.headings.iter().map(String::as_str).collect();
-    let mut table = new_table(&headings);
+    let mut table = Columns::new(&headings);
     for row in &paper.rows {
         table.add_row(row.iter().map(|value| match value.number() {
             Some(_) => number_field(value.to_string()),

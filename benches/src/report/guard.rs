@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::table::{name_field, new_table, number_field, range, ratio};
+use super::columns::Columns;
+use super::table::{name_field, number_field, range, ratio};
 use super::{grouped, keys_in_words, significant, threads_in_words};
 use crate::stats::Spread;
 
@@ -44,7 +45,7 @@ pub struct GuardRow {
 pub fn guard_table(cell: &GuardCell) -> String {
     let headings =
         ["", "Mops", "min .. max", "by bare", "min .. max", "reach the store", "false positives", "bytes"];
-    let mut table = new_table(&headings);
+    let mut table = Columns::new(&headings);
     for row in &cell.rows {
         table.add_row(vec![
             name_field(row.entrant, row.entrant != "bare store"),

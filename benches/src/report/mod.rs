@@ -5,6 +5,7 @@ mod cache_chart;
 mod cache_html;
 pub mod cache_table;
 mod chart;
+mod columns;
 mod curves;
 mod destination;
 mod filter;

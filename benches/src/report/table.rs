@@ -1,9 +1,8 @@
 //! Tables for the terminal.
 
-use comfy_table::modifiers::UTF8_ROUND_CORNERS;
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Attribute, Cell as Field, CellAlignment, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell as Field, CellAlignment};
 
+use super::columns::Columns;
 use super::{
     Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, absent_in_words, duration_in_words, grouped,
     keys_in_words, lost_in_words, significant, threads_in_words,
@@ -14,7 +13,7 @@ use crate::stats::Spread;
 /// One cell: a contestant a line.
 pub fn throughput_table(cell: &Cell) -> String {
     let headings = ["", "Mops", "min .. max", "by best peer", "min .. max", "by papaya", "min .. max"];
-    let mut table = new_table(&headings);
+    let mut table = Columns::new(&headings);
     for row in &cell.rows {
         table.add_row(vec![
             name_field(row.contestant, row.is_koel),
@@ -39,11 +38,10 @@ pub fn summary_table(report: &Report) -> String {
     if report.throughput.is_empty() {
         return String::new();
     }
-    let mut table = new_table(&[
+    let mut table = Columns::new(&[
         "workload",
         "keys",
         "threads",
-        "keys drawn",
         "koel",
         "inline",
         "best peer",
@@ -51,15 +49,15 @@ pub fn summary_table(report: &Report) -> String {
         "koel by best",
         "inline by best",
         "koel by papaya",
-    ]);
+    ])
+    .with_names(3);
     for cell in &report.throughput {
         let (koel, inline, best) = (cell.row(Id::Koel), cell.row(Id::KoelInline), cell.best_peer());
         let mops = |row: Option<&Row>| row.map_or("-".to_owned(), |row| significant(row.mops.median));
         table.add_row(vec![
-            Field::new(&cell.workload),
+            Field::new(format!("{}, {}", cell.workload, cell.dist)),
             number_field(grouped(cell.keys)),
             number_field(cell.threads.to_string()),
-            Field::new(&cell.dist),
             number_field(mops(koel)),
             number_field(mops(inline)),
             number_field(mops(best)),
@@ -84,7 +82,7 @@ pub fn latency_table(cell: &LatencyCell) -> String {
     let mut headings = vec![""];
     headings.extend(QUANTILES.iter().map(|(name, _)| *name));
     headings.push("max: min .. max");
-    let mut table = new_table(&headings);
+    let mut table = Columns::new(&headings);
     for row in &cell.rows {
         let mut fields = vec![name_field(row.contestant, row.is_koel)];
         fields.extend((0..QUANTILES.len()).map(|index| number_field(row.quantile_in_words(index))));
@@ -107,7 +105,7 @@ pub fn latency_table(cell: &LatencyCell) -> String {
 
 /// One size: a contestant a line.
 pub fn memory_table(cell: &MemoryCell) -> String {
-    let mut table = new_table(&["bytes per entry", "requested", "allocated", "memory_usage()"]);
+    let mut table = Columns::new(&["bytes per entry", "requested", "allocated", "memory_usage()"]);
     for row in &cell.rows {
         table.add_row(vec![
             name_field(row.contestant, row.is_koel),
@@ -142,14 +140,6 @@ pub(super) fn median(spread: Option<&Spread>) -> Option<f64> {
     spread.map(|spread| spread.median)
 }
 
-/// As wide as its content, but no wider than the terminal, if it is shown on one: there cells have several lines.
-pub(super) fn new_table(headings: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED).apply_modifier(UTF8_ROUND_CORNERS).set_header(headings);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table
-}
-
 pub(super) fn name_field(name: &str, is_koel: bool) -> Field {
     let field = Field::new(name);
     if is_koel { field.add_attribute(Attribute::Bold) } else { field }
@@ -163,34 +153,4 @@ pub(super) fn number_field(text: String) -> Field {
 pub(super) fn ratio_field(value: Option<f64>) -> Field {
     let field = number_field(ratio(value));
     if value.is_some_and(|value| value >= 0.995) { field.add_attribute(Attribute::Bold) } else { field }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// How wide a table is on a terminal of so many columns, or in a pipe.
-    fn width(terminal: Option<u16>) -> usize {
-        let mut table =
-            new_table(&["", "Mops", "min .. max", "by best peer", "min .. max", "by papaya", "min .. max"]);
-        table.add_row([
-            "RwLock around it",
-            "38.2",
-            "37.9 .. 39.0",
-            "1.09x",
-            "1.05 .. 1.13",
-            "1.22x",
-            "1.18 .. 1.30",
-        ]);
-        match terminal {
-            Some(columns) => table.set_width(columns),
-            None => table.force_no_tty(),
-        };
-        table.to_string().lines().map(|line| line.chars().count()).max().expect("lines")
-    }
-
-    #[test]
-    fn a_table_is_no_wider_than_the_terminal_and_elsewhere_as_wide_as_it_is() {
-        assert_eq!([Some(80), Some(200), None].map(width), [80, 99, 99]);
-    }
 }
