@@ -71,3 +71,13 @@ pub enum Compute<K, V, T> {
     /// Nothing has changed.
     Aborted(T),
 }
+
+impl<K, V, T> Compute<K, V, T> {
+    /// The value that the key was given, if it was.
+    pub(crate) fn into_new(self) -> Option<V> {
+        match self {
+            Compute::Inserted(_, value) | Compute::Updated { new: (_, value), .. } => Some(value),
+            Compute::Removed(..) | Compute::Aborted(_) => None,
+        }
+    }
+}

@@ -68,10 +68,11 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// # Under a lock
 ///
-/// Closures of `compute` and `remove_if`, the weigher, `expiry` and `idle_expiry`, `Clone` of what `compute` answers with, the
-/// [`Clock`](crate::Clock), `Hash` and `Eq` may run while one segment is locked for writing. The closures may look keys up in
-/// this cache and in any other map or cache. If a closure writes to it, loads into it, walks over it or asks for its
-/// `memory_usage`, it would wait for itself: that panics instead. `Hash`, `Eq`, `Clone` and the clock must do none of these.
+/// Closures of `compute`, of `update` and its kin, and of `remove_if`, the weigher, `expiry` and `idle_expiry`, `Clone` of what
+/// `compute` answers with, the [`Clock`](crate::Clock), `Hash` and `Eq` may run while one segment is locked for writing. The
+/// closures may look keys up in this cache and in any other map or cache. If a closure writes to it, loads into it, walks over
+/// it or asks for its `memory_usage`, it would wait for itself: that panics instead. `Hash`, `Eq`, `Clone` and the clock must
+/// do none of these.
 /// Writing to other maps and caches can deadlock, as told of [`HashMap`](crate::HashMap#under-a-lock). Removal listeners,
 /// loaders and the closure of `retain` run without a lock of the cache.
 ///

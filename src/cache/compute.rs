@@ -1,5 +1,6 @@
 //! What decides with an entry in hand: under the lock of its segment.
 
+use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 
 use super::Cache;
@@ -93,6 +94,99 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 return self.insert_decided(at, new_entry, old, (key, value), out);
             }
         }
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, and returns a clone of the new one; `None` if there is none.
+    /// As by [`Cache::compute`], and as seldom `update` is asked again. The entry's time begins anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the new value does not fit: the entry is as it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::compute`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(10);
+    /// cache.insert("visits", 1)?;
+    /// assert_eq!(cache.update("visits", |n| n + 1)?, Some(2));
+    /// assert_eq!(cache.update("other", |n| n + 1)?, None);
+    /// # Ok::<(), koel::Refused<&str, u32>>(())
+    /// ```
+    #[doc(alias = "get_mut")]
+    pub fn update(&self, key: K, mut update: impl FnMut(&V) -> V) -> Result<Option<V>, Refused<K, V>>
+    where
+        K: Clone,
+    {
+        let done = self.compute(key, |old| match old {
+            Some(old) => Operation::Insert(update(old)),
+            None => Operation::Abort(()),
+        })?;
+        Ok(done.into_new())
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns a clone of the new value. As
+    /// [`Cache::update_or_insert_with`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::update_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::compute`].
+    ///
+    /// ```
+    /// let visits: koel::Cache<&str, u32> = koel::Cache::new(1000);
+    /// for page in ["/", "/about", "/"] {
+    ///     visits.update_or_insert(page, |n| n + 1, 1)?;
+    /// }
+    /// assert_eq!(visits.get("/"), Some(2));
+    /// # Ok::<(), koel::Refused<&str, u32>>(())
+    /// ```
+    pub fn update_or_insert(&self, key: K, update: impl FnMut(&V) -> V, value: V) -> Result<V, Refused<K, V>>
+    where
+        K: Clone,
+    {
+        self.update_or_insert_with(key, update, || value.clone())
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns a clone of the new
+    /// value. As by [`Cache::compute`], and as seldom one of both is asked again. The entry's time begins anew.
+    ///
+    /// Nobody waits for `make`, nor it for a loader: what takes long is for [`Cache::get_or_insert_with`].
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the new value does not fit: the entry is as it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::compute`].
+    ///
+    /// ```
+    /// let lists: koel::Cache<&str, Vec<u32>> = koel::Cache::new(1000);
+    /// for (word, line) in [("koel", 1), ("cuckoo", 1), ("koel", 7)] {
+    ///     lists.update_or_insert_with(word, |lines| [&lines[..], &[line]].concat(), || vec![line])?;
+    /// }
+    /// assert_eq!(lists.get("koel"), Some(vec![1, 7]));
+    /// # Ok::<(), koel::Refused<&str, Vec<u32>>>(())
+    /// ```
+    #[doc(alias = "and_upsert_with")]
+    pub fn update_or_insert_with(
+        &self,
+        key: K,
+        mut update: impl FnMut(&V) -> V,
+        mut make: impl FnMut() -> V,
+    ) -> Result<V, Refused<K, V>>
+    where
+        K: Clone,
+    {
+        let done = self.compute(key, |old| {
+            Operation::<_, Infallible>::Insert(old.map_or_else(&mut make, &mut update))
+        })?;
+        Ok(done.into_new().expect("it was inserted or replaced"))
     }
 
     fn remove_decided<T>(

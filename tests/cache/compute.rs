@@ -61,3 +61,37 @@ fn an_entry_whose_time_ends_while_it_is_decided_about_is_decided_about_once() {
     assert_eq!(answer.unwrap(), Compute::Updated { old: (1, 10), new: (1, 11) });
     assert_eq!(cache.get(&1), Some(11));
 }
+
+#[test]
+fn an_update_is_of_what_is_there_and_begins_its_time_anew() {
+    let clock = ManualClock::new();
+    let builder = weighing_values(100).clock(clock.clone());
+    let cache: Cache<u64, u64> = builder.time_to_live(Duration::from_secs(2)).build();
+    assert_eq!(cache.update(1, |_| unreachable!("there is none")).unwrap(), None);
+    assert_eq!(cache.update_or_insert(1, |_| unreachable!("there is none"), 10).unwrap(), 10);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(cache.update_or_insert_with(1, |n| n + 1, || unreachable!("it is there")).unwrap(), 11);
+    // What does not fit comes back, and the entry stays.
+    assert_eq!(cache.update(1, |n| n + 100).unwrap_err().value, 111);
+    assert_eq!(cache.update_or_insert(2, |_| unreachable!("there is none"), 101).unwrap_err().key, 2);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(cache.update(1, |n| n + 1).unwrap(), Some(12));
+    assert_eq!((cache.get(&1), cache.weight()), (Some(12), 12));
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(cache.update(1, |_| unreachable!("it has expired")).unwrap(), None);
+    assert_eq!(cache.update_or_insert_with(1, |_| unreachable!("it has expired"), || 13).unwrap(), 13);
+}
+
+#[test]
+fn no_update_of_many_threads_is_lost() {
+    let steps = env_number("KOEL_CACHE_WRITES", 6000) as u64 / 3;
+    for policy in POLICIES {
+        let cache = weighing_values(3 * HEAVY).policy(policy).build();
+        on_threads(3, |_| {
+            for n in 0..steps {
+                cache.update_or_insert(n % 2, |n| n + 1, 1).unwrap();
+            }
+        });
+        assert_eq!((0..2).map(|key| cache.get(&key).unwrap()).sum::<u64>(), 3 * steps);
+    }
+}

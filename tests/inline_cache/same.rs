@@ -97,3 +97,19 @@ fn compute_says_what_became_of_the_entry() {
     ];
     assert_eq!(answers, expected);
 }
+
+#[test]
+fn an_update_is_of_what_is_there() {
+    let cache = InlineCache::new(10);
+    assert_eq!(cache.update(1_u64, |_| unreachable!("there is none")), None);
+    assert_eq!(cache.update_or_insert(1, |_| unreachable!("there is none"), 10_u64), 10);
+    assert_eq!(cache.update_or_insert_with(1, |n| n + 1, || unreachable!("it is there")), 11);
+    assert_eq!(cache.update(1, |n| n + 1), Some(12));
+    assert_eq!(cache.update_or_insert_with(2, |_| unreachable!("there is none"), || 20), 20);
+    assert_eq!((cache.get(&1), cache.get(&2), cache.len()), (Some(12), Some(20), 2));
+    let off = InlineCache::new(0);
+    assert_eq!(
+        (off.update_or_insert(1_u32, |n| n + 1, 1_u32), off.update(1, |n| n + 1), off.len()),
+        (1, None, 0)
+    );
+}

@@ -131,3 +131,17 @@ fn what_was_replaced_is_not_seen_again() {
         });
     }
 }
+
+#[test]
+fn no_update_of_many_threads_is_lost() {
+    let steps = env_number("KOEL_INLINE_CACHE_STEPS", 20_000) as u64;
+    for policy in POLICIES {
+        let cache = InlineCache::builder().max_entries(100).policy(policy).build();
+        on_threads(3, |_| {
+            for n in 0..steps {
+                cache.update_or_insert(n % 4, |n| n + 1, 1_u64);
+            }
+        });
+        assert_eq!(cache.iter().map(|(_, n)| n).sum::<u64>(), 3 * steps);
+    }
+}

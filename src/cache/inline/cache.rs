@@ -77,10 +77,11 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 ///
 /// # Under a lock
 ///
-/// The closures of `compute` and `remove_if`, and `Hash` and `Eq`, may run while one segment is locked for writing. They may
-/// look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for its `memory_usage`, it would
-/// wait for itself: that panics instead. `Hash` and `Eq` must do none of these. Writing to other maps and caches can deadlock,
-/// as told of [`HashMap`](crate::HashMap#under-a-lock). Loaders and the closure of `retain` run without a lock.
+/// The closures of `compute`, of `update` and its kin, and of `remove_if`, and `Hash` and `Eq`, may run while one segment is
+/// locked for writing. They may look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for
+/// its `memory_usage`, it would wait for itself: that panics instead. `Hash` and `Eq` must do none of these. Writing to other
+/// maps and caches can deadlock, as told of [`HashMap`](crate::HashMap#under-a-lock). Loaders and the closure of `retain` run
+/// without a lock.
 ///
 /// # Panics in your code
 ///

@@ -1,6 +1,7 @@
 //! [`InlineCache`], the writing half: tell the flights [F5], lock, find, make room [B1], commit by one call of the engine.
 //! Whatever panics in `Hash`, `Eq` or a closure, nothing is half done.
 
+use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 
 use bytemuck::Pod;
@@ -201,6 +202,65 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                 panic!("{NOTHING_TO_REMOVE}")
             }
         }
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if there is none.
+    ///
+    /// `update` runs at most once, under the lock of the key's segment, as by [`InlineCache::compute`].
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::compute`].
+    ///
+    /// ```
+    /// let cache = koel::InlineCache::new(10);
+    /// cache.insert(7_u32, 1_u32);
+    /// assert_eq!((cache.update(7, |n| n + 1), cache.update(8, |n| n + 1)), (Some(2), None));
+    /// ```
+    #[doc(alias = "get_mut")]
+    pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
+        let decide = |old: Option<V>| old.map_or(Operation::Abort(()), |old| Operation::Insert(update(old)));
+        self.compute(key, decide).into_new()
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::compute`].
+    ///
+    /// ```
+    /// // How often each of the last thousand or so addresses was refused.
+    /// let refused = koel::InlineCache::new(1000);
+    /// for address in [[10, 0, 0, 1_u8], [10, 0, 0, 2], [10, 0, 0, 1]] {
+    ///     refused.update_or_insert(address, |n| n + 1, 1_u32);
+    /// }
+    /// assert_eq!(refused.get(&[10, 0, 0, 1]), Some(2));
+    /// ```
+    pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
+        self.update_or_insert_with(key, update, || value)
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new value. One of
+    /// the two runs, once, under the lock of the key's segment, as by [`InlineCache::compute`].
+    ///
+    /// Nobody waits for `make`, nor it for a loader: what takes long is for [`InlineCache::get_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::compute`].
+    ///
+    /// ```
+    /// let counts = koel::InlineCache::new(10);
+    /// for byte in *b"cuckoo" {
+    ///     counts.update_or_insert_with(byte, |n| n + 1, || 1_u64);
+    /// }
+    /// assert_eq!(counts.get(&b'c'), Some(2));
+    /// ```
+    #[doc(alias = "and_upsert_with")]
+    pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
+        let decide = |old: Option<V>| Operation::<_, Infallible>::Insert(old.map_or_else(make, update));
+        self.compute(key, decide).into_new().expect("it was inserted or replaced")
     }
 
     /// Takes the entry of a key out, and returns its value.
