@@ -55,6 +55,7 @@ pub enum Operation<V, T> {
 ///
 /// `K` and `V` are references for a [`HashMap`](crate::HashMap), copies for an [`InlineMap`](crate::InlineMap) and an
 /// [`InlineCache`](crate::InlineCache), and clones for a [`Cache`](crate::Cache).
+#[doc(alias = "CompResult")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute<K, V, T> {
     /// The key was absent, and now has this value.

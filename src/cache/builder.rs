@@ -139,6 +139,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// assert_eq!((cache.len(), cache.weight()), (2, 100));
     /// assert!(cache.insert(3, "z".repeat(101)).is_err()); // heavier than the whole cache may be
     /// ```
+    #[doc(alias = "with_weighter")]
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
         self.weigher = Some(Box::new(weigher));
         self
@@ -311,6 +312,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// cache.remove(&1);
     /// assert_eq!(gone.try_iter().collect::<Vec<_>>(), [(1, 10, Cause::Replaced), (1, 11, Cause::Explicit)]);
     /// ```
+    #[doc(alias = "on_evict")]
     #[doc(alias = "eviction_listener")]
     pub fn on_removal(mut self, listener: impl Fn(&K, &V, Cause) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
@@ -326,6 +328,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// let cache: Cache<u32, u32, _> = Cache::builder().max_entries(9).hasher(RandomState::new()).build();
     /// cache.insert(1, 1).unwrap();
     /// ```
+    #[doc(alias = "build_with_hasher")]
     pub fn hasher<S2>(self, hasher: S2) -> CacheBuilder<K, V, S2> {
         CacheBuilder {
             max_entries: self.max_entries,

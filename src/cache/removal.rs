@@ -11,6 +11,7 @@ use crate::entries::{Entry, OldEntries, OwnedEntry, Reserve};
 use crate::reclaim::{FirstPanic, Guard, LocalGuard};
 
 /// Why an entry has left a cache.
+#[doc(alias = "RemovalCause")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
@@ -27,6 +28,7 @@ pub enum Cause {
 
 impl Cause {
     /// Whether nobody asked for it.
+    #[doc(alias = "was_evicted")]
     pub fn is_eviction(self) -> bool {
         matches!(self, Cause::Expired | Cause::Size)
     }

@@ -364,6 +364,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.get(&1), Some("uno"));
     /// # Ok::<(), koel::Refused<u32, &str>>(())
     /// ```
+    #[doc(alias = "put_sync")]
     #[doc(alias = "put")]
     #[doc(alias = "push")]
     pub fn insert(&self, key: K, value: V) -> Result<(), Refused<K, V>> {

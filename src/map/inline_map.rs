@@ -252,6 +252,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// let map: koel::InlineMap<u64, u64> = (0..100).map(|i| (i, i * i)).collect();
     /// assert_eq!(map.iter().map(|(_, square)| square).max(), Some(99 * 99));
     /// ```
+    #[doc(alias = "iter_sync")]
     pub fn iter(&self) -> InlineIter<'_, K, V> {
         InlineIter::new(&self.slots)
     }
@@ -329,6 +330,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
     /// assert_eq!((map.get(&3), map.get(&4)), (Some(9), None));
     /// ```
+    #[doc(alias = "peek_with")]
+    #[doc(alias = "read_sync")]
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
         self.get_key_value(key).map(|(_, value)| value)
@@ -340,6 +343,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
     /// assert_eq!(map.get_key_value(&3), Some((3, 9)));
     /// ```
+    #[doc(alias = "view")]
     #[inline]
     pub fn get_key_value(&self, key: &K) -> Option<(K, V)> {
         self.slots.find(self.digest(key), || (), |(other, _)| other == *key)

@@ -55,6 +55,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(map.insert(1, 10), None);
     /// assert_eq!(map.insert(1, 11), Some(10));
     /// ```
+    #[doc(alias = "upsert_sync")]
     #[inline]
     #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<V> {
@@ -116,6 +117,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let occupied = map.try_insert(1, 11).unwrap_err();
     /// assert_eq!((occupied.current, occupied.not_inserted), (10, 11));
     /// ```
+    #[doc(alias = "insert_sync")]
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
         let spot = self.spot(&key);
@@ -204,6 +206,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(map.get_or_insert_with(12, || 144), 144);
     /// assert_eq!(map.get_or_insert_with(12, || unreachable!()), 144);
     /// ```
+    #[doc(alias = "entry_sync")]
     #[doc(alias = "or_insert_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
@@ -253,6 +256,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let map = koel::InlineMap::from([(1_u8, 10_u8)]);
     /// assert_eq!((map.update(1, |n| n + 1), map.update(2, |n| n + 1)), (Some(11), None));
     /// ```
+    #[doc(alias = "update_sync")]
     #[doc(alias = "alter")]
     #[doc(alias = "get_mut")]
     #[track_caller]
@@ -383,6 +387,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(map.remove_entry(&3), Some((3, 9)));
     /// assert!(map.is_empty());
     /// ```
+    #[doc(alias = "remove_sync")]
     #[inline]
     pub fn remove_entry(&self, key: &K) -> Option<(K, V)> {
         self.spot(key).remove()
@@ -433,6 +438,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// map.retain(|_, value| value % 2 == 0);
     /// assert_eq!(map.len(), 5);
     /// ```
+    #[doc(alias = "retain_sync")]
     pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
         plain::retain(self.iter(), keep, |key, condition| {
             let _ = self.remove_if(key, condition);

@@ -135,6 +135,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// }
     /// assert!(map.is_empty());
     /// ```
+    #[doc(alias = "iter_sync")]
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.map.table.directory)
     }
@@ -302,6 +303,8 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// let map = HashMap::from([(("elm street".to_string(), 5), "ada")]);
     /// assert_eq!(map.pin().get(&Place("elm street", 5)), Some(&"ada"));
     /// ```
+    #[doc(alias = "peek_with")]
+    #[doc(alias = "read_sync")]
     #[inline]
     pub fn get<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.find(key).map(|entry| &entry.value)
@@ -315,6 +318,7 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// let (key, value) = pin.get_key_value("one").unwrap();
     /// assert_eq!((key.as_str(), *value), ("one", 1));
     /// ```
+    #[doc(alias = "view")]
     #[inline]
     pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         self.find(key).map(Entry::pair)

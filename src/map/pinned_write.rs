@@ -28,6 +28,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(pin.insert("key", 1), None);
     /// assert_eq!(pin.insert("key", 2), Some(&1));
     /// ```
+    #[doc(alias = "upsert_sync")]
     #[inline]
     #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<&V> {
@@ -99,6 +100,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// let error = *map.pin().try_insert(1, "eins").unwrap_err().current;
     /// assert_eq!(error, "one");
     /// ```
+    #[doc(alias = "insert_sync")]
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<&V, Occupied<&V, V>> {
         let spot = self.spot(&key);
@@ -201,6 +203,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(*map.pin().get_or_insert_with("key", || 7), 7);
     /// assert_eq!(*map.pin().get_or_insert_with("key", || unreachable!()), 7);
     /// ```
+    #[doc(alias = "entry_sync")]
     #[doc(alias = "or_insert_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
@@ -282,6 +285,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(map.pin().update("key", |value| value + 1), Some(&2));
     /// assert_eq!(map.pin().update("other", |value| value + 1), None);
     /// ```
+    #[doc(alias = "update_sync")]
     #[doc(alias = "alter")]
     #[doc(alias = "get_mut")]
     #[track_caller]
@@ -429,6 +433,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(pin.remove_entry("one"), Some((&"one".to_string(), &1)));
     /// assert_eq!(pin.remove_entry("one"), None);
     /// ```
+    #[doc(alias = "remove_sync")]
     pub fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         let spot = self.spot(key);
         let found = spot.found?;
@@ -481,6 +486,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// map.pin().retain(|_, value| value % 2 == 0);
     /// assert_eq!(map.len(), 5);
     /// ```
+    #[doc(alias = "retain_sync")]
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         for (key, value) in self.iter() {
             let (mut key, mut value) = (key, value);

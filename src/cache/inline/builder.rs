@@ -64,6 +64,7 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     }
 
     /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys.
+    #[doc(alias = "build_with_hasher")]
     pub fn hasher<S2>(self, hasher: S2) -> InlineCacheBuilder<K, V, S2> {
         InlineCacheBuilder {
             max_entries: self.max_entries,
