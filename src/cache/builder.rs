@@ -296,6 +296,10 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// left it. If it panics, it is told of the other entries that left with this one, and then the panic goes on in the
     /// operation that took them out.
     ///
+    /// As no lock is held, others may put the key in again before it is told; and where two threads take two values of one key
+    /// out, it may be told of the later one first. So one that keeps an index beside the cache takes out of it the value that
+    /// has left, and not whatever the index has for the key by then.
+    ///
     /// It may use the cache; but what it inserts into a full one evicts, of which it is told in turn, and so on: to insert at
     /// each call ends the process, as the stack overflows.
     ///

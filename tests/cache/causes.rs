@@ -1,5 +1,6 @@
 //! What a listener is told of why an entry has left, where there are two causes.
 
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use koel::{Cache, Cause, ManualClock};
@@ -97,4 +98,33 @@ fn who_has_expired_where_a_heavier_one_comes_has_expired() {
             "{policy:?}"
         );
     }
+}
+
+/// No lock is held when the listener is told: meanwhile others put the key in again, and take that out.
+#[test]
+fn of_two_values_of_a_key_either_may_be_told_of_first() {
+    let (barrier, told) = (Arc::new(Barrier::new(2)), Arc::<Mutex<Vec<_>>>::default());
+    let (meet, tell) = (Arc::clone(&barrier), Arc::clone(&told));
+    let cache: Cache<u64, u64> = Cache::builder()
+        .max_entries(10)
+        .on_removal(move |&key, &value, cause| {
+            if value == 10 {
+                meet.wait();
+                meet.wait();
+            }
+            tell.lock().unwrap().push((key, value, cause));
+        })
+        .build();
+    cache.insert(1, 10).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| cache.remove(&1));
+        barrier.wait();
+        assert_eq!(cache.get(&1), None);
+        cache.insert(1, 11).unwrap();
+        assert_eq!(cache.remove(&1), Some(11));
+        cache.insert(1, 12).unwrap();
+        barrier.wait();
+    });
+    assert_eq!(*told.lock().unwrap(), [(1, 11, Cause::Explicit), (1, 10, Cause::Explicit)]);
+    assert_eq!(cache.get(&1), Some(12));
 }
