@@ -53,112 +53,65 @@ pub(crate) trait Num:
     fn load(words: impl Words, bit: u64) -> Self;
 }
 
-impl Num for u64 {
-    const WIDTH: u32 = 64;
-    const ZERO: Self = 0;
+/// [`Num`] for an integer, of which `load` loads one.
+macro_rules! num {
+    ($number:ty, $load:path) => {
+        impl Num for $number {
+            const WIDTH: u32 = <$number>::BITS;
+            const ZERO: Self = 0;
 
-    #[inline(always)]
-    fn of(small: u32) -> Self {
-        u64::from(small)
-    }
+            #[inline(always)]
+            fn of(small: u32) -> Self {
+                <$number>::from(small)
+            }
 
-    #[inline(always)]
-    fn low(self) -> u32 {
-        self as u32
-    }
+            #[inline(always)]
+            fn low(self) -> u32 {
+                self as u32
+            }
 
-    #[inline(always)]
-    fn wide(self) -> u128 {
-        u128::from(self)
-    }
+            #[inline(always)]
+            fn wide(self) -> u128 {
+                self as u128
+            }
 
-    #[inline(always)]
-    fn narrow(wide: u128) -> Self {
-        wide as u64
-    }
+            #[inline(always)]
+            fn narrow(wide: u128) -> Self {
+                wide as $number
+            }
 
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
 
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
 
-    #[inline(always)]
-    fn times(self, other: u32) -> Self {
-        self.wrapping_mul(u64::from(other))
-    }
+            #[inline(always)]
+            fn times(self, other: u32) -> Self {
+                self.wrapping_mul(<$number>::from(other))
+            }
 
-    #[inline(always)]
-    fn ones(self) -> u32 {
-        self.count_ones()
-    }
+            #[inline(always)]
+            fn ones(self) -> u32 {
+                self.count_ones()
+            }
 
-    #[inline(always)]
-    fn zeros_below(self) -> u32 {
-        self.trailing_zeros()
-    }
+            #[inline(always)]
+            fn zeros_below(self) -> u32 {
+                self.trailing_zeros()
+            }
 
-    #[inline(always)]
-    fn load(words: impl Words, bit: u64) -> Self {
-        load_64(words, bit)
-    }
+            #[inline(always)]
+            fn load(words: impl Words, bit: u64) -> Self {
+                $load(words, bit)
+            }
+        }
+    };
 }
 
-impl Num for u128 {
-    const WIDTH: u32 = 128;
-    const ZERO: Self = 0;
-
-    #[inline(always)]
-    fn of(small: u32) -> Self {
-        u128::from(small)
-    }
-
-    #[inline(always)]
-    fn low(self) -> u32 {
-        self as u32
-    }
-
-    #[inline(always)]
-    fn wide(self) -> u128 {
-        self
-    }
-
-    #[inline(always)]
-    fn narrow(wide: u128) -> Self {
-        wide
-    }
-
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
-
-    #[inline(always)]
-    fn times(self, other: u32) -> Self {
-        self.wrapping_mul(u128::from(other))
-    }
-
-    #[inline(always)]
-    fn ones(self) -> u32 {
-        self.count_ones()
-    }
-
-    #[inline(always)]
-    fn zeros_below(self) -> u32 {
-        self.trailing_zeros()
-    }
-
-    #[inline(always)]
-    fn load(words: impl Words, bit: u64) -> Self {
-        load_128(words, bit)
-    }
-}
+num!(u64, load_64);
+num!(u128, load_128);
