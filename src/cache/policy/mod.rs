@@ -204,8 +204,8 @@ enum Kind {
 
 /// Calls a method of whichever policy it is.
 macro_rules! whichever {
-    ($self:ident, $policy:ident => $call:expr) => {
-        match &mut $self.0 {
+    ($kind:expr, $policy:ident => $call:expr) => {
+        match $kind {
             Kind::Adaptive($policy) => $call,
             Kind::Clock($policy) => $call,
             Kind::Local($policy) => $call,
@@ -232,20 +232,12 @@ impl Evictor {
 
     /// What residents may weigh together.
     pub(super) fn capacity(&self) -> u64 {
-        match &self.0 {
-            Kind::Adaptive(policy) => policy.capacity(),
-            Kind::Clock(policy) => policy.capacity(),
-            Kind::Local(policy) => policy.capacity(),
-        }
+        whichever!(&self.0, policy => policy.capacity())
     }
 
     /// What residents weigh together.
     pub(super) fn weight(&self) -> u64 {
-        match &self.0 {
-            Kind::Adaptive(policy) => policy.weight(),
-            Kind::Clock(policy) => policy.weight(),
-            Kind::Local(policy) => policy.weight(),
-        }
+        whichever!(&self.0, policy => policy.weight())
     }
 
     /// Evicts until `newcomer` fits and counts it as resident. The table then stores it, with the mark returned here;
@@ -256,7 +248,7 @@ impl Evictor {
     #[inline]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         debug_assert!(newcomer.weight <= self.capacity());
-        whichever!(self, policy => policy.admit(newcomer, residents))
+        whichever!(&mut self.0, policy => policy.admit(newcomer, residents))
     }
 
     /// Whether a newcomer is turned away, as it is not known to be worth all that would have to leave for it. It is not
@@ -300,7 +292,7 @@ impl Evictor {
     /// returned here.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
         debug_assert!(self.fits(newcomer.weight));
-        whichever!(self, policy => policy.restore(newcomer, heat, residents))
+        whichever!(&mut self.0, policy => policy.restore(newcomer, heat, residents))
     }
 
     /// Items that no queue leads to, now that the table has doubled: to be [adopted](Self::adopt).
@@ -321,11 +313,7 @@ impl Evictor {
 
     /// All items, each queue from the next to go to the last, with their heat.
     pub(super) fn order<R: Residents>(&self, residents: &mut R) -> Vec<(R::Slot, Heat)> {
-        match &self.0 {
-            Kind::Adaptive(policy) => policy.order(residents),
-            Kind::Clock(policy) => policy.order(residents),
-            Kind::Local(policy) => policy.order(residents),
-        }
+        whichever!(&self.0, policy => policy.order(residents))
     }
 
     /// What the window may weigh, if there is one.
@@ -346,23 +334,23 @@ impl Evictor {
 
     /// Evicts until `weight` more fits, for an item that is going to grow. It may be that very item that has to go.
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
-        whichever!(self, policy => policy.make_room(weight, residents));
+        whichever!(&mut self.0, policy => policy.make_room(weight, residents));
     }
 
     /// An item with this mark was replaced in its slot by one of another weight, for which there was room.
     pub(super) fn reweighed(&mut self, mark: u8, old: u64, new: u64) {
-        whichever!(self, policy => policy.reweighed(mark, old, new));
+        whichever!(&mut self.0, policy => policy.reweighed(mark, old, new));
         debug_assert!(self.weight() <= self.capacity());
     }
 
     /// An item with this mark left the table otherwise than by [`Residents::evict`].
     pub(super) fn removed(&mut self, mark: u8, weight: u64) {
-        whichever!(self, policy => policy.removed(mark, weight));
+        whichever!(&mut self.0, policy => policy.removed(mark, weight));
     }
 
     /// Changes the capacity, and evicts what no longer fits.
     pub(super) fn set_capacity<R: Residents>(&mut self, capacity: u64, residents: &mut R) {
-        whichever!(self, policy => policy.set_capacity(capacity, residents));
+        whichever!(&mut self.0, policy => policy.set_capacity(capacity, residents));
     }
 
     /// Forgets everything: the table has been emptied.
