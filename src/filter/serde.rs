@@ -1,7 +1,6 @@
 //! `Serialize` and `Deserialize`, as the bytes of `to_bytes`. Feature `serde`.
 
 use core::fmt;
-use core::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -14,18 +13,6 @@ use super::scalable::ScalableCuckooFilter;
 
 /// Room that a hint in foreign data may make us allocate; more comes with the bytes themselves.
 const CAUTIOUS: usize = 1 << 12;
-
-/// What is serialized as its own bytes.
-trait FromBytes: Sized {
-    /// From what it was made into.
-    fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError>;
-}
-
-impl<S: FilterHasher> FromBytes for CuckooFilter<S> {
-    fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError> {
-        Self::from_bytes(bytes)
-    }
-}
 
 /// Needs the feature `serde`.
 impl<S: FilterHasher> Serialize for CuckooFilter<S> {
@@ -47,13 +34,7 @@ impl<S: FilterHasher> Serialize for CuckooFilter<S> {
 /// ```
 impl<'de, S: FilterHasher> Deserialize<'de> for CuckooFilter<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(Foreign(PhantomData))
-    }
-}
-
-impl<S: FilterHasher> FromBytes for ScalableCuckooFilter<S> {
-    fn from_foreign(bytes: &[u8]) -> Result<Self, FilterError> {
-        Self::from_bytes(bytes)
+        deserializer.deserialize_byte_buf(Foreign(Self::from_bytes))
     }
 }
 
@@ -67,14 +48,14 @@ impl<S: FilterHasher> Serialize for ScalableCuckooFilter<S> {
 /// Needs the feature `serde`.
 impl<'de, S: FilterHasher> Deserialize<'de> for ScalableCuckooFilter<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(Foreign(PhantomData))
+        deserializer.deserialize_byte_buf(Foreign(Self::from_bytes))
     }
 }
 
-/// Reads bytes, or a sequence of numbers.
-struct Foreign<T>(PhantomData<T>);
+/// Reads bytes, or a sequence of numbers, of which this makes a filter.
+struct Foreign<T>(fn(&[u8]) -> Result<T, FilterError>);
 
-impl<'de, T: FromBytes> Visitor<'de> for Foreign<T> {
+impl<'de, T> Visitor<'de> for Foreign<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +63,7 @@ impl<'de, T: FromBytes> Visitor<'de> for Foreign<T> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
-        T::from_foreign(bytes).map_err(E::custom)
+        self.0(bytes).map_err(E::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<T, A::Error> {
@@ -91,6 +72,6 @@ impl<'de, T: FromBytes> Visitor<'de> for Foreign<T> {
         while let Some(byte) = access.next_element()? {
             push(&mut bytes, byte).map_err(A::Error::custom)?;
         }
-        T::from_foreign(&bytes).map_err(A::Error::custom)
+        self.0(&bytes).map_err(A::Error::custom)
     }
 }
