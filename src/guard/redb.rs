@@ -282,35 +282,18 @@ impl From<std::io::Error> for RedbError {
     }
 }
 
-impl From<redb::DatabaseError> for RedbError {
-    fn from(error: redb::DatabaseError) -> Self {
-        RedbError::Redb(Box::new(error.into()))
-    }
+/// redb has an error for each step of a transaction, and one for all.
+macro_rules! from_errors {
+    ($($error:ident),*) => {
+        $(impl From<redb::$error> for RedbError {
+            fn from(error: redb::$error) -> Self {
+                RedbError::Redb(Box::new(error.into()))
+            }
+        })*
+    };
 }
 
-impl From<redb::TransactionError> for RedbError {
-    fn from(error: redb::TransactionError) -> Self {
-        RedbError::Redb(Box::new(error.into()))
-    }
-}
-
-impl From<redb::TableError> for RedbError {
-    fn from(error: redb::TableError) -> Self {
-        RedbError::Redb(Box::new(error.into()))
-    }
-}
-
-impl From<redb::StorageError> for RedbError {
-    fn from(error: redb::StorageError) -> Self {
-        RedbError::Redb(Box::new(error.into()))
-    }
-}
-
-impl From<redb::CommitError> for RedbError {
-    fn from(error: redb::CommitError) -> Self {
-        RedbError::Redb(Box::new(error.into()))
-    }
-}
+from_errors!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
 
 impl fmt::Display for RedbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
