@@ -107,29 +107,12 @@ pub(crate) fn with_mine<T, R>(variable: &'static LocalKey<T>, f: impl FnOnce(&T)
     }
 }
 
-/// An atomic that a table is made of; it starts out as zero or null.
-pub(crate) trait Word: Sized {
-    /// Zero, or null.
-    fn zero() -> Self;
-}
+/// An atomic that a table is made of; by default it is zero, or null.
+pub(crate) trait Word: Default {}
 
-impl Word for AtomicU32 {
-    fn zero() -> Self {
-        AtomicU32::new(0)
-    }
-}
-
-impl Word for AtomicU64 {
-    fn zero() -> Self {
-        AtomicU64::new(0)
-    }
-}
-
-impl<T> Word for AtomicPtr<T> {
-    fn zero() -> Self {
-        AtomicPtr::new(core::ptr::null_mut())
-    }
-}
+impl Word for AtomicU32 {}
+impl Word for AtomicU64 {}
+impl<T> Word for AtomicPtr<T> {}
 
 /// Makes `n` zero words at `at`.
 ///
@@ -144,7 +127,7 @@ pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
     if SCHEDULED {
         for i in 0..n {
             // SAFETY: i < n words that the caller vouches for.
-            unsafe { at.add(i).write(W::zero()) };
+            unsafe { at.add(i).write(W::default()) };
         }
     }
 }
