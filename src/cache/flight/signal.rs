@@ -9,16 +9,10 @@ use std::time::Instant;
 use crate::sync::{Condvar, Mutex};
 
 /// For one thread to wait for, and any to give.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Signal {
     given: Mutex<bool>,
     change: Condvar,
-}
-
-impl Default for Signal {
-    fn default() -> Self {
-        Signal { given: Mutex::new(false), change: Condvar::default() }
-    }
 }
 
 impl Signal {
