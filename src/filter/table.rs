@@ -21,7 +21,7 @@ use core::alloc::Layout as Memory;
 use crossbeam_utils::CachePadded;
 
 use super::codec::{Codec, load_pair};
-use super::collect::HUGE_BYTES;
+use super::collect::{HUGE_BYTES, try_collect};
 use super::geometry::{Geometry, Place, ToPlace};
 use super::words::{SPARE_WORDS, Shared, Words};
 use crate::engine::{Block, Meter, Version, begin_first, prefetch, settled, unchanged};
@@ -57,6 +57,7 @@ pub(crate) struct Table {
 }
 
 /// The lock of a segment and what only its writers touch.
+#[derive(Default)]
 pub(crate) struct Write {
     pub(crate) state: Mutex<State>,
     /// Fingerprints in the segment. Stored under the lock.
@@ -154,9 +155,7 @@ impl Table {
         if !Meter::has(memory) {
             return None;
         }
-        let mut writes = Vec::new();
-        writes.try_reserve_exact(geometry.segments as usize).ok()?;
-        writes.extend((0..geometry.segments).map(|_| CachePadded::new(Write::new())));
+        let writes = try_collect((0..geometry.segments).map(|_| CachePadded::default())).ok()?;
         let meter = Meter::new();
         let huge_pages = huge_pages.unwrap_or(memory.size() >= HUGE_BYTES);
         let block = Block::allocate_shared(memory, 1, huge_pages, &meter)?.pop()?;
@@ -310,17 +309,6 @@ impl Drop for Table {
         if let Some(block) = self.block.take() {
             // SAFETY: all that this meter has counted, and nobody uses the table any more.
             unsafe { block.free(&Meter::of(self.bytes)) };
-        }
-    }
-}
-
-impl Write {
-    fn new() -> Self {
-        Write {
-            state: Mutex::new(State::default()),
-            len: AtomicUsize::new(0),
-            undo_bucket: AtomicU64::new(0),
-            undo_words: [AtomicU64::new(0), AtomicU64::new(0)],
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::codec::Codec;
-use super::super::collect::try_collect;
+use super::super::collect::{try_collect, with_room};
 use super::super::geometry::Place;
 use super::super::layout::Task;
 use super::super::locked::Locked;
@@ -117,10 +117,7 @@ impl Task for EmptySegment<'_, '_> {
         let geometry = *table.geometry();
         // A lock of this table, then one of an older table: nobody takes them in another order, or two of one table.
         let mut locked = Locked::lock(table, self.segment);
-        let mut all = Vec::new();
-        if all.try_reserve_exact(locked.len()).is_err() {
-            return false;
-        }
+        let Ok(mut all) = with_room(locked.len()) else { return false };
         locked.for_each(codec, |bucket, fingerprint| all.push((bucket, fingerprint)));
         for (first, fingerprint) in all {
             let second = geometry.alternate(first, fingerprint);

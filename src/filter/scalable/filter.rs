@@ -4,6 +4,7 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
+use super::super::collect::with_room;
 use super::super::error::FilterError;
 use super::super::hasher::{Xxh3, hash_bytes};
 use super::super::inner::{Inner, measured_rate};
@@ -399,8 +400,7 @@ impl<S> ScalableCuckooFilter<S> {
             return Err(Full::NOTHING);
         }
         let inner = Inner::new(shape, None).map_err(|_| Full::NOTHING)?;
-        let mut longer = Vec::new();
-        longer.try_reserve_exact(levels.len() + 1).map_err(|_| Full::NOTHING)?;
+        let mut longer = with_room(levels.len() + 1).map_err(|_| Full::NOTHING)?;
         longer.push(Level::new(inner, index));
         longer.extend_from_slice(levels);
         if restructuring.replace(longer) { Ok(()) } else { Err(Full::NOTHING) }
