@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use super::Cache;
 use super::refused::{Refused, Why};
-use super::removal::Departures;
+use super::removal::{Cause, Departures};
 use super::write::{At, NewEntry};
 use crate::engine::Found;
 use crate::entries::Entry;
@@ -68,7 +68,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             value = match decide(old.map(|(_, value)| value)) {
                 Operation::Insert(value) => value,
                 Operation::Remove => {
-                    let (Some(found), Some(old)) = (at.found, old) else { nothing_to_remove(at) };
+                    let (Some(found), Some(old)) = (at.found, old) else {
+                        // A panic hook is the user's: not under the lock.
+                        drop(at);
+                        panic!("{NOTHING_TO_REMOVE}")
+                    };
                     return Ok(self.remove_decided(at, found, old, out));
                 }
                 Operation::Abort(answer) => {
@@ -194,17 +198,21 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         at: At<'_, K, V>,
         found: Found,
         (key, value): (&K, &V),
-        out: Departures<'_, K, V>,
+        mut out: Departures<'_, K, V>,
     ) -> Compute<K, V, T>
     where
         K: Clone,
     {
         // If a clone panics the others are dropped after the lock has been released: hence this order.
         let (old_key, old_value);
-        let at = at;
+        let mut at = at;
         old_key = key.clone();
         old_value = value.clone();
-        self.remove_found(at, found, out);
+        self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
+        self.settle(&mut at.writing.locked, &mut out);
+        drop(at);
+        // Before there is an answer: one that is returned leaks if the listener panics.
+        drop(out);
         Compute::Removed(old_key, old_value)
     }
 
@@ -227,7 +235,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         new_key = key.clone();
         new_value = value.clone();
         let put = self.put(at, &new_entry, key, value, &mut out);
-        // Before there is an answer: one that is returned leaks if the listener panics.
+        // As above.
         drop(out);
         put?;
         Ok(match (old_key, old_value) {
@@ -235,12 +243,4 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             _ => Compute::Inserted(new_key, new_value),
         })
     }
-}
-
-/// Panics.
-#[track_caller]
-fn nothing_to_remove<K, V>(at: At<'_, K, V>) -> ! {
-    // A panic hook is the user's: not under the lock.
-    drop(at);
-    panic!("{NOTHING_TO_REMOVE}");
 }

@@ -5,22 +5,12 @@ use core::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 
 use super::Cache;
-use super::removal::{Cause, Departures};
+use super::removal::Cause;
 use super::write::At;
-use crate::engine::Found;
 use crate::entries::Entry;
 use crate::reclaim::Guard;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Takes an entry out that was asked to go, unlocks, and tells of it.
-    pub(super) fn remove_found(&self, mut at: At<'_, K, V>, found: Found, mut out: Departures<'_, K, V>) {
-        self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
-        self.settle(&mut at.writing.locked, &mut out);
-        drop(at);
-        // Before there is an answer: one that is returned leaks if the listener panics.
-        drop(out);
-    }
-
     /// Takes an entry out, if `condition` holds for it. With what is left of it, which `_guard` keeps alive.
     pub(super) fn remove_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
