@@ -429,21 +429,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // Whoever is let in once, and grows, is not asked what it is worth again.
         let is_done = match at.found.take() {
             Some(found) => self.replace(locked, found, entry, new_entry, out),
-            None => self.may_turn_away() && self.turn_away(locked, at.digest, entry, new_entry, out),
+            // What is new may be turned away only where entries differ in weight.
+            None => self.weigher.is_some() && self.turn_away(locked, at.digest, entry, new_entry, out),
         };
         if !is_done {
-            self.add(at, entry, new_entry, out);
+            let newcomer = new_entry.newcomer(at.digest);
+            let mut insertion = Inserting { cache: self, new_entry, out };
+            room::add(&self.table.directory, at, entry, newcomer, &mut insertion);
         }
         out.coming = None;
         self.settle(&mut at.writing.locked, out);
         counters::inserted(&out.counts);
         Ok(entry)
-    }
-
-    /// Whether it may turn away what is new: only where entries differ in weight.
-    #[inline]
-    fn may_turn_away(&self) -> bool {
-        self.weigher.is_some()
     }
 
     /// Turns a new entry away, if it is not worth what would have to leave for it: as if it had been evicted at once.
@@ -464,19 +461,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             unsafe { self.departed(entry, Cause::Size, reserve, out) };
         }
         goes
-    }
-
-    /// Puts an entry where none of its key is.
-    fn add<'c>(
-        &'c self,
-        at: &mut At<'c, K, V>,
-        entry: NonNull<Entry<K, V>>,
-        new_entry: &NewEntry,
-        out: &mut Departures<'_, K, V>,
-    ) {
-        let newcomer = new_entry.newcomer(at.digest);
-        let mut insertion = Inserting { cache: self, new_entry, out };
-        room::add(&self.table.directory, at, entry, newcomer, &mut insertion);
     }
 
     /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: it was the old
