@@ -10,7 +10,7 @@ use equivalent::Equivalent;
 
 use super::bound::Bound;
 use super::builder::CacheBuilder;
-use super::counters::{self, CacheStats, Counters};
+use super::counters::{CacheStats, Counters};
 use super::flight::Flights;
 use super::iter::CacheIter;
 use super::meta::{Fields, Meta};
@@ -388,7 +388,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let found = self.table.directory.find_and_mark(digest, || (), eq, Policy::touch);
         let found = self.if_in_time(digest, found);
-        counters::looked_up(&self.counters.here(), found.is_some());
+        self.counters.here().looked_up(found.is_some());
         // SAFETY: found after the guard was entered.
         found.map(|entry| unsafe { Entry::deref(entry) })
     }

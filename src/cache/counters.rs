@@ -98,27 +98,6 @@ const COUNTS: usize = Count::Told as usize + 1;
 /// A thread tells others of what it has sent away when that is so small a part of what may wait.
 const TOLD_BY: u64 = 16;
 
-/// Where the calling thread counts.
-pub(super) trait Counting {
-    fn count(&self, which: Count, n: u64);
-}
-
-/// Wherever the calling thread is when it counts.
-impl Counting for &Counters {
-    fn count(&self, which: Count, n: u64) {
-        self.here().count(which, n);
-    }
-}
-
-impl Counting for Here<'_> {
-    #[inline(always)]
-    fn count(&self, which: Count, n: u64) {
-        if let Some(counts) = self.0 {
-            add(&counts[which as usize], n);
-        }
-    }
-}
-
 /// A thread's part of [`Counters`]. None in models and schedules: they count nothing, which would be explored in vain.
 #[derive(Clone, Copy)]
 pub(super) struct Here<'c>(Option<&'c [AtomicU64; COUNTS]>);
@@ -187,50 +166,59 @@ impl Counters {
     }
 }
 
-/// A look-up has come to its end.
-#[inline(always)]
-pub(super) fn looked_up(counts: &impl Counting, found: bool) {
-    // A branch, which is predicted: stored to an address that depended on what was found, later loads would wait for it. Misses
-    // are counted by themselves: as look-ups less hits they could fall for a moment.
-    if found {
-        counts.count(Count::Hits, 1);
-    } else {
-        counts.count(Count::Misses, 1);
+impl Here<'_> {
+    #[inline(always)]
+    fn count(&self, which: Count, n: u64) {
+        if let Some(counts) = self.0 {
+            add(&counts[which as usize], n);
+        }
     }
-}
 
-/// An entry has been inserted or replaced.
-#[inline]
-pub(super) fn inserted(counts: &impl Counting) {
-    counts.count(Count::Insertions, 1);
-}
-
-/// An entry has been evicted; what it weighed is told apart.
-#[inline]
-pub(super) fn evicted(counts: &impl Counting) {
-    counts.count(Count::Evictions, 1);
-}
-
-/// An entry has been turned away; that it left is told apart.
-pub(super) fn turned_away(counts: &impl Counting) {
-    counts.count(Count::TurnedAway, 1);
-}
-
-/// An entry has left.
-#[inline]
-pub(super) fn departed(counts: &impl Counting, cause: Cause, weight: u64) {
-    if cause == Cause::Size {
-        evicted(counts);
-        return counts.count(Count::EvictedWeight, weight);
+    /// A look-up has come to its end.
+    #[inline(always)]
+    pub(super) fn looked_up(&self, found: bool) {
+        // A branch, which is predicted: stored to an address that depended on what was found, later loads would wait for it.
+        // Misses are counted by themselves: as look-ups less hits they could fall for a moment.
+        if found {
+            self.count(Count::Hits, 1);
+        } else {
+            self.count(Count::Misses, 1);
+        }
     }
-    if cause == Cause::Expired {
-        counts.count(Count::Expirations, 1);
-    }
-    counts.count(Count::OtherWeight, weight);
-}
 
-/// A loader has come to its end.
-pub(super) fn loaded(counts: &impl Counting, done: bool, took: Duration) {
-    counts.count(if done { Count::Loads } else { Count::FailedLoads }, 1);
-    counts.count(Count::LoadNs, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    /// An entry has been inserted or replaced.
+    #[inline]
+    pub(super) fn inserted(&self) {
+        self.count(Count::Insertions, 1);
+    }
+
+    /// An entry has been evicted; what it weighed is told apart.
+    #[inline]
+    pub(super) fn evicted(&self) {
+        self.count(Count::Evictions, 1);
+    }
+
+    /// An entry has been turned away; that it left is told apart.
+    pub(super) fn turned_away(&self) {
+        self.count(Count::TurnedAway, 1);
+    }
+
+    /// An entry has left.
+    #[inline]
+    pub(super) fn departed(&self, cause: Cause, weight: u64) {
+        if cause == Cause::Size {
+            self.evicted();
+            return self.count(Count::EvictedWeight, weight);
+        }
+        if cause == Cause::Expired {
+            self.count(Count::Expirations, 1);
+        }
+        self.count(Count::OtherWeight, weight);
+    }
+
+    /// A loader has come to its end.
+    pub(super) fn loaded(&self, done: bool, took: Duration) {
+        self.count(if done { Count::Loads } else { Count::FailedLoads }, 1);
+        self.count(Count::LoadNs, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
 }

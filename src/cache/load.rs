@@ -10,9 +10,10 @@ use std::time::Instant;
 
 use equivalent::Equivalent;
 
+use super::Cache;
 use super::counters::Counters;
 use super::flight::{Flights, Landing, LoadError, Table, Terms, or_panic};
-use super::{Cache, counters, write::At};
+use super::write::At;
 use crate::entries::Entry;
 use crate::hash::Digest;
 
@@ -106,7 +107,7 @@ impl<'c> Timer<'c> {
 
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
-        counters::loaded(&self.counts, self.done, self.started.elapsed());
+        self.counts.here().loaded(self.done, self.started.elapsed());
     }
 }
 

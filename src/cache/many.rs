@@ -4,7 +4,6 @@ use core::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
 
-use super::counters;
 use super::policy::Policy;
 use super::{Cache, CacheView};
 use crate::engine::each_batch;
@@ -34,7 +33,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 Policy::touch,
                 |i, found| {
                     let found = self.if_in_time(digests[i], found);
-                    counters::looked_up(&counts, found.is_some());
+                    counts.looked_up(found.is_some());
                     // SAFETY: found after the guard was entered.
                     out[i] = answer(found.map(|entry| unsafe { Entry::deref(entry) }));
                 },

@@ -10,6 +10,7 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
+use super::Cache;
 use super::cache::CacheSlots;
 use super::meta::Facts;
 use super::policy::{Evictor, Heat, Locator, Newcomer, Policy};
@@ -19,7 +20,6 @@ use super::residents::{self, Evict};
 use super::room::{self, Insertion};
 use super::share::Share;
 use super::time::{NEVER, Nanos};
-use super::{Cache, counters};
 use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
@@ -100,7 +100,7 @@ impl<K, V, S> Cache<K, V, S> {
         reserve: &mut Reserve<K, V>,
         out: &mut Departures<'_, K, V>,
     ) {
-        counters::departed(&out.counts, cause, self.weight_of(entry));
+        out.counts.departed(cause, self.weight_of(entry));
         // SAFETY: the caller's.
         unsafe { out.add(reserve, entry, cause) };
     }
@@ -439,7 +439,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         out.coming = None;
         self.settle(&mut at.writing.locked, out);
-        counters::inserted(&out.counts);
+        out.counts.inserted();
         Ok(entry)
     }
 
@@ -455,7 +455,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> bool {
         let goes = new_entry.is_turned_away || self.turns_away(locked, new_entry, 0, digest, out);
         if goes {
-            counters::turned_away(&out.counts);
+            out.counts.turned_away();
             let reserve = &mut locked.state().keep.reserve;
             // SAFETY: under the lock, and nobody else has it.
             unsafe { self.departed(entry, Cause::Size, reserve, out) };
@@ -491,7 +491,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mark = locked.residents().mark(found);
         locked.replace(found, new);
         let cause = self.cause_now(old, new_entry.now, Cause::Replaced);
-        counters::departed(&out.counts, cause, before);
+        out.counts.departed(cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);
         // SAFETY: just replaced, under the lock.

@@ -10,7 +10,7 @@ use bytemuck::Pod;
 
 use super::{InlineCacheBuilder, InlineCacheIter};
 use crate::cache::bound;
-use crate::cache::counters::{self, CacheStats, Counters};
+use crate::cache::counters::{CacheStats, Counters};
 use crate::cache::flight::Flights;
 use crate::cache::policy::{Evictor, Policy};
 use crate::cache::room::Kept;
@@ -269,7 +269,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     pub fn get(&self, key: &K) -> Option<V> {
         let found =
             self.directory.find_and_mark(self.digest(key), || (), |(other, _)| other == *key, Policy::touch);
-        counters::looked_up(&self.counters.here(), found.is_some());
+        self.counters.here().looked_up(found.is_some());
         found.map(|(_, value)| value)
     }
 
@@ -305,7 +305,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                 |i, (key, _)| key == keys[i],
                 Policy::touch,
                 |i, found| {
-                    counters::looked_up(&counts, found.is_some());
+                    counts.looked_up(found.is_some());
                     out[i] = found.map(|(_, value)| value);
                 },
             );

@@ -8,7 +8,6 @@ use bytemuck::Pod;
 
 use super::InlineCache;
 use super::cache::InlineSlots;
-use crate::cache::counters;
 use crate::cache::counters::Here;
 use crate::cache::policy::{Locator, Newcomer, Policy};
 use crate::cache::residents::{Entries, Evict};
@@ -32,7 +31,7 @@ impl<K: Pod, V: Pod> Evict<InlineSlots<K, V>> for Evictions<'_> {
     #[inline]
     fn evict(&mut self, residents: &mut engine::Residents<'_, InlineSlots<K, V>>, slot: Found) {
         residents.remove(slot);
-        counters::evicted(&self.0);
+        self.0.evicted();
     }
 }
 
@@ -63,7 +62,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Insertion<InlineSlots<K, V>> fo
 
     fn take_out(&mut self, locked: &mut Locked<'_, InlineSlots<K, V>>, found: Found) {
         take_out(locked, found);
-        counters::evicted(&self.counts);
+        self.counts.evicted();
     }
 
     fn rehash(&self, (key, _): (K, V)) -> Digest {
@@ -151,7 +150,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                 None
             }
         };
-        counters::inserted(&counts);
+        counts.inserted();
         old
     }
 
