@@ -3,6 +3,7 @@
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::hasher::Xxh3;
+use super::inner::Inner;
 use super::sizing::Options;
 
 /// The options of a [`CuckooFilter`], from [`CuckooFilter::builder`].
@@ -154,7 +155,7 @@ impl<S> FilterBuilder<S> {
     /// println!("{error}"); // names the range
     /// ```
     pub fn build(self) -> Result<CuckooFilter<S>, FilterError> {
-        let shape = self.options.shape()?;
-        CuckooFilter::with_shape(shape, self.hasher, self.options.huge_pages)
+        let inner = Inner::new(self.options.shape()?, self.options.huge_pages)?;
+        Ok(CuckooFilter { inner, hasher: self.hasher })
     }
 }

@@ -9,7 +9,6 @@ use super::geometry::WholeDigest;
 use super::hasher::{Xxh3, hash_bytes};
 use super::info::FilterInfo;
 use super::inner::{Inner, measured_rate};
-use super::sizing::Shape;
 use crate::full::Full;
 use crate::hash::Digest;
 
@@ -125,10 +124,6 @@ impl CuckooFilter {
 }
 
 impl<S> CuckooFilter<S> {
-    pub(super) fn with_shape(shape: Shape, hasher: S, huge_pages: Option<bool>) -> Result<Self, FilterError> {
-        Ok(CuckooFilter { inner: Inner::new(shape, huge_pages)?, hasher })
-    }
-
     /// How many keys there are: inserted and not removed. Exact while nobody writes. Looks at every segment.
     pub fn len(&self) -> usize {
         self.inner.table.len()
