@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::chunks::{Chunks, Held};
 use super::cuckoo::CuckooFilter;
 use super::error::{BytesError, FilterError};
-use super::format::{HEADER_LEN, Header};
+use super::format::{HEADER_LEN, Header, check_len};
 use super::hasher::FilterHasher;
 use super::inner::Inner;
 use super::loader::ChunkLoader;
@@ -55,10 +55,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
         let header = Header::parse(bytes)?;
-        let (expected, found) = (header.filter_len(), bytes.len() as u64);
-        if expected != found {
-            return Err(BytesError::Length { expected, found }.into());
-        }
+        check_len(bytes, header.filter_len())?;
         if !header.shape.geometry.is_whole() {
             return Err(BytesError::Layout.into());
         }

@@ -88,6 +88,17 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("within a header or a segment"))
 }
 
+/// Checks that there are so many bytes.
+pub(super) fn check_len(bytes: &[u8], expected: u64) -> Result<(), BytesError> {
+    let found = bytes.len() as u64;
+    if found == expected { Ok(()) } else { Err(BytesError::Length { expected, found }) }
+}
+
+/// Checks that nothing is left: bytes that go on after the end are not a filter's.
+pub(super) fn all_read(bytes: &[u8], rest: &[u8]) -> Result<(), BytesError> {
+    check_len(bytes, (bytes.len() - rest.len()) as u64)
+}
+
 /// Checks what both headers have in common: length, magic, version, checksum.
 fn parse_frame(bytes: &[u8], scalable: bool) -> Result<&[u8; HEADER_LEN], BytesError> {
     let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
@@ -258,11 +269,8 @@ impl Header {
         segment: u32,
         bytes: &'a [u8],
     ) -> Result<SegmentBytes<'a>, BytesError> {
-        let (expected, found) = (self.segment_len(), bytes.len());
-        if expected != found {
-            return Err(BytesError::Length { expected: expected as u64, found: found as u64 });
-        }
-        let (content, checksum) = bytes.split_at(found - 8);
+        check_len(bytes, self.segment_len() as u64)?;
+        let (content, checksum) = bytes.split_at(bytes.len() - 8);
         if self.segment_checksum(segment, content) != u64_at(checksum, 0) {
             return Err(BytesError::Checksum { segment });
         }

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use super::collect::{push, reserve, with_room};
 use super::error::{BytesError, FilterError};
-use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
+use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes, check_len};
 use super::hasher::{FilterHasher, Xxh3};
 use super::inner::Inner;
 use super::locked::Locked;
@@ -168,10 +168,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn load(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
-        let expected = self.next_len().unwrap_or(0);
-        if chunk.len() != expected {
-            return Err(BytesError::Length { expected: expected as u64, found: chunk.len() as u64 }.into());
-        }
+        check_len(chunk, self.next_len().unwrap_or(0) as u64)?;
         match self.tables.last_mut() {
             Some(table) if !table.is_complete() => {
                 table.header.read_segment(table.segments.len() as u32, chunk)?;

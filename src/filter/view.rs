@@ -7,7 +7,7 @@ use super::batch::{all_missing, assert_answers, batches, ones, tell_found};
 use super::codec::Codec;
 use super::collect::{try_collect, with_room};
 use super::error::{BytesError, FilterError};
-use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes};
+use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes, all_read};
 use super::geometry::Place;
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
 use super::layout::{Layout, Task};
@@ -311,14 +311,6 @@ impl<'a, S> FilterView<'a, S> {
             tables => rate_of_any(tables.iter().map(Table::rate)),
         }
     }
-}
-
-/// Bytes that go on after the end are not a filter's.
-fn all_read(bytes: &[u8], rest: &[u8]) -> Result<(), BytesError> {
-    if rest.is_empty() {
-        return Ok(());
-    }
-    Err(BytesError::Length { expected: (bytes.len() - rest.len()) as u64, found: bytes.len() as u64 })
 }
 
 struct Contains<'a> {

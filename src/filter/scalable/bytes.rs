@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::super::bytes::copied;
 use super::super::chunks::{Chunks, Held};
 use super::super::error::{BytesError, FilterError};
-use super::super::format::ChainHeader;
+use super::super::format::{ChainHeader, all_read};
 use super::super::hasher::FilterHasher;
 use super::super::loader::ChunkLoader;
 use super::super::plan::Plan;
@@ -50,10 +50,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
         let mut rest = bytes;
         let filter = Self::read_from(&mut rest)?;
-        if !rest.is_empty() {
-            let (expected, found) = ((bytes.len() - rest.len()) as u64, bytes.len() as u64);
-            return Err(BytesError::Length { expected, found }.into());
-        }
+        all_read(bytes, rest)?;
         Ok(filter)
     }
 
