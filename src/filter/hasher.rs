@@ -68,7 +68,7 @@ impl fmt::Debug for Xxh3 {
 
 /// The hash of bytes, by one write: what the `_bytes` forms of all filters go by.
 #[inline]
-pub(super) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
+pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
     let mut hasher = hasher.build_hasher();
     hasher.write(key);
     hasher.finish()

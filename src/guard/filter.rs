@@ -1,11 +1,10 @@
 //! The filter that readers ask, of either kind; and where a fingerprint goes that has no room.
 
-use core::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 
 use super::bloom::Bloom;
 use super::stripes::STRIPES;
-use crate::filter::{FilterError, ScalableCuckooFilter, Xxh3};
+use crate::filter::{FilterError, ScalableCuckooFilter, Xxh3, hash_bytes};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// Which filter a guard keeps.
@@ -35,9 +34,7 @@ pub(super) struct Plan {
 impl Plan {
     #[inline]
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(key);
-        hasher.finish()
+        hash_bytes(&self.hasher, key)
     }
 
     /// An empty filter for so many keys; `None` if there is to be none.
