@@ -46,21 +46,9 @@ impl Filter for FastBloom {
         Ok(())
     }
 
-    fn remove(&mut self, _: u64) -> bool {
-        false
-    }
-
     #[inline]
     fn contains(&self, key: u64) -> bool {
         self.0.contains(&key)
-    }
-
-    fn entries(&self) -> Option<u64> {
-        None
-    }
-
-    fn load(&self) -> Option<f64> {
-        None
     }
 
     fn expected(&self, keys: u64) -> Expected {
@@ -91,21 +79,9 @@ impl Filter for FastBloomAtomic {
         Shared::insert(self, key)
     }
 
-    fn remove(&mut self, _: u64) -> bool {
-        false
-    }
-
     #[inline]
     fn contains(&self, key: u64) -> bool {
         self.0.contains(&key)
-    }
-
-    fn entries(&self) -> Option<u64> {
-        None
-    }
-
-    fn load(&self) -> Option<f64> {
-        None
     }
 
     fn expected(&self, keys: u64) -> Expected {
@@ -125,10 +101,6 @@ impl Shared for FastBloomAtomic {
     fn insert(&self, key: u64) -> Result<(), Full> {
         self.0.insert(&key);
         Ok(())
-    }
-
-    fn remove(&self, _: u64) -> bool {
-        false
     }
 
     #[inline]

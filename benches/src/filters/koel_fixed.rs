@@ -214,10 +214,6 @@ impl<const BITS: u32> Filter for KoelFixed<BITS> {
         Err(Full)
     }
 
-    fn remove(&mut self, _: u64) -> bool {
-        false
-    }
-
     #[inline]
     fn contains(&self, key: u64) -> bool {
         self.look(key)

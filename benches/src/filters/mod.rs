@@ -205,7 +205,9 @@ pub trait Filter: Send + Sync + Sized + 'static {
     fn insert(&mut self, key: u64) -> Result<(), Full>;
 
     /// Removes a key; whether it was there. Never called unless [`Filter::REMOVES`].
-    fn remove(&mut self, key: u64) -> bool;
+    fn remove(&mut self, _: u64) -> bool {
+        false
+    }
 
     /// Whether a key seems to be there.
     fn contains(&self, key: u64) -> bool;
@@ -219,10 +221,14 @@ pub trait Filter: Send + Sync + Sized + 'static {
     }
 
     /// Keys, if it counts them.
-    fn entries(&self) -> Option<u64>;
+    fn entries(&self) -> Option<u64> {
+        None
+    }
 
     /// Keys by slots, if it has slots.
-    fn load(&self) -> Option<f64>;
+    fn load(&self) -> Option<f64> {
+        None
+    }
 
     /// The error rate to be expected with `keys` keys.
     fn expected(&self, keys: u64) -> Expected;
@@ -250,8 +256,10 @@ pub trait Shared: Send + Sync {
     /// If there is no room.
     fn insert(&self, key: u64) -> Result<(), Full>;
 
-    /// Removes a key; whether it was there.
-    fn remove(&self, key: u64) -> bool;
+    /// Removes a key; whether it was there. Never called unless [`Filter::REMOVES`].
+    fn remove(&self, _: u64) -> bool {
+        false
+    }
 
     /// Whether a key seems to be there.
     fn contains(&self, key: u64) -> bool;

@@ -37,24 +37,12 @@ impl Filter for BinaryFuse {
         Err(Full)
     }
 
-    fn remove(&mut self, _: u64) -> bool {
-        false
-    }
-
     #[inline]
     fn contains(&self, key: u64) -> bool {
         match self {
             BinaryFuse::Bits8(filter) => filter.contains(&key),
             BinaryFuse::Bits16(filter) => filter.contains(&key),
         }
-    }
-
-    fn entries(&self) -> Option<u64> {
-        None
-    }
-
-    fn load(&self) -> Option<f64> {
-        None
     }
 
     fn expected(&self, _: u64) -> Expected {
