@@ -5,6 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use koel::{CapacityError, Compute, Full, HashMap, Occupied, Operation, Pinned, Stats};
 
+use super::any_map::own;
 use super::config::try_build;
 use super::{AnyMap, Config, Room};
 
@@ -36,24 +37,19 @@ where
         self.pin()
     }
 
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn capacity(&self) -> usize {
-        self.capacity()
-    }
-
-    fn memory_usage(&self) -> usize {
-        self.memory_usage()
-    }
-
-    fn stats(&self) -> Stats {
-        self.stats()
+    own! {
+        fn len(&self) -> usize;
+        fn is_empty(&self) -> bool;
+        fn capacity(&self) -> usize;
+        fn memory_usage(&self) -> usize;
+        fn stats(&self) -> Stats;
+        fn retain(&self, keep: impl FnMut(&K, &V) -> bool);
+        fn clear(&self);
+        fn reserve(&self, additional: usize);
+        fn try_reserve(&self, additional: usize) -> Result<(), CapacityError>;
+        fn shrink_to_fit(&self);
+        fn flush(&self);
+        fn extend(&self, pairs: Vec<(K, V)>);
     }
 
     fn get(&self, key: &K) -> Option<V> {
@@ -176,14 +172,6 @@ where
         }
     }
 
-    fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
-        self.retain(keep);
-    }
-
-    fn clear(&self) {
-        self.clear();
-    }
-
     fn drain(&self, entries: usize) -> Vec<(K, V)> {
         self.pin().drain().take(entries).map(cloned).collect()
     }
@@ -204,26 +192,6 @@ where
 
     fn into_entries(self) -> Vec<(K, V)> {
         self.into_iter().collect()
-    }
-
-    fn reserve(&self, additional: usize) {
-        self.reserve(additional);
-    }
-
-    fn try_reserve(&self, additional: usize) -> Result<(), CapacityError> {
-        self.try_reserve(additional)
-    }
-
-    fn shrink_to_fit(&self) {
-        self.shrink_to_fit();
-    }
-
-    fn flush(&self) {
-        self.flush();
-    }
-
-    fn extend(&self, pairs: Vec<(K, V)>) {
-        self.extend(pairs);
     }
 
     fn extend_alone(&mut self, pairs: impl IntoIterator<Item = (K, V)>) {

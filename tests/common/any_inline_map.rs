@@ -6,6 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use bytemuck::Pod;
 use koel::{CapacityError, Compute, Full, InlineMap, Occupied, Operation, Stats};
 
+use super::any_map::own;
 use super::config::try_build;
 use super::{AnyMap, Config, Room};
 
@@ -31,40 +32,34 @@ where
 
     fn hold(&self) {}
 
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn capacity(&self) -> usize {
-        self.capacity()
-    }
-
-    fn memory_usage(&self) -> usize {
-        self.memory_usage()
-    }
-
-    fn stats(&self) -> Stats {
-        self.stats()
-    }
-
-    fn get(&self, key: &K) -> Option<V> {
-        self.get(key)
-    }
-
-    fn get_key_value(&self, key: &K) -> Option<(K, V)> {
-        self.get_key_value(key)
-    }
-
-    fn contains_key(&self, key: &K) -> bool {
-        self.contains_key(key)
-    }
-
-    fn may_contain(&self, key: &K) -> bool {
-        self.may_contain(key)
+    own! {
+        fn len(&self) -> usize;
+        fn is_empty(&self) -> bool;
+        fn capacity(&self) -> usize;
+        fn memory_usage(&self) -> usize;
+        fn stats(&self) -> Stats;
+        fn get(&self, key: &K) -> Option<V>;
+        fn get_key_value(&self, key: &K) -> Option<(K, V)>;
+        fn contains_key(&self, key: &K) -> bool;
+        fn may_contain(&self, key: &K) -> bool;
+        fn insert(&self, key: K, value: V) -> Option<V>;
+        fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>>;
+        fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>>;
+        fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V>;
+        fn remove(&self, key: &K) -> Option<V>;
+        fn remove_entry(&self, key: &K) -> Option<(K, V)>;
+        fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Result<Option<(K, V)>, (K, V)>;
+        fn get_or_insert(&self, key: K, value: V) -> V;
+        fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V;
+        fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V>;
+        fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V;
+        fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V;
+        fn retain(&self, keep: impl FnMut(&K, &V) -> bool);
+        fn clear(&self);
+        fn reserve(&self, additional: usize);
+        fn try_reserve(&self, additional: usize) -> Result<(), CapacityError>;
+        fn shrink_to_fit(&self);
+        fn extend(&self, pairs: Vec<(K, V)>);
     }
 
     fn get_many(&self, keys: &[K]) -> Vec<Option<V>> {
@@ -87,38 +82,6 @@ where
         None
     }
 
-    fn insert(&self, key: K, value: V) -> Option<V> {
-        self.insert(key, value)
-    }
-
-    fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
-        self.checked_insert(key, value)
-    }
-
-    fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
-        self.try_insert(key, value)
-    }
-
-    fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V> {
-        self.try_insert_with(key, make)
-    }
-
-    fn remove(&self, key: &K) -> Option<V> {
-        self.remove(key)
-    }
-
-    fn remove_entry(&self, key: &K) -> Option<(K, V)> {
-        self.remove_entry(key)
-    }
-
-    fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Result<Option<(K, V)>, (K, V)> {
-        self.remove_if(key, condition)
-    }
-
-    fn get_or_insert(&self, key: K, value: V) -> V {
-        self.get_or_insert(key, value)
-    }
-
     fn get_or_insert_default(&self, key: K) -> V
     where
         V: Default,
@@ -134,32 +97,8 @@ where
         self.try_get_or_insert_with(key, make)
     }
 
-    fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
-        self.get_or_insert_with(key, make)
-    }
-
-    fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
-        self.update(key, update)
-    }
-
-    fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
-        self.update_or_insert(key, update, value)
-    }
-
-    fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
-        self.update_or_insert_with(key, update, make)
-    }
-
     fn compute<T>(&self, key: K, f: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
         self.compute(key, f)
-    }
-
-    fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
-        self.retain(keep);
-    }
-
-    fn clear(&self) {
-        self.clear();
     }
 
     fn drain(&self, entries: usize) -> Vec<(K, V)> {
@@ -184,23 +123,7 @@ where
         self.into_iter().collect()
     }
 
-    fn reserve(&self, additional: usize) {
-        self.reserve(additional);
-    }
-
-    fn try_reserve(&self, additional: usize) -> Result<(), CapacityError> {
-        self.try_reserve(additional)
-    }
-
-    fn shrink_to_fit(&self) {
-        self.shrink_to_fit();
-    }
-
     fn flush(&self) {}
-
-    fn extend(&self, pairs: Vec<(K, V)>) {
-        self.extend(pairs);
-    }
 
     fn extend_alone(&mut self, pairs: impl IntoIterator<Item = (K, V)>) {
         Extend::extend(self, pairs);

@@ -126,3 +126,14 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
         entries
     }
 }
+
+/// Methods that a map has itself, by the same names.
+macro_rules! own {
+    ($(fn $name:ident(&self $(, $argument:ident: $of:ty)*) $(-> $to:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $of)*) $(-> $to)? {
+            self.$name($($argument),*)
+        })*
+    };
+}
+
+pub(crate) use own;
