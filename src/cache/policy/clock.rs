@@ -17,11 +17,11 @@ impl Rule for OneBit {
     }
 
     fn mark(heat: Heat) -> u8 {
-        heat.clock_mark()
+        if heat.hits() == 0 { mark::CLOCK } else { mark::CLOCK | mark::hit(mark::CLOCK) }
     }
 
     fn heat(mark: u8) -> Heat {
-        Heat::of_clock(mark)
+        Heat::new(u8::from(mark::hit(mark) == 0), true)
     }
 
     /// New items enter without the bit, as in the paper's memcached, or one scan would turn the hand all the way round.

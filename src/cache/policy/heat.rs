@@ -21,19 +21,6 @@ impl Heat {
         Heat::new(mark::hits(mark) as u8, mark & MAIN != 0)
     }
 
-    pub(super) fn of_clock(mark: u8) -> Self {
-        Heat::new(u8::from(mark::hit(mark) == 0), true)
-    }
-
-    /// The mark that it has in a clock: [`mark::CLOCK`], hit or not.
-    pub(super) fn clock_mark(self) -> u8 {
-        if self.hits == 0 { mark::CLOCK } else { mark::CLOCK | mark::hit(mark::CLOCK) }
-    }
-
-    pub(super) fn of_local(mark: u8) -> Self {
-        Heat::new(mark::hits(mark) as u8, true)
-    }
-
     /// The mark that it has in [`Local`](super::local::Local): its hits.
     pub(super) fn local_mark(self) -> u8 {
         (0..self.hits).fold(0, |mark, _| mark | mark::hit(mark))
@@ -45,7 +32,6 @@ impl Heat {
         queue | self.local_mark()
     }
 
-    #[cfg(test)]
     pub(super) fn hits(self) -> u8 {
         self.hits
     }

@@ -129,7 +129,7 @@ impl Rule for Neighbourly {
     }
 
     fn heat(mark: u8) -> Heat {
-        Heat::of_local(mark)
+        Heat::new(mark::hits(mark) as u8, true)
     }
 
     #[inline]
