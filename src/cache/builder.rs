@@ -8,11 +8,17 @@ use core::time::Duration;
 use ahash::RandomState;
 
 use super::Cache;
-use super::cache::{Parts, Weigher};
-use super::policy::Policy;
-use super::removal::{Cause, Listener};
+use super::bound::Bound;
+use super::cache::Weigher;
+use super::counters::Counters;
+use super::flight::Flights;
+use super::meta::Fields;
+use super::policy::{Evictor, Policy};
+use super::removal::{Cause, Listener, is_gathered};
+use super::share::Share;
 use super::time::{Clock, Lifetime, SystemClock, Time};
 use crate::engine::{CapacityError, Shape};
+use crate::entries::Table;
 use crate::sync::SCHEDULED;
 
 /// Entries that are worth a lock of their own: of fewer in a segment, its share of the capacity and the part of the hot
@@ -425,17 +431,18 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             own_life: self.own_life,
             own_idle: self.own_idle,
         });
-        let parts = Parts {
-            shape,
-            requested: share.saturating_mul(segments as usize),
-            capacity,
-            hasher: self.hasher,
-            policy: self.policy,
-            weigher: self.weigher,
-            time,
-            listener: self.listener,
-        };
-        Cache::from_parts(parts).map_err(refused)
+        let (policy, weigher, listener, hasher) = (self.policy, self.weigher, self.listener, self.hasher);
+        let fields = Fields::new(weigher.is_some(), time.as_ref());
+        let (requested, gathered) = (share.saturating_mul(segments as usize), is_gathered(listener.as_ref()));
+        let table = Table::<K, V, Share<K, V>>::new(shape, requested, fields.bytes(), gathered);
+        let (table, bound) = (table.map_err(refused)?, Bound::new(capacity, segments));
+        table.directory.each_segment(|mut writing| {
+            let quota = bound.share(writing.locked.state_ref().index);
+            let share = &mut writing.locked.state().keep;
+            (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
+        });
+        let (flights, counters) = (Flights::new(), Counters::new());
+        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, fields, flights, counters })
     }
 }
 

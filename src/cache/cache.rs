@@ -14,12 +14,11 @@ use super::counters::{CacheStats, Counters};
 use super::flight::Flights;
 use super::iter::CacheIter;
 use super::meta::{Fields, Meta};
-use super::policy::{Evictor, Policy};
-use super::removal::{Listener, is_gathered};
+use super::policy::Policy;
+use super::removal::Listener;
 use super::share::Share;
 use super::time::{Nanos, Time};
 use super::view::{CacheView, CacheViewOwned};
-use crate::engine::{CapacityError, Shape};
 use crate::entries::{Entry, Slots, Table};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
@@ -96,18 +95,6 @@ impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for Cac
 /// A panic in user code leaves the cache whole.
 impl<K: RefUnwindSafe, V: RefUnwindSafe, S: UnwindSafe> UnwindSafe for Cache<K, V, S> {}
 
-/// What a builder has found out.
-pub(super) struct Parts<K, V, S> {
-    pub(super) shape: Shape,
-    pub(super) requested: usize,
-    pub(super) capacity: u64,
-    pub(super) hasher: S,
-    pub(super) policy: Policy,
-    pub(super) weigher: Option<Weigher<K, V>>,
-    pub(super) time: Option<Time<K, V>>,
-    pub(super) listener: Option<Listener<K, V>>,
-}
-
 impl<K: Hash + Eq, V> Cache<K, V> {
     /// A cache of at most `max_entries` entries, with the default policy.
     ///
@@ -139,21 +126,6 @@ impl<K, V> Cache<K, V> {
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    pub(super) fn from_parts(parts: Parts<K, V, S>) -> Result<Self, CapacityError> {
-        let Parts { shape, requested, capacity, hasher, policy, weigher, time, listener } = parts;
-        let fields = Fields::new(weigher.is_some(), time.as_ref());
-        let gathered = is_gathered(listener.as_ref());
-        let table = Table::<K, V, Share<K, V>>::new(shape, requested, fields.bytes(), gathered)?;
-        let bound = Bound::new(capacity, shape.segments);
-        table.directory.each_segment(|mut writing| {
-            let quota = bound.share(writing.locked.state_ref().index);
-            let share = &mut writing.locked.state().keep;
-            (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
-        });
-        let (flights, counters) = (Flights::new(), Counters::new());
-        Ok(Cache { table, hasher, bound, policy, weigher, time, listener, fields, flights, counters })
-    }
-
     /// What is known of an entry beside key and value; as all that takes an entry here, while that lasts under which it was
     /// found: its segment's lock, or a guard.
     #[inline(always)]
