@@ -40,17 +40,12 @@ impl Level {
     }
 }
 
-/// The tables, newest first.
-pub(super) struct List {
-    pub(super) levels: Vec<Level>,
-}
-
 /// The current list.
 pub(super) struct Chain {
     /// What it holds no table could take that is older: it is never taken off.
     oldest: Level,
-    /// Nothing: the oldest is alone.
-    list: Swapped<List>,
+    /// All tables, newest first; nothing: the oldest is alone.
+    list: Swapped<Vec<Level>>,
     /// Held by who replaces the list, and while a table is being emptied.
     structure: Mutex<()>,
 }
@@ -58,7 +53,7 @@ pub(super) struct Chain {
 /// The tables as they are now, newest first: at least one.
 pub(super) enum Levels<'a> {
     Alone(&'a Level),
-    Several(Current<'a, List>),
+    Several(Current<'a, Vec<Level>>),
 }
 
 impl Deref for Levels<'_> {
@@ -68,7 +63,7 @@ impl Deref for Levels<'_> {
     fn deref(&self) -> &[Level] {
         match self {
             Levels::Alone(level) => core::slice::from_ref(level),
-            Levels::Several(list) => &list.levels,
+            Levels::Several(list) => list,
         }
     }
 }
@@ -84,8 +79,8 @@ impl Chain {
     /// If there is none.
     pub(super) fn new(levels: Vec<Level>) -> Self {
         let oldest = levels.last().expect("a chain has a table").clone();
-        let list = (levels.len() > 1).then_some(List { levels });
-        Chain { oldest, list: Swapped::new(list), structure: Mutex::new(()) }
+        let list = Swapped::new((levels.len() > 1).then_some(levels));
+        Chain { oldest, list, structure: Mutex::new(()) }
     }
 
     /// The tables of the current list.
@@ -132,7 +127,7 @@ impl Restructuring<'_> {
             self.chain.list.clear();
             return true;
         }
-        self.chain.list.replace(List { levels }).is_ok()
+        self.chain.list.replace(levels).is_ok()
     }
 }
 
