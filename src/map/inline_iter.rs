@@ -31,13 +31,7 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
 
 /// Iterator over a map's keys: from [`InlineMap::keys`](super::InlineMap::keys).
 #[derive(Debug)]
-pub struct InlineKeys<'m, K: Pod, V: Pod>(InlineIter<'m, K, V>);
-
-impl<'m, K: Pod, V: Pod> InlineKeys<'m, K, V> {
-    pub(super) fn new(iter: InlineIter<'m, K, V>) -> Self {
-        InlineKeys(iter)
-    }
-}
+pub struct InlineKeys<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
 
 impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
     type Item = K;
@@ -50,13 +44,7 @@ impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
 
 /// Iterator over a map's values: from [`InlineMap::values`](super::InlineMap::values).
 #[derive(Debug)]
-pub struct InlineValues<'m, K: Pod, V: Pod>(InlineIter<'m, K, V>);
-
-impl<'m, K: Pod, V: Pod> InlineValues<'m, K, V> {
-    pub(super) fn new(iter: InlineIter<'m, K, V>) -> Self {
-        InlineValues(iter)
-    }
-}
+pub struct InlineValues<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
 
 impl<K: Pod, V: Pod> Iterator for InlineValues<'_, K, V> {
     type Item = V;

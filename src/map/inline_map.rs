@@ -268,7 +268,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// assert_eq!(map.keys().sum::<i32>(), 3);
     /// ```
     pub fn keys(&self) -> InlineKeys<'_, K, V> {
-        InlineKeys::new(self.iter())
+        InlineKeys(self.iter())
     }
 
     /// Walks over all values, as [`InlineMap::iter`].
@@ -282,7 +282,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// assert_eq!(map.values().max(), Some(20));
     /// ```
     pub fn values(&self) -> InlineValues<'_, K, V> {
-        InlineValues::new(self.iter())
+        InlineValues(self.iter())
     }
 
     /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the

@@ -94,13 +94,7 @@ impl<K, V, S, G> fmt::Debug for ClonedIter<'_, K, V, S, G> {
 
 /// Iterator over a map's keys: from [`Pinned::keys`](super::Pinned::keys).
 #[derive(Debug)]
-pub struct Keys<'p, K, V>(Iter<'p, K, V>);
-
-impl<'p, K, V> Keys<'p, K, V> {
-    pub(super) fn new(iter: Iter<'p, K, V>) -> Self {
-        Keys(iter)
-    }
-}
+pub struct Keys<'p, K, V>(pub(super) Iter<'p, K, V>);
 
 impl<'p, K, V> Iterator for Keys<'p, K, V> {
     type Item = &'p K;
@@ -115,13 +109,7 @@ impl<K, V> FusedIterator for Keys<'_, K, V> {}
 
 /// Iterator over a map's values: from [`Pinned::values`](super::Pinned::values).
 #[derive(Debug)]
-pub struct Values<'p, K, V>(Iter<'p, K, V>);
-
-impl<'p, K, V> Values<'p, K, V> {
-    pub(super) fn new(iter: Iter<'p, K, V>) -> Self {
-        Values(iter)
-    }
-}
+pub struct Values<'p, K, V>(pub(super) Iter<'p, K, V>);
 
 impl<'p, K, V> Iterator for Values<'p, K, V> {
     type Item = &'p V;

@@ -182,7 +182,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// assert_eq!(map.pin().keys().sum::<i32>(), 3);
     /// ```
     pub fn keys(&self) -> Keys<'_, K, V> {
-        Keys::new(self.iter())
+        Keys(self.iter())
     }
 
     /// Walks over all values, as [`Pinned::iter`].
@@ -196,7 +196,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// assert!(map.pin().values().all(|name| name.len() == 3));
     /// ```
     pub fn values(&self) -> Values<'_, K, V> {
-        Values::new(self.iter())
+        Values(self.iter())
     }
 
     /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
