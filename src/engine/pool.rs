@@ -28,7 +28,7 @@ pub(super) struct Pool<P: Payload> {
 
 impl<P: Payload> Default for Pool<P> {
     fn default() -> Self {
-        Pool::of_live(0)
+        Pool { shelves: None, roots: Vec::new(), live: 0, supply: Supply::default() }
     }
 }
 
@@ -36,11 +36,6 @@ impl<P: Payload> Default for Pool<P> {
 unsafe impl<P: Payload> Send for Pool<P> {}
 
 impl<P: Payload> Pool<P> {
-    /// An empty pool beside so many segments that are current.
-    pub(super) fn of_live(live: usize) -> Self {
-        Pool { shelves: None, roots: Vec::new(), live, supply: Supply::default() }
-    }
-
     /// Puts a segment that is not current away.
     pub(super) fn put(&mut self, segment: NonNull<Segment<P>>) {
         match self.shelf(kind_of(segment)) {

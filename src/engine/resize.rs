@@ -5,7 +5,7 @@ use super::directory::{Directory, Writing};
 use super::growth::Replacement;
 use super::locked::Locked;
 use super::payload::Payload;
-use super::pool::{Pool, Retired};
+use super::pool::Retired;
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use crate::hash::Digest;
 
@@ -87,9 +87,9 @@ impl<P: Payload> Directory<P> {
     /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.
     pub(crate) fn drain_pool(&self) -> Retired<P> {
         let mut pool = self.pool.lock();
-        let live = pool.live;
-        let pool = core::mem::replace(&mut *pool, Pool::of_live(live));
-        Retired { pool, meter: self.meter() }
+        let old = core::mem::take(&mut *pool);
+        pool.live = old.live;
+        Retired { pool: old, meter: self.meter() }
     }
 }
 
