@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 
-use super::policy::{Evictor, Locator, Newcomer, Policy};
+use super::policy::{Evictor, Locator, Newcomer, mark};
 use super::residents::{Entries, NoEviction};
 use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Spot};
 use crate::hash::{Digest, Place};
@@ -143,6 +143,6 @@ fn adopt_strays<P: Payload<Keep: Kept>>(locked: &mut Locked<'_, P>, rehash: impl
 #[cold]
 fn victim_in_the_way<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found {
     let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));
-    let least = slots.min_by_key(|&slot| Policy::uses(residents.mark(slot)));
+    let least = slots.min_by_key(|&slot| mark::hits(residents.mark(slot)));
     least.expect("no path, though a bucket is empty")
 }

@@ -29,7 +29,7 @@ pub(in crate::cache) fn hit(mark: u8) -> u8 {
 
 /// Hits since the mark was made, 0 to 2.
 #[inline]
-pub(super) fn hits(mark: u8) -> u32 {
+pub(in crate::cache) fn hits(mark: u8) -> u32 {
     // Both orders of bits occur: a hit may have decided on the second bit before a hand cleared the first.
     (mark & HITS).count_ones()
 }

@@ -184,11 +184,6 @@ impl Policy {
     pub(super) fn touch(mark: u8) -> u8 {
         mark | mark::hit(mark)
     }
-
-    /// How often an item was hit lately, as far as its mark says.
-    pub(super) fn uses(mark: u8) -> u32 {
-        mark::hits(mark)
-    }
 }
 
 /// One segment's policy, and the bound it keeps: residents never weigh more than the capacity.
