@@ -97,16 +97,9 @@ impl ToPlace for WholeDigest {
 /// are `doublings` bits shorter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Older<'a> {
-    newer: &'a Place,
-    doublings: u32,
-}
-
-impl<'a> Older<'a> {
-    /// Of a place in a table that is `2^doublings` times as large.
-    #[inline(always)]
-    pub(crate) fn new(newer: &'a Place, doublings: u32) -> Self {
-        Older { newer, doublings }
-    }
+    /// In a table that is `2^doublings` times as large.
+    pub(super) newer: &'a Place,
+    pub(super) doublings: u32,
 }
 
 /// By reference: a place that is written field by field and then copied as a whole has to be waited for (a miss in five tables
@@ -286,7 +279,7 @@ mod tests {
                 let (a, b) = (small.place(Digest::new(key)), large.place(Digest::new(key)));
                 assert_eq!(small.whole_place(Digest::new(key), None), a);
                 assert_eq!(small.whole_place(Digest::new(key), Some(9)), a);
-                assert_eq!((&Older::new(&b, doublings)).place(&small, None), a);
+                assert_eq!((&Older { newer: &b, doublings }).place(&small, None), a);
             }
         }
     }

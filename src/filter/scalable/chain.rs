@@ -36,7 +36,7 @@ impl Level {
     /// Where what belongs at a place of table `newer`, or of this one, belongs here.
     #[inline(always)]
     pub(super) fn older<'p>(&self, place: &'p Place, newer: u32) -> Older<'p> {
-        Older::new(place, newer - self.index)
+        Older { newer: place, doublings: newer - self.index }
     }
 }
 
