@@ -77,7 +77,6 @@ pub use chunks::Chunks;
 pub(crate) use collect::try_collect;
 pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};
-#[cfg(not(loom))]
 pub(crate) use hasher::hash_bytes;
 pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
 pub use info::FilterInfo;
