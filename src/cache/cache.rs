@@ -365,7 +365,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         found.map(|entry| unsafe { Entry::deref(entry) })
     }
 
-    /// An entry that was found, if it has not expired; notes its use.
+    /// An entry that was found, if it has not expired, or what has come in its place; notes its use.
     #[inline(always)]
     pub(super) fn if_in_time(
         &self,
@@ -374,19 +374,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Option<NonNull<Entry<K, V>>> {
         match &self.time {
             None => found,
-            Some(time) => found.filter(|&entry| self.is_in_time(time, digest, entry)),
+            Some(time) => self.in_time(time, digest, found?),
         }
     }
 
-    /// Notes the use of an entry that was found; if it has expired, it is taken out, unless for that it had to wait.
-    fn is_in_time(&self, time: &Time<K, V>, digest: Digest, entry: NonNull<Entry<K, V>>) -> bool {
-        let now = time.now();
+    /// Notes the use of an entry that was found; if it has expired, and is there still, it is taken out, unless for that it had
+    /// to wait.
+    fn in_time(
+        &self,
+        time: &Time<K, V>,
+        digest: Digest,
+        found: NonNull<Entry<K, V>>,
+    ) -> Option<NonNull<Entry<K, V>>> {
+        let (now, mut entry) = (time.now(), found);
         if self.has_expired(entry, now) {
-            self.take_out_expired(digest, entry, now);
-            return false;
+            entry = self.find_again(digest, entry)?;
+            if self.has_expired(entry, now) {
+                self.take_out_expired(digest, entry, now);
+                return None;
+            }
         }
         self.meta(entry).note_use(now);
-        true
+        Some(entry)
     }
 
     /// A look-up that leaves no trace.
@@ -399,9 +408,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Option<&'g Entry<K, V>> {
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let entry = self.table.directory.find(digest, || (), eq)?;
+        let mut entry = self.table.directory.find(digest, || (), eq)?;
+        let now = self.now();
+        if self.has_expired(entry, now) {
+            entry = self.find_again(digest, entry).filter(|&again| !self.has_expired(again, now))?;
+        }
         // SAFETY: found after the guard was entered.
-        self.is_alive(entry).then(|| unsafe { Entry::deref(entry) })
+        Some(unsafe { Entry::deref(entry) })
     }
 
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit

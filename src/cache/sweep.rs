@@ -74,6 +74,20 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// What there is of the key of an entry that was found, and had expired when the clock was read after that: it may have
+    /// been replaced in time. What is found now was there then, or has come since: so if that had expired as well, or nothing
+    /// is there, the key is absent. By who has the guard under which the entry was found.
+    #[cold]
+    pub(super) fn find_again(
+        &self,
+        digest: Digest,
+        before: NonNull<Entry<K, V>>,
+    ) -> Option<NonNull<Entry<K, V>>> {
+        // SAFETY: found after the guard was entered, both.
+        let key = |entry| unsafe { Entry::deref(entry) }.pair().0;
+        self.table.directory.find(digest, || (), |entry| entry == before || key(entry) == key(before))
+    }
+
     /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
     /// wait; and in a closure under the lock of whichever map: it would be told of there.
     #[cold]

@@ -1,10 +1,11 @@
-//! Who finds an entry that has expired waits for nobody, and runs nothing of others' under some map's lock.
+//! Who finds an entry that has expired waits for nobody, runs nothing of others' under some map's lock, and does not miss what
+//! has come in its place.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use koel::{Cache, CacheBuilder, Cause, HashMap, ManualClock, Operation};
+use koel::{Cache, CacheBuilder, Cause, Clock, HashMap, ManualClock, Operation};
 
 use crate::common::on_threads;
 use crate::edges::comes_to_an_end;
@@ -83,4 +84,62 @@ fn a_listener_is_not_told_of_expired_entries_under_a_maps_lock() {
     });
     assert_eq!((map.pin().get(&1), cache.len()), (Some(&7), 1));
     assert_eq!((cache.get(&1), cache.len()), (None, 0));
+}
+
+/// A clock that lets another thread go on, once, before it says what time it is.
+#[derive(Clone)]
+struct Interrupted {
+    clock: ManualClock,
+    asks: Arc<AtomicBool>,
+    turns: Arc<Barrier>,
+}
+
+impl Clock for Interrupted {
+    fn now(&self) -> Duration {
+        if self.asks.swap(false, Ordering::Relaxed) {
+            self.turns.wait();
+            self.turns.wait();
+        }
+        self.clock.now()
+    }
+}
+
+/// A key is refreshed before its time is over, and that is over before who has found the old entry has asked for the time.
+#[test]
+fn what_has_come_in_place_of_an_entry_that_expires_as_it_is_found_is_not_missed() {
+    type LookUp = fn(&Cache<u64, u64>) -> Option<u64>;
+    let look_ups: [LookUp; 6] = [
+        |cache| cache.get(&1),
+        |cache| cache.peek(&1),
+        |cache| cache.contains_key(&1).then_some(2),
+        |cache| cache.pin().get_ref(&1).copied(),
+        |cache| {
+            let mut out = [None];
+            cache.get_many(&[1], &mut out);
+            out[0]
+        },
+        |cache| Some(cache.get_or_insert_with(1, || 3)),
+    ];
+    comes_to_an_end(move || {
+        for look_up in look_ups {
+            let clock = ManualClock::new();
+            let (asks, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+            let interrupted = Interrupted { clock: clock.clone(), asks, turns };
+            let builder = Cache::builder().max_entries(10).time_to_live(Duration::from_secs(10));
+            let cache = builder.clock(interrupted.clone()).build();
+            cache.insert(1, 1).unwrap();
+            clock.advance(Duration::from_secs(9));
+            interrupted.asks.store(true, Ordering::Relaxed);
+            on_threads(2, |thread| match thread {
+                0 => assert_eq!(look_up(&cache), Some(2)),
+                _ => {
+                    interrupted.turns.wait();
+                    cache.insert(1, 2).unwrap();
+                    clock.advance(Duration::from_secs(1));
+                    interrupted.turns.wait();
+                }
+            });
+            assert_eq!((cache.peek(&1), cache.stats().expirations), (Some(2), 0));
+        }
+    });
 }
