@@ -11,6 +11,12 @@ pub(super) trait Evict<P: Payload> {
 
     /// Takes the entry out of its slot.
     fn evict(&mut self, residents: &mut engine::Residents<'_, P>, slot: Found);
+
+    /// Whether it is not to go: it is being replaced.
+    #[inline(always)]
+    fn stays(&self, _: Found) -> bool {
+        false
+    }
 }
 
 /// For who looks at slots, and evicts none.
@@ -58,6 +64,11 @@ impl<P: Payload, T: Evict<P>> Residents for Entries<'_, P, T> {
     #[inline(always)]
     fn evict(&mut self, slot: Found) {
         self.victims.evict(&mut self.residents, slot);
+    }
+
+    #[inline(always)]
+    fn stays(&self, slot: Found) -> bool {
+        self.victims.stays(slot)
     }
 
     #[inline]

@@ -120,24 +120,28 @@ impl<K, V, S> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
         decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, K, V, S>) -> T,
     ) -> T {
-        self.decide_beside(locked, None, now, out, decision)
-    }
-
-    /// The same, for a new value of an entry that is there, if there is one.
-    fn decide_beside<T>(
-        &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
-        old: Option<NonNull<Entry<K, V>>>,
-        now: Nanos,
-        out: &mut Departures<'_, K, V>,
-        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, K, V, S>) -> T,
-    ) -> T {
         let (residents, state) = locked.parts();
         let Share { evictor, reserve, .. } = &mut state.keep;
-        let victims = Victims { cache: self, reserve, old, now, out };
+        let victims = Victims { cache: self, reserve, now, out };
         let answer = decision(evictor, &mut Entries { residents, victims });
         self.publish_used(locked);
         answer
+    }
+
+    /// Evicts others until an entry may weigh so much more. It stays where it is meanwhile: who looks it up must not miss what
+    /// is only replaced.
+    fn make_room_beside(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        stays: Found,
+        more: u64,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        let (residents, state) = locked.parts();
+        let Share { evictor, reserve, .. } = &mut state.keep;
+        let victims = Others { victims: Victims { cache: self, reserve, now, out }, stays };
+        evictor.make_room(more, &mut residents::Entries { residents, victims });
     }
 
     /// Whether a new entry is not worth what would have to leave for it, in a segment that has got room for a part of it. Where
@@ -170,8 +174,6 @@ pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots<K, 
 pub(super) struct Victims<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
     reserve: &'e mut Reserve<K, V>,
-    /// In whose place another value comes, whoever makes room for that.
-    old: Option<NonNull<Entry<K, V>>>,
     now: Nanos,
     out: &'e mut Departures<'d, K, V>,
 }
@@ -187,11 +189,31 @@ impl<K, V, S> Evict<CacheSlots<K, V>> for Victims<'_, '_, K, V, S> {
     #[inline(always)]
     fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Found) {
         let entry = residents.item(slot);
-        let cause = if self.old == Some(entry) { Cause::Replaced } else { Cause::Size };
-        let cause = self.cache.cause_now(entry, self.now, cause);
+        let cause = self.cache.cause_now(entry, self.now, Cause::Size);
         residents.remove(slot);
         // SAFETY: just taken out, under the lock.
         unsafe { self.cache.departed(entry, cause, self.reserve, self.out) };
+    }
+}
+
+/// The same of all but one, whose new value they make room for.
+struct Others<'e, 'd, K, V, S> {
+    victims: Victims<'e, 'd, K, V, S>,
+    stays: Found,
+}
+
+impl<K, V, S> Evict<CacheSlots<K, V>> for Others<'_, '_, K, V, S> {
+    fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
+        self.victims.weight(residents, slot)
+    }
+
+    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Found) {
+        debug_assert!(!self.stays(slot));
+        self.victims.evict(residents, slot);
+    }
+
+    fn stays(&self, slot: Found) -> bool {
+        slot == self.stays
     }
 }
 
@@ -463,8 +485,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         goes
     }
 
-    /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: it was the old
-    /// one that had to go, or had expired and gone.
+    /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: the old one had
+    /// expired and gone.
     fn replace(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
@@ -479,14 +501,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         locked.residents().set_mark(found, Policy::touch(mark));
         let (before, after) = (self.weight_of(old), new_entry.facts.weight);
         if after > before {
-            let more = after - before;
-            let make_room = |evictor: &mut Evictor, entries: &mut Entries<'_, '_, K, V, S>| {
-                evictor.make_room(more, entries)
-            };
-            self.decide_beside(locked, Some(old), new_entry.now, out, make_room);
-        }
-        if locked.residents().item_if_taken(found) != Some(old) {
-            return false;
+            self.make_room_beside(locked, found, after - before, new_entry.now, out);
         }
         let mark = locked.residents().mark(found);
         locked.replace(found, new);

@@ -23,6 +23,7 @@ mod loads;
 mod metrics;
 mod oracle;
 mod panics;
+mod replaced;
 mod run;
 mod second_look;
 #[cfg(feature = "serde")]

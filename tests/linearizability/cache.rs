@@ -257,6 +257,8 @@ fn evicts<V: Number>(builder: impl Fn() -> CacheBuilder<u64, V>) {
 fn cache_is_linearizable_under_eviction() {
     evicts::<u64>(|| Cache::builder().max_entries(6));
     evicts::<Box<u64>>(|| Cache::builder().max_entries(12));
+    // Of values that grow when they are replaced.
+    evicts::<u64>(|| Cache::builder().max_weight(30).weigher(|_, value: &u64| 1 + value % 5 * 3));
 }
 
 /// Four segments that borrow from one another for each entry.

@@ -364,7 +364,10 @@ impl Adaptive {
         let weight = residents.weight(slot);
         let was_hit = mark::hits(residents.mark(slot)) > 0;
         self.has_met_hits |= was_hit;
-        if was_hit && spared < PATIENCE && self.room_in_main(weight, STEPS, residents) {
+        // Who is being replaced is in use, as who was hit, and is not asked whether there is room.
+        if residents.stays(slot)
+            || was_hit && spared < PATIENCE && self.room_in_main(weight, STEPS, residents)
+        {
             self.window.pop(0);
             self.window.forget(weight);
             if self.main.compact_if_stale(MAIN, residents) {
@@ -392,6 +395,9 @@ impl Adaptive {
     /// Takes a hit from the item at main's front and sends it to the back, or evicts it; as [`step_window`](Self::step_window).
     fn step_main<R: Residents>(&mut self, spared: usize, residents: &mut R) -> usize {
         let Some((locator, slot)) = self.next_main(0, residents) else { return self.evict_stray(residents) };
+        if residents.stays(slot) {
+            return self.pass_by(locator, spared, residents);
+        }
         if mark::hits(residents.mark(slot)) > 0 && spared < PATIENCE {
             self.spare(0, locator, slot, residents);
             spared + 1
@@ -399,6 +405,19 @@ impl Adaptive {
             self.demote(0, locator, slot, residents);
             spared.saturating_sub(PATIENCE_EACH)
         }
+    }
+
+    /// Sends the item at main's front, which stays, to the back.
+    #[cold]
+    fn pass_by<R: Residents>(&mut self, locator: Locator, spared: usize, residents: &mut R) -> usize {
+        // Another one with its locator is not found as long as it is there.
+        if spared > 2 * PATIENCE {
+            return self.evict_stray(residents);
+        }
+        self.main.pop(0);
+        self.main.requeue(locator);
+        // If it is alone there, it is the window that gives way.
+        if self.main.len() == 1 { spared.max(PATIENCE) + 1 } else { spared + 1 }
     }
 
     /// Makes room in main for a candidate in at most so many steps of the hand; else main stays as it is.
@@ -414,6 +433,7 @@ impl Adaptive {
             let Some((locator, slot)) = self.next_main(held, residents) else { break };
             // Of two items with one locator the other may be meant: it gets away this time.
             if mark::hits(residents.mark(slot)) > 0
+                || residents.stays(slot)
                 || victims.iter().flatten().any(|&(_, other)| other == slot)
             {
                 self.spare(held, locator, slot, residents);
@@ -452,11 +472,12 @@ impl Adaptive {
     }
 
     /// Evicts any item. Every item has an entry, unless its `Hash` contradicted itself, or panicked when it was to be
-    /// [adopted](Self::adopt): then its entry leads nowhere, and was dropped as stale.
+    /// [adopted](Self::adopt): then its entry leads nowhere, and was dropped as stale. Or it leads to one that stays.
     #[cold]
     #[inline(never)]
     fn evict_stray<R: Residents>(&mut self, residents: &mut R) -> usize {
-        let stray = (0..residents.slots()).find_map(|index| residents.at(index));
+        let mut taken = (0..residents.slots()).filter_map(|index| residents.at(index));
+        let stray = taken.find(|&slot| !residents.stays(slot));
         let slot = stray.expect("what is counted is in the table");
         self.ring_of(residents.mark(slot)).forget(residents.weight(slot));
         residents.evict(slot);

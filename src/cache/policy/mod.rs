@@ -153,6 +153,12 @@ pub(super) trait Residents {
     /// Takes the item in `slot` out of the table. The evictor has forgotten it: no [`Evictor::removed`] for this one.
     fn evict(&mut self, slot: Self::Slot);
 
+    /// Whether an item is not to go, though others make room. They are enough: there is room for all that it will weigh.
+    #[inline(always)]
+    fn stays(&self, _: Self::Slot) -> bool {
+        false
+    }
+
     /// How many buckets there are: what places are among.
     fn buckets(&self) -> u32;
 

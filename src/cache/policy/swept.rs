@@ -98,7 +98,7 @@ impl<P: Rule> Swept<P> {
     fn step<R: Residents>(&mut self, in_any_case: bool, residents: &mut R) -> bool {
         let index = if self.hand < residents.slots() { self.hand } else { 0 };
         self.hand = index + 1;
-        let Some(slot) = residents.at(index) else { return false };
+        let Some(slot) = residents.at(index).filter(|&slot| !residents.stays(slot)) else { return false };
         match P::spare(residents.mark(slot)) {
             Some(mark) if !in_any_case => {
                 residents.set_mark(slot, mark);

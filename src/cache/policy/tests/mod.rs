@@ -24,6 +24,8 @@ struct Table {
     evicted: Vec<u32>,
     /// Readers hit whatever loses a hit, at once.
     is_busy: bool,
+    /// The slot of who is not to go.
+    stays: Option<usize>,
     /// Items are told apart by their places among so many buckets, not by their locators.
     places_among: Option<u32>,
 }
@@ -86,8 +88,13 @@ impl Residents for Table {
     }
 
     fn evict(&mut self, slot: usize) {
+        assert!(!self.stays(slot), "who is being replaced is evicted");
         self.evicted.push(self.item(slot).key);
         self.slots[slot] = None;
+    }
+
+    fn stays(&self, slot: usize) -> bool {
+        self.stays == Some(slot)
     }
 
     fn buckets(&self) -> u32 {
@@ -145,6 +152,7 @@ impl Cache {
             locators,
             evicted: Vec::new(),
             is_busy: false,
+            stays: None,
             places_among: None,
         };
         Cache { evictor: Evictor::new(policy, capacity), table }
@@ -215,8 +223,9 @@ impl Cache {
     fn reweigh(&mut self, key: u32, weight: u64) -> bool {
         let Some(slot) = self.table.slot_of(key) else { return false };
         let old = self.table.item(slot).weight;
+        self.table.stays = Some(slot);
         self.evictor.make_room(weight.saturating_sub(old), &mut self.table);
-        let Some(slot) = self.table.slot_of(key) else { return false };
+        self.table.stays = None;
         let item = self.table.slots[slot].as_mut().expect("just found");
         item.weight = weight;
         self.evictor.reweighed(item.mark, old, weight);
