@@ -539,7 +539,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let may_keep = |at: &At<'_, K, V>| {
             let is_there =
                 at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now));
-            !is_there && !landing.is_stale()
+            !is_there && !landing.is_stale_at_close()
         };
         let value = match self.at_with_quota(digest, key, &mut new_entry, &mut out).filter(may_keep) {
             Some(at) => match self.put(at, &new_entry, own_key, value, &mut out) {

@@ -23,6 +23,7 @@ mod loads;
 mod metrics;
 mod oracle;
 mod panics;
+mod put_and_cleared;
 mod replaced;
 mod run;
 mod second_look;

@@ -33,6 +33,17 @@ impl<'a, K, V> Flight<'a, K, V> {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
+    /// [`Flight::is_stale`], by who puts the value if it is not: from then on it may be taken out, and who joins after that
+    /// must not get it. So it is [closed](Flight::close).
+    fn is_stale_at_close(&self) -> bool {
+        self.at.with(|entry| {
+            entry.is_some_and(|entry| {
+                entry.closed = true;
+                entry.stale
+            })
+        })
+    }
+
     /// Who joins from now on does not get its value, but looks it up when the flight has ended.
     fn close(&self) {
         self.at.with(|entry| {
@@ -119,6 +130,11 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// [`Flight::is_stale`].
     pub(crate) fn is_stale(&self) -> bool {
         self.flight.is_stale()
+    }
+
+    /// [`Flight::is_stale_at_close`].
+    pub(crate) fn is_stale_at_close(&self) -> bool {
+        self.flight.is_stale_at_close()
     }
 
     /// [`Flight::close`]: for caches whose values expire, as one may before the flight has ended.

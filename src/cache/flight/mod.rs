@@ -8,7 +8,8 @@
 //! 2. The leader looks the key up once more [F2], for an earlier flight may have landed since its miss. If it finds it,
 //!    the followers look it up, too.
 //! 3. It runs its loader, notes that this thread does so ([`running`]), and so notices recursion [F6].
-//! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Landing::is_stale`], [F5]).
+//! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Landing::is_stale_at_close`],
+//!    [F5]).
 //! 5. [`Landing::land`] hands the value to the followers, ends the flight and wakes them [F3]. If instead the leader
 //!    fails, in whatever way, one follower is woken to lead and run its own loader [F4]; or all get its error, if it
 //!    shares that with them ([`Terms`]).

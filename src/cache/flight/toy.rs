@@ -168,7 +168,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         let mut map = self.map.lock();
         if !refuses {
             if let Entry::Vacant(place) = map.entry(key.clone()) {
-                if !landing.is_stale() {
+                if !landing.is_stale_at_close() {
                     place.insert(value.clone());
                 }
             }

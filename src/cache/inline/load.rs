@@ -233,7 +233,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
 
     fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
         let at = self.at(digest, key);
-        if at.found.is_none() && !landing.is_stale() {
+        if at.found.is_none() && !landing.is_stale_at_close() {
             self.put(at, *key, value);
         } else {
             drop(at);
