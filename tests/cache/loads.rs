@@ -10,7 +10,8 @@ use std::time::Duration;
 use koel::{Cache, LoadError};
 use pollster::block_on;
 
-use crate::common::{on_threads, shared_with_who_waits};
+use crate::common::fuse::{Fragile, Site, arm, disarm};
+use crate::common::{Ledger, catch, on_threads, shared_with_who_waits};
 
 #[test]
 fn tasks_and_threads_get_what_was_loaded_once() {
@@ -142,4 +143,27 @@ fn what_is_being_loaded_for_a_key_that_retain_refuses_is_not_kept() {
     may_end.set(true);
     assert_eq!(loading.as_mut().poll(&mut context), Poll::Ready(11));
     assert!(!cache.contains_key(&1));
+}
+
+/// The last who waits drops what the leader has left for him, once he has a clone of it.
+#[test]
+fn a_value_is_not_leaked_if_the_drop_of_the_one_it_is_cloned_from_panics() {
+    let ledger = Ledger::new();
+    let cache: Cache<u64, Fragile> = Cache::new(10);
+    let (ledger_of_values, shared) = (&ledger, &cache);
+    std::thread::scope(|scope| {
+        let wait = || {
+            arm(Site::Drop, 0);
+            let answer = catch(|| drop(shared.get_or_insert_with(1, || unreachable!("it is being loaded"))));
+            assert!(answer.is_err() && disarm());
+        };
+        shared.get_or_insert_with(1, || {
+            scope.spawn(wait);
+            // For it to wait; if it is late it drops its own.
+            std::thread::sleep(Duration::from_millis(50));
+            Fragile(ledger_of_values.value(7))
+        });
+    });
+    drop(cache);
+    ledger.assert_settled("a cache whose loads were waited for");
 }

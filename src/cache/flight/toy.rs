@@ -53,10 +53,10 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let _old = self.map.lock().insert(key, value);
     }
 
-    /// Removes a key.
-    pub fn remove(&self, key: &K) {
+    /// Removes a key, and hands its value out.
+    pub fn remove(&self, key: &K) -> Option<V> {
         self.flights.invalidate(Self::digest(key), key);
-        self.evict(key);
+        self.map.lock().remove(key)
     }
 
     /// Removes all keys.

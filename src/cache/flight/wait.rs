@@ -32,7 +32,7 @@ pub(super) enum Waited<'a, K, V> {
 pub(super) struct Wait<'a, K, V> {
     at: At<'a, K, V>,
     ticket: u64,
-    outcome: Arc<Outcome<V>>,
+    outcome: Option<Arc<Outcome<V>>>,
     /// What other loads wait for, through this.
     edge: Option<Edge>,
     /// It has ended, and is no longer among the followers.
@@ -42,7 +42,7 @@ pub(super) struct Wait<'a, K, V> {
 impl<'a, K, V> Wait<'a, K, V> {
     /// Follower number `ticket`; it must have been counted.
     pub(super) fn new(at: At<'a, K, V>, ticket: u64, outcome: Arc<Outcome<V>>) -> Self {
-        Wait { at, ticket, outcome, edge: None, over: false }
+        Wait { at, ticket, outcome: Some(outcome), edge: None, over: false }
     }
 
     /// The flight it waits for.
@@ -110,11 +110,15 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
         if leads {
             return Poll::Ready(Waited::Lead(Flight::new(at)));
         }
-        Poll::Ready(match this.outcome.get().cloned() {
+        let outcome = this.outcome.take();
+        let waited = match outcome.as_ref().and_then(|outcome| outcome.get()).cloned() {
             Some(Ok(value)) => Waited::Value(value),
             Some(Err(failure)) => Waited::Failed(failure),
             None => Waited::Over,
-        })
+        };
+        // Before it is returned, when it would leak if the last who waits dropped the loader's and that panicked.
+        drop(outcome);
+        Poll::Ready(waited)
     }
 }
 
