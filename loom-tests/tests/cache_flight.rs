@@ -188,8 +188,8 @@ fn who_comes_after_a_removal_does_not_get_what_was_loaded_before() {
     });
 }
 
-/// Two preemptions: a removal has marked what is being loaded, which is nothing yet; the key is loaded and put; it is taken out,
-/// and asked for, before the load has ended.
+/// Two preemptions: a removal has marked what is being loaded, which is nothing yet; the key is loaded and put; it is taken
+/// out, and asked for, before the load has ended.
 #[test]
 fn who_comes_after_a_removal_does_not_get_what_that_has_taken_out() {
     loom::model(|| {

@@ -130,8 +130,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// What an entry weighs; 0 counts as 1. Asked once, before it is inserted, and with no lock held, but by `compute`, whose
-    /// entries are made under one.
+    /// What an entry weighs; 0 counts as 1. Asked once, before it is inserted, and with no lock held, but by `compute`
+    /// and `update`, whose entries are made under one.
     ///
     /// Best in bytes: what has left is freed soon if it weighs an eighth of the bound, but not before that is 65,536.
     ///

@@ -101,7 +101,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Replaces the value of a key by what `update` makes of it, and returns a clone of the new one; `None` if there is none.
-    /// As by [`Cache::compute`], and as seldom `update` is asked again. The entry's time begins anew.
+    /// `update` runs under the segment's lock: once, but in the rare case of which [`Cache::compute`] tells. The entry's time
+    /// begins anew.
     ///
     /// # Errors
     ///
@@ -118,7 +119,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(cache.update("other", |n| n + 1)?, None);
     /// # Ok::<(), koel::Refused<&str, u32>>(())
     /// ```
+    #[doc(alias = "alter")]
     #[doc(alias = "get_mut")]
+    #[track_caller]
     pub fn update(&self, key: K, mut update: impl FnMut(&V) -> V) -> Result<Option<V>, Refused<K, V>>
     where
         K: Clone,
@@ -149,6 +152,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(visits.get("/"), Some(2));
     /// # Ok::<(), koel::Refused<&str, u32>>(())
     /// ```
+    #[doc(alias = "and_modify")]
+    #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnMut(&V) -> V, value: V) -> Result<V, Refused<K, V>>
     where
         K: Clone,
@@ -157,7 +162,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns a clone of the new
-    /// value. As by [`Cache::compute`], and as seldom one of both is asked again. The entry's time begins anew.
+    /// value. One of the two runs, under the segment's lock: once, but in the rare case of which [`Cache::compute`] tells. The
+    /// entry's time begins anew; a new one may be turned away at once, as by [`Cache::insert`].
     ///
     /// Nobody waits for `make`, nor it for a loader: what takes long is for [`Cache::get_or_insert_with`].
     ///
@@ -178,6 +184,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Ok::<(), koel::Refused<&str, Vec<u32>>>(())
     /// ```
     #[doc(alias = "and_upsert_with")]
+    #[track_caller]
     pub fn update_or_insert_with(
         &self,
         key: K,

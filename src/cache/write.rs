@@ -2,8 +2,8 @@
 //!
 //! Every operation prepares what calls the user's code, then locks, finds, makes room, commits by one call of the engine
 //! and unlocks; only then is anybody told what has left, and memory given up ([`Departures`]). Under the lock nothing of
-//! the user's runs but `Eq`, `Hash`, the clock, the closures of `compute` and `remove_if`, and for `compute` `Clone`, the
-//! weigher and the closures that say when an entry expires; whatever panics, nothing is half done.
+//! the user's runs but `Eq`, `Hash`, the clock, the closures of `compute`, `update` and `remove_if`, and for the first two
+//! `Clone`, the weigher and the closures that say when an entry expires; whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;

@@ -547,7 +547,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// The same, or an error if there is no memory for them, or they would be more than a map may have: then the map is as it
-    /// was, but for what has grown already.
+    /// was, but for what has grown already. Of a map of fixed capacity, which stays as it is, `Ok` says nothing.
     ///
     /// # Errors
     ///

@@ -206,7 +206,7 @@ pub trait Filter: Send + Sync + Sized + 'static {
 
     /// Removes a key; whether it was there. Never called unless [`Filter::REMOVES`].
     fn remove(&mut self, _: u64) -> bool {
-        false
+        unreachable!("who removes nothing is not asked to")
     }
 
     /// Whether a key seems to be there.
@@ -258,7 +258,7 @@ pub trait Shared: Send + Sync {
 
     /// Removes a key; whether it was there. Never called unless [`Filter::REMOVES`].
     fn remove(&self, _: u64) -> bool {
-        false
+        unreachable!("who removes nothing is not asked to")
     }
 
     /// Whether a key seems to be there.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use comfy_table::modifiers::UTF8_ROUND_CORNERS;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell as Field, ColumnConstraint, ContentArrangement, Table, Width};
+use unicode_width::UnicodeWidthStr;
 
 /// Headings of columns that stay beside the one before, as they say more of it.
 const OF_THE_ONE_BEFORE: [&str; 3] = ["", "min .. max", "which"];
@@ -15,7 +16,7 @@ const AROUND: usize = 3;
 
 /// Rows under headings. As wide as its content, but no wider than the terminal, if it is shown on one: there cells have several
 /// lines, and where not even their longest words have room side by side, there are several tables, below one another. Words are
-/// broken only where one column has no room for them beside the names.
+/// broken only where one column, with those that stay beside it, has no room for them beside the names.
 #[derive(Debug)]
 pub(super) struct Columns {
     table: Table,
@@ -44,8 +45,7 @@ impl Columns {
 
     /// Of each column the longest word: narrower it cannot be.
     fn narrowest(&self) -> Vec<usize> {
-        let longest =
-            |text: &str| text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+        let longest = |text: &str| text.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
         (0..self.headings.len())
             .map(|column| {
                 let fields =
@@ -74,13 +74,21 @@ impl Columns {
             }
             begin = end;
         }
+        if parts.is_empty() {
+            // Names alone.
+            parts.push(begin..begin);
+        }
         parts
     }
 }
 
 impl fmt::Display for Columns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(room) = self.table.width().map(usize::from) else { return write!(f, "{}", self.table) };
+        // A terminal may say that it has none.
+        let Some(room) = self.table.width().map(usize::from).filter(|&width| width > 0) else {
+            let mut table = self.table.clone();
+            return write!(f, "{}", table.force_no_tty());
+        };
         let narrowest = self.narrowest();
         for (number, part) in self.parts(&narrowest, room).into_iter().enumerate() {
             let fits = self.fits(part.clone(), &narrowest, room);
@@ -119,7 +127,7 @@ mod tests {
     }
 
     fn width(text: &str) -> usize {
-        text.lines().map(|line| line.chars().count()).max().expect("lines")
+        text.lines().map(UnicodeWidthStr::width).max().expect("lines")
     }
 
     fn row<const N: usize>(fields: [&str; N]) -> impl Iterator<Item = Field> {
@@ -191,6 +199,26 @@ mod tests {
     }
 
     #[test]
+    fn wide_characters_take_the_room_that_they_take() {
+        let name = "追跡追跡追跡追跡追跡追跡";
+        let mut columns = Columns::new(&["trace", "keys", "koel"]);
+        columns.add_row(row([name, "7,600,000", "18.94"]));
+        for terminal in 41..=60 {
+            let text = shown(&mut columns, Some(terminal));
+            assert!(width(&text) <= usize::from(terminal), "{terminal}:\n{text}");
+            assert!(text.contains(name), "{terminal}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn names_alone_are_a_table_and_a_terminal_without_columns_is_none() {
+        let mut columns = Columns::new(&["trace"]);
+        columns.add_row(row(["multi2"]));
+        assert!(shown(&mut columns, Some(80)).contains("multi2"));
+        assert_eq!(shown(&mut columns, Some(0)), shown(&mut columns, None));
+    }
+
+    #[test]
     fn what_no_terminal_holds_is_shown_all_the_same() {
         let mut columns = Columns::new(&HEADINGS);
         columns.add_row(row([
@@ -202,7 +230,7 @@ mod tests {
             "1.22x",
             "1.18",
         ]));
-        for terminal in 0..60 {
+        for terminal in 1..60 {
             let text = shown(&mut columns, Some(terminal));
             assert!(width(&text) <= usize::from(terminal).max(24), "on {terminal} columns:\n{text}");
             assert!(terminal < 24 || text.contains("38.2"), "on {terminal} columns:\n{text}");

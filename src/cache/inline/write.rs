@@ -216,7 +216,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// cache.insert(7_u32, 1_u32);
     /// assert_eq!((cache.update(7, |n| n + 1), cache.update(8, |n| n + 1)), (Some(2), None));
     /// ```
+    #[doc(alias = "alter")]
     #[doc(alias = "get_mut")]
+    #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
         let decide = |old: Option<V>| old.map_or(Operation::Abort(()), |old| Operation::Insert(update(old)));
         self.compute(key, decide).into_new()
@@ -236,6 +238,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// }
     /// assert_eq!(refused.get(&[10, 0, 0, 1]), Some(2));
     /// ```
+    #[doc(alias = "and_modify")]
+    #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
         self.update_or_insert_with(key, update, || value)
     }
@@ -257,6 +261,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!(counts.get(&b'c'), Some(2));
     /// ```
     #[doc(alias = "and_upsert_with")]
+    #[track_caller]
     pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
         let decide = |old: Option<V>| Operation::<_, Infallible>::Insert(old.map_or_else(make, update));
         self.compute(key, decide).into_new().expect("it was inserted or replaced")
