@@ -378,22 +378,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Notes the use of an entry that was found; if it has expired, and is there still, it is taken out, unless for that it had
-    /// to wait.
+    /// Notes the use of an entry that was found, if it has not expired, or of what has come in its place.
+    #[inline]
     fn in_time(
         &self,
         time: &Time<K, V>,
         digest: Digest,
         found: NonNull<Entry<K, V>>,
     ) -> Option<NonNull<Entry<K, V>>> {
-        let (now, mut entry) = (time.now(), found);
-        if self.has_expired(entry, now) {
-            entry = self.find_again(digest, entry)?;
-            if self.has_expired(entry, now) {
-                self.take_out_expired(digest, entry, now);
-                return None;
-            }
-        }
+        let now = time.now();
+        let entry = if self.has_expired(found, now) { self.renewed(digest, found, now)? } else { found };
         self.meta(entry).note_use(now);
         Some(entry)
     }

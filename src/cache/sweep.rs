@@ -88,6 +88,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.table.directory.find(digest, || (), |entry| entry == before || key(entry) == key(before))
     }
 
+    /// What has come in the place of an entry that was found expired. If it is the same, or has expired as well, it is taken
+    /// out instead, unless for that one had to wait.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn renewed(
+        &self,
+        digest: Digest,
+        before: NonNull<Entry<K, V>>,
+        now: Nanos,
+    ) -> Option<NonNull<Entry<K, V>>> {
+        let entry = self.find_again(digest, before)?;
+        if self.has_expired(entry, now) {
+            self.take_out_expired(digest, entry, now);
+            return None;
+        }
+        Some(entry)
+    }
+
     /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
     /// wait; and in a closure under the lock of whichever map: it would be told of there.
     #[cold]
