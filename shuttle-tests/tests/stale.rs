@@ -27,6 +27,7 @@ trait Loads: Send + Sync + 'static {
     fn new() -> Self;
     fn get(&self) -> Option<u64>;
     fn get_or_insert_with(&self, load: impl FnOnce() -> u64) -> u64;
+    fn take(&self) -> Option<u64>;
     fn write(&self, how: Write, value: u64);
     /// Has the key's entry evicted.
     fn insert_another(&self, key: u64);
@@ -45,6 +46,10 @@ macro_rules! loads {
 
             fn get_or_insert_with(&self, load: impl FnOnce() -> u64) -> u64 {
                 self.get_or_insert_with(KEY, load)
+            }
+
+            fn take(&self) -> Option<u64> {
+                self.remove(&KEY)
             }
 
             fn write(&self, how: Write, value: u64) {
@@ -124,6 +129,31 @@ fn nobody_gets_what_is_older<C: Loads>(how: Write) {
         });
         assert!(cache.get().is_none_or(|kept| kept == LAST), "an older one was kept");
     });
+}
+
+/// The key is loaded, taken out, and asked for again.
+fn nobody_gets_what_he_has_taken_out<C: Loads>() {
+    explore(1000, || {
+        let cache = C::new();
+        thread::scope(|scope| {
+            scope.spawn(|| assert!((7..=8).contains(&cache.get_or_insert_with(|| 7))));
+            scope.spawn(|| {
+                let taken = cache.take();
+                let got = cache.get_or_insert_with(|| 8);
+                assert!(taken.is_none() || got == 8, "{got} after {taken:?} was taken out");
+            });
+        });
+    });
+}
+
+#[test]
+fn nobody_gets_what_he_has_taken_out_of_a_cache() {
+    nobody_gets_what_he_has_taken_out::<Entries>();
+}
+
+#[test]
+fn nobody_gets_what_he_has_taken_out_of_an_inline_cache() {
+    nobody_gets_what_he_has_taken_out::<Inline>();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use core::mem;
 use std::task::Waker;
 
 use super::running::{self, Running};
-use super::shard::{At, FlightId, Sleepers};
+use super::shard::{At, Entry, FlightId};
 use super::terms::Failure;
 use crate::reclaim::FirstPanic;
 
@@ -63,18 +63,18 @@ impl<K, V> Flight<'_, K, V> {
     /// Ends the flight without a value, as the key has one. Each follower looks that up himself: he may have come after it had
     /// left the cache [F2].
     pub(super) fn call_off(mut self) {
-        wake(self.end().into_values());
+        wake_all(self.end());
     }
 
-    /// Ends the flight; those who slept, to be woken.
-    fn end(&mut self) -> Sleepers {
+    /// Ends the flight; what is left of it, with those who slept, to be woken.
+    fn end(&mut self) -> Option<Entry<K, V>> {
         let ended = self.at.end_if(|_| true);
         self.landed = true;
-        ended.map(|mut entry| mem::take(&mut entry.sleepers)).unwrap_or_default()
+        ended
     }
 
-    /// Ends the flight with what came of it, which each follower gets [F3]; those who slept, to be woken.
-    fn end_with(&mut self, result: impl FnOnce() -> Result<V, Failure>) -> Sleepers {
+    /// Ends the flight with what came of it, which each follower gets [F3]; what is left of it, as of [`end`](Self::end).
+    fn end_with(&mut self, result: impl FnOnce() -> Result<V, Failure>) -> Option<Entry<K, V>> {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
             outcome = entry.outcome.clone();
@@ -82,7 +82,7 @@ impl<K, V> Flight<'_, K, V> {
         });
         if alone.is_some() {
             self.landed = true;
-            return Sleepers::default();
+            return alone;
         }
         // Not under the lock. If it panics, the next leader finds what the cache has kept, or loads.
         if let Some(outcome) = outcome {
@@ -109,8 +109,8 @@ impl<K, V> Drop for Flight<'_, K, V> {
             }
             ends
         });
-        let sleepers = ended.map(|mut entry| mem::take(&mut entry.sleepers)).unwrap_or_default();
-        wake(next.into_iter().chain(sleepers).map(|(_, waker)| waker));
+        wake(next.map(|(_, waker)| waker));
+        wake_all(ended);
     }
 }
 
@@ -144,24 +144,24 @@ impl<'a, K, V> Landing<'a, K, V> {
 
     /// [`Flight::call_off`].
     pub(super) fn call_off(mut self) {
-        let sleepers = self.flight.end();
-        self.wake(sleepers);
+        let ended = self.flight.end();
+        self.wake(ended);
     }
 
     /// Ends the flight with its loader's error. If the key was written to meanwhile nobody else gets that: the key may have a
     /// value by now.
     pub(super) fn fail(mut self, failure: Failure) {
-        let sleepers = match self.is_stale() {
+        let ended = match self.is_stale() {
             true => self.flight.end(),
             false => self.flight.end_with(|| Err(failure)),
         };
-        self.wake(sleepers);
+        self.wake(ended);
     }
 
     /// By whoever has ended the flight.
-    fn wake(self, sleepers: Sleepers) {
+    fn wake(self, ended: Option<Entry<K, V>>) {
         drop(self.running);
-        wake(sleepers.into_values());
+        wake_all(ended);
     }
 }
 
@@ -169,8 +169,8 @@ impl<K, V: Clone> Landing<'_, K, V> {
     /// Ends the flight with a value that was loaded, and which the cache has kept or not: each follower gets a clone [F3]. From
     /// then on this thread may ask for the key.
     pub(crate) fn land(mut self, value: &V) {
-        let sleepers = self.flight.end_with(|| Ok(value.clone()));
-        self.wake(sleepers);
+        let ended = self.flight.end_with(|| Ok(value.clone()));
+        self.wake(ended);
     }
 }
 
@@ -181,6 +181,16 @@ pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
     for waker in sleepers {
         panic.call(|| waker.wake());
     }
+    panic.go_on();
+}
+
+/// Wakes all who slept for a flight that has ended, and then drops what is left of it: the key's drop may panic, or that of a
+/// value for which nobody waits any more. Not under a lock.
+fn wake_all<K, V>(ended: Option<Entry<K, V>>) {
+    let Some(mut entry) = ended else { return };
+    let mut panic = FirstPanic::default();
+    panic.call(|| wake(mem::take(&mut entry.sleepers).into_values()));
+    panic.call(|| drop(entry));
     panic.go_on();
 }
 

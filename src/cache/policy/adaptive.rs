@@ -414,8 +414,7 @@ impl Adaptive {
         if spared > 2 * PATIENCE {
             return self.evict_stray(residents);
         }
-        self.main.pop(0);
-        self.main.requeue(locator);
+        self.requeue(0, locator);
         // If it is alone there, it is the window that gives way.
         if self.main.len() == 1 { spared.max(PATIENCE) + 1 } else { spared + 1 }
     }
@@ -431,9 +430,12 @@ impl Adaptive {
                 break;
             }
             let Some((locator, slot)) = self.next_main(held, residents) else { break };
+            if residents.stays(slot) {
+                self.requeue(held, locator);
+                continue;
+            }
             // Of two items with one locator the other may be meant: it gets away this time.
             if mark::hits(residents.mark(slot)) > 0
-                || residents.stays(slot)
                 || victims.iter().flatten().any(|&(_, other)| other == slot)
             {
                 self.spare(held, locator, slot, residents);
@@ -467,6 +469,12 @@ impl Adaptive {
     fn spare<R: Residents>(&mut self, index: usize, locator: Locator, slot: R::Slot, residents: &mut R) {
         self.has_met_hits = true;
         residents.set_mark(slot, mark::less(residents.mark(slot)));
+        self.requeue(index, locator);
+    }
+
+    /// The entry of main at `index` goes to the back.
+    #[inline(always)]
+    fn requeue(&mut self, index: usize, locator: Locator) {
         self.main.pop(index);
         self.main.requeue(locator);
     }

@@ -333,7 +333,7 @@ impl Evictor {
         }
     }
 
-    /// Evicts until `weight` more fits, for an item that is going to grow. It may be that very item that has to go.
+    /// Evicts until `weight` more fits, for an item that is going to grow, and [stays](Residents::stays): others go.
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         whichever!(&mut self.0, policy => policy.make_room(weight, residents));
     }

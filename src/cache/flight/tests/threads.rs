@@ -214,3 +214,39 @@ fn a_panic_in_clone_stops_nobody_else() {
         assert_eq!(Arc::strong_count(&value), 2);
     }
 }
+
+thread_local! {
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Its drop panics once on a thread that has said so.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Fragile(u32);
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(!ARMED.replace(false), "in a drop");
+    }
+}
+
+#[test]
+fn who_sleeps_is_woken_though_the_drop_of_the_key_panics() {
+    let (cache, key) = (LoadOnce::<Fragile, u32>::new(), Fragile(1));
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| {
+            let load = || {
+                until(|| cache.followers(&key) == 1);
+                // For it to sleep; if it is late it finds the flight ended.
+                thread::sleep(Duration::from_millis(20));
+                ARMED.set(true);
+                7
+            };
+            catch_unwind(AssertUnwindSafe(|| cache.get_or_insert_with(&key, load))).is_err()
+        });
+        until(|| cache.loads() == 1);
+        let waited = cache.try_get_or_insert_timeout(&key, LONG, || Err("it is being loaded"));
+        assert!(matches!(waited, Ok(7)), "{waited:?}");
+        assert!(leader.join().unwrap(), "the panic goes on in the leader");
+    });
+    assert_eq!(cache.loads(), 0);
+}
