@@ -1,11 +1,14 @@
-//! What the models in `tests/` share: an identity hash, and keys that go where a model wants them.
+//! What the models in `tests/` share: an identity hash, hash functions that stay the same, and keys that go where a model
+//! wants them.
 //!
 //! Each model is one protocol of `docs/design.md`, run against the production code under loom. Run them with
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p loom-tests`.
 #![cfg(loom)]
 
+mod hashes;
 mod identity;
 
+pub use hashes::same_hashes;
 pub use identity::Identity;
 use koel::model::place;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use koel::guard::{Filter, Generation, Guarded, Phase, Scanned, Store, Value};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use loom_tests::model_with_preemptions;
+use loom_tests::{model_with_preemptions, same_hashes};
 
 const KEY: &[u8] = b"key";
 /// A value that is put, and said not to be; and no scan beside it ends well.
@@ -72,23 +72,9 @@ impl Store for Word {
     }
 }
 
-/// Hash functions that are the same in each execution of a model.
-struct Fixed;
-
-impl ahash::random_state::RandomSource for Fixed {
-    fn gen_hasher_seed(&self) -> usize {
-        7
-    }
-}
-
 fn model(f: impl Fn() + Sync + Send + 'static) {
     same_hashes();
     loom::model(f);
-}
-
-fn same_hashes() {
-    // Whoever comes first; all are the same.
-    let _ = ahash::random_state::set_random_source(Fixed);
 }
 
 fn guard(filter: Filter, cache_bytes: u64) -> Arc<Guarded<Word>> {

@@ -14,17 +14,19 @@
 use std::env;
 use std::sync::Arc;
 
-use ahash::random_state::{RandomSource, set_random_source};
 use shuttle::scheduler::{
     PctScheduler, RandomScheduler, ReplayScheduler, Scheduler, UncontrolledNondeterminismCheckScheduler,
 };
 use shuttle::{Config, MaxSteps, Runner};
 
+#[path = "../../loom-tests/src/hashes.rs"]
+mod hashes;
 #[path = "../../loom-tests/src/identity.rs"]
 mod identity;
 mod ledger;
 mod maps;
 
+pub use hashes::same_hashes;
 pub use identity::Identity;
 pub use ledger::{Ledger, Value};
 pub use maps::{Inline, Map, Owned, Plain, Shape};
@@ -41,8 +43,7 @@ const STACK: usize = 1 << 18;
 /// Runs a test in so many schedules of each kind, unless it is told how many.
 pub fn explore(schedules: usize, test: impl Fn() + Send + Sync + 'static) {
     let test = Arc::new(test);
-    // Somebody was faster: with the same.
-    let _ = set_random_source(NotRandom);
+    same_hashes();
     if let Ok(schedule) = env::var("KOEL_REPLAY") {
         return run(ReplayScheduler::new_from_encoded(&schedule), &test);
     }
@@ -68,15 +69,6 @@ fn run(scheduler: impl Scheduler + 'static, test: &Arc<impl Fn() + Send + Sync +
     config.silence_warnings = true;
     let test = Arc::clone(test);
     Runner::new(scheduler, config).run(move || test());
-}
-
-/// Seeds of hash functions that were not told any: the same in a process, and different in the next.
-struct NotRandom;
-
-impl RandomSource for NotRandom {
-    fn gen_hasher_seed(&self) -> usize {
-        0
-    }
 }
 
 /// Lets other threads go first.
