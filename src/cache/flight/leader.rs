@@ -33,8 +33,8 @@ impl<'a, K, V> Flight<'a, K, V> {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
-    /// [`Flight::is_stale`], by who puts the value if it is not: from then on it may be taken out, and who joins after that
-    /// must not get it. So it is [closed](Flight::close).
+    /// Who joins from now on does not get its value, but looks it up when the flight has ended. [`Flight::is_stale`] at that
+    /// moment.
     fn is_stale_at_close(&self) -> bool {
         self.at.with(|entry| {
             entry.is_some_and(|entry| {
@@ -42,15 +42,6 @@ impl<'a, K, V> Flight<'a, K, V> {
                 entry.stale
             })
         })
-    }
-
-    /// Who joins from now on does not get its value, but looks it up when the flight has ended.
-    fn close(&self) {
-        self.at.with(|entry| {
-            if let Some(entry) = entry {
-                entry.closed = true;
-            }
-        });
     }
 
     /// While the result lives, this thread runs the flight's loader.
@@ -132,14 +123,15 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.flight.is_stale()
     }
 
-    /// [`Flight::is_stale_at_close`].
+    /// [`Flight::is_stale_at_close`]: for who puts the value if it is not. From then on it may be taken out, and who joins
+    /// after that must not get it.
     pub(crate) fn is_stale_at_close(&self) -> bool {
         self.flight.is_stale_at_close()
     }
 
-    /// [`Flight::close`]: for caches whose values expire, as one may before the flight has ended.
+    /// Closes the flight: for caches whose values expire, as one may before the flight has ended.
     pub(crate) fn close(&self) {
-        self.flight.close();
+        let _ = self.flight.is_stale_at_close();
     }
 
     /// [`Flight::call_off`].

@@ -32,6 +32,7 @@ pub(super) enum Waited<'a, K, V> {
 pub(super) struct Wait<'a, K, V> {
     at: At<'a, K, V>,
     ticket: u64,
+    /// Until the wait has ended.
     outcome: Option<Arc<Outcome<V>>>,
     /// What other loads wait for, through this.
     edge: Option<Edge>,
