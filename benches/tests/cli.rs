@@ -109,6 +109,22 @@ fn tables_that_cannot_be_printed_exit_with_2_and_the_report_is_written() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_report_that_has_no_room_leaves_what_was_there() {
+    let (json, html) = (file("roomless.json", "an earlier run's"), file("roomless.html", ""));
+    fs::remove_file(&html).unwrap();
+    // No file grows beyond 1 KiB then, and who tries is told so by an error, not by a signal.
+    let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" memory --keys 100 --json \"$1\" --html \"$2\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_koel-bench")]).args([&json, &html]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("roomless.json: "), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&json).unwrap(), "an earlier run's");
+    assert!(!html.exists(), "a part of the page is left");
+}
+
+#[test]
 fn a_trace_is_replayed_and_reported_as_table_json_and_page() {
     let trace = file("replayed.csv", "key,size\n42,512\n7,512\n42,512\n18446744073709551615,1\n");
     let (json, html) = (file("map.json", ""), file("map.html", ""));

@@ -1,7 +1,7 @@
 //! Files that reports go into.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::error::Error;
 pub struct Destination {
     name: String,
     file: File,
-    /// A file that was not there before, as long as nothing is in it.
+    /// A file that was not there before, as long as no report is in it.
     new: Option<PathBuf>,
 }
 
@@ -43,28 +43,40 @@ impl Destination {
     ///
     /// A message with the file's name.
     pub fn write(mut self, text: &str) -> Result<String, Error> {
-        self.new = None;
-        match replace(&mut self.file, text) {
-            Ok(()) => Ok(std::mem::take(&mut self.name)),
+        match replace(&mut self.file, text.as_bytes()) {
+            Ok(()) => {
+                self.new = None;
+                Ok(std::mem::take(&mut self.name))
+            }
             Err(e) => Err(Error::Input(format!("{}: {e}", self.name))),
         }
     }
 }
 
-/// No empty file is left where there was none.
+/// No empty file is left where there was none, nor a part of a report.
 impl Drop for Destination {
     fn drop(&mut self) {
         if let Some(path) = self.new.take() {
-            // If it stays, it is empty, and that is all.
+            // If it stays, it is empty, or has part of a report, and that is all.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-fn replace(file: &mut File, text: &str) -> io::Result<()> {
+/// What was there is given up when what the report is longer than that has found room: a disk may be full.
+fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
+    let there = file.metadata()?;
     // A pipe has nothing to be taken away.
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
+    if !there.is_file() {
+        return file.write_all(report);
     }
-    file.write_all(text.as_bytes())
+    let (head, tail) = report.split_at(report.len().min(there.len() as usize));
+    file.seek(SeekFrom::End(0))?;
+    if let Err(e) = file.write_all(tail) {
+        file.set_len(there.len())?;
+        return Err(e);
+    }
+    file.rewind()?;
+    file.write_all(head)?;
+    file.set_len(report.len() as u64)
 }
