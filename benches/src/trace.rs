@@ -6,13 +6,16 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use super::error::Error;
 
 /// Spreadsheets put it before the first line.
 const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// A line of more bytes is none of a trace, and is not read to its end: there may be none, as in `/dev/zero`.
+const LONGEST_LINE: usize = 1 << 20;
 
 /// A trace: the distinct keys in order of first appearance, and the requests as indices into them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,14 +49,17 @@ pub fn read(path: &Path) -> Result<Trace, Error> {
 /// # Errors
 ///
 /// As [`read`].
-pub fn parse(input: impl BufRead, name: &str) -> Result<Trace, Error> {
+pub fn parse(mut input: impl BufRead, name: &str) -> Result<Trace, Error> {
     let mut index_of = HashMap::new();
     let mut trace = Trace::default();
     let mut columns = None;
-    for (number, line) in input.lines().enumerate() {
-        let at = |problem: String| Error::Input(format!("{name}:{}: {problem}", number + 1));
-        let line = line.map_err(|e| at(e.to_string()))?;
-        let line = if number == 0 { line.trim_start_matches(BYTE_ORDER_MARK) } else { &line };
+    let mut line = String::new();
+    for number in 1_u64.. {
+        let at = |problem: String| Error::Input(format!("{name}:{number}: {problem}"));
+        if !read_line(&mut input, &mut line).map_err(|e| at(e.to_string()))? {
+            break;
+        }
+        let line = if number == 1 { line.trim_start_matches(BYTE_ORDER_MARK) } else { &line };
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -76,6 +82,17 @@ pub fn parse(input: impl BufRead, name: &str) -> Result<Trace, Error> {
         return Err(Error::Input(format!("{name}: the trace holds no key")));
     }
     Ok(trace)
+}
+
+/// Reads the next line into `line`; whether there is one.
+fn read_line(input: &mut impl BufRead, line: &mut String) -> io::Result<bool> {
+    line.clear();
+    let bytes = input.take(LONGEST_LINE as u64).read_line(line)?;
+    if bytes == LONGEST_LINE && !line.ends_with('\n') {
+        let problem = format!("a line of more than {LONGEST_LINE} bytes");
+        return Err(io::Error::new(ErrorKind::InvalidData, problem));
+    }
+    Ok(bytes > 0)
 }
 
 /// Where the first line says that keys and sizes are.
@@ -203,6 +220,16 @@ mod tests {
         let long = message(&"y".repeat(1000));
         assert!(long.len() < 200 && long.ends_with("...`"), "{long}");
         assert!(parse(&b"7\n\xff\xfe\n"[..], "t.txt").unwrap_err().to_string().starts_with("t.txt:2: "));
+    }
+
+    #[test]
+    fn what_has_no_lines_is_not_read_to_its_end() {
+        let mut endless = BufReader::new(io::repeat(b'7').take(16 * LONGEST_LINE as u64));
+        let message = parse(&mut endless, "t.txt").unwrap_err().to_string();
+        assert!(message.starts_with("t.txt:1: a line of more than 1048576 bytes"), "{message}");
+        assert!(endless.get_ref().limit() > 0, "all was read");
+        let longest = format!("key,{}\n7,1\n", "c".repeat(LONGEST_LINE - 5));
+        assert_eq!(parse_str(&longest).unwrap().keys, [7]);
     }
 
     #[test]
