@@ -9,14 +9,11 @@ use super::cache_chart::hit_ratio_curves;
 use super::cache_table::{
     aim_in_words, best_of, columns, hit_ratio_of, points, too_much_in_words, with_unit,
 };
-use super::chart::{self, Bar, KOEL_COLORS, Line, PEER_COLORS, escape};
+use super::chart::{self, Bar, EXACT_COLORS, KOEL_COLORS, Line, PEER_COLORS, escape};
 use super::html::{absent, add, judged, number, open_table, panel};
 use super::table::{range, ratio};
 use super::{grouped, significant};
 use crate::caches::Id;
-
-/// Lines of exact policies take these in turn.
-const EXACT_COLORS: [&str; 3] = ["#78716c", "#a8a29e", "#d6d3d1"];
 
 /// All that was measured of caches.
 pub(super) fn caches(html: &mut String, report: &CacheReport) {

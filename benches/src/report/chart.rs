@@ -26,11 +26,16 @@ pub(super) struct Line<'a> {
     pub(super) is_koel: bool,
 }
 
+// Lines stand out from the page's cards, light and dark: contrasts are 3 to 1 at least, as WCAG 2.1 asks of graphics (1.4.11).
+
 /// Lines that are not koel's take these in turn.
 pub(super) const PEER_COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#0891b2", "#65a30d", "#78716c"];
 
 /// Lines of koel take these in turn: as many as it has caches.
-pub(super) const KOEL_COLORS: [&str; 5] = ["#2563eb", "#a855f7", "#60a5fa", "#1e40af", "#6b21a8"];
+pub(super) const KOEL_COLORS: [&str; 5] = ["#3b82f6", "#a855f7", "#0284c7", "#6366f1", "#d946ef"];
+
+/// Lines of exact policies take these in turn.
+pub(super) const EXACT_COLORS: [&str; 3] = ["#78716c", "#6b8299", "#93803f"];
 
 const BAR_HEIGHT: f64 = 17.0;
 const BAR_STEP: f64 = 24.0;
@@ -189,6 +194,29 @@ mod tests {
     fn colors_are_told_apart() {
         let all = [&PEER_COLORS[..], &KOEL_COLORS].concat();
         assert!(all.iter().enumerate().all(|(i, color)| !all[..i].contains(color)));
+    }
+
+    /// By WCAG's formula, of sRGB.
+    fn luminance(color: &str) -> f64 {
+        let channel = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    }
+
+    #[test]
+    fn lines_stand_out_from_light_and_dark_cards() {
+        let cards: Vec<&str> =
+            include_str!("style.css").split("--card: ").skip(1).map(|rest| &rest[..7]).collect();
+        assert_eq!(cards.len(), 2, "a light one and a dark one");
+        for color in [&PEER_COLORS[..], &KOEL_COLORS, &EXACT_COLORS].concat() {
+            for card in &cards {
+                let (line, card) = (luminance(color) + 0.05, luminance(card) + 0.05);
+                let contrast = line.max(card) / line.min(card);
+                assert!(contrast >= 3.0, "{color}: {contrast:.2} to 1");
+            }
+        }
     }
 
     #[test]
