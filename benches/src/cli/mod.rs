@@ -250,7 +250,7 @@ pub struct GuardArgs {
 /// A store that the guard can stand before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum StoreId {
-    /// A B-tree in a file.
+    /// A B-tree in a file; each look-up is a transaction of its own.
     Redb,
     /// Log-structured merge trees, with Bloom filters of their own.
     Fjall,
