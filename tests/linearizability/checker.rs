@@ -31,6 +31,10 @@ pub(crate) enum Wrote {
     Nothing,
     /// A value, or none.
     State(Option<u64>),
+    /// A value, where there was none.
+    IfNone(u64),
+    /// None in the place of this value; nothing, if that is not there.
+    Without(u64),
     /// A copy more.
     More,
     /// A copy less.
@@ -42,6 +46,8 @@ impl Wrote {
         match self {
             Wrote::Nothing => state,
             Wrote::State(new) => new,
+            Wrote::IfNone(new) => state.or(Some(new)),
+            Wrote::Without(value) => state.filter(|state| *state != value),
             Wrote::More => Some(state.unwrap_or(0) + 1),
             Wrote::Less => state.and_then(|copies| copies.checked_sub(1)).filter(|copies| *copies > 0),
         }

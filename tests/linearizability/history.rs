@@ -61,6 +61,8 @@ impl fmt::Display for Broken {
                 Wrote::Nothing => writeln!(f)?,
                 Wrote::State(None) => writeln!(f, ", removed it")?,
                 Wrote::State(Some(value)) => writeln!(f, ", left {value}")?,
+                Wrote::IfNone(value) => writeln!(f, ", left {value} where there was none")?,
+                Wrote::Without(value) => writeln!(f, ", removed {value} if that was there")?,
                 Wrote::More => writeln!(f, ", added a copy")?,
                 Wrote::Less => writeln!(f, ", took a copy")?,
             }

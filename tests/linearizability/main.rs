@@ -12,12 +12,15 @@ mod checker_tests;
 mod common;
 mod filter;
 mod history;
+mod loads;
+mod whole;
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use checker::{Register, Saw};
 use common::{AnyMap, Config, Rng, Seeded, env_number, growing_configs, seed, seeded};
-use history::{Broken, Plan, Seen, Subject, record, run, saw};
+use history::{Plan, Seen, Subject, record, run, saw};
 use koel::{HashMap, InlineMap, Operation};
 
 /// A number as a value, which may be longer than a word and tear.
@@ -188,7 +191,7 @@ fn all_histories_are_linearizable<S: Subject>(name: &str, operations: usize, mak
 }
 
 /// Runs so many plans.
-fn for_all_plans(name: &str, operations: usize, run: impl Fn(Plan) -> Result<usize, Broken>) {
+fn for_all_plans<B: Display>(name: &str, operations: usize, run: impl Fn(Plan) -> Result<usize, B>) {
     let (seed, histories) = (seed(), env_number("KOEL_HISTORIES", 9) as u64);
     for history in 0..histories {
         let plan = Plan {
