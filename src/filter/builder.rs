@@ -65,7 +65,8 @@ impl<S> FilterBuilder<S> {
     /// All fit (one random set of keys in a million may not). From 100,000 on, buckets of four take at most 1 / 0.94 slots for
     /// a key, if fingerprints have eight bits or more; the number of slots is not rounded to a power of two. The fewer bits a
     /// fingerprint has and the fewer slots a bucket, the more room is needed: no filter has more than a million slots and 256
-    /// for each key. So with 8 bits and buckets of one there is none in which more than 3,210 keys fit for sure.
+    /// for each key. So with 8 bits and buckets of one there is none in which more than 3,210 keys fit for sure. Nor has one
+    /// more slots than a `usize` counts.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::builder().capacity(10_000).build()?;

@@ -18,7 +18,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The shape of table `index`: with `2^index` times the slots of table 0, and one bit more for each doubling; `None` if
-    /// there is none, as fingerprints or segments cannot be more.
+    /// there is none, as fingerprints or segments cannot be more, or slots not be counted.
     pub(crate) fn shape(self, index: u32) -> Option<Shape> {
         let (bits, oldest) = (self.format.fingerprint_bits + index, self.format.fingerprint_bits);
         let segments = u64::from(self.segments) << index.min(32);
@@ -27,7 +27,7 @@ impl Plan {
         }
         let format = Format { fingerprint_bits: bits, ..self.format };
         let geometry = Geometry::new(segments as u32, self.buckets, bits, oldest);
-        let slots = geometry.all_buckets() as f64 * f64::from(format.bucket_slots);
+        let slots = usize::try_from(geometry.all_buckets() * u64::from(format.bucket_slots)).ok()? as f64;
         // Tables of a few slots come from bytes only, and a header tells of one key at least.
         let capacity = (slots * load_limit(format.bucket_slots, slots)).max(1.0);
         Some(Shape { format, geometry, capacity: capacity as usize })
@@ -72,5 +72,19 @@ impl Lineage {
         }
         self.met = Some((plan, index));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::geometry::MAX_BUCKETS;
+    use super::*;
+
+    #[test]
+    fn no_table_of_a_chain_has_more_slots_than_can_be_counted() {
+        let format = Format { fingerprint_bits: 2, bucket_slots: 1, semi_sorted: false };
+        let plan = Plan { segments: MAX_SEGMENTS / 2, buckets: MAX_BUCKETS, format };
+        // 2^31 slots of 2 bits, and 2^32 of 3.
+        assert_eq!((plan.shape(0).is_some(), plan.shape(1).is_some()), (true, usize::BITS > 32));
     }
 }

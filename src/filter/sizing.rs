@@ -82,6 +82,13 @@ fn geometry(format: Format, buckets: u64) -> Geometry {
     Geometry::new(segments as u32, in_each as u32, format.fingerprint_bits, format.fingerprint_bits)
 }
 
+/// Most buckets of so many slots: if these are no more than `slots` in all, as many as can be counted. Whole segments of them,
+/// so that none is rounded up beyond.
+fn most_buckets(bucket_slots: u32, slots: u64) -> u64 {
+    let segments = slots / u64::from(bucket_slots) / u64::from(MAX_BUCKETS);
+    segments.min(u64::from(MAX_SEGMENTS)) * u64::from(MAX_BUCKETS)
+}
+
 /// Whether so many keys fit, of which each comes `copies` times, but for a `misfit`: its copies share its two buckets, so that
 /// for the keys that are different these have as many times fewer slots.
 fn fits(capacity: usize, (copies, misfit): (u32, f64), format: Format, geometry: Geometry) -> bool {
@@ -120,7 +127,8 @@ fn smallest(capacity: usize, copies: (u32, f64), format: Format) -> Option<Geome
         fit((1, MISFIT)) && fit(copies)
     };
     let slots = (capacity as u64).saturating_mul(MOST_SLOTS.0).saturating_add(MOST_SLOTS.1);
-    let most = (slots / u64::from(format.bucket_slots)).min(u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS));
+    let countable = most_buckets(format.bucket_slots, usize::MAX as u64);
+    let most = (slots / u64::from(format.bucket_slots)).min(countable);
     if !fits(most) {
         return None;
     }
@@ -322,6 +330,24 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_table_has_more_slots_than_can_be_counted() {
+        for format in formats().filter(|format| format.fingerprint_bits < 4) {
+            let slots = |buckets| geometry(format, buckets).all_buckets() * u64::from(format.bucket_slots);
+            let most = most_buckets(format.bucket_slots, u32::MAX.into());
+            let largest = (most - 70_000..=most).step_by(997).map(slots).chain([slots(most)]).max();
+            assert!(largest.is_some_and(|largest| u32::try_from(largest).is_ok()), "{format:?}: {largest:?}");
+            assert!(slots(most) > u64::from(u32::MAX / 1000 * 999), "{format:?}: {}", slots(most));
+            assert_eq!(slots(most_buckets(format.bucket_slots, 1 << 40)) >> 32, format.bucket_slots.into());
+        }
+        // These would be a table of some 4.5 billion slots, in less than 2 GiB: beyond what 32 bits count.
+        for (fingerprint_bits, bucket_slots, capacity) in [(2, 4, 100_000_000), (3, 8, 1 << 30)] {
+            let (fingerprint_bits, bucket_slots) = (Some(fingerprint_bits), Some(bucket_slots));
+            let shape = Options { capacity, fingerprint_bits, bucket_slots, ..Options::default() }.shape();
+            assert!(shape.is_ok_and(|shape| shape.slots() > 1 << 32) == (usize::BITS > 32));
         }
     }
 
