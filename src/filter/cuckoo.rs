@@ -46,12 +46,24 @@ use crate::hash::Digest;
 ///
 /// A key that is inserted twice is there twice, and must be removed twice. Two buckets hold `2 * bucket_slots` copies; one
 /// more is [`Full`]. Where a key may come more than once and is never removed, take
-/// [`insert_unique`](CuckooFilter::insert_unique).
+/// [`insert_unique`](CuckooFilter::insert_unique): it leaves out a key that is there, and one that is taken for another, as one
+/// new key in a hundred may be at a rate of 1%. Such a key is found as long as that other one stays, and to remove it would
+/// remove the other. So where keys are removed, insert each once, and know from elsewhere which are there.
+///
+/// ```
+/// let seen = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.03).seed(1).build()?;
+/// assert_eq!(seen.insert_unique("ada"), Ok(true));
+/// // A name that the filter takes for hers.
+/// let other = (0..).map(|n| format!("name {n}")).find(|name| seen.contains(name)).unwrap();
+/// assert_eq!(seen.insert_unique(&other), Ok(false)); // it is not in
+/// assert!(seen.remove("ada") && !seen.contains(&other));
+/// # Ok::<(), koel::FilterError>(())
+/// ```
 ///
 /// # Removing
 ///
 /// Remove only what was inserted. A key that never was may have the fingerprint and the buckets of another key, and
-/// removing it would remove the other.
+/// removing it would remove the other. A key of which `insert_unique` said `false` may be such a one.
 ///
 /// # When to pick something else
 ///
@@ -305,7 +317,9 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_hash(self.hash(key))
     }
 
-    /// Inserts a key unless it is there, or seems to be. Whether it was inserted.
+    /// Inserts a key unless it is there, or seems to be. Whether it was inserted. Where keys are removed, take
+    /// [`insert`](Self::insert): one that only seemed to be there is not in, and goes with the key that it was taken for. See
+    /// [duplicates](CuckooFilter#duplicates).
     ///
     /// # Errors
     ///

@@ -445,6 +445,9 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// at the same moment one is told that it was. Takes the lock of the key's segment, in each table if it is there, and
     /// if not waits for other keys that are just being inserted so: one in sixteen, also for one that waits for a compaction.
     ///
+    /// Where keys are removed, take [`insert`](Self::insert): one that only seemed to be there is not in, and goes with the key
+    /// that it was taken for. See [duplicates](crate::CuckooFilter#duplicates).
+    ///
     /// # Errors
     ///
     /// As [`ScalableCuckooFilter::insert`].
