@@ -352,7 +352,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// starts no thread, and blocks none.
     ///
     /// As [`Cache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it loads,
-    /// another of those who wait loads instead; one that waits can be dropped at any time.
+    /// another of those who wait loads instead; one that waits can be dropped at any time. One that loads, and is kept but
+    /// polled no more, holds the others up, threads as well: a branch of a `select!` on it that asks for the same key waits for
+    /// ever. Drop it first, or give it a task of its own.
     ///
     /// # Panics
     ///

@@ -150,7 +150,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// starts no thread, and blocks none.
     ///
     /// As [`InlineCache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it
-    /// loads, another of those who wait loads instead; one that waits can be dropped at any time.
+    /// loads, another of those who wait loads instead; one that waits can be dropped at any time. One that loads, and is kept
+    /// but polled no more, holds the others up, as told of [`Cache`](crate::Cache::get_or_insert_async).
     ///
     /// # Panics
     ///
