@@ -302,6 +302,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// left it. If it panics, it is told of the other entries that left with this one, and then the panic goes on in the
     /// operation that took them out.
     ///
+    /// It has references, as others may be reading the entry. What a value owns, as a buffer that goes back to a pool, is given
+    /// back by the value's `Drop`, when nobody reads it any more, or a little later: see [`Cache::flush`].
+    ///
     /// As no lock is held, others may put the key in again before it is told; and where two threads take two values of one key
     /// out, it may be told of the later one first. So one that keeps an index beside the cache takes out of it the value that
     /// has left, and not whatever the index has for the key by then.
