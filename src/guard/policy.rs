@@ -108,8 +108,8 @@ impl FilterPolicy for BloomPolicy {
     }
 }
 
-/// A cuckoo filter: from some ten thousand keys on fewer bits a key than Bloom's, if the rate is below 3%. A block of a
-/// thousand keys takes a quarter more than Bloom's at 1%, a twentieth more at 0.1%.
+/// A cuckoo filter: from ten thousand keys on fewer bits a key than a [`BloomPolicy`], at the same rate of 1.3% or less.
+/// A block of a thousand keys takes a quarter more than Bloom's at 1%, a twentieth more at 0.1%.
 ///
 /// The bytes are a [`CuckooFilter`]'s, with its header of 64 bytes and a checksum. A look-up checks them all first: cheap in
 /// a block's filter, and bytes that are damaged match every key. For a whole table, keep a

@@ -37,6 +37,26 @@ fn every_key_of_a_block_matches_and_few_others_do() {
     }
 }
 
+/// What the documentation says: how many bits a key Bloom's takes for a rate, and whether the cuckoo filter takes fewer.
+#[test]
+fn of_ten_thousand_keys_a_cuckoo_filter_is_smaller_from_a_rate_of_1_3_percent_downward() {
+    let bits_and_rate = |bits: usize| {
+        let probes = (bits as f64 * 0.69).floor();
+        (bits, (1.0 - (-probes / bits as f64).exp()).powf(probes))
+    };
+    for len in [10_000, 20_000] {
+        let keys: Vec<Vec<u8>> = (0..len).map(key).collect();
+        let is_smaller = |rate: f64| {
+            let (bits, _) = (1..).map(bits_and_rate).find(|(_, of_bits)| *of_bits <= rate).unwrap();
+            build(&CuckooPolicy::new(rate), &keys).len() < build(&BloomPolicy::new(bits), &keys).len()
+        };
+        for rate in [0.013, 0.012, 0.009, 0.008, 0.006, 0.004, 0.003, 0.002, 0.001, 0.0005, 0.0001] {
+            assert!(is_smaller(rate), "{len} keys, {rate}");
+        }
+        assert!(!is_smaller(0.014) && !is_smaller(0.025), "{len} keys");
+    }
+}
+
 #[test]
 fn a_block_without_keys_matches_none_and_keys_may_repeat() {
     for policy in [&BloomPolicy::new(10) as &dyn FilterPolicy, &CuckooPolicy::new(0.01)] {
