@@ -32,9 +32,9 @@ fn key_in_the_newer_table() -> Vec<u8> {
 }
 
 /// Compacts such a filter while another thread does something.
-fn compact_against(preemptions: usize, other: fn(&ScalableCuckooFilter), check: fn(&ScalableCuckooFilter)) {
+fn compact_against(other: fn(&ScalableCuckooFilter), check: fn(&ScalableCuckooFilter)) {
     let bytes = key_in_the_newer_table();
-    model_with_preemptions(preemptions, move || {
+    model_with_preemptions(2, move || {
         let filter = Arc::new(ScalableCuckooFilter::from_bytes(&bytes).unwrap());
         let thread = {
             let filter = Arc::clone(&filter);
@@ -49,7 +49,6 @@ fn compact_against(preemptions: usize, other: fn(&ScalableCuckooFilter), check: 
 #[test]
 fn reader_never_misses_a_key_that_moves_to_an_older_table() {
     compact_against(
-        2,
         |filter| assert!(filter.contains_hash(KEY)),
         |filter| assert!(filter.contains_hash(KEY) && filter.len() == 1),
     );
@@ -58,7 +57,6 @@ fn reader_never_misses_a_key_that_moves_to_an_older_table() {
 #[test]
 fn batch_never_misses_a_key_that_moves_to_an_older_table() {
     compact_against(
-        2,
         |filter| {
             let mut found = [false; 2];
             filter.contains_many_hash(&[OTHER, KEY], &mut found);
@@ -71,7 +69,6 @@ fn batch_never_misses_a_key_that_moves_to_an_older_table() {
 #[test]
 fn insertion_into_a_table_that_is_emptied_is_not_lost() {
     compact_against(
-        2,
         |filter| {
             filter.insert_hash(OTHER).unwrap();
             assert!(filter.contains_hash(OTHER) && filter.contains_hash(KEY));
@@ -83,7 +80,6 @@ fn insertion_into_a_table_that_is_emptied_is_not_lost() {
 #[test]
 fn removal_finds_a_key_that_moves_to_an_older_table() {
     compact_against(
-        2,
         |filter| assert!(filter.remove_hash(KEY)),
         |filter| assert!(filter.is_empty() && !filter.contains_hash(KEY)),
     );
@@ -93,7 +89,6 @@ fn removal_finds_a_key_that_moves_to_an_older_table() {
 #[test]
 fn copy_that_moves_to_an_older_table_is_counted_once() {
     compact_against(
-        2,
         |filter| filter.insert_hash(KEY).unwrap(),
         |filter| assert!(filter.count_hash(KEY) == 2 && filter.insert_hash(KEY).is_err()),
     );
@@ -103,7 +98,6 @@ fn copy_that_moves_to_an_older_table_is_counted_once() {
 #[test]
 fn key_that_moves_to_an_older_table_is_not_inserted_again() {
     compact_against(
-        2,
         |filter| assert_eq!(filter.insert_unique_hash(KEY), Ok(false)),
         |filter| assert_eq!(filter.len(), 1),
     );

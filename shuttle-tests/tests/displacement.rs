@@ -86,11 +86,11 @@ fn read(map: &impl Map, keys: &Keys, many: bool) {
     }
 }
 
-fn present_keys_are_never_missed<M: Map>(schedules: usize) {
+fn present_keys_are_never_missed<M: Map>() {
     let displaced = Arc::new(AtomicU64::new(0));
     let keys = Keys::choose();
     let sum = Arc::clone(&displaced);
-    explore(schedules, move || {
+    explore(300, move || {
         let map = M::new(FULL);
         keys.held.iter().for_each(|key| map.put(*key, 0));
         thread::scope(|scope| {
@@ -117,15 +117,15 @@ fn present_keys_are_never_missed<M: Map>(schedules: usize) {
 
 #[test]
 fn hash_map_reader_never_misses_a_key_in_a_full_table() {
-    present_keys_are_never_missed::<Plain>(300);
+    present_keys_are_never_missed::<Plain>();
 }
 
 #[test]
 fn hash_map_reader_never_sees_a_value_dropped_in_a_full_table() {
-    present_keys_are_never_missed::<Owned>(300);
+    present_keys_are_never_missed::<Owned>();
 }
 
 #[test]
 fn inline_map_reader_never_misses_a_key_in_a_full_table() {
-    present_keys_are_never_missed::<Inline>(300);
+    present_keys_are_never_missed::<Inline>();
 }

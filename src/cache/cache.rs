@@ -358,7 +358,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let digest = self.digest(key);
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
-        let found = self.table.directory.find_and_mark(digest, || (), eq, Policy::touch);
+        let found = self.table.directory.find_and_mark(digest, eq, Policy::touch);
         let found = self.if_in_time(digest, found);
         self.counters.here().looked_up(found.is_some());
         // SAFETY: found after the guard was entered.

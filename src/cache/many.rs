@@ -27,7 +27,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         each_batch(keys, out, digest, |keys, digests, out| {
             self.table.directory.find_batch_and_mark(
                 digests,
-                |_| (),
                 // SAFETY: found after the guard was entered.
                 |i, entry| key(&keys[i]).equivalent(unsafe { Entry::deref(entry) }.pair().0),
                 Policy::touch,

@@ -109,7 +109,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
     /// wait; and in a closure under the lock of whichever map: it would be told of there.
     #[cold]
-    pub(super) fn take_out_expired(&self, digest: Digest, entry: NonNull<Entry<K, V>>, now: Nanos) {
+    fn take_out_expired(&self, digest: Digest, entry: NonNull<Entry<K, V>>, now: Nanos) {
         if reentry::is_writing_any() {
             return;
         }

@@ -259,12 +259,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// The same, where the segment is locked.
-    pub(super) fn at_in<'c>(
-        &self,
-        writing: Writing<'c, CacheSlots<K, V>>,
-        digest: Digest,
-        key: &K,
-    ) -> At<'c, K, V> {
+    fn at_in<'c>(&self, writing: Writing<'c, CacheSlots<K, V>>, digest: Digest, key: &K) -> At<'c, K, V> {
         // SAFETY: as above.
         writing.find(digest, |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0))
     }

@@ -72,13 +72,12 @@ impl<P: Payload> Directory<P> {
     pub(crate) fn find_batch_and_mark(
         &self,
         digests: &[Digest],
-        shown: impl Fn(usize),
         eq: impl Fn(usize, P::Item) -> bool + Copy,
         change: impl Fn(u8) -> u8 + Copy,
         report: impl FnMut(usize, Option<P::Item>),
     ) {
         let mark = |segment: &Segment<P>, bucket, lane| segment.buckets().change_mark(bucket, lane, change);
-        self.find_batch_and(digests, shown, eq, mark, report);
+        self.find_batch_and(digests, |_| (), eq, mark, report);
     }
 
     /// `find_batch`, which calls `found` with segment, bucket and lane of each item: it may have left meanwhile.

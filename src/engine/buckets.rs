@@ -236,10 +236,10 @@ impl<P: Payload> Buckets<P> {
         prefetch(self.tags.wrapping_add(bucket as usize * Self::TAG_WORDS));
     }
 
-    /// Starts loading a slot.
+    /// Starts loading a bucket's first slot.
     #[inline(always)]
-    pub(crate) fn prefetch_slot(&self, bucket: u32, lane: u32) {
-        prefetch(self.slot(bucket, lane));
+    pub(crate) fn prefetch_slot(&self, bucket: u32) {
+        prefetch(self.slot(bucket, 0));
     }
 
     /// Puts an item into an empty slot [W3]. The lock's holder only [I5].

@@ -233,7 +233,7 @@ impl<P: Payload> Directory<P> {
     fn prefetch_in(segment: &Segment<P>, digest: Digest) -> Place {
         let buckets = segment.buckets();
         let place = Place::new(digest, buckets.len());
-        buckets.prefetch_slot(place.first, 0);
+        buckets.prefetch_slot(place.first);
         buckets.prefetch_tags(place.first);
         buckets.prefetch_tags(place.second);
         place

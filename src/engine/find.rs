@@ -32,13 +32,17 @@ impl<P: Payload> Directory<P> {
     pub(crate) fn find_and_mark(
         &self,
         digest: Digest,
-        shown: impl Fn(),
         eq: impl Fn(P::Item) -> bool + Copy,
         change: impl FnOnce(u8) -> u8,
     ) -> Option<P::Item> {
-        self.find_and(digest, shown, eq, |segment, bucket, lane| {
-            segment.buckets().change_mark(bucket, lane, change);
-        })
+        self.find_and(
+            digest,
+            || (),
+            eq,
+            |segment, bucket, lane| {
+                segment.buckets().change_mark(bucket, lane, change);
+            },
+        )
     }
 
     /// `find`, which on its common path calls `found` with segment, bucket and lane of the item: it may have left meanwhile.

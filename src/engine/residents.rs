@@ -56,7 +56,7 @@ impl<'l, P: Payload> Residents<'l, P> {
     pub(crate) fn prefetch(&self, place: Place) {
         for bucket in [place.first, place.second] {
             self.buckets.prefetch_tags(bucket);
-            self.buckets.prefetch_slot(bucket, 0);
+            self.buckets.prefetch_slot(bucket);
         }
     }
 

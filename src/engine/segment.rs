@@ -398,7 +398,7 @@ impl<P: Payload> Segment<P> {
         // Before the tags say which slot it will be: three quarters of all items are in their first bucket, and its
         // slots are one line, or half of one. Hits in tables beyond the caches gain a third, as two page walks overlap;
         // misses, which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
-        buckets.prefetch_slot(place.first, 0);
+        buckets.prefetch_slot(place.first);
         let mut matches = buckets.matches(place);
         if !matches.is_empty() {
             shown();

@@ -189,7 +189,7 @@ impl Geometry {
     /// The place of a digest in a table whose alternates are selected by whole fingerprints: a few instructions less, and
     /// fewer yet if the compiler knows a fingerprint's `bits`.
     #[inline(always)]
-    pub(crate) fn whole_place(&self, digest: Digest, bits: Option<u32>) -> Place {
+    fn whole_place(&self, digest: Digest, bits: Option<u32>) -> Place {
         debug_assert!(self.is_whole() && bits.is_none_or(|bits| bits == self.fingerprint_bits));
         let Some(bits) = bits else { return self.place_by(digest, self.values) };
         let (first, fraction) = split(digest, self.buckets);

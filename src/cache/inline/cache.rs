@@ -267,8 +267,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// ```
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
-        let found =
-            self.directory.find_and_mark(self.digest(key), || (), |(other, _)| other == *key, Policy::touch);
+        let found = self.directory.find_and_mark(self.digest(key), |(other, _)| other == *key, Policy::touch);
         self.counters.here().looked_up(found.is_some());
         found.map(|(_, value)| value)
     }
@@ -301,7 +300,6 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         each_batch(keys, out, digest, |keys, digests, out| {
             self.directory.find_batch_and_mark(
                 digests,
-                |_| (),
                 |i, (key, _)| key == keys[i],
                 Policy::touch,
                 |i, found| {

@@ -52,14 +52,15 @@ fn other_keys_are_loaded_meanwhile() {
     assert_eq!((value, cache.loads()), (199, 0));
 }
 
-/// Starts a load that fails as `fail` says, when `waiting` others wait for it; of these, the first two fail, too.
-fn one_after_the_other(fail: impl Fn() -> Result<u32, &'static str> + Sync, waiting: usize) {
+/// Starts a load that fails as `fail` says, when six others wait for it; of these, the first two fail, too.
+fn one_after_the_other(fail: impl Fn() -> Result<u32, &'static str> + Sync) {
+    const WAITING: usize = 6;
     let (cache, loads) = (Cache::new(), Count::default());
     let one = |leads: bool| {
         cache.try_get_or_insert_with(&1, || {
             let before = loads.add();
             assert_eq!(before == 0, leads);
-            until(|| cache.followers(&1) == waiting - before);
+            until(|| cache.followers(&1) == WAITING - before);
             if before < 3 { fail() } else { Ok(7) }
         })
     };
@@ -67,22 +68,22 @@ fn one_after_the_other(fail: impl Fn() -> Result<u32, &'static str> + Sync, wait
         let leader = scope.spawn(|| catch_unwind(AssertUnwindSafe(|| one(true))));
         until(|| loads.get() == 1);
         let others: Vec<_> =
-            (0..waiting).map(|_| scope.spawn(|| catch_unwind(AssertUnwindSafe(|| one(false))))).collect();
+            (0..WAITING).map(|_| scope.spawn(|| catch_unwind(AssertUnwindSafe(|| one(false))))).collect();
         [leader].into_iter().chain(others).map(|thread| thread.join().unwrap()).collect()
     });
     let good = results.iter().filter(|result| matches!(result, Ok(Ok(7)))).count();
-    assert_eq!((good, loads.get(), cache.get(&1), cache.loads()), (waiting - 2, 4, Some(7), 0));
+    assert_eq!((good, loads.get(), cache.get(&1), cache.loads()), (WAITING - 2, 4, Some(7), 0));
 }
 
 #[test]
 fn after_an_error_the_next_loads() {
-    one_after_the_other(|| Err("no"), 6);
+    one_after_the_other(|| Err("no"));
 }
 
 #[test]
 fn after_a_panic_the_next_loads() {
     // Not `panic!`, which would print.
-    one_after_the_other(|| std::panic::resume_unwind(Box::new("no")), 6);
+    one_after_the_other(|| std::panic::resume_unwind(Box::new("no")));
 }
 
 #[test]
