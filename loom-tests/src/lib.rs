@@ -1,5 +1,5 @@
-//! What the models in `tests/` share: an identity hash, hash functions that stay the same, and keys that go where a model
-//! wants them.
+//! What the models in `tests/` share: an identity hash, hash functions that stay the same, keys that go where a model
+//! wants them, and a store for guards.
 //!
 //! Each model is one protocol of `docs/design.md`, run against the production code under loom. Run them with
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p loom-tests`.
@@ -7,10 +7,12 @@
 
 mod hashes;
 mod identity;
+mod store;
 
 pub use hashes::same_hashes;
 pub use identity::Identity;
 use koel::model::place;
+pub use store::{FAILS, Failed, STAYS, Words};
 
 /// A map of fixed capacity with one segment of three buckets: A, B and C.
 pub type Map = koel::HashMap<u64, u64, Identity>;

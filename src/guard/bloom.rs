@@ -8,14 +8,14 @@ use fastbloom::AtomicBloomFilter;
 
 use crate::engine::Meter;
 use crate::filter::{FilterError, try_collect};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 
 /// When this part of what went in has been deleted from the store, the filter is worth building anew.
 const STALE: f64 = 0.25;
 /// So is a filter with so many times the keys it was made for: at 1% by then some 5% of absent keys pass.
 const CROWDED: f64 = 1.5;
 /// Fewest keys that it is made for.
-const MIN_KEYS: u64 = 1000;
+const MIN_KEYS: u64 = if SCHEDULED { 1 } else { 1000 };
 /// A filter with so many times the keys it was made for is not worth loading.
 const HOPELESS: u64 = 100;
 /// Most hash functions: of the lowest rate that a number can say.

@@ -1,0 +1,85 @@
+//! A store that a guard's models write to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use koel::guard::{Generation, Scanned, Store, Value};
+use loom::sync::atomic::{AtomicU64, Ordering};
+
+/// Keys of [`Words`]. Each is one byte, its number.
+const KEYS: usize = 6;
+
+/// A value that is put, and said not to be; and no scan beside it ends well.
+pub const FAILS: u8 = 99;
+/// A key that is not deleted.
+pub const STAYS: u8 = 5;
+
+/// The store's error.
+#[derive(Debug)]
+pub struct Failed;
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("failed")
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// A store of six keys, whose values are bytes; 0, of a key that is not there. Each has a word of its own, with the number of
+/// its last write above the value: it orders no more than any store must.
+///
+/// A write is one exchange. Of a thread that loads the word first, loom remembers that load only, and does not see what else
+/// the exchange is in conflict with. A scan is of one moment if one key at most is written to meanwhile.
+#[derive(Debug, Default)]
+pub struct Words {
+    keys: [AtomicU64; KEYS],
+    /// Outside of what a model explores.
+    writes: std::sync::atomic::AtomicU64,
+}
+
+impl Words {
+    /// Writes around a guard. What the value was.
+    pub fn put(&self, key: u8, value: u8) -> u8 {
+        let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        self.keys[usize::from(key)].swap(number << 8 | u64::from(value), Ordering::AcqRel) as u8
+    }
+
+    /// A key's value.
+    pub fn value(&self, key: u8) -> u8 {
+        self.keys[usize::from(key)].load(Ordering::Acquire) as u8
+    }
+}
+
+impl Store for Words {
+    type Error = Failed;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, Failed> {
+        let value = self.value(key[0]);
+        Ok((value != 0).then(|| Arc::from([value])))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Failed> {
+        let before = Words::put(self, key[0], value[0]);
+        if value[0] == FAILS { Err(Failed) } else { Ok(before != 0) }
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, Failed> {
+        if key[0] == STAYS { Err(Failed) } else { Ok(Words::put(self, key[0], 0) != 0) }
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Failed>>, Failed> {
+        let values: Vec<_> = (0..KEYS as u8).map(|key| (key, self.value(key))).collect();
+        let there = values.into_iter().filter(|&(_, value)| value != 0);
+        Ok(there.map(|(key, value)| if value == FAILS { Err(Failed) } else { Ok([key].into()) }))
+    }
+
+    fn generation(&self) -> Result<Generation, Failed> {
+        let last = self.keys.iter().map(|key| key.load(Ordering::Acquire) >> 8).max();
+        Ok(Generation { lineage: 0, count: last.unwrap_or(0) })
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        Some(1)
+    }
+}
