@@ -1,5 +1,5 @@
 //! Loads of a key against writes to it [F5], in both caches: nobody gets what is older than a write that was over, however the
-//! key was written to, and whether or not what was written has stayed.
+//! key was written to, and whether or not what was written has stayed; and against entries of a dump, which are older [L6].
 #![cfg(shuttle)]
 
 use koel::{Cache, InlineCache, Operation, RandomState};
@@ -141,6 +141,31 @@ fn nobody_gets_what_he_has_taken_out<C: Loads>() {
                 let taken = cache.take();
                 let got = cache.get_or_insert_with(|| 8);
                 assert!(taken.is_none() || got == 8, "{got} after {taken:?} was taken out");
+            });
+        });
+    });
+}
+
+/// What a dump has is older than what is loaded meanwhile [L6].
+#[test]
+fn nobody_finds_what_was_dumped_once_he_has_loaded_the_key() {
+    explore(1000, || {
+        let (old, cache) = (Entries::new(), Entries::new());
+        insert(&old, KEY, 0);
+        let dump = old.dump();
+        thread::scope(|scope| {
+            scope.spawn(|| drop(cache.load(dump)));
+            scope.spawn(|| {
+                cache.take();
+                let load = || {
+                    pause();
+                    1
+                };
+                let loaded = Loads::get_or_insert_with(&cache, load);
+                for _ in 0..3 {
+                    assert_eq!(Loads::get(&cache), Some(loaded), "{loaded} was there");
+                    pause();
+                }
             });
         });
     });
