@@ -320,8 +320,8 @@ impl<K, V, S> Cache<K, V, S> {
         let taken = surplus.min(lending.spare);
         lending.spare -= taken;
         surplus -= taken;
-        // What is left to a segment, by its share and what it uses. The shares sum to the new capacity: the last is enough.
-        let rounds: [fn(u64, u64) -> u64; 3] = [|fair, used| fair.max(used), |_, used| used, |fair, _| fair];
+        // What is left to a segment, by its share and what it uses. The shares sum to the new capacity: they are enough.
+        let rounds: [fn(u64, u64) -> u64; 2] = [|fair, used| fair.max(used), |_, used| used];
         for (round, left) in rounds.into_iter().enumerate() {
             self.for_quotas(lending, now, out, |index, len, share| {
                 share.fair = bound::share_of(capacity, segments, index);
@@ -333,8 +333,36 @@ impl<K, V, S> Cache<K, V, S> {
                 quota - taken
             });
         }
+        self.lower_used(lending, &mut surplus, now, out);
         debug_assert_eq!(surplus, 0, "no quota is left that nobody may have");
         self.bound.set_capacity(capacity);
+    }
+
+    /// The last round: takes what segments use beyond their shares, and what that leaves unused there. What is heavier than a
+    /// share goes whole, and if that room were left to the segment, such entries would go from all of them, though some fit.
+    /// Segments of many have none that is worth it.
+    fn lower_used(
+        &self,
+        lending: &mut Lending,
+        surplus: &mut u64,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        self.table.directory.each_segment(|mut writing| {
+            for takes_unused in [false, true] {
+                if takes_unused && writing.locked.len() >= FEW {
+                    return;
+                }
+                let share = &writing.locked.state_ref().keep;
+                let quota = share.evictor.capacity();
+                let left = if takes_unused { share.evictor.weight() } else { share.fair };
+                let taken = quota.saturating_sub(left).min(*surplus);
+                if taken > 0 {
+                    *surplus -= taken;
+                    self.set_quota(lending, &mut writing.locked, quota - taken, now, out);
+                }
+            }
+        });
     }
 
     /// Changes the quota of each segment: to what `new` makes of its index, how many entries it has, and what is kept for it.

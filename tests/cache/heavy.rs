@@ -51,6 +51,23 @@ fn a_cache_made_a_little_smaller_keeps_what_fits() {
     }
 }
 
+/// Also where each is heavier than a segment's share of what is left.
+#[test]
+fn a_cache_made_much_smaller_keeps_as_many_heavy_entries_as_fit() {
+    for policy in POLICIES {
+        for round in 0..5 {
+            let builder = Cache::builder().max_weight(64_000_000).policy(policy);
+            let cache = builder.weigher(|_, weight: &u64| *weight).hasher(seeded(seed() + round)).build();
+            (0..400_u64).for_each(|key| cache.insert(key, 200_000).unwrap());
+            for capacity in [1_050_000, 450_000, 200_000, 199_999] {
+                cache.set_capacity(capacity);
+                assert_eq!(cache.len() as u64, capacity / 200_000, "{policy} at {capacity}");
+            }
+            cache.insert(1, 199_999).unwrap();
+        }
+    }
+}
+
 /// Also where segments have many entries, one of them more than its share, and what is left over is not spare but theirs.
 #[test]
 fn a_cache_of_many_entries_made_a_little_smaller_keeps_what_fits() {
