@@ -110,6 +110,21 @@ fn tables_that_cannot_be_printed_exit_with_2_and_the_report_is_written() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_report_in_the_file_that_tables_are_printed_to_comes_after_them() {
+    let printed = file("printed.txt", "");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
+    command.args(["memory", "--keys", "100", "--maps", "koel", "--json", "/dev/stdout"]);
+    let output = command.stdout(fs::File::create(&printed).unwrap()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = fs::read_to_string(&printed).unwrap();
+    let (tables, report) = text.split_once("\n{\n").expect("a report after something else");
+    assert!(tables.contains("koel"), "{tables}");
+    let report = report.strip_suffix("Wrote /dev/stdout\n").expect("nothing between or after");
+    serde_json::from_str::<serde_json::Value>(&format!("{{{report}")).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn a_report_that_has_no_room_leaves_what_was_there() {
     let (json, html) = (file("roomless.json", "an earlier run's"), file("roomless.html", ""));
     fs::remove_file(&html).unwrap();

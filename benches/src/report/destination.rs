@@ -1,6 +1,6 @@
 //! Files that reports go into.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -63,14 +63,19 @@ impl Drop for Destination {
     }
 }
 
-/// What was there is given up when what the report is longer than that has found room: a disk may be full.
+/// What was there is given up when what the report is longer than that has found room: a disk may be full. Where tables are
+/// printed to, they stay, and the report comes after them.
 fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
     let there = file.metadata()?;
+    if let Some(mut output) = printed_to(&there) {
+        return output.write_all(report);
+    }
     // A pipe has nothing to be taken away.
     if !there.is_file() {
         return file.write_all(report);
     }
-    let (head, tail) = report.split_at(report.len().min(there.len() as usize));
+    let kept = usize::try_from(there.len()).map_or(report.len(), |len| len.min(report.len()));
+    let (head, tail) = report.split_at(kept);
     file.seek(SeekFrom::End(0))?;
     if let Err(e) = file.write_all(tail) {
         file.set_len(there.len())?;
@@ -79,4 +84,22 @@ fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
     file.rewind()?;
     file.write_all(head)?;
     file.set_len(report.len() as u64)
+}
+
+/// Standard output, if it is this file, as it is if that was opened as `/dev/stdout`: what goes there after what was printed
+/// must go through the same position in it.
+#[cfg(unix)]
+fn printed_to(file: &Metadata) -> Option<File> {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned().ok()?);
+    let is_it = output.metadata().is_ok_and(|of| (of.dev(), of.ino()) == (file.dev(), file.ino()));
+    is_it.then_some(output)
+}
+
+/// Nothing tells files apart.
+#[cfg(not(unix))]
+fn printed_to(_: &Metadata) -> Option<File> {
+    None
 }
