@@ -204,6 +204,25 @@ fn nothing_of_a_crowded_stripe_is_taken_out_of_the_filter() {
 }
 
 #[test]
+fn a_key_that_is_remembered_as_absent_is_there_after_a_scan_beside_one_that_is_remembered_since() {
+    model_of_many_steps(|| {
+        let ([key, other, _], guard) = (neighbours(), guard(Filter::Cuckoo));
+        put(&guard, key, 1);
+        put(&guard, other, 1);
+        // Around the guard, as below. Who finds a key absent twice remembers it.
+        guard.store().put(key, 0);
+        assert_eq!([get(&guard, key), get(&guard, key)], [0, 0]);
+        guard.store().put(key, 2);
+        guard.rebuild().unwrap();
+        guard.wait_until_ready().unwrap();
+        // The stripe says once more that it remembers some.
+        guard.store().put(other, 0);
+        assert_eq!([get(&guard, other), get(&guard, other)], [0, 0]);
+        assert_eq!(get(&guard, key), 2);
+    });
+}
+
+#[test]
 fn who_looks_for_keys_that_are_denied_finds_none_that_is_deleted_and_comes_back() {
     same_hashes();
     // Two do not tell: of each thread one, and the verifier is interrupted twice.
