@@ -87,8 +87,8 @@ pub fn parse(mut input: impl BufRead, name: &str) -> Result<Trace, Error> {
 /// Reads the next line into `line`; whether there is one.
 fn read_line(input: &mut impl BufRead, line: &mut String) -> io::Result<bool> {
     line.clear();
-    let bytes = input.take(LONGEST_LINE as u64).read_line(line)?;
-    if bytes == LONGEST_LINE && !line.ends_with('\n') {
+    let bytes = input.take(LONGEST_LINE as u64 + 1).read_line(line)?;
+    if bytes > LONGEST_LINE && !line.ends_with('\n') {
         let problem = format!("a line of more than {LONGEST_LINE} bytes");
         return Err(io::Error::new(ErrorKind::InvalidData, problem));
     }

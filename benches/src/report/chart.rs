@@ -29,7 +29,7 @@ pub(super) struct Line<'a> {
 // Lines stand out from the page's cards, light and dark: contrasts are 3 to 1 at least, as WCAG 2.1 asks of graphics (1.4.11).
 
 /// Lines that are not koel's take these in turn.
-pub(super) const PEER_COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#0891b2", "#65a30d", "#78716c"];
+pub(super) const PEER_COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#ef4444", "#65a30d", "#78716c"];
 
 /// Lines of koel take these in turn: as many as it has caches.
 pub(super) const KOEL_COLORS: [&str; 5] = ["#3b82f6", "#a855f7", "#0284c7", "#6366f1", "#d946ef"];

@@ -78,12 +78,14 @@ fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
     let (head, tail) = report.split_at(kept);
     file.seek(SeekFrom::End(0))?;
     if let Err(e) = file.write_all(tail) {
-        file.set_len(there.len())?;
+        let _ = file.set_len(there.len());
         return Err(e);
     }
     file.rewind()?;
     file.write_all(head)?;
-    file.set_len(report.len() as u64)
+    file.set_len(report.len() as u64)?;
+    // Some file systems say only now that there was no room.
+    file.sync_data()
 }
 
 /// Standard output, if it is this file, as it is if that was opened as `/dev/stdout`: what goes there after what was printed
