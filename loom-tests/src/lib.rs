@@ -5,14 +5,16 @@
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p loom-tests`.
 #![cfg(loom)]
 
+mod failed;
 mod hashes;
 mod identity;
 mod store;
 
+pub use failed::Failed;
 pub use hashes::same_hashes;
 pub use identity::Identity;
 use koel::model::place;
-pub use store::{FAILS, Failed, STAYS, Words};
+pub use store::{FAILS, STAYS, Words};
 
 /// A map of fixed capacity with one segment of three buckets: A, B and C.
 pub type Map = koel::HashMap<u64, u64, Identity>;

@@ -1,10 +1,11 @@
 //! A store that a guard's models write to.
 
-use std::fmt;
 use std::sync::Arc;
 
 use koel::guard::{Generation, Scanned, Store, Value};
 use loom::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Failed;
 
 /// Keys of [`Words`]. Each is one byte, its number.
 const KEYS: usize = 6;
@@ -13,18 +14,6 @@ const KEYS: usize = 6;
 pub const FAILS: u8 = 99;
 /// A key that is not deleted.
 pub const STAYS: u8 = 5;
-
-/// The store's error.
-#[derive(Debug)]
-pub struct Failed;
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("failed")
-    }
-}
-
-impl std::error::Error for Failed {}
 
 /// A store of six keys, whose values are bytes; 0, of a key that is not there. Each has a word of its own, with the number of
 /// its last write above the value: it orders no more than any store must.

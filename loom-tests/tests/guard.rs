@@ -2,28 +2,14 @@
 //! never older than the last write that was over.
 #![cfg(loom)]
 
-use std::fmt;
 use std::sync::Arc;
 
 use koel::guard::{Filter, Generation, Guarded, Phase, Scanned, Store, Value};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use loom_tests::{model_with_preemptions, same_hashes};
+use loom_tests::{FAILS, Failed, model_with_preemptions, same_hashes};
 
 const KEY: &[u8] = b"key";
-/// A value that is put, and said not to be; and no scan beside it ends well.
-const FAILS: u8 = 99;
-
-#[derive(Debug)]
-struct Failed;
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("failed")
-    }
-}
-
-impl std::error::Error for Failed {}
 
 /// A store of one key, whose value is a byte; 0, if it is not there.
 #[derive(Default)]

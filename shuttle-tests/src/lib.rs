@@ -19,6 +19,8 @@ use shuttle::scheduler::{
 };
 use shuttle::{Config, MaxSteps, Runner};
 
+#[path = "../../loom-tests/src/failed.rs"]
+mod failed;
 #[path = "../../loom-tests/src/hashes.rs"]
 mod hashes;
 #[path = "../../loom-tests/src/identity.rs"]
@@ -26,6 +28,7 @@ mod identity;
 mod ledger;
 mod maps;
 
+pub use failed::Failed;
 pub use hashes::same_hashes;
 pub use identity::Identity;
 pub use ledger::{Ledger, Value};

@@ -2,7 +2,6 @@
 //! that the store holds is never denied, and a value is never older than what the store held when the look-up began.
 #![cfg(shuttle)]
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -10,23 +9,12 @@ use koel::guard::{Error, Generation, Guarded, HashMapStore, Phase, Scanned, Stor
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::thread;
-use shuttle_tests::{explore, pause};
+use shuttle_tests::{Failed, explore, pause};
 
 /// Each has a writer of its own.
 const KEYS: usize = 2;
 /// Writes of each key: fewer than a word has bits.
 const WRITES: u64 = 6;
-
-#[derive(Debug)]
-struct Failed;
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("failed")
-    }
-}
-
-impl std::error::Error for Failed {}
 
 /// What a key's writes have done, which are numbered from 1 on.
 #[derive(Default)]
