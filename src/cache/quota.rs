@@ -340,7 +340,7 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// The last round: takes what segments use beyond their shares, and what that leaves unused there. What is heavier than a
     /// share goes whole, and if that room were left to the segment, such entries would go from all of them, though some fit.
-    /// Segments of many have none that is worth it.
+    /// In a segment of many entries that room is little, and stays.
     fn lower_used(
         &self,
         lending: &mut Lending,
