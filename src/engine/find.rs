@@ -35,14 +35,8 @@ impl<P: Payload> Directory<P> {
         eq: impl Fn(P::Item) -> bool + Copy,
         change: impl FnOnce(u8) -> u8,
     ) -> Option<P::Item> {
-        self.find_and(
-            digest,
-            || (),
-            eq,
-            |segment, bucket, lane| {
-                segment.buckets().change_mark(bucket, lane, change);
-            },
-        )
+        let mark = |segment: &Segment<P>, bucket, lane| segment.buckets().change_mark(bucket, lane, change);
+        self.find_and(digest, || (), eq, mark)
     }
 
     /// `find`, which on its common path calls `found` with segment, bucket and lane of the item: it may have left meanwhile.

@@ -88,6 +88,15 @@ impl<S> Recorder<'_, S> {
         let returned = self.tick();
         self.notes.push((key, Event { invoked, returned, saw, wrote }));
     }
+
+    /// Does something to all keys, each at a moment of its own.
+    pub(crate) fn note_all(&mut self, keys: u64, act: impl FnOnce(&S) -> Each) {
+        let invoked: Vec<u64> = (0..keys).map(|_| self.tick()).collect();
+        let each = act(self.map);
+        for ((key, invoked), (saw, wrote)) in (0..).zip(invoked).zip(each) {
+            self.note(key, invoked, saw, wrote);
+        }
+    }
 }
 
 impl<S: Subject> Recorder<'_, S> {
@@ -104,19 +113,14 @@ impl<S: Subject> Recorder<'_, S> {
         self.note(key, invoked, saw(seen), wrote);
     }
 
-    fn look_at_many(&mut self, keys: &[u64]) {
-        let invoked: Vec<u64> = keys.iter().map(|_| self.tick()).collect();
-        let seen = self.map.get_many(keys);
-        for ((key, invoked), seen) in keys.iter().zip(invoked).zip(seen) {
-            self.note(*key, invoked, saw(seen), Wrote::Nothing);
-        }
-    }
-
     fn random_step(&mut self, rng: &mut Rng, keys: u64, value: u64) {
         let key = rng.below(keys);
         match rng.below(20) {
             0..4 => self.step(key, |map| map.get(key), |_| None),
-            4 => self.look_at_many(&(0..keys).collect::<Vec<_>>()),
+            4 => self.note_all(keys, |map| {
+                let seen = map.get_many(&(0..keys).collect::<Vec<_>>());
+                seen.into_iter().map(|seen| (saw(seen), Wrote::Nothing)).collect()
+            }),
             5 => {
                 let invoked = self.tick();
                 let saw = if self.map.contains_key(key) { Saw::Present } else { Saw::Absent };
@@ -145,6 +149,30 @@ impl<S: Subject> Recorder<'_, S> {
             _ => self.step(key, |map| map.update_or_insert(key, value), |_| Some(Some(value))),
         }
     }
+}
+
+/// Of each key what was seen of it and done to it.
+pub(crate) type Each = Vec<(Saw, Wrote)>;
+
+/// Has `retain` keep two values of three. Who was asked last about a key, and refused it, took out what it had seen, or found
+/// none.
+pub(crate) fn retained(
+    keys: u64,
+    refused: u64,
+    retain: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool),
+) -> Each {
+    let mut each = vec![(Saw::Absent, Wrote::Nothing); keys as usize];
+    retain(&mut |key, value| {
+        let keeps = value % 3 != refused;
+        if let Some(last) = each.get_mut(key as usize) {
+            *last = match keeps {
+                true => (Saw::Value(value), Wrote::Nothing),
+                false => (Saw::Nothing, Wrote::Without(value)),
+            };
+        }
+        keeps
+    });
+    each
 }
 
 pub(crate) fn saw(seen: Seen) -> Saw {

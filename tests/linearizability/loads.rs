@@ -15,7 +15,7 @@ use koel::{Cache, InlineCache, Policy};
 
 use super::checker::{Register, Saw, Wrote};
 use super::for_all_plans;
-use super::history::{Plan, Recorder, check_all, record_steps};
+use super::history::{Plan, Recorder, check_all, record_steps, retained};
 use crate::common::{Rng, Seeded, seeded};
 
 /// A cache under test. Keys from `FILLERS` on are not recorded.
@@ -127,29 +127,13 @@ impl Worker<'_> {
                 recorder.note(key, called, seen.map_or(Saw::Absent, Saw::Value), Wrote::State(None));
                 self.wrote(recorder, key, called);
             }
-            17 => {
-                let called: Vec<u64> = (0..keys).map(|_| recorder.tick()).collect();
-                let mut last = vec![(Saw::Absent, Wrote::Nothing); keys as usize];
-                cache.retain(|key, value| {
-                    let keeps = value % 3 != 0;
-                    let kept = (Saw::Value(value), Wrote::Nothing);
-                    let refused = (Saw::Nothing, Wrote::Without(value));
-                    last.get_mut(key as usize)
-                        .into_iter()
-                        .for_each(|last| *last = if keeps { kept.clone() } else { refused.clone() });
-                    keeps
-                });
-                for ((key, called), (saw, wrote)) in (0..).zip(called).zip(last) {
-                    recorder.note(key, called, saw, wrote);
-                }
-            }
+            17 => recorder.note_all(keys, |cache| retained(keys, 0, |keep| cache.retain(keep))),
             18 if rng.one_in(2) => {
-                let called: Vec<u64> = (0..keys).map(|_| recorder.tick()).collect();
-                cache.clear();
-                for (key, called) in (0..).zip(called) {
-                    recorder.note(key, called, Saw::Nothing, Wrote::State(None));
-                    self.wrote(recorder, key, called);
-                }
+                recorder.note_all(keys, |cache| {
+                    cache.clear();
+                    vec![(Saw::Nothing, Wrote::State(None)); keys as usize]
+                });
+                (0..keys).for_each(|key| self.wrote(recorder, key, called));
             }
             19 if rng.one_in(8) => cache.resize(3 + rng.below(10)),
             _ => cache.insert(FILLERS + value % 1000, value),

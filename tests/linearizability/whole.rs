@@ -9,7 +9,7 @@ use std::thread::yield_now;
 use koel::{HashMap, InlineMap};
 
 use super::checker::{Register, Saw, Wrote};
-use super::history::{Broken, Plan, Recorder, Subject, check_all, record_steps};
+use super::history::{Broken, Each, Plan, Recorder, Subject, check_all, record_steps, retained};
 use super::{Coded, Disturbance, Koel, for_all_plans};
 use crate::common::{AnyMap, Rng, Seeded, growing_configs};
 
@@ -32,9 +32,6 @@ trait Whole: Sync {
     fn disturb(&self, _rng: &mut Rng) {}
 }
 
-/// Of each key what was seen of it and done to it.
-type Each = Vec<(Saw, Wrote)>;
-
 /// What was seen of each key in these, which `wrote` was done to.
 fn each(keys: u64, pairs: Pairs, wrote: Wrote) -> Each {
     let mut each = vec![(Saw::Absent, wrote); keys as usize];
@@ -46,15 +43,6 @@ fn each(keys: u64, pairs: Pairs, wrote: Wrote) -> Each {
     each
 }
 
-/// Does something to all keys.
-fn do_to_all<W: Whole>(recorder: &mut Recorder<'_, W>, keys: u64, act: impl FnOnce(&W) -> Each) {
-    let invoked: Vec<u64> = (0..keys).map(|_| recorder.tick()).collect();
-    let each = act(recorder.map);
-    for ((key, invoked), (saw, wrote)) in (0..).zip(invoked).zip(each) {
-        recorder.note(key, invoked, saw, wrote);
-    }
-}
-
 /// Takes some entries of a drain: nobody has seen the others that it takes out.
 fn drain_some<W: Whole>(map: &W, keys: u64, entries: usize) -> Each {
     let mut each = each(keys, map.drain(entries), Wrote::State(None));
@@ -62,26 +50,10 @@ fn drain_some<W: Whole>(map: &W, keys: u64, entries: usize) -> Each {
     each
 }
 
-/// Keeps two values of three. Who was asked last about a key, and refused it, took out what it had seen, or found none.
-fn retain<W: Whole>(map: &W, keys: u64, refused: u64) -> Each {
-    let mut each = vec![(Saw::Absent, Wrote::Nothing); keys as usize];
-    map.retain(|key, value| {
-        let keeps = value % 3 != refused;
-        if let Some(last) = each.get_mut(key as usize) {
-            *last = match keeps {
-                true => (Saw::Value(value), Wrote::Nothing),
-                false => (Saw::Nothing, Wrote::Without(value)),
-            };
-        }
-        keeps
-    });
-    each
-}
-
 fn step<W: Whole>(recorder: &mut Recorder<'_, W>, rng: &mut Rng, keys: u64, value: u64) {
     let (map, key) = (recorder.map, rng.below(keys));
     match rng.below(24) {
-        0..2 => do_to_all(recorder, keys, |map| {
+        0..2 => recorder.note_all(keys, |map| {
             let saw = |there| if there { Saw::Present } else { Saw::Absent };
             let there = map.contains_many(&(0..keys).collect::<Vec<_>>());
             there.into_iter().map(|there| (saw(there), Wrote::Nothing)).collect()
@@ -98,18 +70,18 @@ fn step<W: Whole>(recorder: &mut Recorder<'_, W>, rng: &mut Rng, keys: u64, valu
             let wrote = if removed { Wrote::State(None) } else { Wrote::Nothing };
             recorder.note(key, invoked, old.map_or(Saw::Absent, Saw::Value), wrote);
         }
-        12..14 => do_to_all(recorder, keys, |map| {
+        12..14 => recorder.note_all(keys, |map| {
             let new: Vec<bool> = (0..keys).map(|_| rng.one_in(2)).collect();
             map.extend((0..keys).filter(|key| new[*key as usize]).map(|key| (key, value)).collect());
             let wrote = |new| if new { Wrote::State(Some(value)) } else { Wrote::Nothing };
             new.into_iter().map(|new| (Saw::Nothing, wrote(new))).collect()
         }),
-        14..17 => do_to_all(recorder, keys, |map| each(keys, map.walk(), Wrote::Nothing)),
-        17 => do_to_all(recorder, keys, |map| each(keys, map.copy(), Wrote::Nothing)),
-        18 => do_to_all(recorder, keys, |map| each(keys, map.drain(usize::MAX), Wrote::State(None))),
-        19 if rng.one_in(2) => do_to_all(recorder, keys, |map| drain_some(map, keys, 2)),
-        20..23 => do_to_all(recorder, keys, |map| retain(map, keys, value % 3)),
-        23 if rng.one_in(2) => do_to_all(recorder, keys, |map| {
+        14..17 => recorder.note_all(keys, |map| each(keys, map.walk(), Wrote::Nothing)),
+        17 => recorder.note_all(keys, |map| each(keys, map.copy(), Wrote::Nothing)),
+        18 => recorder.note_all(keys, |map| each(keys, map.drain(usize::MAX), Wrote::State(None))),
+        19 if rng.one_in(2) => recorder.note_all(keys, |map| drain_some(map, keys, 2)),
+        20..23 => recorder.note_all(keys, |map| retained(keys, value % 3, |keep| map.retain(keep))),
+        23 if rng.one_in(2) => recorder.note_all(keys, |map| {
             map.clear();
             vec![(Saw::Nothing, Wrote::State(None)); keys as usize]
         }),
