@@ -64,8 +64,8 @@ impl Drop for Destination {
 }
 
 /// What was there is given up when what the report is longer than that has found room: a disk may be full. (Where to write over
-/// something takes room as well, as in a compressed file, it may be lost.) Where tables are printed to, they stay, and the report
-/// comes after them.
+/// something takes room as well, as in a compressed file, it may be lost.) Where tables are printed to, they stay, and the
+/// report comes after them.
 fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
     let there = file.metadata()?;
     if let Some(mut output) = printed_to(&there) {
