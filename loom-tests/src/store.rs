@@ -23,8 +23,19 @@ pub const STAYS: u8 = 5;
 #[derive(Debug, Default)]
 pub struct Words {
     keys: [AtomicU64; KEYS],
-    /// Outside of what a model explores.
+    /// Outside of what a model explores, as all that follows.
     writes: std::sync::atomic::AtomicU64,
+    scans: std::sync::atomic::AtomicU64,
+    most_scans: std::sync::atomic::AtomicU64,
+}
+
+/// A scan that is under way.
+struct Scanning<'a>(&'a Words);
+
+impl Drop for Scanning<'_> {
+    fn drop(&mut self) {
+        self.0.scans.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Words {
@@ -32,6 +43,11 @@ impl Words {
     pub fn put(&self, key: u8, value: u8) -> u8 {
         let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
         self.keys[usize::from(key)].swap(number << 8 | u64::from(value), Ordering::AcqRel) as u8
+    }
+
+    /// How many scans were under way at a time, at the most.
+    pub fn most_scans(&self) -> u64 {
+        self.most_scans.load(Ordering::Relaxed)
     }
 
     /// A key's value.
@@ -58,9 +74,14 @@ impl Store for Words {
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Failed>>, Failed> {
+        self.most_scans.fetch_max(self.scans.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let scanning = Scanning(self);
         let values: Vec<_> = (0..KEYS as u8).map(|key| (key, self.value(key))).collect();
         let there = values.into_iter().filter(|&(_, value)| value != 0);
-        Ok(there.map(|(key, value)| if value == FAILS { Err(Failed) } else { Ok([key].into()) }))
+        Ok(there.map(move |(key, value)| {
+            let _under_way = &scanning;
+            if value == FAILS { Err(Failed) } else { Ok([key].into()) }
+        }))
     }
 
     fn generation(&self) -> Result<Generation, Failed> {

@@ -127,6 +127,60 @@ fn a_key_that_the_store_holds_is_not_denied_beside_a_scan_for_a_worn_filter() {
     });
 }
 
+/// A guard that has no filter, as it is being told that somebody writes around it.
+fn guard_that_scans() -> Arc<Guard> {
+    let guard = guard(Filter::Cuckoo);
+    guard.rebuild().unwrap();
+    guard
+}
+
+#[test]
+fn a_key_that_came_around_the_guard_beside_a_scan_and_is_put_again_is_not_denied() {
+    model(|| {
+        let guard = guard_that_scans();
+        guard.store().put(KEY, 1);
+        assert!(put(&guard, KEY, 2));
+        guard.wait_until_ready().unwrap();
+        assert_eq!((get(&guard, KEY), guard.stats().filter_keys), (2, 1));
+    });
+}
+
+#[test]
+fn a_key_that_came_around_the_guard_beside_a_scan_and_is_put_twice_and_deleted_between_is_not_denied() {
+    model(|| {
+        let guard = guard_that_scans();
+        guard.store().put(KEY, 1);
+        assert!(put(&guard, KEY, 2) && delete(&guard, KEY) && !put(&guard, KEY, 3));
+        guard.wait_until_ready().unwrap();
+        assert_eq!((get(&guard, KEY), guard.stats().filter_keys), (3, 1));
+    });
+}
+
+#[test]
+fn who_deletes_a_key_that_came_around_the_guard_beside_a_scan_finds_others_that_did() {
+    model(|| {
+        let guard = guard_that_scans();
+        // In this order: who has scanned the one has scanned the other.
+        guard.store().put(1, 1);
+        guard.store().put(KEY, 1);
+        assert!(delete(&guard, KEY));
+        guard.wait_until_ready().unwrap();
+        assert_eq!((get(&guard, 1), guard.stats().filter_keys), (1, 1));
+    });
+}
+
+#[test]
+fn two_who_ask_for_a_scan_begin_one_at_a_time() {
+    model(|| {
+        let guard = guard(Filter::Cuckoo);
+        let other = spawn(&guard, |guard| guard.rebuild().unwrap());
+        guard.rebuild().unwrap();
+        other.join().unwrap();
+        guard.wait_until_ready().unwrap();
+        assert_eq!((guard.store().most_scans(), guard.progress().phase), (1, Phase::Ready));
+    });
+}
+
 fn stripe(key: u8) -> u64 {
     let mut hasher = Xxh3::with_seed(0).build_hasher();
     hasher.write(&[key]);

@@ -1,6 +1,6 @@
 //! A filter from the store's keys, while the guard serves [D3].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -58,11 +58,11 @@ pub(super) struct Rebuild {
 /// What is to be done when the scan is over.
 #[derive(Debug, Default)]
 struct Pending {
-    /// Hashes of keys that were deleted since it began, and how often: it may have yet to bring them, so they are taken out
-    /// after it.
-    deleted: HashMap<u64, u64, ahash::RandomState>,
+    /// Hashes of keys that were deleted since it began: it may have yet to bring them, so they are taken out after it. Of two
+    /// keys of one hash one fingerprint then, and the other stays, which denies nothing.
+    deleted: HashSet<u64, ahash::RandomState>,
     /// Hashes of keys that were there when they were put, and no filter could say whether it knew them: it must have brought
-    /// them. `MOST_HELD` at the most.
+    /// them, also those that were deleted since. `MOST_HELD` at the most.
     held: HashSet<u64, ahash::RandomState>,
 }
 
@@ -76,17 +76,11 @@ impl Rebuild {
 
     /// A key has come. The caller holds its stripe.
     pub(super) fn note_put(&self, hash: u64, stripe: usize) {
-        if let Some(Pending { deleted, .. }) = &mut *self.pending.lock() {
-            if let Some(count) = deleted.get_mut(&hash) {
-                // A fingerprint of this hash is in or to come, and would be taken out: it stays instead.
-                *count -= 1;
-                if *count == 0 {
-                    deleted.remove(&hash);
-                }
-                return;
-            }
+        // If so, a fingerprint of this hash is in or to come, and would be taken out: it stays instead.
+        let was_deleted = self.pending.lock().as_mut().is_some_and(|pending| pending.deleted.remove(&hash));
+        if !was_deleted {
+            self.filter.add(hash, stripe);
         }
-        self.filter.add(hash, stripe);
     }
 
     /// A key was put that had come before. The caller holds its stripe. False: it is not in, though the scan is over.
@@ -102,14 +96,11 @@ impl Rebuild {
 
     /// A key has left. The caller holds its stripe. False: it is not in, though the scan is over.
     pub(super) fn note_delete(&self, hash: u64, stripe: usize) -> bool {
-        match &mut *self.pending.lock() {
-            Some(Pending { deleted, held }) => {
-                held.remove(&hash);
-                *deleted.entry(hash).or_insert(0) += 1;
-                true
-            }
-            None => self.filter.remove(hash, stripe),
+        if let Some(pending) = &mut *self.pending.lock() {
+            pending.deleted.insert(hash);
+            return true;
         }
+        self.filter.remove(hash, stripe)
     }
 
     /// The scan is over: every key that was there is in, and what was deleted meanwhile goes out. False: not all of that is
@@ -124,9 +115,7 @@ impl Rebuild {
             }
             deleted
         };
-        let take_out =
-            |(hash, count): (u64, u64)| (0..count).all(|_| self.filter.remove(hash, stripe_of(hash)));
-        deleted.into_iter().all(take_out)
+        deleted.into_iter().all(|hash| self.filter.remove(hash, stripe_of(hash)))
     }
 }
 
