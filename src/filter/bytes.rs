@@ -11,6 +11,53 @@ use super::inner::Inner;
 use super::loader::ChunkLoader;
 use super::locked::Locked;
 
+impl CuckooFilter {
+    /// The filter that was made into these bytes. The seed comes with them. With another hash function than the
+    /// default one take [`from_bytes_as`](Self::from_bytes_as).
+    ///
+    /// # Errors
+    ///
+    /// [`FilterError::Bytes`] if they are not a filter's, whole and undamaged, with this hash function. Damage is
+    /// found by checksums, and what has been made to deceive them does no harm either: memory is asked for in proportion
+    /// to the bytes, and nothing in them can cause a panic. [`FilterError::OutOfMemory`] if there is none for the filter.
+    ///
+    /// ```
+    /// use koel::{BytesError, CuckooFilter, FilterError};
+    ///
+    /// let mut bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
+    /// *bytes.last_mut().unwrap() ^= 1;
+    /// let error = CuckooFilter::from_bytes(&bytes).unwrap_err();
+    /// assert!(matches!(error, FilterError::Bytes(BytesError::Checksum { segment: 0 })));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
+        Self::from_bytes_as(bytes)
+    }
+
+    /// Reads what [`CuckooFilter::write_to`] wrote, and not a byte more. With another hash function than the
+    /// default one take [`read_from_as`](Self::read_from_as).
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is asked for as bytes arrive.
+    ///
+    /// ```
+    /// use koel::CuckooFilter;
+    ///
+    /// // Two filters in one stream.
+    /// let mut stream = Vec::new();
+    /// CuckooFilter::from_keys(["ada"], 0.001)?.write_to(&mut stream)?;
+    /// CuckooFilter::from_keys(["grace"], 0.001)?.write_to(&mut stream)?;
+    /// let mut reader = &stream[..];
+    /// assert!(CuckooFilter::read_from(&mut reader)?.contains("ada"));
+    /// assert!(CuckooFilter::read_from(&mut reader)?.contains("grace"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn read_from(reader: impl Read) -> Result<Self, FilterError> {
+        Self::read_from_as(reader)
+    }
+}
+
 impl<S: FilterHasher> CuckooFilter<S> {
     /// The filter as bytes; [`CuckooFilter::from_bytes`] makes a filter of them again.
     ///
@@ -25,7 +72,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// use koel::CuckooFilter;
     ///
     /// let filter = CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
-    /// let copy = <CuckooFilter>::from_bytes(&filter.to_bytes())?;
+    /// let copy = CuckooFilter::from_bytes(&filter.to_bytes())?;
     /// assert!(copy.contains("ada") && copy.len() == 2);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -33,39 +80,6 @@ impl<S: FilterHasher> CuckooFilter<S> {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.chunks().into_bytes()
-    }
-
-    /// The filter that was made into these bytes. The seed comes with them. Where nothing else says which hash function it
-    /// has, write `<CuckooFilter>::from_bytes`, with the brackets: it is the default one then.
-    ///
-    /// # Errors
-    ///
-    /// [`FilterError::Bytes`] if they are not a filter's, whole and undamaged, with this hash function. Damage is
-    /// found by checksums, and what has been made to deceive them does no harm either: memory is asked for in proportion
-    /// to the bytes, and nothing in them can cause a panic. [`FilterError::OutOfMemory`] if there is none for the filter.
-    ///
-    /// ```
-    /// use koel::{BytesError, CuckooFilter, FilterError};
-    ///
-    /// let mut bytes = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
-    /// *bytes.last_mut().unwrap() ^= 1;
-    /// let error = <CuckooFilter>::from_bytes(&bytes).unwrap_err();
-    /// assert!(matches!(error, FilterError::Bytes(BytesError::Checksum { segment: 0 })));
-    /// # Ok::<(), koel::FilterError>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
-        let header = Header::parse(bytes)?;
-        check_len(bytes, header.filter_len())?;
-        if !header.shape.geometry.is_whole() {
-            return Err(BytesError::Layout.into());
-        }
-        let hasher = header.hasher()?;
-        let inner = Inner::new(header.shape, None)?;
-        for (segment, bytes) in (0..).zip(bytes[HEADER_LEN..].chunks_exact(header.segment_len())) {
-            let bytes = header.read_segment(segment, bytes)?;
-            Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
-        }
-        Ok(CuckooFilter { inner, hasher })
     }
 
     /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer: so the error of one that
@@ -81,7 +95,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("names.filter");
     /// koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(File::create(&path)?)?;
-    /// let filter = <koel::CuckooFilter>::read_from(File::open(&path)?)?;
+    /// let filter = koel::CuckooFilter::read_from(File::open(&path)?)?;
     /// assert!(filter.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -89,25 +103,32 @@ impl<S: FilterHasher> CuckooFilter<S> {
         self.chunks().write_to(&mut writer)
     }
 
-    /// Reads what [`CuckooFilter::write_to`] wrote, and not a byte more.
+    /// [`from_bytes`](Self::from_bytes), of a filter with this hash function.
     ///
     /// # Errors
     ///
-    /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is asked for as bytes arrive.
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    pub fn from_bytes_as(bytes: &[u8]) -> Result<Self, FilterError> {
+        let header = Header::parse(bytes)?;
+        check_len(bytes, header.filter_len())?;
+        if !header.shape.geometry.is_whole() {
+            return Err(BytesError::Layout.into());
+        }
+        let hasher = header.hasher()?;
+        let inner = Inner::new(header.shape, None)?;
+        for (segment, bytes) in (0..).zip(bytes[HEADER_LEN..].chunks_exact(header.segment_len())) {
+            let bytes = header.read_segment(segment, bytes)?;
+            Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
+        }
+        Ok(CuckooFilter { inner, hasher })
+    }
+
+    /// [`read_from`](Self::read_from), of a filter with this hash function.
     ///
-    /// ```
-    /// use koel::CuckooFilter;
+    /// # Errors
     ///
-    /// // Two filters in one stream.
-    /// let mut stream = Vec::new();
-    /// CuckooFilter::from_keys(["ada"], 0.001)?.write_to(&mut stream)?;
-    /// CuckooFilter::from_keys(["grace"], 0.001)?.write_to(&mut stream)?;
-    /// let mut reader = &stream[..];
-    /// assert!(<CuckooFilter>::read_from(&mut reader)?.contains("ada"));
-    /// assert!(<CuckooFilter>::read_from(&mut reader)?.contains("grace"));
-    /// # Ok::<(), koel::FilterError>(())
-    /// ```
-    pub fn read_from(mut reader: impl Read) -> Result<Self, FilterError> {
+    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    pub fn read_from_as(mut reader: impl Read) -> Result<Self, FilterError> {
         ChunkLoader::read(&mut reader, false)?.finish()
     }
 
@@ -166,7 +187,7 @@ impl<S: FilterHasher> Clone for CuckooFilter<S> {
 
 /// All chunks of a filter, loaded.
 pub(super) fn copied<S: FilterHasher>(chunks: Chunks<'_, S>) -> ChunkLoader<S> {
-    let mut loader = ChunkLoader::new();
+    let mut loader = ChunkLoader::default();
     for chunk in chunks {
         loader.load(&chunk).unwrap_or_else(|error| panic!("{error}"));
     }

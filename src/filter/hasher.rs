@@ -102,10 +102,10 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
 ///
 /// let filter = koel::CuckooFilter::builder().capacity(100).hasher(Sip::default()).build()?;
 /// filter.insert("ada").unwrap();
-/// let copy = koel::CuckooFilter::<Sip>::from_bytes(&filter.to_bytes())?;
+/// let copy = koel::CuckooFilter::<Sip>::from_bytes_as(&filter.to_bytes())?;
 /// assert!(copy.contains("ada"));
 /// // Not with another hash function.
-/// assert!(<koel::CuckooFilter>::from_bytes(&filter.to_bytes()).is_err());
+/// assert!(koel::CuckooFilter::from_bytes(&filter.to_bytes()).is_err());
 /// # Ok::<(), koel::FilterError>(())
 /// ```
 pub trait FilterHasher: BuildHasher {

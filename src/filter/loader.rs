@@ -21,7 +21,7 @@ const FIRST_READ: usize = 4096;
 /// use koel::{ChunkLoader, CuckooFilter, ScalableCuckooFilter};
 ///
 /// let filter = CuckooFilter::from_keys(0..1000, 0.001)?;
-/// let mut loader: ChunkLoader = ChunkLoader::new();
+/// let mut loader = ChunkLoader::new();
 /// for chunk in filter.chunks().take(1) {
 ///     loader.load(&chunk)?;
 /// }
@@ -34,7 +34,7 @@ const FIRST_READ: usize = 4096;
 /// assert!((0..1000).all(|key| copy.contains(&key)));
 ///
 /// let growing = ScalableCuckooFilter::from_keys(0..1000, 0.001)?;
-/// let mut loader: ChunkLoader = ChunkLoader::new();
+/// let mut loader = ChunkLoader::new();
 /// for chunk in growing.chunks() {
 ///     loader.load(&chunk)?;
 /// }
@@ -78,16 +78,18 @@ impl<S> Default for ChunkLoader<S> {
     }
 }
 
-impl<S: FilterHasher> ChunkLoader<S> {
-    /// Nothing is loaded yet.
+impl ChunkLoader {
+    /// Nothing is loaded yet. For a filter with another hash function than the default one take `ChunkLoader::default`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
+}
 
+impl<S: FilterHasher> ChunkLoader<S> {
     /// Reads all chunks of a filter of this kind, and not a byte more.
     pub(crate) fn read(reader: &mut impl Read, growing: bool) -> Result<Self, FilterError> {
-        let mut loader = Self::new();
+        let mut loader = Self::default();
         let mut chunk = Vec::new();
         while let Some(len) = loader.next_len() {
             chunk.clear();
@@ -121,7 +123,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
     ///     reader.read_exact(&mut chunk)?;
     ///     loader.load(&chunk)?;
     /// }
-    /// let copy: CuckooFilter = loader.finish()?;
+    /// let copy = loader.finish()?;
     /// assert!(copy.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -140,7 +142,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
     /// use koel::{ChunkLoader, ScalableCuckooFilter};
     ///
     /// let filter = ScalableCuckooFilter::new(0.01)?;
-    /// let mut loader: ChunkLoader = ChunkLoader::new();
+    /// let mut loader = ChunkLoader::new();
     /// assert!(!loader.is_scalable(), "nothing is known yet");
     /// loader.load(&filter.chunks().next().unwrap())?; // the header says it
     /// assert!(loader.is_scalable());

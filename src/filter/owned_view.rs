@@ -66,15 +66,27 @@ impl Placed {
     }
 }
 
-impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
-    /// The filter in these bytes, as [`FilterView::from_bytes`]. Reads all of them once.
+impl<B: AsRef<[u8]>> FilterViewOwned<B> {
+    /// The filter in these bytes, as [`FilterView::from_bytes`]. Reads all of them once. With another hash function than the
+    /// default one take [`from_bytes_as`](Self::from_bytes_as).
     ///
     /// # Errors
     ///
     /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
     pub fn from_bytes(bytes: B) -> Result<Self, FilterError> {
+        Self::from_bytes_as(bytes)
+    }
+}
+
+impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
+    /// [`from_bytes`](FilterViewOwned::from_bytes), of a filter with this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    pub fn from_bytes_as(bytes: B) -> Result<Self, FilterError> {
         let all = bytes.as_ref();
-        let FilterView { tables, hasher } = FilterView::from_bytes(all)?;
+        let FilterView { tables, hasher } = FilterView::from_bytes_as(all)?;
         // Whose segments these are is told by their addresses: both are of one slice.
         let begin = |segments: &[u8]| segments.as_ptr().addr() - all.as_ptr().addr();
         let place = |table: Table<'_>| {
@@ -90,7 +102,7 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
-    /// let kept: koel::FilterViewOwned<_> = koel::FilterViewOwned::from_bytes(filter.to_bytes())?;
+    /// let kept = koel::FilterViewOwned::from_bytes(filter.to_bytes())?;
     /// let mut found = [false; 3];
     /// kept.view().contains_many(&["ada", "mary", "grace"], &mut found);
     /// assert_eq!((found, kept.view().count("ada")), ([true, false, true], 1));

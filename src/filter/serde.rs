@@ -34,7 +34,7 @@ impl<S: FilterHasher> Serialize for CuckooFilter<S> {
 /// ```
 impl<'de, S: FilterHasher> Deserialize<'de> for CuckooFilter<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(Foreign(Self::from_bytes))
+        deserializer.deserialize_byte_buf(Foreign(Self::from_bytes_as))
     }
 }
 
@@ -48,7 +48,7 @@ impl<S: FilterHasher> Serialize for ScalableCuckooFilter<S> {
 /// Needs the feature `serde`.
 impl<'de, S: FilterHasher> Deserialize<'de> for ScalableCuckooFilter<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(Foreign(Self::from_bytes))
+        deserializer.deserialize_byte_buf(Foreign(Self::from_bytes_as))
     }
 }
 

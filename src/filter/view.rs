@@ -25,12 +25,12 @@ use crate::hash::Digest;
 /// use koel::{CuckooFilter, FilterView, ScalableCuckooFilter};
 ///
 /// let bytes = CuckooFilter::from_keys(["ada", "grace"], 1e-8)?.to_bytes();
-/// let view = <FilterView>::from_bytes(&bytes)?;
+/// let view = FilterView::from_bytes(&bytes)?;
 /// assert!(view.contains("ada") && !view.contains("mary"));
 /// assert_eq!(view.len(), 2);
 ///
 /// let bytes = ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
-/// assert!(<FilterView>::from_bytes(&bytes)?.contains("grace"));
+/// assert!(FilterView::from_bytes(&bytes)?.contains("grace"));
 /// # Ok::<(), koel::FilterError>(())
 /// ```
 #[derive(Clone)]
@@ -123,9 +123,10 @@ impl<'a> Table<'a> {
     }
 }
 
-impl<'a, S: FilterHasher> FilterView<'a, S> {
+impl<'a> FilterView<'a> {
     /// The filter in these bytes: what [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes) or
-    /// [`ScalableCuckooFilter::to_bytes`](crate::ScalableCuckooFilter::to_bytes) gave. Reads all of them once.
+    /// [`ScalableCuckooFilter::to_bytes`](crate::ScalableCuckooFilter::to_bytes) gave. Reads all of them once. With
+    /// another hash function than the default one take [`from_bytes_as`](Self::from_bytes_as).
     ///
     /// # Errors
     ///
@@ -137,12 +138,23 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// // A filter in the middle of a file.
     /// let filter = CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
     /// let file = [b"before", &filter[..], b"after"].concat();
-    /// let view = <FilterView>::from_bytes(&file[6..][..filter.len()])?;
+    /// let view = FilterView::from_bytes(&file[6..][..filter.len()])?;
     /// assert!(view.contains("ada"));
-    /// assert!(<FilterView>::from_bytes(&file[6..]).is_err(), "where it ends must be known");
+    /// assert!(FilterView::from_bytes(&file[6..]).is_err(), "where it ends must be known");
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, FilterError> {
+        Self::from_bytes_as(bytes)
+    }
+}
+
+impl<'a, S: FilterHasher> FilterView<'a, S> {
+    /// [`from_bytes`](FilterView::from_bytes), of a filter with this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    pub fn from_bytes_as(bytes: &'a [u8]) -> Result<Self, FilterError> {
         if ChainHeader::is_at(bytes) {
             return Self::from_chain(bytes);
         }
@@ -199,7 +211,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     ///
     /// ```
     /// let bytes = koel::CuckooFilter::from_keys_bytes(["ada"], 0.001)?.to_bytes();
-    /// let view = <koel::FilterView>::from_bytes(&bytes)?; // no copy
+    /// let view = koel::FilterView::from_bytes(&bytes)?; // no copy
     /// assert!(view.contains_bytes(b"ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -218,7 +230,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// ```
     /// let bytes = koel::CuckooFilter::from_keys([1, 2], 1e-8)?.to_bytes();
     /// let mut found = [false; 3];
-    /// <koel::FilterView>::from_bytes(&bytes)?.contains_many(&[1, 2, 3], &mut found);
+    /// koel::FilterView::from_bytes(&bytes)?.contains_many(&[1, 2, 3], &mut found);
     /// assert_eq!(found, [true, true, false]);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -235,7 +247,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
     /// filter.insert("ada")?;
     /// filter.insert("ada")?;
     /// let bytes = filter.to_bytes();
-    /// let view = <koel::FilterView>::from_bytes(&bytes)?;
+    /// let view = koel::FilterView::from_bytes(&bytes)?;
     /// assert_eq!((view.count("ada"), view.count("bob")), (2, 0));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -287,7 +299,7 @@ impl<'a, S> FilterView<'a, S> {
     ///
     /// ```
     /// let bytes = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
-    /// assert_eq!(<koel::FilterView>::from_bytes(&bytes)?.len(), 2);
+    /// assert_eq!(koel::FilterView::from_bytes(&bytes)?.len(), 2);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn len(&self) -> usize {

@@ -163,7 +163,7 @@ impl FilterPolicy for CuckooPolicy {
     }
 
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool {
-        <FilterView<'_>>::from_bytes(filter).map_or(true, |view| view.contains_bytes(key))
+        FilterView::from_bytes(filter).map_or(true, |view| view.contains_bytes(key))
     }
 }
 

@@ -12,6 +12,48 @@ use super::super::plan::Plan;
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
 
+impl ScalableCuckooFilter {
+    /// The filter that was made into these bytes. The seed comes with them. With another hash function than the
+    /// default one take [`from_bytes_as`](Self::from_bytes_as).
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys_bytes(["ada"], 0.001)?;
+    /// let copy = koel::ScalableCuckooFilter::from_bytes(&filter.to_bytes())?;
+    /// assert!(copy.contains_bytes(b"ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
+        Self::from_bytes_as(bytes)
+    }
+
+    /// Reads what [`ScalableCuckooFilter::write_to`] wrote, and not a byte more. With another hash function than the
+    /// default one take [`read_from_as`](Self::read_from_as).
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    ///
+    /// ```
+    /// use koel::ScalableCuckooFilter;
+    ///
+    /// // Two filters in one stream.
+    /// let mut stream = Vec::new();
+    /// ScalableCuckooFilter::from_keys(["ada"], 0.001)?.write_to(&mut stream)?;
+    /// ScalableCuckooFilter::from_keys(["grace"], 0.001)?.write_to(&mut stream)?;
+    /// let mut reader = &stream[..];
+    /// assert!(ScalableCuckooFilter::read_from(&mut reader)?.contains("ada"));
+    /// assert!(ScalableCuckooFilter::read_from(&mut reader)?.contains("grace"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn read_from(reader: impl Read) -> Result<Self, FilterError> {
+        Self::read_from_as(reader)
+    }
+}
+
 impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// The filter as bytes; [`ScalableCuckooFilter::from_bytes`] makes a filter of them again, and
     /// [`FilterView`](crate::FilterView) looks up in them.
@@ -23,7 +65,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// use koel::ScalableCuckooFilter;
     ///
     /// let filter = ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?;
-    /// let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes())?;
+    /// let copy = ScalableCuckooFilter::from_bytes(&filter.to_bytes())?;
     /// copy.insert("mary").unwrap(); // it goes on growing
     /// assert!(copy.contains("ada") && copy.len() == 3);
     /// # Ok::<(), koel::FilterError>(())
@@ -32,26 +74,6 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     pub fn to_bytes(&self) -> Vec<u8> {
         let _moving = self.moving.lock();
         self.chunks().into_bytes()
-    }
-
-    /// The filter that was made into these bytes. The seed comes with them. Where nothing else says which hash function it
-    /// has, write `<ScalableCuckooFilter>::from_bytes`, with the brackets: it is the default one then.
-    ///
-    /// # Errors
-    ///
-    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
-    ///
-    /// ```
-    /// let filter = koel::ScalableCuckooFilter::from_keys_bytes(["ada"], 0.001)?;
-    /// let copy = <koel::ScalableCuckooFilter>::from_bytes(&filter.to_bytes())?;
-    /// assert!(copy.contains_bytes(b"ada"));
-    /// # Ok::<(), koel::FilterError>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FilterError> {
-        let mut rest = bytes;
-        let filter = Self::read_from(&mut rest)?;
-        all_read(bytes, rest)?;
-        Ok(filter)
     }
 
     /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer.
@@ -72,7 +94,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("names.filter");
     /// ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(File::create(&path)?)?;
-    /// let filter = <ScalableCuckooFilter>::read_from(File::open(&path)?)?;
+    /// let filter = ScalableCuckooFilter::read_from(File::open(&path)?)?;
     /// assert!(filter.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -81,25 +103,24 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         self.chunks().write_to(&mut writer)
     }
 
-    /// Reads what [`ScalableCuckooFilter::write_to`] wrote, and not a byte more.
+    /// [`from_bytes`](Self::from_bytes), of a filter with this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    pub fn from_bytes_as(bytes: &[u8]) -> Result<Self, FilterError> {
+        let mut rest = bytes;
+        let filter = Self::read_from_as(&mut rest)?;
+        all_read(bytes, rest)?;
+        Ok(filter)
+    }
+
+    /// [`read_from`](Self::read_from), of a filter with this hash function.
     ///
     /// # Errors
     ///
     /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
-    ///
-    /// ```
-    /// use koel::ScalableCuckooFilter;
-    ///
-    /// // Two filters in one stream.
-    /// let mut stream = Vec::new();
-    /// ScalableCuckooFilter::from_keys(["ada"], 0.001)?.write_to(&mut stream)?;
-    /// ScalableCuckooFilter::from_keys(["grace"], 0.001)?.write_to(&mut stream)?;
-    /// let mut reader = &stream[..];
-    /// assert!(<ScalableCuckooFilter>::read_from(&mut reader)?.contains("ada"));
-    /// assert!(<ScalableCuckooFilter>::read_from(&mut reader)?.contains("grace"));
-    /// # Ok::<(), koel::FilterError>(())
-    /// ```
-    pub fn read_from(mut reader: impl Read) -> Result<Self, FilterError> {
+    pub fn read_from_as(mut reader: impl Read) -> Result<Self, FilterError> {
         ChunkLoader::read(&mut reader, true)?.finish_scalable()
     }
 
