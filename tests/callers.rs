@@ -97,7 +97,7 @@ fn filters_name_it() {
     assert_blamed_here(|| growing.remove_many(&[1, 2], &mut []));
     assert_blamed_here(|| growing.remove_many_hash(&[1, 2], &mut []));
     let bytes = filter.to_bytes();
-    let view = <FilterView>::from_bytes(&bytes).unwrap();
+    let view = FilterView::from_bytes(&bytes).unwrap();
     assert_blamed_here(|| view.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| view.contains_many_hash(&[1, 2], &mut []));
 }

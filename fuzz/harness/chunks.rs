@@ -34,7 +34,7 @@ pub(crate) fn load(data: &[u8]) {
 
 fn load_some(chunks: &[Vec<u8>], mut input: Input<'_>) {
     let chunk = |number: u32| chunks.get(number as usize);
-    let mut loader: ChunkLoader = ChunkLoader::new();
+    let mut loader = ChunkLoader::new();
     while !input.is_empty() {
         let (next, len) = (loader.next(), loader.next_len());
         let taken = match input.byte() % 8 {
@@ -77,7 +77,7 @@ fn finish(loader: ChunkLoader) {
         match loader.finish_scalable() {
             Ok(filter) => {
                 assert!(complete);
-                let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).expect("its own bytes");
+                let copy = ScalableCuckooFilter::from_bytes(&filter.to_bytes()).expect("its own bytes");
                 assert_eq!(copy.len(), filter.len());
             }
             Err(error) => assert!(!complete, "{error}"),
@@ -87,7 +87,7 @@ fn finish(loader: ChunkLoader) {
     match loader.finish() {
         Ok(filter) => {
             assert!(complete);
-            let copy = <CuckooFilter>::from_bytes(&filter.to_bytes()).expect("its own bytes");
+            let copy = CuckooFilter::from_bytes(&filter.to_bytes()).expect("its own bytes");
             assert_eq!(copy.len(), filter.len());
         }
         Err(error) => assert!(!complete, "{error}"),

@@ -17,12 +17,12 @@ pub(crate) fn signed(data: &[u8]) -> Vec<u8> {
 
 /// All ways in. Whether the bytes are a filter: all agree.
 pub(crate) fn all_ways(bytes: &[u8]) -> bool {
-    let (whole, grown) = (<CuckooFilter>::from_bytes(bytes), <ScalableCuckooFilter>::from_bytes(bytes));
+    let (whole, grown) = (CuckooFilter::from_bytes(bytes), ScalableCuckooFilter::from_bytes(bytes));
     assert!(whole.is_err() || grown.is_err(), "of one kind only");
-    let view = <FilterView>::from_bytes(bytes);
+    let view = FilterView::from_bytes(bytes);
     assert_eq!(whole.is_ok() || grown.is_ok(), view.is_ok());
-    assert_eq!(<FilterViewOwned<_>>::from_bytes(bytes).is_ok(), view.is_ok());
-    let (read, read_grown) = (<CuckooFilter>::read_from(bytes), <ScalableCuckooFilter>::read_from(bytes));
+    assert_eq!(FilterViewOwned::from_bytes(bytes).is_ok(), view.is_ok());
+    let (read, read_grown) = (CuckooFilter::read_from(bytes), ScalableCuckooFilter::read_from(bytes));
     assert!(read.is_ok() || whole.is_err());
     assert!(read_grown.is_ok() || grown.is_err());
     let loader = loaded(bytes);
@@ -42,7 +42,7 @@ pub(crate) fn all_ways(bytes: &[u8]) -> bool {
 
 /// By chunks, as far as they are taken.
 fn loaded(bytes: &[u8]) -> ChunkLoader {
-    let mut loader: ChunkLoader = ChunkLoader::new();
+    let mut loader = ChunkLoader::new();
     let mut rest = bytes;
     while let Some(len) = loader.next_len() {
         let (chunk, after) = rest.split_at(len.min(rest.len()));
@@ -75,7 +75,7 @@ fn use_grown(filter: &ScalableCuckooFilter, view: &FilterView<'_>, bytes: &[u8])
     filter.compact();
     if filter.capacity() < 1000 {
         let inserted = (0..20_u64).filter(|key| filter.insert(key).is_ok()).collect::<Vec<_>>();
-        let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).expect("its own bytes");
+        let copy = ScalableCuckooFilter::from_bytes(&filter.to_bytes()).expect("its own bytes");
         assert!(inserted.iter().all(|key| copy.contains(key)) && copy.len() == filter.clone().len());
     }
     let _ = filter.info().to_string();

@@ -128,7 +128,7 @@ fn fixed(mut input: Input<'_>) {
             }
             8 => look(&filter, &oracle, &run(&mut input)),
             9 if filter.len() % 2 == 0 => filter = filter.clone(),
-            9 => filter = <CuckooFilter>::from_bytes(&filter.to_bytes()).expect("its own bytes"),
+            9 => filter = CuckooFilter::from_bytes(&filter.to_bytes()).expect("its own bytes"),
             10 => unite(&filter, &mut oracle, &mut input),
             _ => {
                 filter.clear();
@@ -189,7 +189,7 @@ fn insert(filter: &CuckooFilter, oracle: &mut Oracle, hash: u64, most: usize) {
 /// Every way to look gives the oracle's answer.
 fn look(filter: &CuckooFilter, oracle: &Oracle, hashes: &[u64]) {
     let (bytes, mut found) = (filter.to_bytes(), vec![false; hashes.len()]);
-    let view = <FilterView>::from_bytes(&bytes).expect("its own bytes");
+    let view = FilterView::from_bytes(&bytes).expect("its own bytes");
     filter.contains_many_hash(hashes, &mut found);
     let mut seen = vec![false; hashes.len()];
     view.contains_many_hash(hashes, &mut seen);
@@ -261,7 +261,7 @@ fn growing(mut input: Input<'_>) {
             _ if all.len % 2 == 0 => all.filter = all.filter.clone(),
             _ => {
                 let bytes = all.filter.to_bytes();
-                all.filter = <ScalableCuckooFilter>::from_bytes(&bytes).expect("its own bytes");
+                all.filter = ScalableCuckooFilter::from_bytes(&bytes).expect("its own bytes");
             }
         }
         assert_eq!(all.filter.len(), all.len);
@@ -339,7 +339,7 @@ impl Growing {
 
     fn check(&self) {
         let bytes = self.filter.to_bytes();
-        let view = <FilterView>::from_bytes(&bytes).expect("its own bytes");
+        let view = FilterView::from_bytes(&bytes).expect("its own bytes");
         let hashes: Vec<u64> = self.present.keys().copied().chain(0..100).collect();
         let mut found = vec![false; hashes.len()];
         self.filter.contains_many_hash(&hashes, &mut found);

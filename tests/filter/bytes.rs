@@ -16,9 +16,9 @@ fn every_layout_comes_back_from_its_bytes() {
         let inserted = filter.insert_many(&keys);
         assert_eq!(inserted, n, "{layout:?}");
         let bytes = filter.to_bytes();
-        let copy = <CuckooFilter>::from_bytes(&bytes).unwrap();
-        let view = <FilterView>::from_bytes(&bytes).unwrap();
-        let read = <CuckooFilter>::read_from(&bytes[..]).unwrap();
+        let copy = CuckooFilter::from_bytes(&bytes).unwrap();
+        let view = FilterView::from_bytes(&bytes).unwrap();
+        let read = CuckooFilter::read_from(&bytes[..]).unwrap();
         assert_eq!((copy.len(), view.len(), read.len()), (n, n, n));
         for key in 0..2000_u64 {
             let answer = filter.contains(&key);
@@ -72,9 +72,9 @@ fn what_follows_a_filter_is_not_read() {
     let mut bytes = filter.to_bytes();
     bytes.extend_from_slice(b"and so on");
     let mut reader = &bytes[..];
-    assert_eq!(<CuckooFilter>::read_from(&mut reader).unwrap().len(), 1000);
+    assert_eq!(CuckooFilter::read_from(&mut reader).unwrap().len(), 1000);
     assert_eq!(reader, b"and so on");
-    assert!(<CuckooFilter>::from_bytes(&bytes).is_err(), "whole bytes are a filter and nothing else");
+    assert!(CuckooFilter::from_bytes(&bytes).is_err(), "whole bytes are a filter and nothing else");
 }
 
 /// 300,000 keys are in two segments.
@@ -84,7 +84,7 @@ fn a_transfer_is_resumed_where_it_broke_off() {
     assert!(filter.chunks().len() > 2);
     let whole: Vec<u8> = filter.chunks().flatten().collect();
     assert_eq!(whole, filter.to_bytes());
-    let mut loader: ChunkLoader = ChunkLoader::new();
+    let mut loader = ChunkLoader::new();
     while let Some(len) = loader.next_len() {
         let chunk = filter.chunks_from(loader.next()).next().unwrap();
         assert_eq!(chunk.len(), len);
@@ -99,7 +99,7 @@ fn a_transfer_is_resumed_where_it_broke_off() {
     assert!(loader.load(&[]).is_err() && loader.load(&[0; 64]).is_err(), "one too many");
     let copy = loader.finish().unwrap();
     assert_eq!(copy.to_bytes(), whole);
-    assert!(matches!(ChunkLoader::<koel::Xxh3>::new().finish(), Err(FilterError::Bytes(_))), "too few");
+    assert!(matches!(ChunkLoader::new().finish(), Err(FilterError::Bytes(_))), "too few");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_file_of_another_seed_is_read_rightly() {
     for seed in [0, 1, u64::MAX] {
         let filter = CuckooFilter::builder().capacity(100).fingerprint_bits(32).seed(seed).build().unwrap();
         filter.insert("ada").unwrap();
-        let copy = <CuckooFilter>::from_bytes(&filter.to_bytes()).unwrap();
+        let copy = CuckooFilter::from_bytes(&filter.to_bytes()).unwrap();
         assert_eq!(copy.hasher().seed(), seed);
         assert!(copy.contains("ada") && !copy.contains("grace"));
     }
@@ -139,9 +139,9 @@ fn a_dump_has_every_key_that_nobody_touches() {
             } else {
                 for _ in 0..10 {
                     let bytes = filter.to_bytes();
-                    let view = <FilterView>::from_bytes(&bytes).unwrap();
+                    let view = FilterView::from_bytes(&bytes).unwrap();
                     assert!(kept.iter().all(|key| view.contains(key)), "a dump misses a key");
-                    let copy = <CuckooFilter>::read_from(&bytes[..]).unwrap();
+                    let copy = CuckooFilter::read_from(&bytes[..]).unwrap();
                     assert_eq!(copy.len(), view.len());
                 }
             }

@@ -62,7 +62,7 @@ fn check<F: Filter>(at_once: &F, one_by_one: &F, batches: &[usize], hashes: u64,
         inserted += are_new.iter().filter(|is_new| **is_new).count();
         assert_eq!(at_once.to_bytes(), one_by_one.to_bytes(), "{what}");
         let bytes = at_once.to_bytes();
-        let view = <FilterView>::from_bytes(&bytes).unwrap();
+        let view = FilterView::from_bytes(&bytes).unwrap();
         let mut found = vec![true; len];
         view.contains_many_hash(&batch, &mut found);
         let one_at_a_time: Vec<bool> = batch.iter().map(|hash| view.contains_hash(*hash)).collect();
@@ -106,7 +106,7 @@ fn by_keys_as_by_hashes() {
     assert!(keys.iter().all(|key| filter.contains(key) && growing.contains(key)));
     let bytes = filter.to_bytes();
     let mut found = [false; 100];
-    <FilterView>::from_bytes(&bytes).unwrap().contains_many(&keys, &mut found);
+    FilterView::from_bytes(&bytes).unwrap().contains_many(&keys, &mut found);
     assert_eq!(found, [true; 100]);
     filter.remove_many(&keys, &mut first);
     growing.remove_many(&keys, &mut second);

@@ -10,8 +10,8 @@ use crate::{builder, layouts};
 
 /// Of the same bytes both say the same, wherever these have gone meanwhile.
 fn assert_as_a_view(bytes: &[u8]) {
-    let view = <FilterView>::from_bytes(bytes).unwrap();
-    let owned = <FilterViewOwned<_>>::from_bytes(bytes.to_vec()).unwrap();
+    let view = FilterView::from_bytes(bytes).unwrap();
+    let owned = FilterViewOwned::from_bytes(bytes.to_vec()).unwrap();
     let owned = Box::new(owned.clone());
     assert_eq!((owned.len(), owned.is_empty()), (view.len(), view.is_empty()));
     let again = owned.view();
@@ -46,13 +46,13 @@ fn an_owned_view_answers_as_a_view_does() {
 fn an_owned_view_refuses_what_a_view_refuses() {
     let bytes = CuckooFilter::from_keys(0..100_u64, 0.01).unwrap().to_bytes();
     for len in 0..bytes.len() {
-        assert!(<FilterViewOwned<_>>::from_bytes(&bytes[..len]).is_err(), "{len} bytes");
+        assert!(FilterViewOwned::from_bytes(&bytes[..len]).is_err(), "{len} bytes");
     }
     let longer = [&bytes[..], b"x"].concat();
-    let error = <FilterViewOwned<_>>::from_bytes(longer).unwrap_err();
+    let error = FilterViewOwned::from_bytes(longer).unwrap_err();
     assert!(matches!(error, FilterError::Bytes(BytesError::Length { .. })), "{error}");
     let shared: Arc<[u8]> = bytes.into();
-    let kept = <FilterViewOwned<_>>::from_bytes(Arc::clone(&shared)).unwrap();
+    let kept = FilterViewOwned::from_bytes(Arc::clone(&shared)).unwrap();
     drop(shared);
     assert!((0..100_u64).all(|key| kept.contains(&key)));
 }
@@ -69,7 +69,7 @@ impl AsRef<[u8]> for Shrinking {
 #[test]
 fn bytes_that_go_are_a_panic() {
     let bytes = CuckooFilter::from_keys(0..100_u64, 0.01).unwrap().to_bytes();
-    let owned = <FilterViewOwned<_>>::from_bytes(Shrinking(bytes, AtomicBool::new(false))).unwrap();
+    let owned = FilterViewOwned::from_bytes(Shrinking(bytes, AtomicBool::new(false))).unwrap();
     assert!(owned.contains(&7_u64));
     owned.bytes().1.store(true, Ordering::Relaxed);
     assert!(catch(|| owned.contains(&7_u64)).is_err() && catch(|| owned.view().len()).is_err());

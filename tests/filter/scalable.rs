@@ -133,7 +133,7 @@ fn look_ups_find_their_way_where_tables_in_the_middle_were_given_back() {
     assert!(filter.compact() > 0);
     let bits: Vec<u32> = filter.info().tables.iter().map(|table| table.fingerprint_bits).collect();
     assert!(bits.windows(2).any(|pair| pair[1] > pair[0] + 1), "a gap: {}", filter.info());
-    let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).unwrap();
+    let copy = ScalableCuckooFilter::from_bytes(&filter.to_bytes()).unwrap();
     for filter in [filter, copy] {
         let mut held = held.clone();
         held.extend(1 << 40..(1 << 40) + 30_000);
@@ -249,7 +249,7 @@ fn a_growing_filter_comes_back_from_its_bytes() {
     let filter = new(1000, 0.001);
     (0..50_000_u64).for_each(|key| filter.insert(&key).unwrap());
     let bytes = filter.to_bytes();
-    let copy = <ScalableCuckooFilter>::from_bytes(&bytes).unwrap();
+    let copy = ScalableCuckooFilter::from_bytes(&bytes).unwrap();
     assert_eq!((copy.to_bytes(), copy.len()), (bytes.clone(), filter.len()));
     assert!((0..50_000_u64).all(|key| copy.contains(&key)));
     (50_000..200_000_u64).for_each(|key| copy.insert(&key).unwrap());
@@ -257,10 +257,10 @@ fn a_growing_filter_comes_back_from_its_bytes() {
     (0..200_000_u64).for_each(|key| assert!(copy.remove(&key)));
     // Truncations and flips, here and there.
     for at in (0..bytes.len()).step_by(bytes.len() / 200).chain(0..200) {
-        assert!(<ScalableCuckooFilter>::from_bytes(&bytes[..at]).is_err());
+        assert!(ScalableCuckooFilter::from_bytes(&bytes[..at]).is_err());
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x10;
-        assert!(<ScalableCuckooFilter>::from_bytes(&damaged).is_err(), "byte {at}");
+        assert!(ScalableCuckooFilter::from_bytes(&damaged).is_err(), "byte {at}");
     }
     #[cfg(feature = "serde")]
     {
@@ -345,7 +345,7 @@ fn growing_filters_have_every_layout() {
         assert!((0..n).all(|key| filter.contains(&key)) && filter.len() as u64 == n);
         let table = filter.info().tables[0].clone();
         assert_eq!(table.fingerprint_bits, bits);
-        let copy = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).unwrap();
+        let copy = ScalableCuckooFilter::from_bytes(&filter.to_bytes()).unwrap();
         assert_eq!(copy.to_bytes(), filter.to_bytes());
         (n..3 * n).for_each(|key| assert!(copy.insert(&key).is_ok(), "{key}: {}", copy.info()));
         (n..3 * n).for_each(|key| assert!(copy.remove(&key)));

@@ -21,7 +21,7 @@ fn a_view_answers_as_the_growing_filter_does() {
     assert_eq!(copy.to_bytes(), bytes);
     copy.insert(&1_000_000_u64).unwrap();
     assert_eq!(filter.to_bytes(), bytes);
-    let view = <FilterView>::from_bytes(&bytes).unwrap();
+    let view = FilterView::from_bytes(&bytes).unwrap();
     for key in 0..60_000_u64 {
         assert_eq!((view.contains(&key), view.count(&key)), (filter.contains(&key), filter.count(&key)));
     }
@@ -30,10 +30,10 @@ fn a_view_answers_as_the_growing_filter_does() {
     assert!((rate / expected - 1.0).abs() < 1e-9, "{rate} {expected}");
     assert!(view.contains_hash(filter.hash(&1_u64)) && view.hash_bytes(b"ada") == filter.hash_bytes(b"ada"));
     for at in (0..bytes.len()).step_by(bytes.len() / 200).chain(0..200) {
-        assert!(<FilterView>::from_bytes(&bytes[..at]).is_err());
+        assert!(FilterView::from_bytes(&bytes[..at]).is_err());
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x10;
-        assert!(<FilterView>::from_bytes(&damaged).is_err(), "byte {at}");
+        assert!(FilterView::from_bytes(&damaged).is_err(), "byte {at}");
     }
 }
 
@@ -42,7 +42,7 @@ fn a_transfer_of_a_growing_filter_is_resumed_where_it_broke_off() {
     let filter = grown(50_000);
     let whole: Vec<u8> = filter.chunks().flatten().collect();
     assert_eq!(whole, filter.to_bytes());
-    let mut loader: ChunkLoader = ChunkLoader::new();
+    let mut loader = ChunkLoader::new();
     let mut chunks = filter.chunks().len();
     while let Some(len) = loader.next_len() {
         let mut rest = filter.chunks_from(loader.next());
@@ -69,11 +69,11 @@ fn a_transfer_that_growth_interrupts_does_not_end_in_a_filter() {
     let filter = grown(20_000);
     let chunks: Vec<Vec<u8>> = filter.chunks().collect();
     let tables = filter.info().tables.len();
-    let bigger = <ScalableCuckooFilter>::from_bytes(&filter.to_bytes()).unwrap();
+    let bigger = ScalableCuckooFilter::from_bytes(&filter.to_bytes()).unwrap();
     (1 << 40..(1 << 40) + 100_000_u64).for_each(|key| bigger.insert(&key).unwrap());
     assert!(bigger.info().tables.len() > tables);
     for taken in 1..chunks.len() {
-        let mut loader: ChunkLoader = ChunkLoader::new();
+        let mut loader = ChunkLoader::new();
         chunks[..taken].iter().for_each(|chunk| loader.load(chunk).unwrap());
         for chunk in bigger.chunks_from(loader.next()) {
             if loader.load(&chunk).is_err() {
@@ -93,14 +93,14 @@ fn one_kind_is_not_taken_for_the_other() {
         matches!(result, Err(FilterError::Bytes(BytesError::Kind { scalable })) if scalable == grows)
     }
     assert!(
-        is_kind(<CuckooFilter>::from_bytes(&grown), true)
-            && is_kind(<ScalableCuckooFilter>::from_bytes(&fixed), false)
+        is_kind(CuckooFilter::from_bytes(&grown), true)
+            && is_kind(ScalableCuckooFilter::from_bytes(&fixed), false)
     );
     let mut reader = &grown[..];
-    assert!(is_kind(<CuckooFilter>::read_from(&mut reader), true) && reader.len() == grown.len() - 64);
-    assert!(is_kind(<ScalableCuckooFilter>::read_from(&fixed[..]), false));
+    assert!(is_kind(CuckooFilter::read_from(&mut reader), true) && reader.len() == grown.len() - 64);
+    assert!(is_kind(ScalableCuckooFilter::read_from(&fixed[..]), false));
     let load = |mut bytes: &[u8]| {
-        let mut loader: ChunkLoader = ChunkLoader::new();
+        let mut loader = ChunkLoader::new();
         while let Some(len) = loader.next_len() {
             loader.load(&bytes[..len]).unwrap();
             bytes = &bytes[len..];
@@ -110,7 +110,7 @@ fn one_kind_is_not_taken_for_the_other() {
     assert!(is_kind(load(&grown).finish(), true) && is_kind(load(&fixed).finish_scalable(), false));
     assert!(load(&grown).is_scalable() && !load(&fixed).is_scalable());
     // A table of a growing filter is no filter.
-    assert!(<CuckooFilter>::from_bytes(&grown[64..]).is_err());
+    assert!(CuckooFilter::from_bytes(&grown[64..]).is_err());
 }
 
 /// Keys that stay are in every dump, however much is moved while it is made.
@@ -127,7 +127,7 @@ fn chunks_have_every_key_that_nobody_touches_while_tables_come_and_go() {
             }
         } else {
             for _ in 0..12 {
-                let mut loader: ChunkLoader = ChunkLoader::new();
+                let mut loader = ChunkLoader::new();
                 filter.chunks().for_each(|chunk| loader.load(&chunk).unwrap());
                 let copy = loader.finish_scalable().unwrap();
                 assert!((0..20_000_u64).all(|key| copy.contains(&key)), "a dump misses a key");

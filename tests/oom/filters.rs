@@ -26,7 +26,7 @@ fn filter(keys: u64) -> CuckooFilter {
 
 pub(crate) fn read(plan: &mut Plan) {
     let bytes = filter(1000).to_bytes();
-    let read = || <CuckooFilter>::read_from(&bytes[..]);
+    let read = || CuckooFilter::read_from(&bytes[..]);
     if let Some(copy) = done(plan, read) {
         assert_eq!(copy.to_bytes(), bytes);
     }
@@ -35,7 +35,7 @@ pub(crate) fn read(plan: &mut Plan) {
 
 /// A chunk for which there was no memory was not taken, and is taken the next time.
 pub(crate) fn load(plan: &mut Plan) {
-    let (filter, mut loader) = (filter(1000), <ChunkLoader>::new());
+    let (filter, mut loader) = (filter(1000), ChunkLoader::new());
     for (number, chunk) in (0..).zip(filter.chunks()) {
         assert_eq!(loader.next(), number);
         if done(plan, || loader.load(&chunk)).is_none() {
@@ -51,7 +51,7 @@ pub(crate) fn growing_from_bytes(plan: &mut Plan) {
     (0..40_000_u64).for_each(|key| growing.insert(&key).unwrap());
     assert_eq!(growing.info().tables.len(), 2);
     let bytes = growing.to_bytes();
-    let from_bytes = || <ScalableCuckooFilter>::from_bytes(&bytes);
+    let from_bytes = || ScalableCuckooFilter::from_bytes(&bytes);
     if let Some(copy) = done(plan, from_bytes) {
         assert_eq!(copy.to_bytes(), bytes);
     }
@@ -62,7 +62,7 @@ pub(crate) fn view(plan: &mut Plan) {
     let growing = ScalableCuckooFilter::builder().capacity(100).seed(1).build().unwrap();
     (0..6000_u64).for_each(|key| growing.insert(&key).unwrap());
     for bytes in [filter(1000).to_bytes(), growing.to_bytes()] {
-        let view = done(plan, || <FilterView>::from_bytes(&bytes));
+        let view = done(plan, || FilterView::from_bytes(&bytes));
         assert!(view.is_none_or(|view| (0..1000_u64).all(|key| view.contains(&key))));
     }
 }
