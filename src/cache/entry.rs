@@ -3,6 +3,7 @@
 use core::fmt;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
+use core::pin::pin;
 
 use super::flight::LoadError;
 use super::{Cache, Refused};
@@ -113,7 +114,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
     /// # });
     /// ```
     pub async fn or_insert_async(self, load: impl Future<Output = V>) -> V {
-        self.cache.get_or_insert_async(self.key, load).await
+        self.cache.get_or_insert_async(self.key, pin!(load)).await
     }
 
     /// The key's value, or what the future `load` yields: [`Cache::try_get_or_insert_async`].
@@ -129,7 +130,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         self,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        self.cache.try_get_or_insert_async(self.key, load).await
+        self.cache.try_get_or_insert_async(self.key, pin!(load)).await
     }
 
     /// Decides what becomes of the key's value: [`Cache::compute`].

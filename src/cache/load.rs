@@ -4,6 +4,7 @@ use core::any::Any;
 use core::convert::Infallible;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
+use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,7 +45,8 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     }
 }
 
-/// The same for tasks.
+/// The same for tasks. The loader comes pinned: an async function has room twice for what it hands on by value, and each
+/// that it passed would double that.
 pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
@@ -370,6 +372,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// ```
     #[doc(alias = "get_with")]
     pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
+        let load = pin!(load);
         or_panic(self.try_get_or_insert_async(key, async { Ok::<V, Infallible>(load.await) }).await)
     }
 
@@ -401,6 +404,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
+        let load = pin!(load);
         load_async(self, key, Terms::alone(), load).await
     }
 
@@ -429,6 +433,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<Arc<E>>> {
+        let load = pin!(load);
         load_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
     }
 
@@ -448,6 +453,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
+        let load = pin!(load);
         or_panic(self.try_get_or_insert_async_ref(key, async { Ok::<V, Infallible>(load.await) }).await)
     }
 
@@ -480,7 +486,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => load_missed_async(self, key.to_owned(), Terms::alone(), load).await,
+            None => load_missed_async(self, key.to_owned(), Terms::alone(), pin!(load)).await,
         }
     }
 
@@ -512,6 +518,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         match self.get(key) {
             Some(value) => Ok(value),
             None => {
+                let load = pin!(load);
                 let load = async { load.await.map_err(Arc::new) };
                 load_missed_async(self, key.to_owned(), Terms::shared(), load).await
             }

@@ -11,7 +11,7 @@ use koel::{Cache, LoadError};
 use pollster::block_on;
 
 use crate::common::fuse::{Fragile, Site, arm, disarm};
-use crate::common::{Ledger, catch, on_threads, shared_with_who_waits};
+use crate::common::{LARGE, Ledger, catch, large, on_threads, shared_with_who_waits};
 
 #[test]
 fn tasks_and_threads_get_what_was_loaded_once() {
@@ -166,4 +166,22 @@ fn a_value_is_not_leaked_if_the_drop_of_the_one_it_is_cloned_from_panics() {
     });
     drop(cache);
     ledger.assert_settled("a cache whose loads were waited for");
+}
+
+/// Each function that hands a loader on by value has room for it twice: they would multiply, and once more in each loader that
+/// loads.
+#[test]
+fn a_future_has_room_for_its_loader_twice_at_most() {
+    let (cache, key): (Cache<u64, u64>, _) = (Cache::new(10), 1);
+    let sizes = [
+        size_of_val(&cache.get_or_insert_async(key, large(7))),
+        size_of_val(&cache.get_or_insert_async_ref(&key, large(7))),
+        size_of_val(&cache.try_get_or_insert_async(key, large(Err("no")))),
+        size_of_val(&cache.try_get_or_insert_async_ref(&key, large(Err("no")))),
+        size_of_val(&cache.try_get_or_insert_async_shared(key, large(Err("no")))),
+        size_of_val(&cache.try_get_or_insert_async_shared_ref(&key, large(Err("no")))),
+        size_of_val(&cache.entry(key).or_insert_async(large(7))),
+        size_of_val(&cache.entry(key).or_try_insert_async(large(Err("no")))),
+    ];
+    assert!(sizes.iter().all(|&size| size < 3 * LARGE), "{sizes:?}");
 }

@@ -72,6 +72,18 @@ pub(crate) fn shared_with_who_waits<E: Debug + PartialEq + Send>(
     failed
 }
 
+/// What a [`large`] loader keeps, in bytes.
+pub(crate) const LARGE: usize = 10_000;
+
+/// A loader that keeps a buffer.
+pub(crate) fn large<T>(value: T) -> impl Future<Output = T> {
+    let buffer = [0_u8; LARGE];
+    async move {
+        std::hint::black_box(&buffer);
+        value
+    }
+}
+
 /// Runs `body(thread)` on so many threads at once, and returns what they return, in order.
 pub(crate) fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = std::sync::Barrier::new(threads);

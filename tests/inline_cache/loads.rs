@@ -7,7 +7,7 @@ use std::time::Duration;
 use koel::{InlineCache, LoadError};
 use pollster::block_on;
 
-use crate::common::{on_threads, shared_with_who_waits};
+use crate::common::{LARGE, large, on_threads, shared_with_who_waits};
 
 #[test]
 fn all_who_miss_at_once_share_one_load() {
@@ -100,4 +100,15 @@ fn an_error_is_shared_with_who_waits() {
             })
         });
     assert_eq!((failed, cache.stats().failed_loads), (Err(LoadError::Loader(Arc::new("no"))), 1));
+}
+
+#[test]
+fn a_future_has_room_for_its_loader_twice_at_most() {
+    let cache = InlineCache::<u64, u64>::new(10);
+    let sizes = [
+        size_of_val(&cache.get_or_insert_async(1, large(7))),
+        size_of_val(&cache.try_get_or_insert_async(1, large(Err("no")))),
+        size_of_val(&cache.try_get_or_insert_async_shared(1, large(Err("no")))),
+    ];
+    assert!(sizes.iter().all(|&size| size < 3 * LARGE), "{sizes:?}");
 }

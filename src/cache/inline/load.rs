@@ -4,6 +4,7 @@ use core::any::Any;
 use core::convert::Infallible;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
+use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -166,6 +167,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// # });
     /// ```
     pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
+        let load = pin!(load);
         or_panic(self.try_get_or_insert_async(key, async { Ok::<V, Infallible>(load.await) }).await)
     }
 
@@ -196,6 +198,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
+        let load = pin!(load);
         load::load_async(self, key, Terms::alone(), load).await
     }
 
@@ -223,6 +226,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<Arc<E>>> {
+        let load = pin!(load);
         load::load_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
     }
 }
