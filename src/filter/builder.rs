@@ -131,7 +131,8 @@ impl<S> FilterBuilder<S> {
         self
     }
 
-    /// The hash function.
+    /// The hash function, which should spread keys over all 64 bits. Keys to which it gives one hash are one key to the filter,
+    /// however low its rate.
     pub fn hasher<S2>(self, hasher: S2) -> FilterBuilder<S2> {
         FilterBuilder { options: self.options, hasher }
     }

@@ -192,7 +192,8 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// The hash function.
+    /// The hash function, which should spread keys over all 64 bits. Keys to which it gives one hash are one key to the filter,
+    /// however low its rate.
     pub fn hasher<S2>(self, hasher: S2) -> ScalableFilterBuilder<S2> {
         ScalableFilterBuilder {
             capacity: self.capacity,
