@@ -17,6 +17,9 @@ const FIRST_READ: usize = 4096;
 /// Puts a filter of either kind together from its chunks, in order. What is refused changes nothing: the right chunk may
 /// still come.
 ///
+/// A transfer is resumed from the filter with which it began. Chunks of another one that was built alike, with the same seed,
+/// are not told from its own, and what is put together of both misses keys of both.
+///
 /// ```
 /// use koel::{ChunkLoader, CuckooFilter, ScalableCuckooFilter};
 ///
