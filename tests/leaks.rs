@@ -1,12 +1,17 @@
 //! What panics gives back the memory that it had meanwhile.
 
+mod common;
+
 use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use core::time::Duration;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{catch_unwind, resume_unwind};
 
-use koel::{Cache, ManualClock};
+use common::fuse::{Fragile, Site, arm, disarm};
+use common::{Ledger, catch};
+use koel::{Cache, ManualClock, Operation};
+use pollster::block_on;
 
 /// Counts the bytes of each thread: what it allocates less what it frees.
 struct Counting;
@@ -59,4 +64,42 @@ fn a_load_leaks_nothing_if_the_listener_panics() {
     (0..100).for_each(|_| load());
     let lost = BYTES.get() - before;
     assert!(lost < 1000, "{lost} bytes");
+}
+
+/// What an operation of a cache drops itself: keys that are given to it, and clones that it does not return.
+#[test]
+fn an_answer_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
+    type Verb = fn(&Cache<Fragile, Fragile>, &dyn Fn(u64) -> Fragile);
+    let verbs: [(&str, Verb); 10] = [
+        ("update", |cache, new| drop(cache.update(new(1), |_| new(7)))),
+        ("update_or_insert", |cache, new| drop(cache.update_or_insert(new(1), |_| new(7), new(8)))),
+        ("compute to remove", |cache, new| drop(cache.compute(new(1), |_| Operation::<_, ()>::Remove))),
+        ("compute to leave", |cache, new| drop(cache.compute(new(1), |_| Operation::Abort(new(7))))),
+        ("load what is there", |cache, new| drop(cache.get_or_insert_with(new(1), || unreachable!()))),
+        ("load", |cache, new| drop(cache.get_or_insert_with(new(3), || new(7)))),
+        ("load by reference", |cache, new| drop(cache.get_or_insert_with_ref(&new(3), || new(7)))),
+        ("fail to load", |cache, new| {
+            drop(cache.try_get_or_insert_with(new(3), || Err::<Fragile, _>(new(7))));
+        }),
+        ("load what is there, as a task", |cache, new| {
+            drop(block_on(cache.get_or_insert_async(new(1), async { unreachable!() })));
+        }),
+        ("load as a task", |cache, new| drop(block_on(cache.get_or_insert_async(new(3), async { new(7) })))),
+    ];
+    for (what, verb) in verbs {
+        for n in 0.. {
+            let (ledger, cache) = (Ledger::new(), Cache::new(10));
+            let new = |n| Fragile(ledger.value(n));
+            cache.insert(new(1), new(2)).unwrap();
+            arm(Site::Drop, n);
+            let result = catch(|| verb(&cache, &new));
+            let blown = disarm();
+            assert_eq!(result.is_err(), blown);
+            drop(cache);
+            ledger.assert_settled(&format!("{what}, drop {n}"));
+            if !blown {
+                break;
+            }
+        }
+    }
 }

@@ -73,12 +73,17 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                         drop(at);
                         panic!("{NOTHING_TO_REMOVE}")
                     };
-                    return Ok(self.remove_decided(at, found, old, out));
+                    let removed = self.remove_decided(at, found, old, out);
+                    // Before there is an answer: one that is returned leaks if a drop panics.
+                    drop(key);
+                    return Ok(removed);
                 }
                 Operation::Abort(answer) => {
                     drop(at);
                     // Of those that left to make room for what was decided before. As below.
                     drop(out);
+                    // As above.
+                    drop(key);
                     return Ok(Compute::Aborted(answer));
                 }
             };
@@ -158,7 +163,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         K: Clone,
     {
-        self.update_or_insert_with(key, update, || value.clone())
+        let done = self.update_or_insert_with(key, update, || value.clone());
+        // As in `compute`.
+        drop(value);
+        done
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns a clone of the new

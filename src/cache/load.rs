@@ -40,7 +40,11 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
     match cache.hit(&key) {
-        Some(value) => Ok(value),
+        Some(value) => {
+            // Before there is an answer: one that is returned leaks if a drop panics.
+            drop((key, load));
+            Ok(value)
+        }
         None => load_missed(cache, key, terms, load),
     }
 }
@@ -54,7 +58,11 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     match cache.hit(&key) {
-        Some(value) => Ok(value),
+        Some(value) => {
+            // As there.
+            drop((key, load));
+            Ok(value)
+        }
         None => load_missed_async(cache, key, terms, load).await,
     }
 }
@@ -71,7 +79,10 @@ fn load_missed<K: Eq + Clone, V: Clone, E>(
         let timer = Timer::start(cache.counters());
         timer.end(load())
     };
-    cache.flights().load(cache, digest, &key, terms, timed)
+    let answer = cache.flights().load(cache, digest, &key, terms, timed);
+    // As above.
+    drop(key);
+    answer
 }
 
 /// The same for tasks.
@@ -86,7 +97,10 @@ async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
         let timer = Timer::start(cache.counters());
         timer.end(load.await)
     };
-    cache.flights().load_async(cache, digest, &key, terms, timed).await
+    let answer = cache.flights().load_async(cache, digest, &key, terms, timed).await;
+    // As above.
+    drop(key);
+    answer
 }
 
 /// Counts a load, however it ends.
