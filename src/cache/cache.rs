@@ -317,7 +317,8 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Bytes of the cache itself and of what it has from the allocator: tables, entries, and what it remembers of others. What
     /// keys and values own elsewhere is not in it; nor are the counts of threads, 128 bytes each in blocks of 1, 2, 4 and so
-    /// on, nor the 4 KiB for loads. Locks one segment after the other.
+    /// on, nor what loads take, 4 KiB, and once there were some 10 KiB more, or more than that for large keys; nor what a
+    /// [`HashMap`](crate::HashMap::memory_usage) does not count of what has left and waits. Locks one segment after the other.
     ///
     /// # Panics
     ///
