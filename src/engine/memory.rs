@@ -203,6 +203,11 @@ impl Block {
         self.layout.size()
     }
 
+    /// Whether it was cut from an allocation of several.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.origin, Origin::Shared(_))
+    }
+
     /// Gives the memory back.
     ///
     /// # Safety

@@ -74,9 +74,11 @@ impl Spare {
         }
     }
 
-    /// Puts back what `take` gave with the same meter; frees it where the list has no room.
+    /// Puts back what `take` gave last, with the same meter; frees what has an allocation of its own, as the others may be of
+    /// another layout.
     fn give_back(&mut self, block: Block, meter: &Meter) {
-        if self.0.len() < self.0.capacity() {
+        if block.is_shared() {
+            // There it was.
             self.0.push(block);
         } else {
             // SAFETY: nobody has used it.
@@ -112,17 +114,18 @@ mod tests {
         Layout::from_size_align(isize::MAX as usize, 1).expect("one is a layout")
     }
 
+    /// Else no more would be cut, and none of those that have been be found, until somebody wanted one of that layout.
     #[test]
-    fn what_is_given_back_is_kept_where_the_list_has_room_and_else_freed() {
+    fn what_was_cut_is_kept_when_it_is_given_back_and_what_was_not_is_freed() {
         let (meter, mut spare) = (Meter::new(), Spare::default());
         let block = spare.take(SMALL, 3, false, &meter).expect("memory");
         let shared = meter.bytes();
-        assert_eq!(spare.0.len(), 2);
+        for layout in [Layout::new::<u64>(), SMALL] {
+            let another = Block::allocate(layout, &meter).expect("memory");
+            spare.give_back(another, &meter);
+            assert_eq!((spare.0.len(), meter.bytes()), (2, shared));
+        }
         spare.give_back(block, &meter);
-        assert_eq!((spare.0.len(), meter.bytes()), (3, shared));
-        assert_eq!(spare.0.capacity(), 3);
-        let another = Block::allocate(SMALL, &meter).expect("memory");
-        spare.give_back(another, &meter);
         assert_eq!((spare.0.len(), spare.0.capacity(), meter.bytes()), (3, 3, shared));
         // SAFETY: the same meter; nobody has the blocks.
         unsafe { spare.clear(&meter) };
