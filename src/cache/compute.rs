@@ -11,6 +11,65 @@ use crate::engine::Found;
 use crate::entries::Entry;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
 
+/// What an answer tells of entries: cloned under the lock, into what was made before that was taken. So what has been cloned
+/// when a clone panics is dropped when the lock has been released.
+trait Told<K, V>: Default {
+    /// Of the entry that is removed or replaced.
+    fn tell_old(&mut self, key: &K, value: &V);
+    /// Of the one that comes.
+    fn tell_new(&mut self, key: &K, value: &V);
+}
+
+/// All.
+struct Pairs<K, V> {
+    old_key: Option<K>,
+    old_value: Option<V>,
+    new_key: Option<K>,
+    new_value: Option<V>,
+}
+
+impl<K, V> Default for Pairs<K, V> {
+    fn default() -> Self {
+        Pairs { old_key: None, old_value: None, new_key: None, new_value: None }
+    }
+}
+
+impl<K: Clone, V: Clone> Told<K, V> for Pairs<K, V> {
+    fn tell_old(&mut self, key: &K, value: &V) {
+        self.old_key = Some(key.clone());
+        self.old_value = Some(value.clone());
+    }
+
+    fn tell_new(&mut self, key: &K, value: &V) {
+        self.new_key = Some(key.clone());
+        self.new_value = Some(value.clone());
+    }
+}
+
+/// The new value.
+struct NewValue<V>(Option<V>);
+
+impl<V> Default for NewValue<V> {
+    fn default() -> Self {
+        NewValue(None)
+    }
+}
+
+impl<K, V: Clone> Told<K, V> for NewValue<V> {
+    fn tell_old(&mut self, _: &K, _: &V) {}
+
+    fn tell_new(&mut self, _: &K, value: &V) {
+        self.0 = Some(value.clone());
+    }
+}
+
+/// What became of a decision.
+enum Decided<A, T> {
+    /// The entry was inserted, replaced or removed.
+    Done(A),
+    Aborted(T),
+}
+
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Decides what becomes of a key's entry: `decide` sees it, if there is one that has not expired, and says whether to
     /// insert, remove or leave it. The answer has clones of values. To replace an entry is to use it, to look at it here is
@@ -47,11 +106,31 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     pub fn compute<T>(
         &self,
         key: K,
-        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Compute<K, V, T>, Refused<K, V>>
     where
         K: Clone,
     {
+        Ok(match self.compute_telling::<Pairs<K, V>, T>(key, decide)? {
+            Decided::Aborted(answer) => Compute::Aborted(answer),
+            Decided::Done(Pairs { old_key, old_value, new_key, new_value }) => {
+                match (old_key.zip(old_value), new_key.zip(new_value)) {
+                    (Some(old), Some(new)) => Compute::Updated { old, new },
+                    (None, Some((key, value))) => Compute::Inserted(key, value),
+                    (Some((key, value)), None) => Compute::Removed(key, value),
+                    (None, None) => unreachable!("something was done"),
+                }
+            }
+        })
+    }
+
+    /// [`Cache::compute`], of which the answer tells what `A` does.
+    #[track_caller]
+    fn compute_telling<A: Told<K, V>, T>(
+        &self,
+        key: K,
+        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+    ) -> Result<Decided<A, T>, Refused<K, V>> {
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
         let guard = self.enter_to_write();
@@ -73,10 +152,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                         drop(at);
                         panic!("{NOTHING_TO_REMOVE}")
                     };
-                    let removed = self.remove_decided(at, found, old, out);
+                    let told = self.remove_decided(at, found, old, out);
                     // Before there is an answer: one that is returned leaks if a drop panics.
                     drop(key);
-                    return Ok(removed);
+                    return Ok(Decided::Done(told));
                 }
                 Operation::Abort(answer) => {
                     drop(at);
@@ -84,12 +163,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                     drop(out);
                     // As above.
                     drop(key);
-                    return Ok(Compute::Aborted(answer));
+                    return Ok(Decided::Aborted(answer));
                 }
             };
             let mut new_entry = self.new_entry(&key, &value);
             if self.has_quota_at_once(&at, &new_entry) {
-                return self.insert_decided(at, new_entry, old, (key, value), out);
+                return self.insert_decided(at, new_entry, old, (key, value), out).map(Decided::Done);
             }
             let Some(at) = self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) else {
                 let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
@@ -100,7 +179,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             let is_there = at.found.map(|found| at.writing.locked.item(found));
             // Else somebody came while others made room, or the entry's time has ended.
             if is_there == found || is_there.is_none() && old.is_none() {
-                return self.insert_decided(at, new_entry, old, (key, value), out);
+                return self.insert_decided(at, new_entry, old, (key, value), out).map(Decided::Done);
             }
         }
     }
@@ -127,15 +206,15 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     #[doc(alias = "alter")]
     #[doc(alias = "get_mut")]
     #[track_caller]
-    pub fn update(&self, key: K, mut update: impl FnMut(&V) -> V) -> Result<Option<V>, Refused<K, V>>
-    where
-        K: Clone,
-    {
-        let done = self.compute(key, |old| match old {
+    pub fn update(&self, key: K, mut update: impl FnMut(&V) -> V) -> Result<Option<V>, Refused<K, V>> {
+        let decided = self.compute_telling(key, |old| match old {
             Some(old) => Operation::Insert(update(old)),
             None => Operation::Abort(()),
-        })?;
-        Ok(done.into_new())
+        });
+        Ok(match decided? {
+            Decided::Done(NewValue(value)) => value,
+            Decided::Aborted(()) => None,
+        })
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns a clone of the new value. As
@@ -159,10 +238,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// ```
     #[doc(alias = "and_modify")]
     #[track_caller]
-    pub fn update_or_insert(&self, key: K, update: impl FnMut(&V) -> V, value: V) -> Result<V, Refused<K, V>>
-    where
-        K: Clone,
-    {
+    pub fn update_or_insert(
+        &self,
+        key: K,
+        update: impl FnMut(&V) -> V,
+        value: V,
+    ) -> Result<V, Refused<K, V>> {
         let done = self.update_or_insert_with(key, update, || value.clone());
         // As in `compute`.
         drop(value);
@@ -198,64 +279,52 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         mut update: impl FnMut(&V) -> V,
         mut make: impl FnMut() -> V,
-    ) -> Result<V, Refused<K, V>>
-    where
-        K: Clone,
-    {
-        let done = self.compute(key, |old| {
-            Operation::<_, Infallible>::Insert(old.map_or_else(&mut make, &mut update))
-        })?;
-        Ok(done.into_new().expect("it was inserted or replaced"))
+    ) -> Result<V, Refused<K, V>> {
+        let decided = self.compute_telling::<NewValue<V>, Infallible>(key, |old| {
+            Operation::Insert(old.map_or_else(&mut make, &mut update))
+        });
+        let Decided::Done(NewValue(value)) = decided?;
+        Ok(value.expect("it was inserted or replaced"))
     }
 
-    fn remove_decided<T>(
+    fn remove_decided<A: Told<K, V>>(
         &self,
         at: At<'_, K, V>,
         found: Found,
         (key, value): (&K, &V),
         mut out: Departures<'_, K, V>,
-    ) -> Compute<K, V, T>
-    where
-        K: Clone,
-    {
-        // If a clone panics the others are dropped after the lock has been released: hence this order.
-        let (old_key, old_value);
+    ) -> A {
+        // Before the lock that `at` is: dropped after it.
+        let mut told = A::default();
         let mut at = at;
-        old_key = key.clone();
-        old_value = value.clone();
+        told.tell_old(key, value);
         self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
         self.settle(&mut at.writing.locked, &mut out);
         drop(at);
         // Before there is an answer: one that is returned leaks if the listener panics.
         drop(out);
-        Compute::Removed(old_key, old_value)
+        told
     }
 
-    fn insert_decided<T>(
+    fn insert_decided<A: Told<K, V>>(
         &self,
         at: At<'_, K, V>,
         new_entry: NewEntry,
         old: Option<(&K, &V)>,
         (key, value): (K, V),
         mut out: Departures<'_, K, V>,
-    ) -> Result<Compute<K, V, T>, Refused<K, V>>
-    where
-        K: Clone,
-    {
+    ) -> Result<A, Refused<K, V>> {
         // As above.
-        let (old_key, old_value, new_key, new_value);
+        let mut told = A::default();
         let at = at;
-        old_key = old.map(|(key, _)| key.clone());
-        old_value = old.map(|(_, value)| value.clone());
-        new_key = key.clone();
-        new_value = value.clone();
+        if let Some((key, value)) = old {
+            told.tell_old(key, value);
+        }
+        told.tell_new(&key, &value);
         let put = self.put(at, &new_entry, key, value, &mut out);
         // As above.
         drop(out);
         put?;
-        Ok(match (old_key, old_value) {
-            (Some(key), Some(value)) => Compute::Updated { old: (key, value), new: (new_key, new_value) },
-            _ => Compute::Inserted(new_key, new_value),
-        })
+        Ok(told)
     }
 }
