@@ -1,6 +1,7 @@
 //! [`RedbStore`]: tables of a redb database.
 
 use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,9 +147,17 @@ impl RedbStore {
     ) -> Result<T, RedbError> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(self.durability);
-        let result = {
+        let changed = {
             let mut table = transaction.open_table(DATA)?;
-            change(&mut table)?
+            catch_unwind(AssertUnwindSafe(|| change(&mut table)))
+        };
+        let result = match changed {
+            Ok(result) => result?,
+            Err(payload) => {
+                // Before its thread panics on: it would keep its pages, which nobody would use again.
+                drop(transaction);
+                resume_unwind(payload)
+            }
         };
         self.bump(&transaction)?;
         transaction.commit()?;

@@ -1,5 +1,7 @@
 //! Databases that cannot be opened, and keys that are too long: an error that says so, and nothing lost.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use koel::guard::{Error, FjallError, FjallStore, Guarded, RedbError, RedbStore, Store};
 
 use crate::common::finds;
@@ -151,4 +153,22 @@ fn a_load_with_a_bad_key_loads_nothing() {
     assert!(redb.load(pairs.clone()).is_err() && redb.get(b"a").unwrap().is_none());
     let fjall = FjallStore::open(folder.path().join("b")).unwrap();
     assert!(fjall.load(pairs).is_err() && fjall.get(b"a").unwrap().is_none());
+}
+
+/// Its lines were read on the way, and one was none.
+#[test]
+fn a_load_that_panics_loads_nothing_and_takes_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let store = RedbStore::open(&file).unwrap();
+    let pairs = (0..1000_u64).map(|number| match number {
+        999 => resume_unwind(Box::new("no line")),
+        _ => (number.to_le_bytes(), [0; 100]),
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| store.load(pairs))).is_err());
+    assert_eq!(store.len_hint(), Some(0));
+    store.put(b"a", b"1").unwrap();
+    drop(store);
+    // As it is: not when pages that nobody uses have been given back.
+    assert!(redb::Database::open(&file).unwrap().check_integrity().unwrap());
 }
