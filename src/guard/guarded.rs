@@ -73,6 +73,8 @@ impl<S: Store> Guarded<S> {
         let existed = match shared.store.put(key, value) {
             Ok(existed) => existed,
             Err(error) => {
+                // First: the store may panic.
+                shared.counters.mine().count(Event::Failed);
                 // Only the store knows what became of it; if it cannot say, the fingerprint stays.
                 let now = shared.store.get(key);
                 if let Ok(None) = now {
@@ -81,7 +83,6 @@ impl<S: Store> Guarded<S> {
                     // Before an error of the user's type is dropped.
                     drop(section);
                 }
-                shared.counters.mine().count(Event::Failed);
                 return Err(Error::Store(error));
             }
         };
