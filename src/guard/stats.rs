@@ -149,7 +149,7 @@ impl Stats {
         }
     }
 
-    /// Look-ups.
+    /// Look-ups: those that were answered. One for which the store has failed is in no count.
     #[must_use]
     pub fn lookups(&self) -> u64 {
         self.blocked + self.cache_hits + self.remembered_absent + self.store_reads()
