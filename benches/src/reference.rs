@@ -101,8 +101,3 @@ pub fn hits(policy: Exact, trace: &Trace, bound: Bound) -> u64 {
     let Ok(hits) = replay::hits(trace, bound, |request| Ok::<_, Infallible>(simulated.ask(request)));
     hits
 }
-
-/// Requests of `trace` that `policy` misses.
-pub fn misses(policy: Exact, trace: &Trace, bound: Bound) -> u64 {
-    trace.requests.len() as u64 - hits(policy, trace, bound)
-}

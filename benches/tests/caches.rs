@@ -10,7 +10,7 @@ use koel_bench::dist::Dist;
 use koel_bench::entrant::{CacheEntrant, CacheRunner, ReadThrough, cache_entrant};
 use koel_bench::error::CheckError;
 use koel_bench::plan::{self, CacheLoad, CachePlan};
-use koel_bench::reference::{Exact, hits, misses};
+use koel_bench::reference::{Exact, hits};
 use koel_bench::replay::{Bound, Replayed, replay};
 use koel_bench::stopwatch::Stopwatch;
 use koel_bench::trace::{self, Trace};
@@ -94,6 +94,11 @@ impl<const FAULT: u8> Cache for Fifo<FAULT> {
     fn held(&self) -> u64 {
         self.0.lock().used
     }
+}
+
+/// Requests of `trace` that `policy` misses.
+fn misses(policy: Exact, trace: &Trace, bound: Bound) -> u64 {
+    trace.requests.len() as u64 - hits(policy, trace, bound)
 }
 
 /// Entries of 4, 4, 3 and 6 bytes, and one of 11.

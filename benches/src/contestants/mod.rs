@@ -10,8 +10,6 @@ mod rwlock;
 mod scc_hash_index;
 mod scc_hash_map;
 
-use std::borrow::Cow;
-
 use clap::ValueEnum;
 
 pub use self::dashmap::Dashmap;
@@ -158,14 +156,6 @@ impl Id {
             Id::SccHashMap => <SccHashMap<u64, u64> as Contestant>::NAME,
             Id::SccHashIndex => <SccHashIndex<u64, u64> as Contestant>::NAME,
             Id::Rwlock => <RwLockHashbrown<u64, u64> as Contestant>::NAME,
-        }
-    }
-
-    /// What `--maps` calls it.
-    pub fn option(self) -> Cow<'static, str> {
-        match self.to_possible_value() {
-            Some(value) => Cow::Owned(value.get_name().to_owned()),
-            None => Cow::Borrowed(self.name()),
         }
     }
 

@@ -24,9 +24,6 @@ pub struct ReadThrough {
 ///
 /// Every run checks every value, and that a cache which promises a bound keeps it.
 pub trait CacheEntrant {
-    /// What the tables call it.
-    fn name(&self) -> &'static str;
-
     /// Replays `trace` on an empty cache with `bound`; `None` if there is no such cache.
     ///
     /// # Errors

@@ -81,10 +81,6 @@ impl<C: Cache> Default for CacheRunner<C> {
 }
 
 impl<C: Cache> CacheEntrant for CacheRunner<C> {
-    fn name(&self) -> &'static str {
-        C::NAME
-    }
-
     fn replay(&self, trace: &Trace, bound: Bound) -> Result<Option<Replayed>, CheckError> {
         replay::replay::<C>(trace, bound)
     }

@@ -39,9 +39,6 @@ pub enum Making {
 /// Every run checks its answers, and fails with the filter's name if there is a false negative, or if there are more
 /// false positives than the filter's parameters explain.
 pub trait FilterEntrant {
-    /// What the tables call it.
-    fn name(&self) -> &'static str;
-
     /// Whether threads may insert at the same time.
     fn shares_writes(&self) -> bool;
 

@@ -72,10 +72,6 @@ impl<F: Filter> Default for FilterRunner<F> {
 }
 
 impl<F: Filter> FilterEntrant for FilterRunner<F> {
-    fn name(&self) -> &'static str {
-        F::NAME
-    }
-
     fn shares_writes(&self) -> bool {
         F::SHARED_WRITES
     }

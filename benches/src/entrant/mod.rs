@@ -29,9 +29,6 @@ use crate::stopwatch::Stopwatch;
 ///
 /// Every run checks every answer, and fails with the contestant's name if one is wrong.
 pub trait Entrant {
-    /// What the tables call it.
-    fn name(&self) -> &'static str;
-
     /// Lookups, since the last call, that missed a key while another thread replaced it; always 0 but for contestants
     /// that are known for it.
     fn take_lost_reads(&mut self) -> u64;

@@ -78,10 +78,6 @@ impl<C: Contestant> Default for Runner<C> {
 }
 
 impl<C: Contestant> Entrant for Runner<C> {
-    fn name(&self) -> &'static str {
-        C::NAME
-    }
-
     fn take_lost_reads(&mut self) -> u64 {
         std::mem::take(&mut self.lost_reads)
     }

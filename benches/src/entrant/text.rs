@@ -12,9 +12,6 @@ use crate::race::race;
 
 /// A contestant that maps texts to texts, and its map.
 pub trait TextEntrant {
-    /// What the tables call it.
-    fn name(&self) -> &'static str;
-
     /// Runs the lookups until `seconds` have been spent in them. Returns operations per microsecond.
     ///
     /// # Errors
@@ -53,10 +50,6 @@ impl<C: TextContestant> Default for TextRunner<C> {
 }
 
 impl<C: TextContestant> TextEntrant for TextRunner<C> {
-    fn name(&self) -> &'static str {
-        C::NAME
-    }
-
     fn read(&mut self, plan: &TextPlan, seconds: f64) -> Result<f64, CheckError> {
         let map = self.prepare(plan.filled)?;
         let mut clock = Clock::new(seconds);
