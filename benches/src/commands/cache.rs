@@ -1,9 +1,7 @@
 //! `koel-bench cache`: hit ratios, and what `cache_speed` measures.
 
-use clap::ValueEnum;
-
-use super::cache_speed;
 use super::field::Field;
+use super::{cache_speed, chosen};
 use crate::caches::Id;
 use crate::cli::{CACHE_SIZES, CURVE_SIZES, CacheArgs, CachePart, Output};
 use crate::console::Console;
@@ -36,19 +34,13 @@ pub(super) fn run(
         return Err(Error::Input("--mib: none of the traces has a column `size`".to_owned()));
     }
     *output = args.output.create()?;
-    let ids = caches(&args.caches);
+    let ids = chosen(&args.caches, |_| true);
     if args.measures(CachePart::HitRatio) {
         hit_ratios(args, traces, &ids, console, &mut report.caches)?;
     }
     let measured = cache_speed::measure(args, &ids, console, report);
     console.say(&cache_aims_table(&report.caches.aims));
     measured
-}
-
-/// `chosen`, or all.
-fn caches(chosen: &[Id]) -> Vec<Id> {
-    let in_order = Id::value_variants().iter().copied();
-    in_order.filter(|id| chosen.is_empty() || chosen.contains(id)).collect()
 }
 
 fn hit_ratios(

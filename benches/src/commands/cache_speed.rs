@@ -3,8 +3,9 @@
 use hdrhistogram::Histogram;
 
 use super::field::Field;
+use super::threads;
 use crate::caches::Id;
-use crate::cli::{CacheArgs, CachePart, default_threads};
+use crate::cli::{CacheArgs, CachePart};
 use crate::console::Console;
 use crate::contestants::BATCH;
 use crate::dist::{DEFAULT_ZIPF_EXPONENT, Dist};
@@ -80,7 +81,7 @@ pub(super) fn measure(
     let load = CacheLoad { entries: args.entries, keys: args.keys, dist: Dist::Zipf(DEFAULT_ZIPF_EXPONENT) };
     let bench = Bench { args, console, load };
     if args.measures(CachePart::Throughput) {
-        let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
+        let threads = threads(&args.threads);
         console.expect((1 + HITS.len()) * threads.len() * args.rounds * ids.len());
         bench.fill(&mut entrants)?;
         for &threads in &threads {

@@ -1,10 +1,9 @@
 //! `koel-bench filter`: throughput, memory and error rates of filters.
 
-use clap::ValueEnum;
-
 use super::field::Field;
 use super::filter_tasks::Plan;
-use crate::cli::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, Output, PAPER_KEYS, default_threads};
+use super::{chosen, sizes, threads};
+use crate::cli::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, Output, PAPER_KEYS};
 use crate::console::Console;
 use crate::entrant::{FilterEntrant, filter_entrant};
 use crate::error::Error;
@@ -28,12 +27,8 @@ pub(super) fn run(
     if args.paper {
         return literature(args, console, report, output);
     }
-    let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
-    let sizes = match (args.keys.is_empty(), args.grid) {
-        (false, _) => args.keys.clone(),
-        (true, true) => FILTER_GRID_KEYS.to_vec(),
-        (true, false) => FILTER_KEYS.to_vec(),
-    };
+    let threads = threads(&args.threads);
+    let sizes = sizes(&args.keys, args.grid.then_some(&FILTER_GRID_KEYS), &FILTER_KEYS);
     if let Some(why) = args.workloads.iter().find_map(|task| task.why_not(&sizes, &threads)) {
         return Err(Error::Input(why.to_owned()));
     }
@@ -72,11 +67,9 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn run(&self, report: &mut Report) -> Result<(), Error> {
         let mut entrants = self.entrants();
-        let chosen = |task: &&Task| self.args.workloads.is_empty() || self.args.workloads.contains(task);
-        let cells: Vec<(Task, usize)> = Task::value_variants()
-            .iter()
-            .filter(chosen)
-            .flat_map(|&task| self.threads.iter().map(move |&threads| (task, threads)))
+        let cells: Vec<(Task, usize)> = chosen(&self.args.workloads, |_| true)
+            .into_iter()
+            .flat_map(|task| self.threads.iter().map(move |&threads| (task, threads)))
             .filter(|(task, threads)| task.exists(self.keys, *threads))
             .collect();
         self.console.expect(entrants.len() * (1 + cells.len() * self.args.rounds));
@@ -94,9 +87,7 @@ impl Bench<'_> {
     }
 
     fn entrants(&self) -> Entrants<'_> {
-        let in_order = Id::value_variants().iter().copied();
-        let chosen = |id: &Id| self.args.filters.is_empty() || self.args.filters.contains(id);
-        let taken = in_order.filter(chosen).filter(|id| id.takes_bits(self.bits));
+        let taken = chosen(&self.args.filters, |_| true).into_iter().filter(|id| id.takes_bits(self.bits));
         Field::new(self.console, taken.map(|id| (id, filter_entrant(id, self.bits))))
     }
 

@@ -10,7 +10,8 @@ use koel::guard::{Filter, FjallStore, Guarded, RedbStore, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::cli::{GuardArgs, Output, StoreId, default_threads};
+use super::{chosen, threads};
+use crate::cli::{GuardArgs, Output, StoreId};
 use crate::console::Console;
 use crate::error::{CheckError, Error};
 use crate::faults::{caught, watched};
@@ -90,10 +91,7 @@ pub(super) fn run(
     output: &mut Output,
 ) -> Result<(), Error> {
     *output = args.output.create()?;
-    let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
-    let all = [StoreId::Redb, StoreId::Fjall];
-    let stores: Vec<StoreId> =
-        all.into_iter().filter(|id| args.stores.is_empty() || args.stores.contains(id)).collect();
+    let (threads, stores) = (threads(&args.threads), chosen(&args.stores, |_| true));
     let cells = stores.len() * args.keys.len() * threads.len() * WORKLOADS.len();
     console.expect(cells * args.rounds * ENTRANTS.len());
     for id in stores {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 
-use super::contestants;
+use super::chosen;
 use super::field::Field;
 use super::tasks::Task;
 use crate::cli::{LatencyArgs, Output, WorkloadArgs};
@@ -57,7 +57,7 @@ pub(super) fn run(
         threads: args.threads.clone(),
         rounds: args.rounds,
         ops: args.ops,
-        maps: contestants(&args.maps, |id| !id.is_held()),
+        maps: chosen(&args.maps, |id| !id.is_held()),
         tables: true,
     };
     measure(&settings, console, report)

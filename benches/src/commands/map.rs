@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::contestants;
 use super::tasks::{Spec, Task};
 use super::throughput::{self, Settings};
-use crate::cli::{DEFAULT_KEYS, GRID_KEYS, MapArgs, Output, default_threads};
+use super::{chosen, sizes, threads};
+use crate::cli::{DEFAULT_KEYS, GRID_KEYS, MapArgs, Output};
 use crate::console::Console;
 use crate::error::Error;
 use crate::report::{Report, summary_table};
@@ -25,7 +25,7 @@ pub(super) fn run(
         rounds: args.rounds,
         ops: args.ops,
         seconds: args.seconds,
-        maps: contestants(&args.maps, |_| true),
+        maps: chosen(&args.maps, |_| true),
         tables: true,
     };
     let measured = throughput::run(&settings, console, report);
@@ -36,7 +36,7 @@ pub(super) fn run(
 /// A group for each size, and one for the trace.
 fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
     let workloads = &args.workloads;
-    let threads = if args.threads.is_empty() { default_threads() } else { args.threads.clone() };
+    let threads = threads(&args.threads);
     let mut groups = Vec::new();
     let mut tasks = Task::chosen(workloads);
     let nothing_chosen = workloads.preset.is_empty() && workloads.mix.is_empty() && workloads.trace.is_none();
@@ -44,7 +44,7 @@ fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
         tasks.extend(Task::basic());
     }
     if !tasks.is_empty() {
-        for keys in sizes(args) {
+        for keys in sizes(&args.keys, args.grid.then_some(&GRID_KEYS), &DEFAULT_KEYS) {
             groups.push(tasks.iter().flat_map(|task| task.specs(keys, &threads, &workloads.dist)).collect());
         }
     }
@@ -54,12 +54,4 @@ fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
         groups.push(tasks.iter().flat_map(|task| task.replay_specs(&trace, &threads)).collect());
     }
     Ok(groups)
-}
-
-fn sizes(args: &MapArgs) -> Vec<u64> {
-    match (args.keys.is_empty(), args.grid) {
-        (false, _) => args.keys.clone(),
-        (true, true) => GRID_KEYS.to_vec(),
-        (true, false) => DEFAULT_KEYS.to_vec(),
-    }
 }

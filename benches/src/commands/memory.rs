@@ -1,6 +1,6 @@
 //! `koel-bench memory`: bytes per entry.
 
-use super::contestants;
+use super::chosen;
 use super::field::Field;
 use crate::cli::{MemoryArgs, Output};
 use crate::console::Console;
@@ -17,7 +17,7 @@ pub(super) fn run(
     output: &mut Output,
 ) -> Result<(), Error> {
     *output = args.output.create()?;
-    let maps = contestants(&args.maps, |id| !id.is_held());
+    let maps = chosen(&args.maps, |id| !id.is_held());
     let measured = measure(&args.keys, &maps, console, report);
     report.memory.iter().for_each(|cell| console.say(&memory_table(cell)));
     measured

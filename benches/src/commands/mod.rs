@@ -15,9 +15,8 @@ mod tour;
 
 use clap::ValueEnum;
 
-use crate::cli::{Cli, Command, Output};
+use crate::cli::{Cli, Command, Output, default_threads};
 use crate::console::Console;
-use crate::contestants::Id;
 use crate::error::{CheckError, Error};
 use crate::origin::Origin;
 use crate::pages;
@@ -113,13 +112,20 @@ fn command_in_words() -> String {
         .join(" ")
 }
 
-/// `chosen`, or those of all contestants that `by_default` takes.
-fn contestants(chosen: &[Id], by_default: impl Fn(Id) -> bool) -> Vec<Id> {
-    if chosen.is_empty() {
-        return Id::value_variants().iter().copied().filter(|&id| by_default(id)).collect();
-    }
-    let in_order = Id::value_variants().iter().copied();
-    in_order.filter(|id| chosen.contains(id)).collect()
+/// Those that are `named`, in the order of tables; if none are, all that `by_default` takes.
+fn chosen<I: ValueEnum + Copy + PartialEq>(named: &[I], by_default: impl Fn(I) -> bool) -> Vec<I> {
+    let takes = |id: &I| if named.is_empty() { by_default(*id) } else { named.contains(id) };
+    I::value_variants().iter().copied().filter(takes).collect()
+}
+
+/// The numbers of threads that are `named`; if none are, the usual ones.
+fn threads(named: &[usize]) -> Vec<usize> {
+    if named.is_empty() { default_threads() } else { named.to_vec() }
+}
+
+/// The numbers of keys that are `named`; if none are, those of the grid, if that is asked for, or the usual ones.
+fn sizes(named: &[u64], grid: Option<&[u64]>, usual: &[u64]) -> Vec<u64> {
+    if named.is_empty() { grid.unwrap_or(usual).to_vec() } else { named.to_vec() }
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use super::latency::{self, Phase};
 use super::tasks::Task;
-use super::throughput;
-use super::{contestants, memory};
-use crate::cli::{Output, TourArgs, default_threads};
+use super::{chosen, memory, threads, throughput};
+use crate::cli::{Output, TourArgs};
 use crate::console::Console;
 use crate::contestants::Id;
 use crate::error::Error;
@@ -33,7 +32,7 @@ pub(super) fn run(
          keep a pin for several. About a minute.\n",
         keys_in_words(KEYS)
     ));
-    let threads: Vec<usize> = default_threads().into_iter().filter(|&threads| threads <= 2).collect();
+    let threads: Vec<usize> = threads(&[]).into_iter().filter(|&threads| threads <= 2).collect();
     let mix = Mix { read: 95, insert: 5, remove: 0, update: 0 };
     let tasks = [Task::Hit, Task::Miss, Task::Batch, Task::Mix(Workload::replacing("95/5 get/insert", mix))];
     let settings = throughput::Settings {
@@ -41,13 +40,13 @@ pub(super) fn run(
         rounds: ROUNDS,
         ops: OPS,
         seconds: SECONDS,
-        maps: contestants(&[], |_| true),
+        maps: chosen(&[], |_| true),
         tables: false,
     };
     let measured = throughput::run(&settings, console, report);
     console.say(&summary_table(report));
     measured?;
-    let maps = contestants(&[], |id| !id.is_held());
+    let maps = chosen(&[], |id: Id| !id.is_held());
     let settings = latency::Settings {
         phases: vec![Phase::growth()],
         keys: vec![KEYS],
