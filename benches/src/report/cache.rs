@@ -158,6 +158,22 @@ pub struct CacheAim {
 }
 
 impl HitRatioCell {
+    /// Without rows yet; for `count` requests and `keys` different keys among them.
+    pub fn new(requests: &str, about: &str, (count, keys): (usize, usize), bound: Bound) -> Self {
+        HitRatioCell {
+            requests: requests.to_owned(),
+            about: about.to_owned(),
+            count: count as u64,
+            keys: keys as u64,
+            by_bytes: matches!(bound, Bound::Bytes(_)),
+            capacity: bound.amount(),
+            for_curves: false,
+            rows: Vec::new(),
+            exact: Vec::new(),
+            absent: Vec::new(),
+        }
+    }
+
     /// The row of a cache that held so much after its replay.
     pub fn row_of(&self, id: Id, replayed: Replayed) -> HitRatioRow {
         HitRatioRow {
@@ -259,24 +275,6 @@ impl CacheAim {
         let value = self.value.median;
         let reached = if self.at_most { value <= self.aim + 0.005 } else { value >= self.aim - 0.005 };
         reached && self.and.as_ref().is_none_or(|(_, is_so)| *is_so)
-    }
-}
-
-impl HitRatioCell {
-    /// Without rows yet; for `count` requests and `keys` different keys among them.
-    pub fn new(requests: &str, about: &str, (count, keys): (usize, usize), bound: Bound) -> Self {
-        HitRatioCell {
-            requests: requests.to_owned(),
-            about: about.to_owned(),
-            count: count as u64,
-            keys: keys as u64,
-            by_bytes: matches!(bound, Bound::Bytes(_)),
-            capacity: bound.amount(),
-            for_curves: false,
-            rows: Vec::new(),
-            exact: Vec::new(),
-            absent: Vec::new(),
-        }
     }
 }
 

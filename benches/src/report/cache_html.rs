@@ -10,8 +10,8 @@ use super::cache_table::{
     aim_in_words, best_of, columns, hit_ratio_of, points, too_much_in_words, with_unit,
 };
 use super::chart::{self, Bar, EXACT_COLORS, KOEL_COLORS, Line, PEER_COLORS, escape};
-use super::html::{absent, add, judged, number, open_table, panel};
-use super::table::{range, ratio};
+use super::html::{absent, add, close_table, groups, judged, number, open_panels, open_table, panel};
+use super::table::{median, range, range_or_none, ratio};
 use super::{grouped, significant};
 use crate::caches::Id;
 
@@ -36,20 +36,11 @@ fn hit_ratios(html: &mut String, cells: &[HitRatioCell], means: &[HitRatioMeans]
         "<h2>Hit ratios of caches</h2>\n<p>Hits by requests in percent, against what the cache may hold. What is missing is \
          inserted. Every value was checked. Thick lines are koel's.</p>\n",
     );
-    let mut groups: Vec<(&str, bool)> = Vec::new();
-    for cell in cells {
-        if !groups.contains(&(cell.requests.as_str(), cell.by_bytes)) {
-            groups.push((&cell.requests, cell.by_bytes));
-        }
-    }
     html.push_str("<section>\n<div class=\"panels\">\n");
-    for &(requests, by_bytes) in &groups {
-        let mut group: Vec<&HitRatioCell> =
-            cells.iter().filter(|cell| cell.requests == requests && cell.by_bytes == by_bytes).collect();
+    for ((requests, by_bytes), mut group) in groups(cells, |cell| (&cell.requests, cell.by_bytes)) {
         group.sort_by_key(|cell| cell.capacity);
         let unit = if by_bytes { "by bytes" } else { "by entries" };
-        let about = group.first().map_or("", |cell| cell.about.as_str());
-        panel(html, &format!("{requests}, {unit} ({about})"), &curves(&group));
+        panel(html, &format!("{requests}, {unit} ({})", group[0].about), &curves(&group));
     }
     html.push_str("</div>\n</section>\n");
     for by_bytes in [false, true] {
@@ -114,7 +105,7 @@ fn hit_ratio_numbers(html: &mut String, cells: &[HitRatioCell], by_bytes: bool) 
         [Id::Koel, Id::KoelClock].into_iter().for_each(|id| number(html, &points(cell.minus_best(id))));
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody></table></div>\n");
+    close_table(html);
     if let Some(told) = too_much_in_words(cells()) {
         add(html, format_args!("<p>{}</p>\n", escape(&told)));
     }
@@ -143,17 +134,8 @@ fn throughput(html: &mut String, cells: &[CacheSpeedCell]) {
         "<h2>Throughput of caches</h2>\n<p>Millions of requests a second, all threads together. Bars are medians, whiskers \
          reach from the slowest to the fastest round; every value was checked. In brackets the hit ratio.</p>\n",
     );
-    let mut workloads: Vec<&str> = Vec::new();
-    for cell in cells {
-        if !workloads.contains(&cell.workload.as_str()) {
-            workloads.push(&cell.workload);
-        }
-    }
-    for workload in workloads {
-        let group: Vec<&CacheSpeedCell> = cells.iter().filter(|cell| cell.workload == workload).collect();
-        let about = group.first().map_or("", |cell| cell.about.as_str());
-        add(html, format_args!("<section>\n<h3>{}</h3>\n<p>{}</p>\n", escape(workload), escape(about)));
-        html.push_str("<div class=\"panels\">\n");
+    for (workload, group) in groups(cells, |cell| &cell.workload) {
+        open_panels(html, workload, &group[0].about);
         for cell in &group {
             let bar = |row: &CacheSpeedRow| Bar {
                 label: row.cache,
@@ -200,15 +182,15 @@ fn speed_numbers(html: &mut String, cells: &[&CacheSpeedCell]) {
             number(html, &significant(row.mops.median));
             number(html, &range(&row.mops));
             number(html, &format!("{:.2}%", 100.0 * row.hit_ratio.median));
-            judged(html, row.koel_by_it.as_ref().map(|spread| spread.median));
-            number(html, &row.koel_by_it.as_ref().map_or("-".to_owned(), range));
-            judged(html, row.inline_by_it.as_ref().map(|spread| spread.median));
-            number(html, &row.inline_by_it.as_ref().map_or("-".to_owned(), range));
-            number(html, &ratio(row.by_one_thread.as_ref().map(|spread| spread.median)));
+            for by in [&row.koel_by_it, &row.inline_by_it] {
+                judged(html, median(by.as_ref()));
+                number(html, &range_or_none(by.as_ref()));
+            }
+            number(html, &ratio(median(row.by_one_thread.as_ref())));
             html.push_str("</tr>\n");
         }
     }
-    html.push_str("</tbody></table></div>\n");
+    close_table(html);
 }
 
 fn memory(html: &mut String, report: &CacheReport) {
@@ -243,5 +225,6 @@ fn aims(html: &mut String, aims: &[CacheAim]) {
         let (class, met) = if aim.is_met() { ("ahead", "") } else { ("behind", "missed") };
         add(html, format_args!("<td>{and}</td><td class=\"{class}\">{met}</td></tr>\n"));
     }
-    html.push_str("</tbody></table></div>\n</section>\n");
+    close_table(html);
+    html.push_str("</section>\n");
 }

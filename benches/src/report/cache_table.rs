@@ -4,7 +4,7 @@ use comfy_table::{Attribute, Cell as Field};
 
 use super::cache::{CacheAim, CacheReport, CacheSpeedCell, HitRatioCell, HitRatioMeans};
 use super::columns::Columns;
-use super::table::{name_field, number_field, range, ratio, ratio_field};
+use super::table::{median, name_field, number_field, range, range_or_none, ratio, ratio_field};
 use super::{absent_in_words, grouped, significant};
 use crate::caches::Id;
 use crate::stats::Spread;
@@ -127,20 +127,18 @@ pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
         "by own 1 thread",
         "min .. max",
     ]);
-    let extent = |spread: &Option<Spread>| spread.as_ref().map_or("-".to_owned(), range);
-    let median = |spread: &Option<Spread>| spread.as_ref().map(|spread| spread.median);
     for row in &cell.rows {
         table.add_row(vec![
             name_field(row.cache, row.is_koel),
             number_field(significant(row.mops.median)),
             number_field(range(&row.mops)),
             number_field(format!("{:.2}%", 100.0 * row.hit_ratio.median)),
-            ratio_field(median(&row.koel_by_it)),
-            number_field(extent(&row.koel_by_it)),
-            ratio_field(median(&row.inline_by_it)),
-            number_field(extent(&row.inline_by_it)),
-            number_field(ratio(median(&row.by_one_thread))),
-            number_field(extent(&row.by_one_thread)),
+            ratio_field(median(row.koel_by_it.as_ref())),
+            number_field(range_or_none(row.koel_by_it.as_ref())),
+            ratio_field(median(row.inline_by_it.as_ref())),
+            number_field(range_or_none(row.inline_by_it.as_ref())),
+            number_field(ratio(median(row.by_one_thread.as_ref()))),
+            number_field(range_or_none(row.by_one_thread.as_ref())),
         ]);
     }
     format!("{}\n{table}\n{}", cell.title(), absent_in_words(&cell.absent))

@@ -182,15 +182,14 @@ impl FilterCell {
         self.base.as_ref().map(|base| format!("by own {base}"))
     }
 
+    /// Size, width and threads in words.
+    pub fn conditions(&self) -> String {
+        format!("{}, {} bits, {}", keys_in_words(self.keys), self.bits, threads_in_words(self.threads))
+    }
+
     /// Workload and conditions in words.
     pub fn title(&self) -> String {
-        format!(
-            "{}: {}, {} bits, {}",
-            self.workload,
-            keys_in_words(self.keys),
-            self.bits,
-            threads_in_words(self.threads)
-        )
+        format!("{}: {}", self.workload, self.conditions())
     }
 }
 
@@ -202,6 +201,11 @@ impl Aim {
 }
 
 impl FilterSizeCell {
+    /// Size and width in words.
+    pub fn conditions(&self) -> String {
+        format!("{}, {} bits", keys_in_words(self.keys), self.bits)
+    }
+
     /// The row of `id`.
     pub fn row(&self, id: Id) -> Option<&FilterSizeRow> {
         self.rows.iter().find(|row| row.filter == id.name())

@@ -4,10 +4,10 @@ use super::chart::{self, Bar, escape};
 use super::curves::curves;
 use super::filter::{FilterCell, FilterRow, FilterSizeCell, FilterSizeRow, percent};
 use super::filter_table::{aims, looser_in_words};
-use super::html::{absent, add, judged, number, open_table, panel};
+use super::html::{absent, add, close_table, groups, judged, number, open_panels, open_table, panel};
 use super::paper::PaperTable;
 use super::table::{median, range, range_or_none, ratio};
-use super::{grouped, keys_in_words, lost_in_words, significant, threads_in_words};
+use super::{grouped, lost_in_words, significant};
 use crate::filters::Id;
 
 /// All throughput of filters: a section for each workload.
@@ -19,35 +19,22 @@ pub(super) fn throughput(html: &mut String, cells: &[FilterCell]) {
     );
     summary(html, cells);
     aims_table(html, cells);
-    let mut workloads: Vec<&str> = Vec::new();
-    for cell in cells {
-        if !workloads.contains(&cell.workload.as_str()) {
-            workloads.push(&cell.workload);
-        }
-    }
-    for workload in workloads {
-        let group: Vec<&FilterCell> = cells.iter().filter(|cell| cell.workload == workload).collect();
-        let about = group.first().map_or("", |cell| cell.about.as_str());
-        let (name, about) = (escape(workload), escape(about));
-        add(html, format_args!("<section>\n<h3>{name}</h3>\n<p>{about}</p>\n<div class=\"panels\">\n"));
+    for (workload, group) in groups(cells, |cell| &cell.workload) {
+        open_panels(html, workload, &group[0].about);
         for cell in &group {
             let bars: Vec<Bar<'_>> = cell.rows.iter().map(throughput_bar).collect();
-            panel(html, &conditions(cell), &chart::bars(&bars));
+            panel(html, &cell.conditions(), &chart::bars(&bars));
         }
         html.push_str("</div>\n");
         for cell in &group {
             for told in cell.rows.iter().filter_map(|row| lost_in_words(row.filter, row.lost_reads)) {
-                add(html, format_args!("<p>{}: {}.</p>\n", escape(&conditions(cell)), escape(&told)));
+                add(html, format_args!("<p>{}: {}.</p>\n", escape(&cell.conditions()), escape(&told)));
             }
-            absent(html, &conditions(cell), &cell.absent);
+            absent(html, &cell.conditions(), &cell.absent);
         }
         details(html, &group);
         html.push_str("</section>\n");
     }
-}
-
-fn conditions(cell: &FilterCell) -> String {
-    format!("{} keys, {} bits, {}", grouped(cell.keys), cell.bits, threads_in_words(cell.threads))
 }
 
 fn class(filter: &str, is_koel: bool) -> &'static str {
@@ -101,7 +88,7 @@ fn summary(html: &mut String, cells: &[FilterCell]) {
         }
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody></table></div>\n");
+    close_table(html);
 }
 
 /// What koel is to reach.
@@ -126,7 +113,7 @@ fn aims_table(html: &mut String, cells: &[FilterCell]) {
         number(html, &ratio(Some(aim.aim)));
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody></table></div>\n");
+    close_table(html);
 }
 
 fn details(html: &mut String, cells: &[&FilterCell]) {
@@ -146,7 +133,7 @@ fn details(html: &mut String, cells: &[&FilterCell]) {
     open_table(html, &headings);
     for cell in cells {
         for row in &cell.rows {
-            let (conditions, name) = (escape(&conditions(cell)), escape(row.filter));
+            let (conditions, name) = (escape(&cell.conditions()), escape(row.filter));
             add(html, format_args!("<tr><td>{conditions}</td><td>{name}</td>"));
             number(html, &significant(row.mops.median));
             number(html, &range(&row.mops));
@@ -159,7 +146,8 @@ fn details(html: &mut String, cells: &[&FilterCell]) {
             html.push_str("</tr>\n");
         }
     }
-    html.push_str("</tbody></table></div>\n</details>\n");
+    close_table(html);
+    html.push_str("</details>\n");
 }
 
 /// Memory and error rates of filters.
@@ -179,12 +167,12 @@ pub(super) fn sizes(html: &mut String, cells: &[FilterSizeCell]) {
             }
         };
         let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
-        let caption = format!("{} keys, {} bits: bits per key, error rate", grouped(cell.keys), cell.bits);
+        let caption = format!("{}: bits per key, error rate", cell.conditions());
         panel(html, &caption, &chart::bars(&bars));
     }
     html.push_str("</div>\n");
     for cell in cells {
-        let conditions = format!("{}, {} bits", keys_in_words(cell.keys), cell.bits);
+        let conditions = cell.conditions();
         absent(html, &conditions, &cell.absent);
         if let Some(told) = looser_in_words(cell) {
             add(html, format_args!("<p>{}: {}</p>\n", escape(&conditions), escape(&told)));
@@ -218,7 +206,8 @@ pub(super) fn sizes(html: &mut String, cells: &[FilterSizeCell]) {
             html.push_str("</tr>\n");
         }
     }
-    html.push_str("</tbody></table></div>\n</details>\n</section>\n");
+    close_table(html);
+    html.push_str("</details>\n</section>\n");
 }
 
 /// The tables of the literature.
@@ -228,8 +217,7 @@ pub(super) fn paper(html: &mut String, tables: &[PaperTable]) {
          published.</p>\n",
     );
     for table in tables {
-        let (title, source) = (escape(&table.title), escape(&table.source));
-        add(html, format_args!("<section>\n<h3>{title}</h3>\n<p>{source}</p>\n<div class=\"panels\">\n"));
+        open_panels(html, &table.title, &table.source);
         for chart in &table.charts {
             panel(html, &chart.title, &curves(chart));
         }
@@ -251,7 +239,7 @@ pub(super) fn paper(html: &mut String, tables: &[PaperTable]) {
             }
             html.push_str("</tr>\n");
         }
-        html.push_str("</tbody></table></div>\n");
+        close_table(html);
         for note in &table.notes {
             add(html, format_args!("<p>{}</p>\n", escape(note)));
         }

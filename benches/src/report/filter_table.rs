@@ -5,8 +5,8 @@ use comfy_table::Cell as Field;
 use super::columns::Columns;
 use super::filter::{Aim, FilterCell, FilterRow, FilterSizeCell, percent};
 use super::paper::PaperTable;
-use super::table::{median, name_field, number_field, range, range_or_none, ratio, ratio_field};
-use super::{absent_in_words, grouped, keys_in_words, lost_in_words, significant};
+use super::table::{lost, median, name_field, number_field, range, range_or_none, ratio, ratio_field};
+use super::{absent_in_words, grouped, significant};
 use crate::filters::Id;
 
 /// One cell: a filter a line.
@@ -28,12 +28,7 @@ pub fn filter_table(cell: &FilterCell) -> String {
         }
         table.add_row(fields);
     }
-    let lost: String = cell
-        .rows
-        .iter()
-        .filter_map(|row| lost_in_words(row.filter, row.lost_reads))
-        .map(|told| told + "\n")
-        .collect();
+    let lost = lost(cell.rows.iter().map(|row| (row.filter, row.lost_reads)));
     format!("{}\n{table}\n{lost}{}", cell.title(), absent_in_words(&cell.absent))
 }
 
@@ -60,9 +55,8 @@ pub fn filter_size_table(cell: &FilterSizeCell) -> String {
         ]);
     }
     format!(
-        "Memory and error rate: {}, {} bits; every key was found in every filter\n{table}\n{}{}",
-        keys_in_words(cell.keys),
-        cell.bits,
+        "Memory and error rate: {}; every key was found in every filter\n{table}\n{}{}",
+        cell.conditions(),
         looser_in_words(cell).map_or(String::new(), |told| told + "\n"),
         absent_in_words(&cell.absent)
     )

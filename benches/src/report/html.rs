@@ -71,23 +71,8 @@ fn throughput(html: &mut String, cells: &[Cell]) {
                    answer was checked.</p>\n",
     );
     summary(html, cells);
-    let mut workloads: Vec<&str> = Vec::new();
-    for cell in cells {
-        if !workloads.contains(&cell.workload.as_str()) {
-            workloads.push(&cell.workload);
-        }
-    }
-    for workload in workloads {
-        let group: Vec<&Cell> = cells.iter().filter(|cell| cell.workload == workload).collect();
-        let about = group.first().map_or("", |cell| cell.about.as_str());
-        add(
-            html,
-            format_args!(
-                "<section>\n<h3>{}</h3>\n<p>{}</p>\n<div class=\"panels\">\n",
-                escape(workload),
-                escape(about)
-            ),
-        );
+    for (workload, group) in groups(cells, |cell| &cell.workload) {
+        open_panels(html, workload, &group[0].about);
         for cell in &group {
             let bars: Vec<Bar<'_>> = cell.rows.iter().map(throughput_bar).collect();
             panel(html, &cell.conditions(), &chart::bars(&bars));
@@ -157,7 +142,7 @@ fn summary(html: &mut String, cells: &[Cell]) {
         judged(html, median(koel.and_then(|row| row.by_papaya.as_ref())));
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody></table></div>\n");
+    close_table(html);
 }
 
 fn throughput_details(html: &mut String, cells: &[&Cell]) {
@@ -186,7 +171,8 @@ fn throughput_details(html: &mut String, cells: &[&Cell]) {
             html.push_str("</tr>\n");
         }
     }
-    html.push_str("</tbody></table></div>\n</details>\n");
+    close_table(html);
+    html.push_str("</details>\n");
 }
 
 fn latency(html: &mut String, cells: &[LatencyCell]) {
@@ -225,7 +211,7 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
             (0..QUANTILES.len()).for_each(|index| number(html, &row.quantile_in_words(index)));
             html.push_str("</tr>\n");
         }
-        html.push_str("</tbody></table></div>\n");
+        close_table(html);
         absent(html, &conditions, &cell.absent);
         html.push_str("</section>\n");
     }
@@ -275,7 +261,8 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
             html.push_str("</tr>\n");
         }
     }
-    html.push_str("</tbody></table></div>\n</details>\n</section>\n");
+    close_table(html);
+    html.push_str("</details>\n</section>\n");
 }
 
 fn guard(html: &mut String, cells: &[GuardCell]) {
@@ -297,7 +284,26 @@ fn guard(html: &mut String, cells: &[GuardCell]) {
             html.push_str("</tr>\n");
         }
     }
-    html.push_str("</tbody></table></div>\n");
+    close_table(html);
+}
+
+/// Cells that have the same `name`, in the order in which the first of each come.
+pub(super) fn groups<'c, T, N: PartialEq>(cells: &'c [T], name: impl Fn(&'c T) -> N) -> Vec<(N, Vec<&'c T>)> {
+    let mut groups: Vec<(N, Vec<&T>)> = Vec::new();
+    for cell in cells {
+        let name = name(cell);
+        match groups.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, group)) => group.push(cell),
+            None => groups.push((name, vec![cell])),
+        }
+    }
+    groups
+}
+
+/// Opens a section and the place for its panels.
+pub(super) fn open_panels(html: &mut String, title: &str, about: &str) {
+    let (title, about) = (escape(title), escape(about));
+    add(html, format_args!("<section>\n<h3>{title}</h3>\n<p>{about}</p>\n<div class=\"panels\">\n"));
 }
 
 /// Who is out under some conditions.
@@ -322,6 +328,10 @@ pub(super) fn open_table(html: &mut String, headings: &[&str]) {
         add(html, format_args!("<th class=\"{class}\">{}</th>", escape(heading)));
     }
     html.push_str("</tr></thead><tbody>\n");
+}
+
+pub(super) fn close_table(html: &mut String) {
+    html.push_str("</tbody></table></div>\n");
 }
 
 pub(super) fn number(html: &mut String, text: &str) {

@@ -118,7 +118,8 @@ pub fn memory_table(cell: &MemoryCell) -> String {
     format!("Memory: {}, {}\n{table}\n{absent}", keys_in_words(cell.keys), cell.built)
 }
 
-fn lost<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> String {
+/// Who missed keys that were there, a line each.
+pub(super) fn lost<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> String {
     rows.filter_map(|(contestant, reads)| lost_in_words(contestant, reads)).map(|told| told + "\n").collect()
 }
 
