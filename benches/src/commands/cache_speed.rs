@@ -1,9 +1,7 @@
 //! Throughput, memory and latency of caches, and what koel is to reach in them.
 
-use hdrhistogram::Histogram;
-
 use super::field::Field;
-use super::threads;
+use super::{latency, threads};
 use crate::caches::Id;
 use crate::cli::{CacheArgs, CachePart};
 use crate::console::Console;
@@ -14,9 +12,7 @@ use crate::error::Error;
 use crate::plan::{self, CacheLoad};
 use crate::report::cache::{CacheAim, CacheMemoryRow, CacheReport, CacheSpeedCell, CacheSpeedRow};
 use crate::report::cache_table::{cache_memory_table, cache_speed_table};
-use crate::report::{
-    LatencyCell, LatencyRow, QUANTILES, Report, latency_table, quantile_names, threads_in_words,
-};
+use crate::report::{LatencyCell, QUANTILES, Report, latency_table, quantile_names, threads_in_words};
 use crate::stats::Spread;
 use crate::stopwatch::Stopwatch;
 
@@ -256,7 +252,7 @@ impl Bench<'_> {
             threads: 1,
             overhead_nanos: stopwatch.overhead_nanos(),
             quantiles: quantile_names(),
-            rows: measured.iter().map(|(id, rounds)| latency_row(*id, rounds)).collect(),
+            rows: measured.iter().map(|(id, rounds)| latency::row(*id, rounds, 0)).collect(),
             absent: entrants.absent(),
         };
         self.console.say(&latency_table(&cell));
@@ -318,20 +314,6 @@ fn read_through_aim(
         at_most: false,
         and: Some((words, !must_hit_more || mine > its)),
     })
-}
-
-fn latency_row(id: Id, rounds: &[Histogram<u64>]) -> LatencyRow {
-    let at = |quantile| {
-        let nanos = rounds.iter().map(|histogram| histogram.value_at_quantile(quantile) as f64);
-        Spread::of(nanos.collect())
-    };
-    LatencyRow {
-        contestant: id.name(),
-        is_koel: id.is_koel(),
-        lost_reads: 0,
-        samples: rounds.iter().map(Histogram::len).min().unwrap_or(0),
-        nanos: QUANTILES.iter().map(|&(_, quantile)| at(quantile)).collect(),
-    }
 }
 
 /// None, if there is nothing to compare.

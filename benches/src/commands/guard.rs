@@ -197,15 +197,27 @@ impl<S: Store> Entrant<S> {
         Ok(request.is_answered_by(value.as_deref()))
     }
 
-    /// Look-ups that were asked for, those that reached the store; the observed rate and the bytes.
-    fn row(&self, before: (u64, u64)) -> (f64, f64, u64) {
-        let Some(guarded) = &self.guarded else { return (1.0, 0.0, 0) };
-        let stats = guarded.stats();
-        let (lookups, reads) = (stats.lookups() - before.0, stats.store_reads() - before.1);
-        let bytes = stats.filter_bytes as u64 + stats.cache_bytes;
-        (reads as f64 / lookups.max(1) as f64, stats.observed_false_positive_rate, bytes)
+    /// What came of it beside the bare store, since it had counted so much `before`.
+    fn row(&self, mops: Spread, bare: &Spread, before: (u64, u64)) -> GuardRow {
+        let mut row = GuardRow {
+            entrant: self.name,
+            by_bare: mops.by(bare),
+            mops,
+            store_reads: 1.0,
+            false_positive_rate: 0.0,
+            bytes: 0,
+        };
+        if let Some(guarded) = &self.guarded {
+            let stats = guarded.stats();
+            let (lookups, reads) = (stats.lookups() - before.0, stats.store_reads() - before.1);
+            row.store_reads = reads as f64 / lookups.max(1) as f64;
+            row.false_positive_rate = stats.observed_false_positive_rate;
+            row.bytes = stats.filter_bytes as u64 + stats.cache_bytes;
+        }
+        row
     }
 
+    /// Look-ups that were asked for, and those that reached the store.
     fn counted(&self) -> (u64, u64) {
         self.guarded.as_ref().map_or((0, 0), |guarded| {
             let stats = guarded.stats();
@@ -247,11 +259,8 @@ fn measure<S: Store>(
             })?;
             let mops: Vec<Spread> = mops.into_iter().flatten().map(Spread::of).collect();
             let bare = mops[0].clone();
-            let rows = entrants.iter().zip(mops).zip(before).map(|((entrant, mops), before)| {
-                let (store_reads, false_positive_rate, bytes) = entrant.row(before);
-                let by_bare = mops.by(&bare);
-                GuardRow { entrant: entrant.name, mops, by_bare, store_reads, false_positive_rate, bytes }
-            });
+            let measured = entrants.iter().zip(mops).zip(before);
+            let rows = measured.map(|((entrant, mops), before)| entrant.row(mops, &bare, before));
             let Workload { name: workload, about, .. } = workload;
             let cell = GuardCell { store: store_name, workload, about, keys, threads, rows: rows.collect() };
             console.say(&guard_table(&cell));

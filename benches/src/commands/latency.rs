@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use super::chosen;
-use super::field::Field;
+use super::field::{Field, Named};
 use super::tasks::Task;
 use crate::cli::{LatencyArgs, Output, WorkloadArgs};
 use crate::console::Console;
@@ -169,7 +169,8 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
     Ok(())
 }
 
-fn row(id: Id, rounds: &[Histogram<u64>], lost_reads: u64) -> LatencyRow {
+/// What came of the rounds of one contestant.
+pub(super) fn row(id: impl Named, rounds: &[Histogram<u64>], lost_reads: u64) -> LatencyRow {
     let at = |quantile| {
         let nanos = rounds.iter().map(|histogram| histogram.value_at_quantile(quantile) as f64);
         Spread::of(nanos.collect())
