@@ -2,40 +2,15 @@
 
 mod common;
 
-use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use core::time::Duration;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{catch_unwind, resume_unwind};
 
+use common::counting::{Counting, allocated};
 use common::fuse::{Fragile, Site, arm, disarm};
 use common::{Ledger, catch};
 use koel::{Cache, ManualClock, Operation};
 use pollster::block_on;
-
-/// Counts the bytes of each thread: what it allocates less what it frees.
-struct Counting;
-
-thread_local!(static BYTES: Cell<isize> = const { Cell::new(0) });
-
-fn count(bytes: isize) {
-    let _ = BYTES.try_with(|count| count.set(count.get() + bytes));
-}
-
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, base: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(base, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -60,9 +35,9 @@ fn a_load_leaks_nothing_if_the_listener_panics() {
         cache.flush();
     };
     (0..10).for_each(|_| load());
-    let before = BYTES.get();
+    let before = allocated();
     (0..100).for_each(|_| load());
-    let lost = BYTES.get() - before;
+    let lost = allocated() - before;
     assert!(lost < 1000, "{lost} bytes");
 }
 

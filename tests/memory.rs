@@ -3,28 +3,20 @@
 mod common;
 
 use core::cell::Cell;
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 
+use common::counting::{Counting, allocated, peak_of};
 use common::{AnyMap, Config, Rng, Words, growing_configs, ignore, laws, seed, seeded};
 use koel::{HashMap, InlineCache, InlineMap, ScalableCuckooFilter};
 
-/// Counts the bytes of each thread: what it allocates less what it frees. Beyond a thread's budget there is nothing for
-/// large requests.
-struct Counting;
+/// Beyond a thread's budget there is nothing for large requests.
+struct Budgeted;
 
-thread_local!(static BYTES: Cell<isize> = const { Cell::new(0) });
-thread_local!(static PEAK: Cell<isize> = const { Cell::new(0) });
 thread_local!(static BUDGET: Cell<isize> = const { Cell::new(isize::MAX) });
 
 /// Requests of so many bytes and more are refused when the budget is used up. What is smaller may come from where no
 /// refusal is expected.
 const LARGE: usize = 8192;
-
-fn count(bytes: isize) {
-    // Not while the thread is being torn down.
-    let now = BYTES.try_with(|count| count.replace(count.get() + bytes) + bytes);
-    let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now.unwrap_or(0))));
-}
 
 /// Whether the thread's budget has so much.
 fn affords(layout: Layout) -> bool {
@@ -32,40 +24,26 @@ fn affords(layout: Layout) -> bool {
     layout.size() < LARGE || BUDGET.try_with(|budget| within(budget.get())).unwrap_or(true)
 }
 
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: another allocator does the work.
+unsafe impl GlobalAlloc for Budgeted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !affords(layout) {
-            return core::ptr::null_mut();
-        }
-        count(layout.size() as isize);
         // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
+        if affords(layout) { unsafe { Counting.alloc(layout) } } else { core::ptr::null_mut() }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !affords(layout) {
-            return core::ptr::null_mut();
-        }
-        count(layout.size() as isize);
         // SAFETY: the caller's.
-        unsafe { System.alloc_zeroed(layout) }
+        if affords(layout) { unsafe { Counting.alloc_zeroed(layout) } } else { core::ptr::null_mut() }
     }
 
     unsafe fn dealloc(&self, base: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
         // SAFETY: the caller's.
-        unsafe { System.dealloc(base, layout) }
+        unsafe { Counting.dealloc(base, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// What this thread has allocated and not freed, in bytes.
-fn allocated() -> isize {
-    BYTES.with(Cell::get)
-}
+static ALLOCATOR: Budgeted = Budgeted;
 
 /// What a thread's first use of a collector, and removed entries that wait for more, may cost.
 const SLACK: isize = 40_000;
@@ -302,13 +280,11 @@ fn refused<M: Words>() {
         let fixed = Config::fixed(entries);
         for config in [Config::room_for(entries), fixed, fixed.huge_pages()] {
             let before = allocated();
-            PEAK.with(|peak| peak.set(before));
-            let result = with_budget(budget, || M::try_build(config, seeded(3)));
+            let (result, most) = peak_of(|| with_budget(budget, || M::try_build(config, seeded(3))));
             let Err(error) = result else { panic!("{} {config:?} in {budget} bytes", M::NAME) };
             assert!(error.out_of_memory && error.requested == entries, "{} {config:?}: {error:?}", M::NAME);
             assert!(error.limit >= entries && error.to_string().contains("no memory"), "{error}");
             assert!(allocated() - before < 1000, "{} {config:?}: something is left", M::NAME);
-            let most = PEAK.with(Cell::get) - before;
             assert!(entries < 1 << 28 || most < 10_000, "{} {config:?}: took {most} bytes first", M::NAME);
         }
     }

@@ -15,13 +15,12 @@ mod guard_snapshot;
 mod inline_cache_ops;
 mod input;
 mod maps;
-mod memory;
 #[path = "../../tests/model/ops.rs"]
 mod ops;
 mod oracle;
 mod traces;
 
-use memory::peak_of;
+use common::counting::{Counting, peak_of};
 
 #[cfg(feature = "serde")]
 pub(crate) use cache_dump::{cache_dump, is_dump};
@@ -32,6 +31,9 @@ pub(crate) use guard_snapshot::{guard_snapshot, is_snapshot};
 pub(crate) use inline_cache_ops::inline_cache_ops;
 pub(crate) use maps::{inline_map_ops, map_ops};
 pub(crate) use traces::{is_trace, trace};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Memory for one byte of input: a segment of two buckets takes 24 bytes, and in memory two cache lines, and as much
 /// for its lock; while it is loaded, a vector of its own.

@@ -8,7 +8,7 @@ mod parser;
 
 use parser::Trace;
 
-use super::memory::peak_of;
+use super::common::counting::peak_of;
 
 /// Memory for one byte of text: a request and its key are three bytes at the least, of some hundred keys, and four of more.
 const PER_BYTE: usize = 40;

@@ -12,6 +12,7 @@ mod any_map;
 mod at_end;
 mod catch;
 mod config;
+pub(crate) mod counting;
 pub(crate) mod fuse;
 pub(crate) mod hashers;
 mod laws;

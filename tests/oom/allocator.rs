@@ -1,9 +1,11 @@
-//! The system's allocator, which refuses requests of a thread and counts its bytes.
+//! An allocator that refuses requests of a thread.
 
 use core::cell::Cell;
 use core::ptr::null_mut;
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::backtrace::Backtrace;
+
+use crate::common::counting::{Counting, uncounted};
 
 struct Refusing;
 
@@ -22,11 +24,7 @@ struct Memory {
 
 const PLENTY: Memory = Memory { until: 0, lasting: false, came: false, least: 0 };
 
-thread_local! {
-    static MEMORY: Cell<Memory> = const { Cell::new(PLENTY) };
-    /// Bytes that this thread has allocated, less those that it has freed.
-    static BALANCE: Cell<isize> = const { Cell::new(0) };
-}
+thread_local!(static MEMORY: Cell<Memory> = const { Cell::new(PLENTY) });
 
 /// Whether this request is refused; if so, says where it came from.
 fn refuses(size: usize) -> bool {
@@ -40,15 +38,15 @@ fn refuses(size: usize) -> bool {
         return false;
     }
     // What a trace or a panic allocates is granted, and is not the operation's.
-    let bytes = BALANCE.get();
     MEMORY.set(PLENTY);
-    if std::env::var_os(super::TRACE).is_some() {
-        tell_origin();
-    }
+    uncounted(|| {
+        if std::env::var_os(super::TRACE).is_some() {
+            tell_origin();
+        }
+    });
     let refused = !std::thread::panicking();
     let until = if refused && !memory.lasting { 0 } else { 1 };
     MEMORY.set(Memory { until, came: memory.came || refused, ..memory });
-    BALANCE.set(bytes);
     refused
 }
 
@@ -70,62 +68,31 @@ fn tell_origin() {
     eprintln!("from {}", trace.lines().filter_map(function).find(ours).unwrap_or_default());
 }
 
-fn count(bytes: isize) {
-    let _ = BALANCE.try_with(|balance| balance.set(balance.get() + bytes));
-}
-
-/// What an allocation of so many bytes came to.
-fn counted(base: *mut u8, bytes: usize) -> *mut u8 {
-    if !base.is_null() {
-        count(bytes as isize);
-    }
-    base
-}
-
-// SAFETY: the system's allocator does the work.
+// SAFETY: another allocator does the work.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if refuses(layout.size()) {
-            return null_mut();
-        }
         // SAFETY: the caller's.
-        counted(unsafe { System.alloc(layout) }, layout.size())
+        if refuses(layout.size()) { null_mut() } else { unsafe { Counting.alloc(layout) } }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if refuses(layout.size()) {
-            return null_mut();
-        }
         // SAFETY: the caller's.
-        counted(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        if refuses(layout.size()) { null_mut() } else { unsafe { Counting.alloc_zeroed(layout) } }
     }
 
     unsafe fn realloc(&self, base: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if refuses(size) {
-            return null_mut();
-        }
         // SAFETY: the caller's.
-        let base = counted(unsafe { System.realloc(base, layout, size) }, size);
-        if !base.is_null() {
-            count(-(layout.size() as isize));
-        }
-        base
+        if refuses(size) { null_mut() } else { unsafe { Counting.realloc(base, layout, size) } }
     }
 
     unsafe fn dealloc(&self, base: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
         // SAFETY: the caller's.
-        unsafe { System.dealloc(base, layout) }
+        unsafe { Counting.dealloc(base, layout) }
     }
 }
 
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
-
-/// Bytes that this thread has allocated and not freed.
-pub(crate) fn balance() -> isize {
-    BALANCE.get()
-}
 
 /// Which requests are refused, counted over calls of [`Plan::run`].
 pub(crate) struct Plan {

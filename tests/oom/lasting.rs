@@ -2,7 +2,8 @@
 
 use koel::{Cache, HashMap, Policy, Why};
 
-use crate::allocator::{Plan, balance};
+use crate::allocator::Plan;
+use crate::common::counting::allocated;
 use crate::common::{Counted, Ledger, seeded};
 
 const ENTRIES: u64 = 3000;
@@ -71,9 +72,9 @@ fn six_pins_of_a_thread_want_no_memory() {
     plan.run(|| drop([&maps[0]; 6].map(HashMap::pin)));
     assert!(!plan.is_over(), "some memory was wanted");
     let asks = |pins: &dyn Fn()| {
-        let before = balance();
+        let before = allocated();
         pins();
-        balance() - before
+        allocated() - before
     };
     assert_eq!(asks(&|| drop([&maps[0]; 7].map(HashMap::pin))), 128);
     assert_eq!([(); 2].map(|()| asks(&|| drop(maps[0].pin_owned()))), [256, 0]);

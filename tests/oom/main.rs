@@ -20,7 +20,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Command;
 
-use allocator::{Plan, balance};
+use allocator::Plan;
+use common::counting::allocated;
 use operations::{Case, Ends, Fails};
 
 const CHILD: &str = "KOEL_OOM_CHILD";
@@ -41,9 +42,9 @@ fn the_child() {
     for n in first.. {
         // Before it can end: straight to the pipe.
         writeln!(std::io::stderr(), "\nn {n}").expect("a pipe");
-        let (mut plan, before) = (Plan::new(n, lasting), balance());
+        let (mut plan, before) = (Plan::new(n, lasting), allocated());
         run(&mut plan);
-        assert_eq!(balance(), before, "bytes were lost");
+        assert_eq!(allocated(), before, "bytes were lost");
         if !plan.is_over() {
             return;
         }
