@@ -199,16 +199,8 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         self.par_build_of(digests)
     }
 
-    fn par_build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        self.capacity = self.capacity.max(digests.len()).max(1);
-        let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| {
-            fill::<Digest>(inner, &mut Parted::in_order(digests, None), false)
-        })?;
-        match left.into_iter().try_for_each(|digest| filter.insert_digest(digest)) {
-            Ok(()) => Ok(filter),
-            Err(_) => Err(FilterError::Full { inserted: filter.len() }),
-        }
+    fn par_build_of(self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
+        self.filled(digests, |inner, digests| fill::<Digest>(inner, digests, false))
     }
 }
 

@@ -5,6 +5,7 @@ use core::hash::{BuildHasher, Hash};
 use super::super::collect::try_collect_all;
 use super::super::error::FilterError;
 use super::super::hasher::hash_bytes;
+use super::super::inner::Inner;
 use super::super::parted::Parted;
 use super::builder::ScalableFilterBuilder;
 use super::filter::ScalableCuckooFilter;
@@ -45,18 +46,23 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         self.build_of(digests)
     }
 
-    fn build_of(mut self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let all = digests.len();
+    fn build_of(self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
+        self.filled(digests, |inner, digests| inner.fill::<Digest>(digests, false))
+    }
+
+    /// Builds a filter of these digests. `fill` gives them to the first table and says what had no room.
+    pub(crate) fn filled(
+        mut self,
+        digests: Vec<Digest>,
+        fill: impl FnOnce(&Inner, &mut Parted) -> Result<Vec<Digest>, FilterError>,
+    ) -> Result<ScalableCuckooFilter<S>, FilterError> {
         // Of none there is a filter as well.
-        self.capacity = self.capacity.max(all).max(1);
+        self.capacity = self.capacity.max(digests.len()).max(1);
         let mut filter = self.build()?;
-        let left = filter.fill_oldest(digests, |inner, digests| {
-            inner.fill::<Digest>(&mut Parted::in_order(digests, None), false)
-        })?;
-        let more = filter.insert_batches(&left, |digest| *digest);
-        let inserted = all - left.len() + more;
-        if inserted < all {
-            return Err(FilterError::Full { inserted });
+        let in_order = |digests| Parted::in_order(digests, None);
+        let left = filter.fill_oldest(digests, |inner, digests| fill(inner, &mut in_order(digests)))?;
+        if filter.insert_batches(&left, |digest| *digest) < left.len() {
+            return Err(FilterError::Full { inserted: filter.len() });
         }
         Ok(filter)
     }

@@ -20,6 +20,7 @@ const MAX_CAPACITY: usize = {
     let memory = usize::MAX as u64 / 16;
     (if memory < 1 << 33 { memory } else { 1 << 33 }) as usize
 };
+
 /// Most keys to begin with, in buckets of so many slots.
 fn most_keys(bucket_slots: u32) -> usize {
     let slots = u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS) * u64::from(bucket_slots);
@@ -46,7 +47,7 @@ const DEFAULT_CAPACITY: usize = 3500;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ScalableFilterBuilder<S = Xxh3> {
-    pub(crate) capacity: usize,
+    pub(super) capacity: usize,
     rate: Option<f64>,
     fingerprint_bits: Option<u32>,
     bucket_slots: u32,

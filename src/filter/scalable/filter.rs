@@ -276,7 +276,7 @@ impl<S> ScalableCuckooFilter<S> {
         self.insert_digest(Digest::new(hash))
     }
 
-    pub(crate) fn insert_digest(&self, digest: Digest) -> Result<(), Full> {
+    pub(super) fn insert_digest(&self, digest: Digest) -> Result<(), Full> {
         if self.insert_below(digest, self.max_duplicates)? { Ok(()) } else { Err(Full::NOTHING) }
     }
 
@@ -375,7 +375,7 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     /// Gives digests to `fill`, for the oldest table of a filter that nobody else uses; what `fill` leaves over.
-    pub(crate) fn fill_oldest(
+    pub(super) fn fill_oldest(
         &mut self,
         digests: Vec<Digest>,
         fill: impl FnOnce(&Inner, Vec<Digest>) -> Result<Vec<Digest>, FilterError>,
