@@ -40,8 +40,11 @@ pub(crate) fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), FilterErr
 }
 
 /// Appends an item, if there is memory for a longer list.
+#[inline]
 pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), FilterError> {
-    list.try_reserve(1).map_err(|_| no_room::<T>(list.len() + 1))?;
+    if list.len() == list.capacity() {
+        list.try_reserve(1).map_err(|_| no_room::<T>(list.len() + 1))?;
+    }
     list.push(item);
     Ok(())
 }
@@ -76,10 +79,7 @@ fn collect_into<T>(mut list: Vec<T>, items: impl Iterator<Item = T>) -> Result<V
     // SAFETY: the list was empty, and the first `written` places of its capacity have just been written.
     unsafe { list.set_len(written) };
     for item in items {
-        if list.len() == list.capacity() {
-            list.try_reserve(1).map_err(|_| no_room::<T>(list.len() + 1))?;
-        }
-        list.push(item);
+        push(&mut list, item)?;
     }
     Ok(list)
 }
