@@ -1,4 +1,4 @@
-//! Progress on standard error, and whether to stop.
+//! Tables on standard output, progress on standard error, and whether to stop.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -18,27 +18,9 @@ pub(crate) fn print(text: &impl Display) -> Result<(), String> {
     }
 }
 
-/// Standard error.
-#[derive(Debug, Default)]
-pub(crate) struct Console {}
-
-impl Console {
-    pub(crate) fn new() -> Self {
-        Console::default()
-    }
-
-    /// A bar of so many steps; none, if nobody sees it.
-    pub(crate) fn bar(&self, what: &'static str, steps: u64) -> ProgressBar {
-        let style = ProgressStyle::with_template("{msg:20} {bar:30} {human_pos}/{human_len} {elapsed}");
-        let bar = ProgressBar::new(steps).with_message(what);
-        bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-    }
-
-    pub(crate) fn say(&self, text: &str) {
-        eprintln!("{text}");
-    }
-
-    pub(crate) fn finish(&self) {
-        eprintln!();
-    }
+/// A bar of so many steps on standard error; none, if nobody sees it.
+pub(crate) fn bar(what: &'static str, steps: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:20} {bar:30} {human_pos}/{human_len} {elapsed}");
+    let bar = ProgressBar::new(steps).with_message(what);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use koel::guard::{RedbError, RedbStore, Store};
 
 use crate::Failure;
-use crate::console::{Console, STOP};
+use crate::console::{self, STOP};
 
 /// Keys that are made if none are given.
 const KEYS: u64 = 1_000_000;
@@ -43,18 +43,13 @@ pub(crate) fn read_lines(file: &Path) -> Result<Vec<Key>, Failure> {
 }
 
 /// Puts the given keys into the database, or some made ones into a new one, and tells which are in it then.
-pub(crate) fn fill(
-    store: &RedbStore,
-    given: Option<Vec<Key>>,
-    is_new: bool,
-    console: &Console,
-) -> Result<Vec<Key>, RedbError> {
+pub(crate) fn fill(store: &RedbStore, given: Option<Vec<Key>>, is_new: bool) -> Result<Vec<Key>, RedbError> {
     let new: Vec<Key> = match given {
         Some(keys) => keys,
         None if !is_new => Vec::new(),
         None => (0..KEYS).map(|number| format!("user:{number:012}").into_bytes().into()).collect(),
     };
-    let bar = console.bar("loading keys", new.len() as u64);
+    let bar = console::bar("loading keys", new.len() as u64);
     for batch in new.chunks(BATCH) {
         store.load(batch.iter().map(|key| (key, VALUE)))?;
         bar.inc(batch.len() as u64);

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use koel::guard::{Guarded, Progress, RedbStore, SnapshotError, Store};
 
 use args::Args;
-use console::{Console, STOP};
+use console::STOP;
 use measure::{Pass, Subject};
 use report::Report;
 
@@ -69,7 +69,6 @@ fn fail(code: u8, message: &str) -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
-    let console = Console::new();
     // All input is read before anything is written.
     let given = args.keys.as_deref().map(data::read_lines).transpose()?;
     let requests = args.requests.as_deref().map(data::read_lines).transpose()?;
@@ -78,7 +77,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     let of_file = |error: &dyn core::fmt::Display| format!("{}: {error}", file.display());
     let is_new = !file.exists();
     let store = RedbStore::open(&file).map_err(|error| of_file(&error))?;
-    let keys = data::fill(&store, given, is_new, &console).map_err(|error| of_file(&error))?;
+    let keys = data::fill(&store, given, is_new).map_err(|error| of_file(&error))?;
     if STOP.load(Ordering::Relaxed) {
         return Ok(());
     }
@@ -88,15 +87,15 @@ fn run(args: &Args) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let asked = if requests.is_some() { "" } else { ", half of their look-ups for absent keys" };
     let plan = data::plan(&keys, requests, threads);
-    console.say(&format!(
+    eprintln!(
         "{} keys; {threads} readers{asked}, and a writer; {TURNS} turns of {} s each",
         keys.len(),
         args.seconds
-    ));
+    );
     let snapshot = args.db.as_ref().map(|file| beside(file));
-    let guarded = open(store, keys.len() as u64, snapshot.as_deref(), &console)?;
-    let report = race(&guarded, &plan, args.seconds, &console)?;
-    console.finish();
+    let guarded = open(store, keys.len() as u64, snapshot.as_deref())?;
+    let report = race(&guarded, &plan, args.seconds)?;
+    eprintln!();
     console::print(&report)?;
     let missed = report.verification.as_ref().map_or(0, |verification| verification.false_negatives);
     if missed > 0 {
@@ -105,7 +104,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     match snapshot {
-        Some(snapshot) if !STOP.load(Ordering::Relaxed) => keep_filter(&guarded, &snapshot, &console),
+        Some(snapshot) if !STOP.load(Ordering::Relaxed) => keep_filter(&guarded, &snapshot),
         _ => Ok(()),
     }
 }
@@ -118,24 +117,19 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 /// Keeps the filter in a file for the next run; not in the place of a file that is no filter.
-fn keep_filter(guarded: &Guarded<RedbStore>, file: &Path, console: &Console) -> Result<(), Failure> {
+fn keep_filter(guarded: &Guarded<RedbStore>, file: &Path) -> Result<(), Failure> {
     if let Some(SnapshotError::Damaged(why)) = guarded.rejected_snapshot() {
         let message = format!("{}: no filter of a guard ({why}), and so left as it is", file.display());
         return Err(message.into());
     }
     guarded.snapshot(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    console.say(&format!("the filter is in {}: the next run opens with it", file.display()));
+    eprintln!("the filter is in {}: the next run opens with it", file.display());
     Ok(())
 }
 
 /// Stands a guard before the store and waits for its filter.
-fn open(
-    store: RedbStore,
-    keys: u64,
-    snapshot: Option<&Path>,
-    console: &Console,
-) -> Result<Guarded<RedbStore>, Failure> {
-    let bar = console.bar("scanning keys", keys);
+fn open(store: RedbStore, keys: u64, snapshot: Option<&Path>) -> Result<Guarded<RedbStore>, Failure> {
+    let bar = console::bar("scanning keys", keys);
     let follow = bar.clone();
     let mut builder = Guarded::builder(store)
         .cache_bytes(CACHE)
@@ -150,13 +144,8 @@ fn open(
 }
 
 /// The bare store and the guarded one, in turns.
-fn race(
-    guarded: &Guarded<RedbStore>,
-    plan: &data::Plan,
-    seconds: f64,
-    console: &Console,
-) -> Result<Report, Failure> {
-    let bar = console.bar("reading and writing", (2 * TURNS) as u64);
+fn race(guarded: &Guarded<RedbStore>, plan: &data::Plan, seconds: f64) -> Result<Report, Failure> {
+    let bar = console::bar("reading and writing", (2 * TURNS) as u64);
     let mut report = Report::default();
     for _ in 0..TURNS {
         let before = guarded.stats();
