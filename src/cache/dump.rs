@@ -281,7 +281,7 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this cache's lock (`compute`, `update` and its kin, `remove_if`).
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock).
     pub fn dump(&self) -> CacheDump<K, V>
     where
         K: Clone,

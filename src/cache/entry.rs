@@ -126,6 +126,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
     /// # Panics
     ///
     /// As [`Cache::try_get_or_insert_async`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let ports: koel::Cache<&str, u16> = koel::Cache::new(100);
+    /// assert!(ports.entry("http").or_try_insert_async(async { "eighty".parse() }).await.is_err());
+    /// assert_eq!(ports.entry("http").or_try_insert_async(async { "80".parse() }).await, Ok(80));
+    /// # });
+    /// ```
     pub async fn or_try_insert_async<E>(
         self,
         load: impl Future<Output = Result<V, E>>,

@@ -364,8 +364,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has, if it is not
-    /// [turned away](Cache::insert). For any runtime: it
-    /// starts no thread, and blocks none.
+    /// [turned away](Cache::insert). For any runtime: it starts no thread, and blocks none.
     ///
     /// As [`Cache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it loads,
     /// another of those who wait loads instead; one that waits can be dropped at any time. One that loads, and is kept but

@@ -277,7 +277,8 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this cache's lock, and if the removal listener panics: the capacity has been changed then.
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: the capacity
+    /// has been changed then.
     #[doc(alias = "resize")]
     pub fn set_capacity(&self, capacity: u64) {
         // Before anything is locked: somebody else may hold `lending`, and wait for the segment that this thread has.

@@ -97,8 +97,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this cache's lock (`compute`, `update` and its kin, `remove_if`), and if the removal
-    /// listener panics: then the rest of the dump is dropped.
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: then the rest
+    /// of the dump is dropped.
     pub fn load(&self, dump: CacheDump<K, V>) -> CacheDump<K, V> {
         self.table.directory.assert_not_writing();
         let CacheDump { window, entries } = dump;
