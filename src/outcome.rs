@@ -76,13 +76,9 @@ pub enum Compute<K, V, T> {
 impl<K, V, T> Compute<K, V, T> {
     /// The value that the key was given, if it was.
     pub(crate) fn into_new(self) -> Option<V> {
-        let (others, value) = match self {
-            Compute::Inserted(key, value) => ((None, key), value),
-            Compute::Updated { old, new: (key, value) } => ((Some(old), key), value),
-            Compute::Removed(..) | Compute::Aborted(_) => return None,
-        };
-        // Before there is an answer: one that is returned leaks if a drop panics.
-        drop(others);
-        Some(value)
+        match self {
+            Compute::Inserted(_, value) | Compute::Updated { new: (_, value), .. } => Some(value),
+            Compute::Removed(..) | Compute::Aborted(_) => None,
+        }
     }
 }

@@ -59,8 +59,8 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
 ) -> Result<V, LoadError<E>> {
     match cache.hit(&key) {
         Some(value) => {
-            // As there.
-            drop((key, load));
+            // As there. The loader is the caller's.
+            drop(key);
             Ok(value)
         }
         None => load_missed_async(cache, key, terms, load).await,
