@@ -90,8 +90,11 @@ impl RedbStore {
         Ok(store)
     }
 
-    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash may take the last writes
-    /// back, all of them from some moment on; the guard is right nevertheless.
+    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash of the system may take the last
+    /// writes back, all of them from some moment on; the guard is right nevertheless.
+    ///
+    /// Only on macOS does redb 2 wait less then. Elsewhere each write waits for the disk, whatever this says: where that takes
+    /// too long take `FjallStore`, which can do without; what is known before a guard is opened goes in by [`RedbStore::load`].
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -99,7 +102,7 @@ impl RedbStore {
     /// # let folder = tempfile::tempdir()?;
     /// let store = RedbStore::open(folder.path().join("people.redb"))?.durable(false);
     /// let guarded = Guarded::open(store)?;
-    /// guarded.put(b"ada", b"1815")?; // does not wait for the disk
+    /// guarded.put(b"ada", b"1815")?; // on macOS a shorter wait for the disk
     /// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
