@@ -40,7 +40,8 @@ use crate::hash::Digest;
 /// There is no `get_mut` and no `entry`: [`update`](Pinned::update),
 /// [`update_or_insert_with`](Pinned::update_or_insert_with) and [`compute`](Pinned::compute) make a new entry out of the old
 /// one. They take an owned key, because the new entry needs one: it replaces the key that was stored. What changes often is
-/// cheaper as an atomic, in place:
+/// cheaper as an atomic, in place. That takes no lock: a change that meets the removal or replacement of its entry is lost with
+/// it, also where a closure of `remove_if` or `compute` has just looked at the value.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
