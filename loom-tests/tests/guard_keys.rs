@@ -173,6 +173,8 @@ fn who_deletes_a_key_that_came_around_the_guard_beside_a_scan_finds_others_that_
 fn two_who_ask_for_a_scan_begin_one_at_a_time() {
     model(|| {
         let guard = guard(Filter::Cuckoo);
+        // A key, so that a scan takes some steps.
+        put(&guard, KEY, 1);
         let other = spawn(&guard, |guard| guard.rebuild().unwrap());
         guard.rebuild().unwrap();
         other.join().unwrap();
