@@ -213,7 +213,7 @@ pub struct MemoryArgs {
     /// Numbers of keys, with optional suffix k or M
     #[arg(long, value_delimiter = ',', default_value = "60k,950k", value_parser = values::keys, value_name = "N,..")]
     pub keys: Vec<u64>,
-    /// Maps to measure [default: all]
+    /// Maps to measure [default: all, with a pin per operation]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
     /// Where reports go.
