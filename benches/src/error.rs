@@ -13,7 +13,7 @@ pub enum Error {
     Check(Vec<CheckError>),
     /// Input that cannot be used: a file, or a combination of options.
     Input(String),
-    /// Ctrl-C was pressed.
+    /// Ctrl-C was pressed, or another signal asked the program to end.
     Stopped,
 }
 
@@ -55,11 +55,11 @@ impl Error {
         match self {
             Error::Check(failures) => failures.iter().map(CheckError::to_string).collect(),
             Error::Input(message) => vec![message.clone()],
-            Error::Stopped => vec!["stopped by Ctrl-C".to_owned()],
+            Error::Stopped => vec!["stopped before all was measured".to_owned()],
         }
     }
 
-    /// 1 for a failed check, 2 for bad input, 130 for Ctrl-C.
+    /// 1 for a failed check, 2 for bad input, 130 for Ctrl-C and the like.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Check(_) => ExitCode::from(1),

@@ -1,4 +1,5 @@
 //! Ctrl-C: what is being measured is the last, and what was measured before is reported. A second one ends the program at once.
+//! So do `SIGTERM` and `SIGHUP`, which `kill`, `timeout` and a terminal that is closed send.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -17,15 +18,41 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// If it cannot be.
 pub fn watch() -> Result<(), Error> {
     static HANDLED: OnceLock<Result<(), String>> = OnceLock::new();
-    let handled = HANDLED.get_or_init(|| ctrlc::set_handler(stop).map_err(|error| error.to_string()));
+    let handled = HANDLED.get_or_init(|| {
+        ctrlc::set_handler(stop).map_err(|error| error.to_string())?;
+        take_for_ctrl_c();
+        Ok(())
+    });
     handled.clone().map_err(|error| Error::Input(format!("Ctrl-C cannot be handled: {error}")))
 }
+
+/// Other signals that ask the program to end are as Ctrl-C, unless they are ignored, as by `nohup`.
+#[cfg(unix)]
+fn take_for_ctrl_c() {
+    extern "C" fn interrupt(_: libc::c_int) {
+        // SAFETY: a signal's handler may raise another one.
+        unsafe { libc::raise(libc::SIGINT) };
+    }
+    for signal in [libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler only does what a handler may.
+        unsafe {
+            let before = libc::signal(signal, interrupt as *const () as libc::sighandler_t);
+            if before == libc::SIG_IGN {
+                libc::signal(signal, before);
+            }
+        }
+    }
+}
+
+/// There are none.
+#[cfg(not(unix))]
+fn take_for_ctrl_c() {}
 
 /// Whether to go on.
 ///
 /// # Errors
 ///
-/// If Ctrl-C was pressed.
+/// If Ctrl-C was pressed, or came as a signal.
 pub fn check() -> Result<(), Error> {
     if ASKED.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
 }

@@ -31,8 +31,8 @@ fn databases_are_removed_when_all_is_measured() {
 }
 
 #[test]
-fn ctrl_c_removes_the_database_that_is_in_use() {
-    for store in ["redb", "fjall"] {
+fn signals_remove_the_database_that_is_in_use() {
+    for (store, signal) in [("redb", "INT"), ("fjall", "INT"), ("redb", "TERM"), ("fjall", "HUP")] {
         let folder = tempfile::tempdir().unwrap();
         let mut child = guard(folder.path(), &["--keys", "50M", "--stores", store]);
         let start = Instant::now();
@@ -41,11 +41,11 @@ fn ctrl_c_removes_the_database_that_is_in_use() {
         }
         assert_eq!(child.try_wait().unwrap(), None, "it is still at work");
         let id = child.id();
-        assert!(Command::new("sh").args(["-c", &format!("kill -INT {id}")]).status().unwrap().success());
+        assert!(Command::new("sh").args(["-c", &format!("kill -{signal} {id}")]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(130), "{store}: {told}");
-        assert!(told.contains("koel-bench: stopped"), "{store}: {told}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{store}");
+        assert_eq!(output.status.code(), Some(130), "{store}, {signal}: {told}");
+        assert!(told.contains("koel-bench: stopped"), "{store}, {signal}: {told}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{store}, {signal}");
     }
 }

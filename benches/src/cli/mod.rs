@@ -35,7 +35,7 @@ pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
     after_help = "Who panics, refuses or gives a wrong answer is out, and tables say so; a wrong answer of koel's ends the run. \
                   What was measured before is reported in any case.\n\n\
                   Exit codes: 0 done; 1 a map, a filter, a cache or a guard gave a wrong answer; 2 bad input; 130 stopped by \
-                  Ctrl-C."
+                  Ctrl-C, SIGTERM or SIGHUP."
 )]
 pub struct Cli {
     /// What to measure.
@@ -239,7 +239,8 @@ pub struct GuardArgs {
     /// Stores to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "STORE,..")]
     pub stores: Vec<StoreId>,
-    /// Where the databases are made, and removed again, by Ctrl-C as well [default: the system's folder for temporary files]
+    /// Where the databases are made, and removed again, by Ctrl-C, SIGTERM and SIGHUP as well [default: the system's folder for
+    /// temporary files]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Where reports go.
