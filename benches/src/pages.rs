@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::error::Error;
+
 /// The pages that the kernel takes advice for.
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 4096;
@@ -12,10 +14,31 @@ const MODE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// Read where tables are made, and written before any is: nothing is ordered by it.
 static SMALL: AtomicBool = AtomicBool::new(false);
 
-/// From now on koel's tables do not ask for huge pages, as far as its builders can be told: maps that grow, filters that
-/// grow, and caches decide by themselves.
-pub fn keep_small() {
+/// From now on koel's tables do not ask for huge pages, as far as its builders can be told; and as maps that grow, filters that
+/// grow, and caches decide by themselves, the system is told to give none to this process, whoever asks.
+///
+/// # Errors
+///
+/// If the system cannot be told.
+pub fn keep_small() -> Result<(), Error> {
     SMALL.store(true, Ordering::Relaxed);
+    refuse_huge().map_err(|error| Error::Input(format!("--small-pages: {error}")))
+}
+
+#[cfg(target_os = "linux")]
+fn refuse_huge() -> std::io::Result<()> {
+    let [yes, none]: [libc::c_ulong; 2] = [1, 0];
+    // SAFETY: it takes numbers, and no memory is touched.
+    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, yes, none, none, none) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// koel asks Linux alone.
+#[cfg(not(target_os = "linux"))]
+fn refuse_huge() -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Whether koel's tables are told to do without huge pages.

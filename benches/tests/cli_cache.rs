@@ -140,7 +140,7 @@ fn generated_requests_have_curves_and_means() {
 #[test]
 fn speed_is_reported_with_hit_ratios_and_aims() {
     let small = ["--entries", "1k", "--keys", "10k", "--ops", "20k", "--rounds", "2", "--seconds", "0"];
-    let parts = ["cache", "--part", "throughput,memory,latency", "--threads", "1,2"];
+    let parts = ["cache", "--part", "throughput,memory,latency", "--threads", "1,2", "--small-pages"];
     let (printed, numbers, page) = reports("speed", &[&parts[..], &small].concat());
     for part in [
         "read through: 1,000 entries, 10,000 keys, 2 threads",
@@ -148,6 +148,7 @@ fn speed_is_reported_with_hit_ratios_and_aims() {
         "get_many of 32",
         "Memory of full caches",
         "Aims",
+        "no table had huge pages",
     ] {
         assert!(printed.contains(part), "`{part}` is missing in: {printed}");
     }

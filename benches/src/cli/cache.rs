@@ -27,13 +27,14 @@ pub enum CachePart {
 }
 
 /// Options that not all parts look at.
-const FOR_PARTS: [(&str, &[CachePart]); 6] = [
+const FOR_PARTS: [(&str, &[CachePart]); 7] = [
     ("entries", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("keys", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("ops", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("rounds", &[CachePart::Throughput, CachePart::Latency]),
     ("threads", &[CachePart::Throughput]),
     ("seconds", &[CachePart::Throughput]),
+    ("small_pages", &[CachePart::Throughput, CachePart::Latency]),
 ];
 
 /// Options of `cache`.
@@ -80,6 +81,10 @@ pub struct CacheArgs {
     /// Caches to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "CACHE,..")]
     pub caches: Vec<Id>,
+    /// Measure all caches without huge pages: by themselves koel's ask for them if they are made for half a million slots or
+    /// more, and the others do not
+    #[arg(long)]
+    pub small_pages: bool,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -117,6 +122,7 @@ impl CacheArgs {
         let (option, parts) = FOR_PARTS.iter().filter(|(option, _)| given(option)).find(idle)?;
         let names: Vec<_> = parts.iter().filter_map(CachePart::to_possible_value).collect();
         let names: Vec<&str> = names.iter().map(|name| name.get_name()).collect();
+        let option = option.replace('_', "-");
         Some(format!("--{option}: it is for --part {}, and nothing of that is measured", names.join(" or ")))
     }
 }

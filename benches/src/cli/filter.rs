@@ -55,8 +55,8 @@ pub struct FilterArgs {
     /// Filters to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "FILTER,..")]
     pub filters: Vec<Id>,
-    /// Make koel's filters without huge pages, as the others are: by themselves they ask for them if they have 4 MiB or
-    /// more. The tables of koel-scalable and koel-grown still ask
+    /// Measure all filters without huge pages: by themselves koel's ask for them if they have 4 MiB or more, and the others
+    /// do not
     #[arg(long)]
     pub small_pages: bool,
     /// Where reports go.

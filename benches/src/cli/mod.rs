@@ -69,11 +69,12 @@ impl Cli {
         Err(command.error(ErrorKind::ArgumentConflict, why))
     }
 
-    /// Whether koel's tables are to be made without huge pages.
+    /// Whether tables are to be made without huge pages.
     pub fn small_pages(&self) -> bool {
         match &self.command {
             Some(Command::Map(args)) => args.small_pages,
             Some(Command::Filter(args)) => args.small_pages,
+            Some(Command::Cache(args)) => args.small_pages,
             _ => false,
         }
     }
@@ -151,8 +152,8 @@ pub struct MapArgs {
     /// Maps to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
-    /// Make koel's maps without huge pages, as the others are: by themselves they ask for them if they are built for half a
-    /// million slots or more, or have grown to many
+    /// Measure all maps without huge pages: by themselves koel's ask for them if they are built for half a million slots or
+    /// more, or have grown to many, and the others do not
     #[arg(long)]
     pub small_pages: bool,
     /// Where reports go.

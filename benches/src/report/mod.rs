@@ -45,7 +45,7 @@ pub struct Report {
     pub origin: Origin,
     /// The machine.
     pub machine: MachineInfo,
-    /// Whether koel's tables were made without huge pages.
+    /// Whether tables were made without huge pages, koel's as well.
     pub small_pages: bool,
     /// The checks that failed, and what else ended the run before all was measured; empty, if nothing did.
     pub failures: Vec<String>,
@@ -257,7 +257,7 @@ impl Report {
     /// Who asked for huge pages.
     pub fn pages_in_words(&self) -> &'static str {
         if self.small_pages {
-            "koel's tables did not ask for huge pages either (--small-pages)"
+            "no table had huge pages, koel's neither (--small-pages)"
         } else {
             "large tables of koel's ask for huge pages, those of others do not"
         }
