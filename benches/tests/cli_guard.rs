@@ -22,12 +22,16 @@ fn is_filled(folder: &Path) -> bool {
 }
 
 #[test]
-fn databases_are_removed_when_all_is_measured() {
+fn databases_are_removed_when_all_is_measured_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
-    let args = ["--keys", "1k", "--threads", "1", "--rounds", "1", "--seconds", "0"];
-    let output = guard(folder.path(), &args).wait_with_output().unwrap();
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guard.html");
+    let args = ["--keys", "1k", "--threads", "1", "--rounds", "1", "--seconds", "0", "--html"];
+    let output =
+        guard(folder.path(), &[&args[..], &[page.to_str().unwrap()]].concat()).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    // Of each workload on each store.
+    assert_eq!(fs::read_to_string(page).unwrap().matches("<svg ").count(), 8);
 }
 
 #[test]

@@ -41,6 +41,23 @@ pub struct GuardRow {
     pub bytes: u64,
 }
 
+impl GuardRow {
+    /// Whether something stands before the store.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.entrant != "bare store"
+    }
+
+    /// Look-ups that reached the store.
+    pub(super) fn reach_in_words(&self) -> String {
+        format!("{:.2}%", self.store_reads * 100.0)
+    }
+
+    /// Absent keys that the filter took for present.
+    pub(super) fn false_positives_in_words(&self) -> String {
+        format!("{:.3}%", self.false_positive_rate * 100.0)
+    }
+}
+
 /// One workload on one store: an entrant a line.
 pub fn guard_table(cell: &GuardCell) -> String {
     let headings =
@@ -48,13 +65,13 @@ pub fn guard_table(cell: &GuardCell) -> String {
     let mut table = Columns::new(&headings);
     for row in &cell.rows {
         table.add_row(vec![
-            name_field(row.entrant, row.entrant != "bare store"),
+            name_field(row.entrant, row.is_guarded()),
             number_field(significant(row.mops.median)),
             number_field(range(&row.mops)),
             number_field(ratio(Some(row.by_bare.median))),
             number_field(range(&row.by_bare)),
-            number_field(format!("{:.2}%", row.store_reads * 100.0)),
-            number_field(format!("{:.3}%", row.false_positive_rate * 100.0)),
+            number_field(row.reach_in_words()),
+            number_field(row.false_positives_in_words()),
             number_field(grouped(row.bytes)),
         ]);
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::chart::{self, Bar, KOEL_COLORS, Line, PEER_COLORS, escape};
 use super::table::{median, range, range_or_none, ratio};
 use super::{
-    Absent, Cell, GuardCell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped,
+    Absent, Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, guard_html,
     keys_in_words, lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
@@ -57,7 +57,7 @@ pub fn page(report: &Report) -> String {
         filter_html::paper(&mut html, &report.paper);
     }
     if !report.guard.is_empty() {
-        guard(&mut html, &report.guard);
+        guard_html::guard(&mut html, &report.guard);
     }
     super::cache_html::caches(&mut html, &report.caches);
     html.push_str("</main>\n</body>\n</html>\n");
@@ -263,28 +263,6 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
     }
     close_table(html);
     html.push_str("</details>\n</section>\n");
-}
-
-fn guard(html: &mut String, cells: &[GuardCell]) {
-    html.push_str(
-        "<h2>Guarded stores</h2>\n<p>Millions of look-ups a second, all threads together; every answer was checked.</p>\n",
-    );
-    let headings =
-        ["Store", "Workload", "#Keys", "#Threads", "Entrant", "#Mops", "#By bare", "#Reach the store"];
-    open_table(html, &headings);
-    for cell in cells {
-        for row in &cell.rows {
-            add(html, format_args!("<tr><td>{}</td><td>{}</td>", cell.store, cell.workload));
-            number(html, &grouped(cell.keys));
-            number(html, &cell.threads.to_string());
-            add(html, format_args!("<td>{}</td>", row.entrant));
-            number(html, &significant(row.mops.median));
-            judged(html, Some(row.by_bare.median));
-            number(html, &format!("{:.2}%", row.store_reads * 100.0));
-            html.push_str("</tr>\n");
-        }
-    }
-    close_table(html);
 }
 
 /// Cells that have the same `name`, in the order in which the first of each come.

@@ -12,6 +12,7 @@ mod filter;
 mod filter_html;
 mod filter_table;
 mod guard;
+mod guard_html;
 mod html;
 mod paper;
 mod table;
