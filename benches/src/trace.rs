@@ -171,11 +171,18 @@ impl Trace {
     }
 }
 
-/// Enough of a bad line to recognize it.
+/// Enough of a bad line to recognize it, without anything that a terminal would obey.
 fn shorten(line: &str) -> String {
-    let mut short: String = line.chars().take(40).collect();
-    if short.len() < line.len() {
-        short.push_str("...");
+    let mut short = String::new();
+    for (position, character) in line.chars().enumerate() {
+        if position == 40 {
+            return short + "...";
+        }
+        if character.is_control() {
+            short.extend(character.escape_default());
+        } else {
+            short.push(character);
+        }
     }
     short
 }
@@ -219,6 +226,8 @@ mod tests {
         assert!(message("key,size\n7,big\n").starts_with("t.txt:2: expected a size (an unsigned"));
         let long = message(&"y".repeat(1000));
         assert!(long.len() < 200 && long.ends_with("...`"), "{long}");
+        let shown = message("7\r9\r\x1B[2J");
+        assert!(shown.ends_with("found `7\\r9\\r\\u{1b}[2J`"), "{shown}");
         assert!(parse(&b"7\n\xff\xfe\n"[..], "t.txt").unwrap_err().to_string().starts_with("t.txt:2: "));
     }
 

@@ -295,7 +295,8 @@ fn requests(workload: Workload, keys: u64, thread: u64) -> Vec<Request> {
     (0..REQUESTS).map(one).collect()
 }
 
-/// Look-ups per microsecond; at least each request once. Every answer is checked; a wrong one is told of the `title`.
+/// Look-ups per microsecond; of each request once, if there is no `length`. Every answer is checked; a wrong one is told of the
+/// `title`.
 fn race<S: Store>(
     entrant: &Entrant<S>,
     title: &str,
