@@ -5,6 +5,8 @@ use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::pin::pin;
 
+use ahash::RandomState;
+
 use super::flight::LoadError;
 use super::{Cache, Refused};
 use crate::outcome::{Compute, Operation};
@@ -13,7 +15,7 @@ use crate::outcome::{Compute, Operation};
 ///
 /// It is no place in the cache, and nothing is locked while it lives: each method decides anew, at one moment.
 #[must_use = "an entry does nothing by itself"]
-pub struct CacheEntry<'c, K, V, S> {
+pub struct CacheEntry<'c, K, V, S = RandomState> {
     cache: &'c Cache<K, V, S>,
     key: K,
 }

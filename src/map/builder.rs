@@ -3,6 +3,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
+use ahash::RandomState;
+
 use crate::engine::{CapacityError, Options, Shape};
 
 /// Which map a [`Builder`] builds. Sealed.
@@ -65,7 +67,7 @@ impl<K, V> fmt::Debug for InlineMapKind<K, V> {
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<T, S> {
+pub struct Builder<T, S = RandomState> {
     options: Options,
     hasher: S,
     kind: PhantomData<fn() -> T>,

@@ -123,7 +123,7 @@ impl<'p, K, V> Iterator for Values<'p, K, V> {
 impl<K, V> FusedIterator for Values<'_, K, V> {}
 
 /// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain). `Send`, if the view is `Sync`.
-pub struct Drain<'p, K, V, G: Guard> {
+pub struct Drain<'p, K, V, G: Guard = LocalGuard<'p>> {
     directory: &'p Entries<K, V>,
     guard: &'p G,
     walk: Walk<NonNull<Entry<K, V>>>,
