@@ -28,6 +28,20 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
 }
 
+/// One that others read as well, or that is chosen as the program runs: an `Arc<dyn Clock>`.
+impl<C: ?Sized + Clock> Clock for Arc<C> {
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+}
+
+/// One that is chosen as the program runs: a `Box<dyn Clock>`.
+impl<C: ?Sized + Clock> Clock for Box<C> {
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+}
+
 /// The clock of a cache that is given none: [`Instant`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SystemClock(Instant);

@@ -190,6 +190,8 @@ assert_is!(Cause: Debug + core::fmt::Display + Clone + Copy + PartialEq + Eq + c
 assert_is!(Policy: Debug + Clone + Copy + Default + PartialEq + Eq + core::hash::Hash + Send + Sync);
 assert_is!(ManualClock: Debug + Clone + Default + Clock + Send + Sync);
 assert_is!(dyn Clock: Send + Sync);
+assert_is!(std::sync::Arc<dyn Clock>: Clock);
+assert_is!(Box<dyn Clock>: Clock);
 
 /// A hash function that cannot be shared.
 struct NotShared(#[expect(dead_code, reason = "what counts is its type")] Cell<u64>);
