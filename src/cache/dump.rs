@@ -58,6 +58,10 @@ pub(super) struct Dumped<K, V> {
 }
 
 impl<K, V> Dumped<K, V> {
+    fn pair(&self) -> (&K, &V) {
+        (&self.key, &self.value)
+    }
+
     fn into_pair(self) -> (K, V) {
         (self.key, self.value)
     }
@@ -91,8 +95,8 @@ impl<K, V> CacheDump<K, V> {
     /// cache.insert(1, 2).unwrap();
     /// assert_eq!(cache.dump().iter().collect::<Vec<_>>(), [(&1, &2)]);
     /// ```
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> + DoubleEndedIterator {
-        self.entries.iter().map(|entry| (&entry.key, &entry.value))
+    pub fn iter(&self) -> DumpIter<'_, K, V> {
+        DumpIter(self.entries.iter())
     }
 
     /// Keeps the entries for which `keep` holds and drops the others; it sees them in the order of [`CacheDump::iter`]. What
@@ -182,6 +186,45 @@ impl<K, V> DoubleEndedIterator for DumpIntoIter<K, V> {
 
 impl<K, V> ExactSizeIterator for DumpIntoIter<K, V> {}
 impl<K, V> FusedIterator for DumpIntoIter<K, V> {}
+
+impl<'d, K, V> IntoIterator for &'d CacheDump<K, V> {
+    type Item = (&'d K, &'d V);
+    type IntoIter = DumpIter<'d, K, V>;
+
+    fn into_iter(self) -> DumpIter<'d, K, V> {
+        self.iter()
+    }
+}
+
+/// Iterator over the entries of a dump: from [`CacheDump::iter`].
+pub struct DumpIter<'d, K, V>(core::slice::Iter<'d, Dumped<K, V>>);
+
+impl<'d, K, V> Iterator for DumpIter<'d, K, V> {
+    type Item = (&'d K, &'d V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(Dumped::pair)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<K, V> DoubleEndedIterator for DumpIter<'_, K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(Dumped::pair)
+    }
+}
+
+impl<K, V> ExactSizeIterator for DumpIter<'_, K, V> {}
+impl<K, V> FusedIterator for DumpIter<'_, K, V> {}
+
+impl<K, V> fmt::Debug for DumpIter<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DumpIter").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
 
 impl<K, V> fmt::Debug for DumpIntoIter<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

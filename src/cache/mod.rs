@@ -59,7 +59,7 @@ mod write;
 pub use builder::{CacheBuilder, CacheError};
 pub use cache::Cache;
 pub use counters::CacheStats;
-pub use dump::{CacheDump, DumpIntoIter};
+pub use dump::{CacheDump, DumpIntoIter, DumpIter};
 pub use entry::CacheEntry;
 pub use flight::LoadError;
 #[cfg(loom)]

@@ -169,6 +169,8 @@ assert_is_not!(CacheBuilder<u64, u64, Rc<ahash::RandomState>>: Send);
 assert_is_not!(CacheBuilder<u64, u64, NotShared>: Sync);
 assert_is!(CacheDump<u64, u64>: Send + Sync + Clone + Debug);
 assert_is!(CacheDump<Cell<u64>, Cell<u64>>: Send);
+assert_is!(koel::DumpIter<'static, u64, u64>: Send + Sync + Debug + ExactSizeIterator + DoubleEndedIterator);
+assert_is!(&'static CacheDump<u64, u64>: IntoIterator<Item = (&'static u64, &'static u64)>);
 assert_is!(koel::DumpIntoIter<u64, u64>: Send + Sync + Debug + ExactSizeIterator + DoubleEndedIterator);
 assert_is_not!(CacheDump<Cell<u64>, u64>: Sync);
 assert_is!(CacheView<'static, u64, u64>: Debug);
