@@ -42,14 +42,15 @@ pub(super) fn segments_for(entries: usize) -> u32 {
 
 /// The options of a [`Cache`]: from [`Cache::builder`].
 ///
-/// Either [`max_entries`](Self::max_entries) or [`max_weight`](Self::max_weight) must be said.
+/// Either [`max_entries`](Self::max_entries) or [`max_weight`](Self::max_weight) must be said. Where closures look into keys
+/// and values, say of what types these are before: `Cache::<K, V>::builder()`, or in the closures' arguments.
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// let cache: koel::Cache<String, Vec<u8>> = koel::Cache::builder()
+/// let cache = koel::Cache::<String, Vec<u8>>::builder()
 ///     .max_weight(64 << 20)
-///     .weigher(|key: &String, value: &Vec<u8>| (key.len() + value.len()) as u64)
+///     .weigher(|key, value| (key.len() + value.len()) as u64)
 ///     .time_to_live(Duration::from_secs(3600))
 ///     .on_removal(|key, _, cause| println!("{key}: {cause}"))
 ///     .build();

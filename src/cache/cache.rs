@@ -415,7 +415,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
     /// often lately. An entry that is found to have expired is taken out, under the lock of its segment, and the removal
     /// listener is told; it is left to others if somebody else has that lock, or in a closure that runs under the lock of any
-    /// of koel's maps and caches. So a look-up never waits.
+    /// of koel's maps and caches. So a look-up never waits. A reference, of any type: [`CacheView::get_ref`].
     ///
     /// # Panics
     ///
