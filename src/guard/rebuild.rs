@@ -94,13 +94,13 @@ impl Rebuild {
         true
     }
 
-    /// A key has left. The caller holds its stripe. False: it is not in, though the scan is over.
+    /// A key has left. The caller holds its stripe. False: it is not in, though the scan is over; or it had left before, and
+    /// somebody else has put it back (or another key has its hash, which costs a scan).
     pub(super) fn note_delete(&self, hash: u64, stripe: usize) -> bool {
-        if let Some(pending) = &mut *self.pending.lock() {
-            pending.deleted.insert(hash);
-            return true;
+        match &mut *self.pending.lock() {
+            Some(pending) => pending.deleted.insert(hash),
+            None => self.filter.remove(hash, stripe),
         }
-        self.filter.remove(hash, stripe)
     }
 
     /// The scan is over: every key that was there is in, and what was deleted meanwhile goes out. False: not all of that is
