@@ -54,7 +54,11 @@ impl RedbStore {
         if !file.try_exists()? {
             create_whole(file)?;
         }
-        Self::with_database(Database::create(file)?)
+        // redb panics where a file has been cut short, or its first bytes are damaged.
+        catch_unwind(|| Self::with_database(Database::create(file)?)).unwrap_or_else(|_| {
+            let why = "redb panicked when it was opened".to_owned();
+            Err(RedbError::Redb(Box::new(redb::Error::Corrupted(why))))
+        })
     }
 
     /// A database that you have opened, with settings of your own.

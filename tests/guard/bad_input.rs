@@ -31,6 +31,24 @@ fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
     assert!(FjallStore::open(&file).is_err(), "a file");
 }
 
+/// A copy that has not come to its end, or was damaged on the way, where redb panics.
+#[test]
+fn a_database_that_is_cut_short_is_an_error_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    RedbStore::open(&file).unwrap().put(b"a", b"1").unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    // The length that the header tells, too.
+    let damaged = [&whole[..16], &[0xFF; 4], &whole[20..]].concat();
+    for bytes in [&whole[..100], &whole[..1000], &whole[..whole.len() - 1], &damaged] {
+        std::fs::write(&file, bytes).unwrap();
+        assert!(RedbStore::open(&file).is_err(), "{} of {} bytes", bytes.len(), whole.len());
+        assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    }
+    std::fs::write(&file, &whole).unwrap();
+    assert_eq!(RedbStore::open(&file).unwrap().get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
 /// A process that was killed has left the second name that a new database has for a moment: it stays that of the old one.
 #[test]
 fn a_new_database_is_empty_whatever_lies_beside_it() {
