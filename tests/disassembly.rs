@@ -7,13 +7,13 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The lines of a function in an assembly listing.
+/// The lines of a function in an assembly listing. Names begin with `_` on macOS, and on Windows ends are `.seh_endproc`.
 fn body<'a>(listing: &'a str, function: &str) -> Vec<&'a str> {
     let label = format!("{function}:");
     let lines: Vec<&str> = listing
         .lines()
-        .skip_while(|line| *line != label)
-        .take_while(|line| !line.contains(".cfi_endproc"))
+        .skip_while(|line| line.strip_prefix('_').unwrap_or(line) != label)
+        .take_while(|line| !line.contains(".cfi_endproc") && !line.contains(".seh_endproc"))
         .collect();
     assert!(lines.len() > 20, "no body of {function} in the listing: {lines:?}");
     lines

@@ -1,9 +1,8 @@
 //! What becomes of a run when rivals do wrong, and when it is stopped.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -56,6 +55,9 @@ fn a_rival_that_panics_or_is_wrong_does_not_end_the_run() {
 #[test]
 #[cfg(unix)]
 fn what_was_measured_before_ctrl_c_is_reported() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
     let json = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stopped.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
     command.args(["latency", "--keys", "100,2M", "--ops", "100", "--rounds", "2", "--maps", "koel,papaya"]);
