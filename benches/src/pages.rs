@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
 
-/// The pages that the kernel takes advice for.
+/// The largest pages that the kernel takes advice for: 4 KiB on most machines, up to 64 KiB on others.
 #[cfg(target_os = "linux")]
-const PAGE_BYTES: usize = 4096;
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Where Linux tells when it grants huge pages.
 const MODE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";

@@ -37,10 +37,11 @@ pub struct Trace {
 pub fn read(path: &Path) -> Result<Trace, Error> {
     let name = path.display();
     let told = |problem: &dyn std::fmt::Display| Error::Input(format!("{name}: {problem}"));
-    let file = File::open(path).map_err(|e| told(&e))?;
+    // Asked first: not every system opens one.
     if path.is_dir() {
         return Err(told(&"is a folder, not a file"));
     }
+    let file = File::open(path).map_err(|e| told(&e))?;
     parse(BufReader::new(file), &name.to_string())
 }
 
