@@ -183,7 +183,8 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_as_a_half() {
         let memory = map.memory_usage();
         [either, fourth, fifth].into_iter().for_each(insert);
         assert_eq!((map.stats().doublings, map.stats().splits), (1, 1));
-        assert!(map.memory_usage() < memory + 100, "both segments are back");
+        // But for a root.
+        assert!(map.memory_usage() < memory + 300, "both segments are back");
         reader.join().unwrap();
     });
 }

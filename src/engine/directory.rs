@@ -144,7 +144,9 @@ impl<P: Payload> Directory<P> {
         let header = self.root.load(crate::reclaim::PROTECTED);
         // SAFETY: never null once constructed. A root that was replaced is in the pool; what leaves that is freed when
         // no guard is left, or with `&mut self` [I6], [G5].
-        unsafe { Root::new(NonNull::new_unchecked(header)) }
+        let root = unsafe { Root::new(NonNull::new_unchecked(header)) };
+        root.watch.read();
+        root
     }
 
     /// Replaces the root, and returns the old one. With the pool locked.
@@ -171,7 +173,9 @@ impl<P: Payload> Directory<P> {
         let segment = entry.load(crate::reclaim::PROTECTED);
         // SAFETY: entries of a root that was published are never null, and came from `construct`; a segment that was replaced
         // is kept, and freed, like a root that was [I6], [G5].
-        unsafe { SegmentRef::new(NonNull::new_unchecked(segment)) }
+        let segment = unsafe { SegmentRef::new(NonNull::new_unchecked(segment)) };
+        segment.watch.read();
+        segment
     }
 
     /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].

@@ -116,6 +116,21 @@ impl<P: Payload> Pool<P> {
         // SAFETY: as above.
         unsafe { self.supply.free(meter) };
     }
+
+    #[cfg(loom)]
+    fn mark_freed(&self) {
+        let links = |segment: NonNull<Segment<P>>| {
+            // SAFETY: pooled segments are alive, and we have their pool: nobody else looks at their links.
+            unsafe { &*segment.as_ref().write().links.get() }
+        };
+        let shelves = core::iter::successors(self.shelves, |first| links(*first).shelf);
+        for segment in shelves.flat_map(|first| core::iter::successors(Some(first), |one| links(*one).same)) {
+            // SAFETY: as above.
+            unsafe { segment.as_ref() }.watch.free();
+        }
+        // SAFETY: pooled roots are alive.
+        self.roots.iter().for_each(|root| unsafe { root.as_ref() }.watch.free());
+    }
 }
 
 /// What tells segments apart for who looks for one.
@@ -153,6 +168,12 @@ impl<P: Payload> Retired<P> {
     pub(crate) unsafe fn free(self) {
         // SAFETY: the caller's; the meter is the one they were allocated with.
         unsafe { self.pool.free(&self.meter) };
+    }
+
+    /// Marks all that late readers may have been at as freed.
+    #[cfg(loom)]
+    pub(crate) fn mark_freed(&self) {
+        self.pool.mark_freed();
     }
 }
 

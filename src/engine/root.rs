@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use super::memory::Meter;
 use super::payload::Payload;
 use super::segment::Segment;
-use crate::sync::{AtomicPtr, init_zeroed};
+use crate::sync::{AtomicPtr, Watch, init_zeroed};
 
 /// What the pointers follow.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub(crate) struct RootHeader {
     /// `len` is the first root's length shifted left by this.
     pub(super) level: u32,
     layout: Layout,
+    pub(super) watch: Watch,
 }
 
 /// A root: header and entries in one allocation, so that a look-up has no pointer to the array to wait for. No reference to the
@@ -61,7 +62,7 @@ impl<'d, P: Payload> Root<'d, P> {
         // SAFETY: zeroed memory of this layout, ours alone; the entries follow the header.
         unsafe {
             init_zeroed(header.add(1).cast::<AtomicPtr<Segment<P>>>().as_ptr(), len as usize);
-            header.write(RootHeader { len, level, layout });
+            header.write(RootHeader { len, level, layout, watch: Watch::default() });
         }
         Some(header)
     }

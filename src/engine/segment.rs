@@ -31,7 +31,7 @@ use super::stripes::{self, Version};
 use super::tags::SLOTS;
 use super::undo::Undo;
 use crate::hash::Place;
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, step};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering, Watch, init_zeroed, step};
 
 /// What the holder of a segment's lock may change beside the buckets.
 ///
@@ -74,6 +74,7 @@ pub(crate) struct Segment<P: Payload> {
     stripe_mask: u16,
     /// Whether there may be anything in the overflow.
     overflowed: AtomicBool,
+    pub(super) watch: Watch,
 }
 
 // With four stripes it makes one cache line. And what the lock guards begins on the lock's.
@@ -271,6 +272,7 @@ impl<P: Payload> Segment<P> {
                 len: buckets,
                 stripe_mask: u16::try_from(stripes - 1).expect("at most 65,536 stripes"),
                 overflowed: AtomicBool::new(false),
+                watch: Watch::default(),
             });
             base.cast::<Write<P>>().write(Write {
                 len: AtomicUsize::new(0),

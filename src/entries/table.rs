@@ -148,7 +148,9 @@ impl<K, V, R: Reserves<K, V>> Retire for Retired<Slots<K, V, R>> {
     }
 
     #[cfg(loom)]
-    fn condemn(&self) {}
+    fn condemn(&self) {
+        self.mark_freed();
+    }
 }
 
 impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
