@@ -7,9 +7,11 @@
 #![cfg(loom)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use koel::model::{place, prefix};
-use koel::{Policy, RandomState};
+use koel::{ManualClock, Policy, RandomState};
 use loom::thread;
 use loom_tests::{Identity, model_with_preemptions};
 
@@ -99,6 +101,39 @@ fn hit_never_misses_a_displaced_entry() {
         reader.join().unwrap();
         assert_eq!((cache.len(), cache.get(&victim), cache.get(&newcomer)), (9, Some(1), Some(2)));
     });
+}
+
+/// An entry expires while a write makes its segment's table larger: a reader who finds that takes it out of the table that is
+/// current, or leaves it.
+#[test]
+fn what_has_expired_is_not_taken_out_of_a_table_that_is_replaced() {
+    let grows = Arc::new(AtomicBool::new(false));
+    let outside = Arc::clone(&grows);
+    let mut model = loom::model::Builder::new();
+    model.max_branches = 10_000;
+    model.check(move || {
+        let (clock, life) = (ManualClock::new(), Duration::from_secs(1));
+        let builder = builder().max_weight(1).estimated_entries(1).time_to_live(life).clock(clock.clone());
+        let cache = Arc::new(builder.build());
+        // As many as make it grow, and one.
+        cache.set_capacity(12);
+        (1..=11).for_each(|key| cache.insert(key, 0).unwrap());
+        let reader = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || {
+                clock.advance(life);
+                assert_eq!(cache.get(&1), None);
+            })
+        };
+        let memory = cache.memory_usage();
+        cache.insert(12, 0).unwrap();
+        // Not if all that was there had expired when it began.
+        grows.fetch_or(cache.memory_usage() > memory, Ordering::Relaxed);
+        reader.join().unwrap();
+        // Frees all that is in the current table: once.
+        cache.clear();
+    });
+    assert!(outside.load(Ordering::Relaxed));
 }
 
 /// Two segments of weight 1 each, and keys of both.

@@ -233,6 +233,34 @@ fn writer_follows_the_directory_through_a_split() {
     });
 }
 
+/// Two segments split at once, and only one of them has the directory double: what the other puts into that is not lost.
+#[test]
+fn two_splits_lose_neither_half() {
+    let mut model = loom::model::Builder::new();
+    model.max_branches = 100_000;
+    model.check(|| {
+        let map = Arc::new(hash_map());
+        // Of an eighth of all prefixes.
+        let keys = |eighth, n| (0..).filter(move |&key| prefix(key) >> 29 == eighth).take(n);
+        // The lower half splits once more, and has a full segment of its lower half then, as the upper one has.
+        let before: Vec<u64> =
+            [keys(0, 2), keys(1, 2), keys(4, 2), keys(6, 2), keys(2, 1)].into_iter().flatten().collect();
+        let insert = |map: &Growing, key| assert!(map.pin().insert(key, key).is_none());
+        before.iter().for_each(|&key| insert(&map, key));
+        assert_eq!((map.stats().splits, map.stats().segments), (2, 3));
+        let [left, right] = [0, 4].map(|eighth| keys(eighth, 3).last().expect("there are more"));
+        let other = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || insert(&map, left))
+        };
+        insert(&map, right);
+        other.join().unwrap();
+        assert_eq!(map.stats().splits, 4);
+        let missed = before.iter().chain([&left, &right]).filter(|key| map.pin().get(*key).is_none());
+        assert_eq!((missed.count(), map.len()), (0, 11));
+    });
+}
+
 /// All that is in the segment leaves it.
 #[test]
 fn items_are_counted_throughout_a_split() {
