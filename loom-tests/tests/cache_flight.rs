@@ -112,10 +112,10 @@ fn who_shares_an_error_leaves_nobody_asleep() {
     });
 }
 
-/// One fails, two wait: the second to be woken may be so by the first, or by the value.
+/// Three preemptions: one leads, and two wait; it fails, and the first of them leads and fails, too.
 #[test]
 fn nobody_is_forgotten_when_a_leader_fails() {
-    model_with_preemptions(1, || {
+    model_with_preemptions(3, || {
         let scene = Scene::new();
         let others = [spawn(&scene, Scene::fail), spawn(&scene, Scene::fail)];
         assert_eq!(scene.get(7), 7);
