@@ -58,8 +58,7 @@ pub(super) struct Rebuild {
 /// What is to be done when the scan is over.
 #[derive(Debug, Default)]
 struct Pending {
-    /// Hashes of keys that were deleted since it began: it may have yet to bring them, so they are taken out after it. Of two
-    /// keys of one hash one fingerprint then, and the other stays, which denies nothing.
+    /// Hashes of keys that were deleted since it began: it may have yet to bring them, so they are taken out after it.
     deleted: HashSet<u64, ahash::RandomState>,
     /// Hashes of keys that were there when they were put, and no filter could say whether it knew them: it must have brought
     /// them, also those that were deleted since. `MOST_HELD` at the most.
