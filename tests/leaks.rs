@@ -41,11 +41,11 @@ fn a_load_leaks_nothing_if_the_listener_panics() {
     assert!(lost < 1000, "{lost} bytes");
 }
 
-/// What an operation of a cache drops itself: keys that are given to it, and clones that it does not return.
+/// What an operation of a cache drops itself: keys and closures that are given to it, and clones that it does not return.
 #[test]
 fn an_answer_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     type Verb = fn(&Cache<Fragile, Fragile>, &dyn Fn(u64) -> Fragile);
-    let verbs: [(&str, Verb); 10] = [
+    let verbs: [(&str, Verb); 16] = [
         ("update", |cache, new| drop(cache.update(new(1), |_| new(7)))),
         ("update_or_insert", |cache, new| drop(cache.update_or_insert(new(1), |_| new(7), new(8)))),
         ("compute to remove", |cache, new| drop(cache.compute(new(1), |_| Operation::<_, ()>::Remove))),
@@ -55,6 +55,30 @@ fn an_answer_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
         ("load by reference", |cache, new| drop(cache.get_or_insert_with_ref(&new(3), || new(7)))),
         ("fail to load", |cache, new| {
             drop(cache.try_get_or_insert_with(new(3), || Err::<Fragile, _>(new(7))));
+        }),
+        ("update by what owns", |cache, new| {
+            let own = new(9);
+            drop(cache.update(new(1), move |_| own.clone()));
+        }),
+        ("update or insert by what owns", |cache, new| {
+            let (own, other) = (new(8), new(9));
+            drop(cache.update_or_insert_with(new(1), move |_| own.clone(), move || other.clone()));
+        }),
+        ("compute by what owns", |cache, new| {
+            let own = new(9);
+            drop(cache.compute(new(1), move |_| Operation::<_, ()>::Insert(own.clone())));
+        }),
+        ("load what is there by what owns", |cache, new| {
+            let own = new(9);
+            drop(cache.get_or_insert_with(new(1), move || own));
+        }),
+        ("load by reference what is there by what owns", |cache, new| {
+            let own = new(9);
+            drop(cache.get_or_insert_with_ref(&new(1), move || own));
+        }),
+        ("load by reference what is there, to share errors, by what owns", |cache, new| {
+            let own = new(9);
+            drop(cache.try_get_or_insert_with_shared_ref(&new(1), move || Ok::<_, ()>(own)));
         }),
         ("load what is there, as a task", |cache, new| {
             drop(block_on(cache.get_or_insert_async(new(1), async { unreachable!() })));

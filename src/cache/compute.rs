@@ -11,8 +11,8 @@ use crate::engine::Found;
 use crate::entries::Entry;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
 
-/// What an answer tells of entries: cloned under the lock, into what was made before that was taken. So what has been cloned
-/// when a clone panics is dropped when the lock has been released.
+/// What an answer tells of entries: cloned under the lock, into what is dropped after that. So what has been cloned when a
+/// clone panics is dropped when the lock has been released.
 trait Told<K, V>: Default {
     /// Of the entry that is removed or replaced.
     fn tell_old(&mut self, key: &K, value: &V);
@@ -106,12 +106,15 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     pub fn compute<T>(
         &self,
         key: K,
-        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Compute<K, V, T>, Refused<K, V>>
     where
         K: Clone,
     {
-        Ok(match self.compute_telling::<Pairs<K, V>, T>(key, decide)? {
+        let decided = self.compute_telling::<Pairs<K, V>, T>(key, &mut decide);
+        // Before there is an answer: one that is returned leaks if a drop panics.
+        drop(decide);
+        Ok(match decided? {
             Decided::Aborted(answer) => Compute::Aborted(answer),
             Decided::Done(Pairs { old_key, old_value, new_key, new_value }) => {
                 match (old_key.zip(old_value), new_key.zip(new_value)) {
@@ -124,7 +127,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         })
     }
 
-    /// [`Cache::compute`], of which the answer tells what `A` does.
+    /// [`Cache::compute`], of which the answer tells what `A` does. What `decide` owns is the caller's to drop.
     #[track_caller]
     fn compute_telling<A: Told<K, V>, T>(
         &self,
@@ -153,7 +156,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                         panic!("{NOTHING_TO_REMOVE}")
                     };
                     let told = self.remove_decided(at, found, old, out);
-                    // Before there is an answer: one that is returned leaks if a drop panics.
+                    // As in `compute`.
                     drop(key);
                     return Ok(Decided::Done(told));
                 }
@@ -211,6 +214,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             Some(old) => Operation::Insert(update(old)),
             None => Operation::Abort(()),
         });
+        // As in `compute`.
+        drop(update);
         Ok(match decided? {
             Decided::Done(NewValue(value)) => value,
             Decided::Aborted(()) => None,
@@ -283,6 +288,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let decided = self.compute_telling::<NewValue<V>, Infallible>(key, |old| {
             Operation::Insert(old.map_or_else(&mut make, &mut update))
         });
+        // As in `compute`.
+        drop((update, make));
         let Decided::Done(NewValue(value)) = decided?;
         Ok(value.expect("it was inserted or replaced"))
     }

@@ -326,7 +326,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         match self.get(key) {
-            Some(value) => Ok(value),
+            Some(value) => {
+                // As in `load`.
+                drop(load);
+                Ok(value)
+            }
             None => load_missed(self, key.to_owned(), Terms::alone(), load),
         }
     }
@@ -358,7 +362,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         match self.get(key) {
-            Some(value) => Ok(value),
+            Some(value) => {
+                // As in `load`.
+                drop(load);
+                Ok(value)
+            }
             None => load_missed(self, key.to_owned(), Terms::shared(), || load().map_err(Arc::new)),
         }
     }

@@ -40,7 +40,11 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 Join::Follower(wait) => wait.block(terms.until).ok_or(LoadError::TimedOut)?,
             };
             match follow(waited, &terms, || table.look_up(digest, key)) {
-                ControlFlow::Break(answer) => return answer,
+                ControlFlow::Break(answer) => {
+                    // Before there is an answer: one that is returned leaks if a drop panics.
+                    drop(load);
+                    return answer;
+                }
                 ControlFlow::Continue(Some(flight)) => break flight,
                 ControlFlow::Continue(None) => {}
             }
@@ -49,6 +53,8 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         match table.look_up(digest, key) {
             Some(value) => {
                 landing.call_off();
+                // As above.
+                drop(load);
                 Ok(value)
             }
             None => match load() {
