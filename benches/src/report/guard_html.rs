@@ -1,7 +1,7 @@
 //! Guarded stores on the page.
 
 use super::chart::{self, Bar, escape};
-use super::html::{add, judged, number, open_table, panel};
+use super::html::{add, close_table, groups, judged, number, open_panels, open_table, panel};
 use super::table::range;
 use super::{GuardCell, GuardRow, grouped, keys_in_words, significant, threads_in_words};
 
@@ -11,18 +11,8 @@ pub(super) fn guard(html: &mut String, cells: &[GuardCell]) {
         "<h2>Guarded stores</h2>\n<p>Millions of look-ups a second, all threads together. Bars are medians, whiskers reach \
          from the slowest to the fastest round; ratios are medians of those of single rounds; every answer was checked.</p>\n",
     );
-    let mut workloads: Vec<(&str, &str)> = Vec::new();
-    for cell in cells {
-        if !workloads.contains(&(cell.store, cell.workload)) {
-            workloads.push((cell.store, cell.workload));
-        }
-    }
-    for (store, workload) in workloads {
-        let group: Vec<&GuardCell> =
-            cells.iter().filter(|cell| (cell.store, cell.workload) == (store, workload)).collect();
-        let about = group.first().map_or("", |cell| cell.about);
-        let (title, about) = (escape(&format!("{store}: {workload}")), escape(about));
-        add(html, format_args!("<section>\n<h3>{title}</h3>\n<p>{about}</p>\n<div class=\"panels\">\n"));
+    for ((store, workload), group) in groups(cells, |cell| (cell.store, cell.workload)) {
+        open_panels(html, &format!("{store}: {workload}"), group[0].about);
         for cell in &group {
             let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
             panel(html, &conditions(cell), &chart::bars(&bars));
@@ -76,5 +66,6 @@ fn details(html: &mut String, cells: &[&GuardCell]) {
             html.push_str("</tr>\n");
         }
     }
-    html.push_str("</tbody></table></div>\n</details>\n");
+    close_table(html);
+    html.push_str("</details>\n");
 }
