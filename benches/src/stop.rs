@@ -1,5 +1,5 @@
 //! Ctrl-C: what is being measured is the last, and what was measured before is reported. A second one ends the program at once.
-//! So do `SIGTERM` and `SIGHUP`, which `kill`, `timeout` and a terminal that is closed send.
+//! `SIGTERM` and `SIGHUP`, which `kill`, `timeout` and a terminal that is closed send, are taken for it.
 
 use std::io::Write;
 use std::sync::OnceLock;
