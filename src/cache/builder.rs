@@ -43,7 +43,7 @@ pub(super) fn segments_for(entries: usize) -> u32 {
 /// The options of a [`Cache`]: from [`Cache::builder`].
 ///
 /// Either [`max_entries`](Self::max_entries) or [`max_weight`](Self::max_weight) must be said. Where closures look into keys
-/// and values, say of what types these are before: `Cache::<K, V>::builder()`, or in the closures' arguments.
+/// and values, say first of what types these are: `Cache::<K, V>::builder()`, or in the closures' arguments.
 ///
 /// ```
 /// use std::time::Duration;

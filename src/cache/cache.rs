@@ -317,7 +317,7 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Bytes of the cache itself and of what it has from the allocator: tables, entries, and what it remembers of others. What
     /// keys and values own elsewhere is not in it; nor are the counts of threads, 128 bytes each in blocks of 1, 2, 4 and so
-    /// on, nor what loads take, 4 KiB, and once there were some 10 KiB more, or more than that for large keys; nor what a
+    /// on; nor what loads take, 4 KiB, to which the first ones add some 10 KiB, or more if keys are large; nor what a
     /// [`HashMap`](crate::HashMap::memory_usage) does not count of what has left and waits. Locks one segment after the other.
     ///
     /// # Panics
@@ -415,7 +415,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
     /// often lately. An entry that is found to have expired is taken out, under the lock of its segment, and the removal
     /// listener is told; it is left to others if somebody else has that lock, or in a closure that runs under the lock of any
-    /// of koel's maps and caches. So a look-up never waits. A reference, of any type: [`CacheView::get_ref`].
+    /// of koel's maps and caches. So a look-up never waits. Without `Clone`: [`CacheView::get_ref`].
     ///
     /// # Panics
     ///

@@ -37,8 +37,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         (!expired).then_some(old)
     }
 
-    /// Takes the entry of a key out; a clone of its value, or, for values that are not `Clone`, see
-    /// [`CacheView::remove`](super::CacheView::remove).
+    /// Takes the entry of a key out; a clone of its value. Without `Clone`: [`CacheView::remove`](super::CacheView::remove).
     ///
     /// # Panics
     ///

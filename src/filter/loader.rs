@@ -165,7 +165,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
-    /// let mut loader = <koel::ChunkLoader>::new();
+    /// let mut loader = koel::ChunkLoader::new();
     /// for chunk in filter.chunks() {
     ///     loader.load(&chunk)?;
     /// }

@@ -234,8 +234,8 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     }
 
     /// Bytes that the cache has from the allocator for its entries: tables, and what it remembers of those that have left. The
-    /// counts of threads are not in it, 128 bytes each in blocks of 1, 2, 4 and so on, nor what loads take, 4 KiB, and once
-    /// there were some 10 KiB more, or more than that for large keys. Locks one segment after the other.
+    /// counts of threads are not in it, 128 bytes each in blocks of 1, 2, 4 and so on, nor what loads take, 4 KiB, to which the
+    /// first ones add some 10 KiB, or more if keys are large. Locks one segment after the other.
     ///
     /// # Panics
     ///
