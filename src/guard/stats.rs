@@ -149,8 +149,8 @@ impl Stats {
         }
     }
 
-    /// Look-ups: those that were answered. One for which the store has failed is in no count; of a `get_many` that failed, those
-    /// are that needed no store.
+    /// Look-ups: those that were answered. One for which the store has failed is in no count; of a `get_many` that failed,
+    /// those are that needed no store.
     #[must_use]
     pub fn lookups(&self) -> u64 {
         self.blocked + self.cache_hits + self.remembered_absent + self.store_reads()
