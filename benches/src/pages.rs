@@ -1,6 +1,4 @@
-//! Huge pages: what the system grants, and whether koel's tables ask for them, as the rivals' do not.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! Huge pages, which koel's tables ask for and the rivals' do not: what the system grants, and that it grants none.
 
 use crate::error::Error;
 
@@ -11,22 +9,17 @@ const PAGE_BYTES: usize = 64 << 10;
 /// Where Linux tells when it grants huge pages.
 const MODE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Read where tables are made, and written before any is: nothing is ordered by it.
-static SMALL: AtomicBool = AtomicBool::new(false);
-
-/// From now on koel's tables do not ask for huge pages, as far as its builders can be told; and as maps that grow, filters that
-/// grow, and caches decide by themselves, the system is told to give none to this process, whoever asks.
+/// From now on the system gives no huge pages to this process, whoever asks.
 ///
 /// # Errors
 ///
 /// If the system cannot be told.
-pub fn keep_small() -> Result<(), Error> {
-    SMALL.store(true, Ordering::Relaxed);
-    refuse_huge().map_err(|error| Error::Input(format!("--small-pages: {error}")))
+pub fn refuse_huge() -> Result<(), Error> {
+    tell_system().map_err(|error| Error::Input(format!("--small-pages: {error}")))
 }
 
 #[cfg(target_os = "linux")]
-fn refuse_huge() -> std::io::Result<()> {
+fn tell_system() -> std::io::Result<()> {
     let [yes, none]: [libc::c_ulong; 2] = [1, 0];
     // SAFETY: it takes numbers, and no memory is touched.
     match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, yes, none, none, none) } {
@@ -37,13 +30,8 @@ fn refuse_huge() -> std::io::Result<()> {
 
 /// koel asks Linux alone.
 #[cfg(not(target_os = "linux"))]
-fn refuse_huge() -> std::io::Result<()> {
+fn tell_system() -> std::io::Result<()> {
     Ok(())
-}
-
-/// Whether koel's tables are told to do without huge pages.
-pub fn are_small() -> bool {
-    SMALL.load(Ordering::Relaxed)
 }
 
 /// When the system grants huge pages: `always`, `madvise` (where they are asked for) or `never`; or `unknown`.

@@ -32,7 +32,7 @@ pub fn run(cli: &Cli) -> Result<(), Error> {
     let console = Console::new();
     let small_pages = cli.small_pages();
     if small_pages {
-        pages::keep_small()?;
+        pages::refuse_huge()?;
     }
     let (command, machine) = (command_in_words(), MachineInfo::detect());
     let origin = Origin::of(cli.command.as_ref());

@@ -5,7 +5,6 @@ use std::hash::Hash;
 use koel::{HashMap, Pinned};
 
 use super::{BATCH, Contestant, Hasher, TextContestant, TextView, View, hasher};
-use crate::pages;
 
 /// One pin per operation: the usual use.
 #[derive(Debug)]
@@ -20,8 +19,7 @@ where
     K: Eq + Hash;
 
 fn made_for<K: Eq + Hash, V>(capacity: usize) -> HashMap<K, V, Hasher> {
-    let builder = HashMap::builder().capacity(capacity).hasher(hasher());
-    if pages::are_small() { builder.huge_pages(false).build() } else { builder.build() }
+    HashMap::builder().capacity(capacity).hasher(hasher()).build()
 }
 
 impl Contestant for Koel<u64, u64> {

@@ -3,7 +3,6 @@
 use koel::InlineMap;
 
 use super::{BATCH, Contestant, Hasher, View, hasher};
-use crate::pages;
 
 /// The map whose entries lie in its slots; nothing is pinned.
 #[derive(Debug)]
@@ -14,8 +13,7 @@ impl Contestant for KoelInline {
     type View<'m> = &'m Self;
 
     fn with_capacity(capacity: usize) -> Self {
-        let builder = InlineMap::builder().capacity(capacity).hasher(hasher());
-        KoelInline(if pages::are_small() { builder.huge_pages(false).build() } else { builder.build() })
+        KoelInline(InlineMap::builder().capacity(capacity).hasher(hasher()).build())
     }
 
     fn view(&self) -> &Self {

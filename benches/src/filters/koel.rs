@@ -3,7 +3,6 @@
 use ::koel::{CuckooFilter, FilterBuilder, ScalableCuckooFilter};
 
 use super::{BUCKET_SLOTS, BuildShared, Expected, FIRST_KEYS, Filter, Full, Shared, Size};
-use crate::pages;
 
 /// Buckets of four fingerprints.
 #[derive(Debug)]
@@ -31,13 +30,12 @@ fn capacity(size: Size) -> usize {
 }
 
 fn builder<S>(size: Size, semi_sorted: bool, hasher: S) -> FilterBuilder<S> {
-    let builder = CuckooFilter::builder()
+    CuckooFilter::builder()
         .capacity(capacity(size))
         .fingerprint_bits(size.bits + u32::from(semi_sorted))
         .bucket_slots(BUCKET_SLOTS)
         .semi_sorted(semi_sorted)
-        .hasher(hasher);
-    if pages::are_small() { builder.huge_pages(false) } else { builder }
+        .hasher(hasher)
 }
 
 /// An empty filter of buckets of four.

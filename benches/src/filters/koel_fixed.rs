@@ -171,7 +171,7 @@ impl<const BITS: u32> KoelFixed<BITS> {
 /// Empty lines, in the pages that koel's table would be in.
 fn empty_lines(count: usize) -> Box<[CacheLine]> {
     let mut lines = Vec::with_capacity(count);
-    if count * size_of::<CacheLine>() >= HUGE_BYTES && !pages::are_small() {
+    if count * size_of::<CacheLine>() >= HUGE_BYTES {
         pages::advise_huge(lines.spare_capacity_mut());
     }
     lines.resize_with(count, CacheLine::default);
