@@ -170,6 +170,22 @@ fn who_deletes_a_key_that_came_around_the_guard_beside_a_scan_finds_others_that_
 }
 
 #[test]
+fn who_deletes_a_key_that_came_back_around_the_guard_beside_a_scan_finds_others_that_came() {
+    model(|| {
+        let guard = guard(Filter::Cuckoo);
+        put(&guard, KEY, 1);
+        guard.rebuild().unwrap();
+        assert!(delete(&guard, KEY));
+        // As above.
+        guard.store().put(1, 1);
+        guard.store().put(KEY, 1);
+        assert!(delete(&guard, KEY));
+        guard.wait_until_ready().unwrap();
+        assert_eq!((get(&guard, 1), guard.stats().filter_keys), (1, 1));
+    });
+}
+
+#[test]
 fn two_who_ask_for_a_scan_begin_one_at_a_time() {
     model(|| {
         let guard = guard(Filter::Cuckoo);
