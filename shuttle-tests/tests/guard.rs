@@ -2,7 +2,7 @@
 //! older than the last write that was over, whatever puts, deletes, look-ups and scans for new filters meet.
 #![cfg(shuttle)]
 
-use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store};
+use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store, Write};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 use shuttle_tests::{explore, pause};
@@ -262,4 +262,58 @@ fn guard_that_is_asked_for_a_scan_forgets_what_it_has_cached() {
         });
         (0..HELD).for_each(|i| assert_eq!(get(&guard, i), Some(7)));
     });
+}
+
+/// Two write the same keys at once, each in its own order, and put one of their own in and out: none waits for another one for
+/// ever, what the store holds is not denied, and each time all keys have one writer's value.
+fn lets_one_of_two_go_first(scans: bool) {
+    explore(300, move || {
+        let guard =
+            Guarded::builder(HashMapStore::new()).expected_keys(4).open().expect("options in their range");
+        guard.wait_until_ready().expect("a store that cannot fail");
+        let mut keys = [0, 1, 2].map(key);
+        thread::scope(|scope| {
+            let guard = &guard;
+            for (own, value) in [(key(100), key(1)), (key(200), key(2))] {
+                keys.reverse();
+                scope.spawn(move || write_several(guard, keys, own, value));
+            }
+            scope.spawn(|| {
+                for i in [0, 1, 2, 0, 1, 2] {
+                    let Ok(held) = guard.store().get(&key(i));
+                    assert!(held.is_none() || get(guard, i).is_some(), "the store holds {i}");
+                    pause();
+                }
+            });
+            if scans {
+                scope.spawn(|| guard.rebuild().expect("threads"));
+            }
+        });
+        guard.wait_until_ready().expect("a store that cannot fail");
+        let values = [0, 1, 2].map(|i| get(&guard, i));
+        assert!(values[0].is_some() && values == [values[0]; 3], "{values:?}");
+        assert_eq!(guard.stats().filter_keys, 5);
+        assert_eq!(guard.verify(100).expect("a store that cannot fail").false_negatives, 0);
+    });
+}
+
+fn write_several(guard: &Guard, keys: [[u8; 8]; 3], own: [u8; 8], value: [u8; 8]) {
+    let [a, b, c] = keys.each_ref().map(|key| Write::Put(key, &value));
+    for is_there in [false, true, false] {
+        let last = if is_there { Write::Delete(&own) } else { Write::Put(&own, &value) };
+        let existed = guard.write_many(&[a, b, c, last]).expect("a store that cannot fail");
+        assert_eq!((existed[3], existed[0]), (is_there, existed[1]));
+        let now = guard.get_many(&[own, keys[0]]).expect("a store that cannot fail");
+        assert!(now[0].is_none() == is_there && now[1].is_some());
+    }
+}
+
+#[test]
+fn guard_of_two_who_write_several_keys_at_once_lets_one_go_first() {
+    lets_one_of_two_go_first(false);
+}
+
+#[test]
+fn guard_of_two_who_write_several_keys_at_once_lets_one_go_first_while_it_scans() {
+    lets_one_of_two_go_first(true);
 }

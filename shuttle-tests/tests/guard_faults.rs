@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use koel::guard::{Error, Generation, Guarded, HashMapStore, Phase, Scanned, Store, Value};
+use koel::guard::{Error, Generation, Guarded, HashMapStore, Phase, Scanned, Store, Value, Write};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::thread;
@@ -13,15 +13,13 @@ use shuttle_tests::{Failed, explore, pause};
 
 /// Each has a writer of its own.
 const KEYS: usize = 2;
-/// Writes of each key: fewer than a word has bits.
-const WRITES: u64 = 6;
 
 /// What a key's writes have done, which are numbered from 1 on.
 #[derive(Default)]
 struct History {
     begun: AtomicU64,
     over: AtomicU64,
-    /// A bit for each: it was a put, of its number.
+    /// A bit for each, which are fewer than there are bits: it was a put, of its number.
     puts: AtomicU64,
 }
 
@@ -110,13 +108,11 @@ fn get(guard: &Guard, key: usize) -> Option<Option<u64>> {
 }
 
 fn write(guard: &Guard, key: usize) {
-    for number in 1..=WRITES {
-        if number % 3 == 0 {
-            answer(|| guard.delete(&[key as u8]));
-        } else {
-            answer(|| guard.put(&[key as u8], &[]));
-        }
-    }
+    let key = &[key as u8];
+    answer(|| guard.put(key, &[]));
+    answer(|| guard.put(key, &[]));
+    answer(|| guard.delete(key));
+    answer(|| guard.write_many(&[Write::Put(key, &[]), Write::Delete(key), Write::Put(key, &[])]));
 }
 
 fn read(guard: &Guard) {

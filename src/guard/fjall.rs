@@ -1,6 +1,7 @@
 //! [`FjallStore`]: partitions of a fjall keyspace.
 
 use core::fmt;
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use fjall::{Config, Keyspace, PartitionCreateOptions, PartitionHandle, PersistMode};
 
 use super::beside::sync_names_beside;
-use super::store::{Generation, Scanned, Store, Value};
+use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::sync::Mutex;
 
 const GENERATION: &[u8] = b"generation";
@@ -185,6 +186,21 @@ impl FjallStore {
         Ok(batch.commit()?)
     }
 
+    /// Of each write whether its key will be there just before. `writing` is held.
+    fn would_be_there(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, FjallError> {
+        let mut is_there: HashMap<&[u8], bool> = HashMap::new();
+        let each = writes.iter().map(|write| {
+            let key = write.key();
+            let existed = match is_there.get(key) {
+                Some(existed) => *existed,
+                None => check(key).is_ok() && self.data.contains_key(key)?,
+            };
+            is_there.insert(key, matches!(write, Write::Put(..)));
+            Ok(existed)
+        });
+        each.collect()
+    }
+
     fn read_generation(&self) -> Result<Generation, FjallError> {
         let none = Generation { lineage: 0, count: 0 };
         let Some(row) = self.generation.get(GENERATION)? else { return Ok(none) };
@@ -272,6 +288,12 @@ fn lock(folder: &Path) -> Result<File, FjallError> {
     }
 }
 
+/// Whether all of them are deletes of keys that are not there.
+fn changes_nothing(writes: &[Write<'_>], existed: &[bool]) -> bool {
+    let mut each = writes.iter().zip(existed);
+    each.all(|(write, existed)| matches!(write, Write::Delete(_)) && !existed)
+}
+
 /// fjall panics for other keys.
 fn check(key: &[u8]) -> Result<(), FjallError> {
     match key.len() {
@@ -308,6 +330,33 @@ impl Store for FjallStore {
         self.check_room(key.len())?;
         self.commit(|batch| batch.remove(&self.data, key))?;
         Ok(true)
+    }
+
+    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, FjallError> {
+        let mut bytes = 0_usize;
+        for write in writes {
+            bytes = bytes.saturating_add(write.key().len());
+            if let Write::Put(key, value) = write {
+                check(key)?;
+                bytes = bytes.saturating_add(value.len());
+            }
+        }
+        let _writing = self.writing.lock();
+        let existed = self.would_be_there(writes)?;
+        if changes_nothing(writes, &existed) {
+            return Ok(existed);
+        }
+        self.check_room(bytes)?;
+        self.commit(|batch| {
+            for (write, existed) in writes.iter().zip(&existed) {
+                match *write {
+                    Write::Put(key, value) => batch.insert(&self.data, key, value),
+                    Write::Delete(key) if *existed => batch.remove(&self.data, key),
+                    Write::Delete(_) => {}
+                }
+            }
+        })?;
+        Ok(existed)
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<FjallError>>, FjallError> {

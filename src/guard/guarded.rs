@@ -187,7 +187,7 @@ impl<S: Store> Guarded<S> {
     }
 
     /// After a write: builds a filter anew that has not known a key of the store, or is worn.
-    fn look_after(&self, known: bool) {
+    pub(super) fn look_after(&self, known: bool) {
         // No thread: with a worn filter, or none, the guard is slow, and right; writes try again.
         if !known {
             let _ = self.rebuild();

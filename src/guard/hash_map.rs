@@ -5,7 +5,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::store::{Generation, Scanned, Store, Value};
+use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, SCHEDULED};
 
 /// Shards: threads of a stress test should not queue up.
@@ -50,8 +50,12 @@ impl HashMapStore {
         }
     }
 
+    fn shard_of(&self, key: &[u8]) -> usize {
+        self.picker.hash_one(key) as usize % SHARDS
+    }
+
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {
-        self.shards[self.picker.hash_one(key) as usize % SHARDS].lock()
+        self.shards[self.shard_of(key)].lock()
     }
 
     /// Counts a write, under its shard's lock: whoever sees the write sees the count.
@@ -94,6 +98,19 @@ impl Store for HashMapStore {
         let mut shard = self.shard(key);
         self.count();
         Ok(shard.remove(key).is_some())
+    }
+
+    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, Infallible> {
+        let mut shards = self.all();
+        let each = writes.iter().map(|write| {
+            self.count();
+            let shard = &mut shards[self.shard_of(write.key())];
+            match *write {
+                Write::Put(key, value) => shard.insert(key.into(), value.into()).is_some(),
+                Write::Delete(key) => shard.remove(key).is_some(),
+            }
+        });
+        Ok(each.collect())
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Infallible>>, Infallible> {

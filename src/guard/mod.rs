@@ -30,6 +30,7 @@
 //! | `builder` | options; opening |
 //! | `lookup` | look-ups |
 //! | `guarded` | writes, and what is asked of the whole |
+//! | `batch` | several writes at once |
 //! | `verify` | samples for false negatives |
 //! | `rebuild` | a filter from the store's keys, while serving |
 //! | `snapshot` | the filter in a file |
@@ -48,6 +49,7 @@
 //! | `policy` | filters for blocks of sorted tables; by itself |
 
 mod absent;
+mod batch;
 mod beside;
 mod bloom;
 mod builder;
@@ -83,5 +85,5 @@ pub use rebuild::{Phase, Progress};
 #[cfg(feature = "redb")]
 pub use redb::{RedbError, RedbStore};
 pub use stats::Stats;
-pub use store::{Generation, Scanned, Store, Value};
+pub use store::{Generation, Scanned, Store, Value, Write};
 pub use verify::Verification;

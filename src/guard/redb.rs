@@ -10,7 +10,7 @@ use redb::{
 };
 
 use super::beside::{behind_links, new_beside, sync_names_beside};
-use super::store::{Generation, Scanned, Store, Value};
+use super::store::{Generation, Scanned, Store, Value, Write};
 
 const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
 /// Lineage and count of the generation, in one row.
@@ -171,6 +171,17 @@ impl RedbStore {
         Ok(result)
     }
 
+    /// Whether no key of these is there.
+    fn has_none_of(&self, writes: &[Write<'_>]) -> Result<bool, RedbError> {
+        let table = self.database.begin_read()?.open_table(DATA)?;
+        for write in writes {
+            if table.get(write.key())?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn bump(&self, transaction: &WriteTransaction) -> Result<(), RedbError> {
         let mut table = transaction.open_table(GENERATION)?;
         let count = table.get(())?.map_or(0, |row| row.value().1);
@@ -244,10 +255,24 @@ impl Store for RedbStore {
 
     fn delete(&self, key: &[u8]) -> Result<bool, RedbError> {
         // One look, without the disk, spares a commit that would change nothing.
-        if self.database.begin_read()?.open_table(DATA)?.get(key)?.is_none() {
+        if self.has_none_of(&[Write::Delete(key)])? {
             return Ok(false);
         }
         self.write(|table| Ok(table.remove(key)?.is_some()))
+    }
+
+    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, RedbError> {
+        let deletes = writes.iter().all(|write| matches!(write, Write::Delete(_)));
+        if deletes && self.has_none_of(writes)? {
+            return Ok(vec![false; writes.len()]);
+        }
+        self.write(|table| {
+            let each = writes.iter().map(|write| match *write {
+                Write::Put(key, value) => insert(table, key, value),
+                Write::Delete(key) => Ok(table.remove(key)?.is_some()),
+            });
+            each.collect()
+        })
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<RedbError>>, RedbError> {

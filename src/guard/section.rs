@@ -19,25 +19,39 @@ pub(super) struct Section<'a> {
     next: Option<Arc<Rebuild>>,
     /// What `announce` did, until it is known what became of it.
     announced: Option<Option<Added>>,
-    // The last field: what `Drop` does here is done before.
-    _writing: Writing<'a>,
+    /// Nothing: whoever writes several keys at once holds it. The last field: what `Drop` does here is done before.
+    writing: Option<Writing<'a>>,
 }
 
 impl<'a> Section<'a> {
     /// Waits for other writers of the stripe. From here on nothing of the key is cached, until the section ends.
     pub(super) fn begin<S, E>(shared: &'a Shared<S, E>, hash: u64, key: &[u8]) -> Self {
-        let stripe = stripe_of(hash);
-        let writing = shared.stripes.write(stripe);
+        let writing = shared.stripes.write(stripe_of(hash));
+        let mut section = Self::within(shared, hash, key, &writing);
+        section.writing = Some(writing);
+        section
+    }
+
+    /// The same for one of several keys: its stripe is held already, and longer than this.
+    pub(super) fn within<S, E>(shared: &Shared<S, E>, hash: u64, key: &[u8], writing: &Writing<'_>) -> Self {
         shared.hot.remove(key);
         writing.forget_absent(hash);
         // Filters are replaced while no write is under way: these stay the ones.
         let (active, next) = (shared.active(), shared.next.lock().clone());
-        Section { hash, stripe, active, next, announced: None, _writing: writing }
+        Section { hash, stripe: stripe_of(hash), active, next, announced: None, writing: None }
     }
 
     /// Before the commit of a put: whether or not the key is new, one fingerprint more goes in.
     pub(super) fn announce(&mut self) {
         self.announced = Some(self.active.as_ref().map(|active| active.add(self.hash, self.stripe)));
+    }
+
+    /// The same beside others of the stripe: where there was no room the mark stays, which may stand for them as well [D4].
+    pub(super) fn announce_beside_others(&mut self) {
+        self.announce();
+        if let Some(Some(added @ Added::Crowded)) = &mut self.announced {
+            *added = Added::Unneeded;
+        }
     }
 
     /// The store has put a key that it did not hold: its fingerprint stays.

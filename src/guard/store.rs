@@ -10,15 +10,35 @@ pub type Value = Arc<[u8]>;
 /// A key from a scan, or why there is none.
 pub type Scanned<E> = Result<Box<[u8]>, E>;
 
+/// One of the writes of [`Guarded::write_many`](super::Guarded::write_many).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write<'a> {
+    /// Gives a key a value.
+    Put(&'a [u8], &'a [u8]),
+    /// Takes a key out.
+    Delete(&'a [u8]),
+}
+
+impl<'a> Write<'a> {
+    /// The key that is written.
+    #[must_use]
+    pub fn key(self) -> &'a [u8] {
+        match self {
+            Write::Put(key, _) | Write::Delete(key) => key,
+        }
+    }
+}
+
 /// A key-value store that [`Guarded`](super::Guarded) can stand before: bytes to bytes.
 ///
-/// Every operation is one transaction: visible to all whole or not at all, and visible to all when it returns. Threads call
-/// any of them at the same time. The guard never lets two writes of one key run at once.
+/// Every operation, but for `write_many`, is one transaction: visible to all whole or not at all, and visible to all when it
+/// returns. Threads call any of them at the same time. The guard never lets two writes of one key run at once.
 ///
 /// # What the guard relies on
 ///
-/// * `put` and `delete` say truly whether the key was there before. If they return an error, the write may have happened
-///   or not: after a `put` the guard asks `get` then, and believes nothing else; after a `delete` it keeps the fingerprint.
+/// * `put`, `delete` and `write_many` say truly whether the key was there before. If they return an error, the write may have
+///   happened or not: after a `put` the guard asks `get` then, and believes nothing else; after a `delete` it keeps the
+///   fingerprint.
 /// * `scan_keys` gives the keys as they were at the moment of the call, each once, whatever is written meanwhile. A scan that
 ///   leaves out what the guard has deleted meanwhile is taken for a sign of writes around the guard, and another one follows:
 ///   without an end, where keys are deleted all the time.
@@ -110,6 +130,22 @@ pub trait Store: Send + Sync + 'static {
     /// The store's.
     fn delete(&self, key: &[u8]) -> Result<bool, Self::Error>;
 
+    /// Several writes, in their order, and of each whether its key was there just before. A key may come more than once.
+    ///
+    /// One after the other, each a transaction of its own, unless the store says otherwise; one transaction for all is mostly
+    /// much faster. After an error the guard asks `get_many`, as any of them may have happened.
+    ///
+    /// # Errors
+    ///
+    /// The store's, from any of them.
+    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, Self::Error> {
+        let each = writes.iter().map(|write| match *write {
+            Write::Put(key, value) => self.put(key, value),
+            Write::Delete(key) => self.delete(key),
+        });
+        each.collect()
+    }
+
     /// All keys at the moment of this call, in any order. The iterator may hold up writes as long as it lives: meanwhile the
     /// guard waits for none.
     ///
@@ -149,6 +185,10 @@ impl<S: Store> Store for Arc<S> {
 
     fn delete(&self, key: &[u8]) -> Result<bool, S::Error> {
         (**self).delete(key)
+    }
+
+    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, S::Error> {
+        (**self).write_many(writes)
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<S::Error>>, S::Error> {

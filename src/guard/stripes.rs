@@ -3,6 +3,8 @@
 //! A writer holds its stripe's lock from before the commit until the filter agrees with the store [D1]. A reader takes it
 //! only to put into the cache what it had from the store anyway, and only if nobody has it [D5].
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crossbeam_utils::CachePadded;
 
 use super::absent::Absent;
@@ -83,6 +85,12 @@ impl Stripes {
         Writing { seen: &self.seen[stripe], absent, _lock: lock.lock() }
     }
 
+    /// Waits for the other writers of several stripes: each once, in their order, so that of two who take several none waits
+    /// for the other one for ever.
+    pub(super) fn write_all(&self, stripes: &BTreeSet<usize>) -> BTreeMap<usize, Writing<'_>> {
+        stripes.iter().map(|&stripe| (stripe, self.write(stripe))).collect()
+    }
+
     /// Runs `f` if no write of the stripe is under way or was over since it looked like this; no such write begins
     /// while it runs. Never waits.
     pub(super) fn if_unchanged(&self, stripe: usize, seen: Seen, f: impl FnOnce()) {
@@ -106,7 +114,7 @@ impl Stripes {
 
     /// Waits until no write is under way; none begins as long as the result lives.
     pub(super) fn freeze(&self) -> Frozen<'_> {
-        // In one order: those who take several take them all. Writers take one, and wait for nothing more.
+        // In one order, as `write_all`.
         Frozen { stripes: self, _locks: self.all.iter().map(|stripe| stripe.lock.lock()).collect() }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use koel::guard::{Error, Filter, Generation, Guarded, HashMapStore, Scanned, Store, Value};
+use koel::guard::{Error, Filter, Generation, Guarded, HashMapStore, Scanned, Store, Value, Write};
 
 use crate::common::{Rng, finds, key, long, seed};
 use crate::scripted::{Scripted, sure};
@@ -73,6 +73,18 @@ impl Store for Faulty {
         self.run(|| sure(self.inner.delete(key)))
     }
 
+    /// All at once, or one after the other until one fails.
+    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, Scripted> {
+        if self.draw().below(2) == 0 {
+            return self.run(|| sure(self.inner.write_many(writes)));
+        }
+        let each = writes.iter().map(|write| match *write {
+            Write::Put(key, value) => self.put(key, value),
+            Write::Delete(key) => self.delete(key),
+        });
+        each.collect()
+    }
+
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Scripted>>, Scripted> {
         let keys = self.run(|| sure(self.inner.scan_keys()))?;
         Ok(keys.map(|key| {
@@ -107,26 +119,46 @@ fn number_in(value: &Value) -> u64 {
     u64::from_le_bytes(value[..].try_into().unwrap())
 }
 
-fn write(guarded: &Guard, number: u64, told: &Told) {
-    let (key, was) = (key(number), told.done.load(Ordering::Relaxed));
-    let next = told.begun.load(Ordering::Relaxed) + 1;
-    told.begun.store(next, Ordering::SeqCst);
-    let deletes = next % 3 == 0;
-    let existed = match deletes {
-        true => answer(|| guarded.delete(&key)),
-        false => answer(|| guarded.put(&key, &next.to_le_bytes())),
+/// Writes some keys, none of which comes twice.
+fn write(guarded: &Guard, numbers: &[u64], told: &[Told]) {
+    let begin = |number: &u64| {
+        let begun = &told[*number as usize].begun;
+        let next = begun.load(Ordering::Relaxed) + 1;
+        begun.store(next, Ordering::SeqCst);
+        (key(*number), next)
     };
-    if let Some(existed) = existed {
-        assert_eq!(existed, was % 2 == 1, "{number}");
+    let begun: Vec<(Vec<u8>, u64)> = numbers.iter().map(begin).collect();
+    let values: Vec<[u8; 8]> = begun.iter().map(|(_, next)| next.to_le_bytes()).collect();
+    let write = |((key, next), value)| match next % 3 {
+        0 => Write::Delete(key),
+        _ => Write::Put(key, value),
+    };
+    let writes: Vec<Write<'_>> = begun
+        .iter()
+        .map(|(key, next)| (&key[..], next))
+        .zip(values.iter().map(|value| &value[..]))
+        .map(write)
+        .collect();
+    let existed = match writes[..] {
+        [Write::Delete(key)] => answer(|| guarded.delete(key)).map(|existed| vec![existed]),
+        [Write::Put(key, value)] => answer(|| guarded.put(key, value)).map(|existed| vec![existed]),
+        _ => answer(|| guarded.write_many(&writes)),
+    };
+    for (at, number) in numbers.iter().enumerate() {
+        let (told, next) = (&told[*number as usize], begun[at].1);
+        let was = told.done.load(Ordering::Relaxed);
+        if let Some(existed) = &existed {
+            assert_eq!(existed[at], was % 2 == 1, "{number}");
+        }
+        // Nobody else writes it: what the store has is what was done.
+        let now = match sure(guarded.store().inner.get(writes[at].key())) {
+            Some(value) => number_in(&value) << 1 | 1,
+            None if next % 3 == 0 => next << 1,
+            None => was,
+        };
+        assert!(existed.is_none() || now >> 1 == next, "{number} is as it was");
+        told.done.store(now, Ordering::SeqCst);
     }
-    // Nobody else writes it: what the store has is what was done.
-    let now = match sure(guarded.store().inner.get(&key)) {
-        Some(value) => number_in(&value) << 1 | 1,
-        None if deletes => next << 1,
-        None => was,
-    };
-    assert!(existed.is_none() || now >> 1 == next, "{number} is as it was");
-    told.done.store(now, Ordering::SeqCst);
 }
 
 /// Reads some keys: each must have been so at some moment since.
@@ -153,9 +185,11 @@ fn read(guarded: &Guard, numbers: &[u64], told: &[Told]) {
 fn work(guarded: &Guard, thread: u64, operations: u64, told: &[Told]) {
     let mut rng = Rng::new(seed().wrapping_add(thread));
     for _ in 0..operations {
-        let own = thread % THREADS * KEYS + rng.below(KEYS);
-        match rng.below(5) {
-            0 | 1 => write(guarded, own, &told[own as usize]),
+        let (first, at) = (thread % THREADS * KEYS, rng.below(KEYS));
+        let own = first + at;
+        match rng.below(6) {
+            0 | 1 => write(guarded, &[own], told),
+            5 => write(guarded, &[own, first + (at + 7) % KEYS, first + (at + 2) % KEYS], told),
             2 => read(guarded, &[own], told),
             3 => read(guarded, &[rng.below(THREADS * KEYS)], told),
             _ => read(guarded, &[own, rng.below(THREADS * KEYS), rng.below(THREADS * KEYS)], told),

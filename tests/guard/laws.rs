@@ -3,9 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use koel::guard::{FjallStore, Guarded, HashMapStore, RedbStore, Store};
+use koel::guard::{FjallStore, Guarded, HashMapStore, RedbStore, Store, Write};
 
 use crate::common::{Rng, key, seed};
+
+/// Some writes at once, of few keys: mostly one comes twice.
+fn writes_several<S: Store>(guarded: &Guarded<S>, known: &mut BTreeMap<Vec<u8>, Vec<u8>>, rng: &mut Rng) {
+    let drawn: Vec<(Vec<u8>, bool)> =
+        (0..rng.below(6)).map(|_| (key(rng.below(4)), rng.below(2) == 0)).collect();
+    let write = |(key, puts)| if puts { Write::Put(key, b"several") } else { Write::Delete(key) };
+    let writes: Vec<Write<'_>> = drawn.iter().map(|(key, puts)| write((key, *puts))).collect();
+    let existed = drawn.iter().map(|(key, puts)| match puts {
+        true => known.insert(key.clone(), b"several".to_vec()).is_some(),
+        false => known.remove(key).is_some(),
+    });
+    assert_eq!(guarded.write_many(&writes).unwrap(), existed.collect::<Vec<_>>(), "{writes:?}");
+}
 
 /// Random writes and reads, beside a map that knows the answers. The store is asked behind the guard as well.
 fn obeys<S: Store>(store: S, operations: u64) {
@@ -16,7 +29,8 @@ fn obeys<S: Store>(store: S, operations: u64) {
     for operation in 0..operations {
         let key = key(rng.below(200));
         let before = store.generation().unwrap();
-        match rng.below(4) {
+        match rng.below(5) {
+            4 => writes_several(&guarded, &mut known, &mut rng),
             0 => {
                 let existed = known.insert(key.clone(), operation.to_le_bytes().to_vec()).is_some();
                 assert_eq!(guarded.put(&key, &operation.to_le_bytes()).unwrap(), existed);

@@ -3,6 +3,7 @@
 mod anew;
 mod around;
 mod bad_input;
+mod batch;
 mod common;
 mod drops;
 mod faults;

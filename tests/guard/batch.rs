@@ -1,0 +1,129 @@
+//! Several writes at once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use koel::guard::{Error, FjallError, FjallStore, Guarded, RedbError, RedbStore, Store, Write};
+
+use crate::common::{finds, key, ready};
+use crate::scripted::{Act, Gate, Op, Scripted, ScriptedStore};
+
+fn open() -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
+    let store = Arc::new(ScriptedStore::default());
+    let guarded = ready(Arc::clone(&store));
+    (store, guarded)
+}
+
+#[test]
+fn no_writes_are_none() {
+    let (_, guarded) = open();
+    assert!(guarded.write_many(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn a_key_that_comes_more_than_once_has_one_fingerprint_or_none() {
+    let (_, guarded) = open();
+    let writes =
+        [Write::Put(b"a", b"1"), Write::Put(b"a", b"2"), Write::Put(b"b", b"1"), Write::Delete(b"b")];
+    assert_eq!(guarded.write_many(&writes).unwrap(), [false, true, false, true]);
+    assert_eq!(guarded.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!((guarded.stats().filter_keys, finds(&guarded, b"b")), (1, false));
+    let writes = [Write::Delete(b"a"), Write::Put(b"a", b"3"), Write::Delete(b"c")];
+    assert_eq!(guarded.write_many(&writes).unwrap(), [true, false, false]);
+    let stats = guarded.stats();
+    assert_eq!((stats.filter_keys, stats.puts, stats.deletes), (1, 4, 3));
+    assert!(finds(&guarded, b"a"));
+}
+
+/// One after the other, as this store does them.
+#[test]
+fn keys_are_found_as_soon_as_the_store_has_them_and_values_are_not_cached() {
+    let store = Arc::new(ScriptedStore::default());
+    let guarded = Guarded::builder(Arc::clone(&store)).cache_bytes(10_000).open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    guarded.put(b"old", b"1").unwrap();
+    assert!(finds(&guarded, b"old") && finds(&guarded, b"old"));
+    let gate = Gate::new();
+    store.next(Op::Put, [Act::Do, Act::Do, Act::Stall(gate.clone())]);
+    std::thread::scope(|scope| {
+        let guarded = &guarded;
+        scope.spawn(|| {
+            guarded.write_many(&[Write::Put(b"a", b"1"), Write::Put(b"old", b"2"), Write::Put(b"b", b"1")])
+        });
+        let waiting = gate.wait();
+        assert!(finds(guarded, b"a") && !finds(guarded, b"b"));
+        assert_eq!(guarded.get(b"old").unwrap().as_deref(), Some(&b"2"[..]));
+        waiting.open();
+    });
+    assert!(finds(&guarded, b"b"));
+}
+
+#[test]
+fn what_was_done_before_one_fails_is_found_and_what_was_not_leaves_nothing() {
+    let (store, guarded) = open();
+    guarded.put(b"d", b"1").unwrap();
+    store.next(Op::Put, [Act::Do, Act::Fail]);
+    let writes =
+        [Write::Put(b"a", b"1"), Write::Delete(b"d"), Write::Put(b"b", b"1"), Write::Put(b"c", b"1")];
+    let error = guarded.write_many(&writes).unwrap_err();
+    assert!(matches!(error, Error::Store(Scripted)));
+    assert!(finds(&guarded, b"a") && !finds(&guarded, b"b"));
+    // The fingerprint of what was perhaps deleted stays.
+    assert_eq!((guarded.stats().filter_keys, guarded.stats().failed_writes), (2, 4));
+}
+
+#[test]
+fn nothing_is_denied_after_a_panic_or_where_the_store_cannot_say_what_was_done() {
+    let (store, guarded) = open();
+    store.next(Op::Put, [Act::Do, Act::DoAndPanic]);
+    let writes = [Write::Put(b"a", b"1"), Write::Put(b"b", b"1"), Write::Put(b"c", b"1")];
+    assert!(catch_unwind(AssertUnwindSafe(|| guarded.write_many(&writes))).is_err());
+    assert!(finds(&guarded, b"a") && finds(&guarded, b"b") && !finds(&guarded, b"c"));
+    store.next(Op::Put, [Act::Do, Act::Fail]);
+    store.next(Op::Get, [Act::Fail]);
+    assert!(guarded.write_many(&[Write::Put(b"d", b"1"), Write::Put(b"e", b"1")]).is_err());
+    assert!(finds(&guarded, b"d") && !finds(&guarded, b"e"));
+    // Nobody holds a lock.
+    assert_eq!(guarded.write_many(&writes).unwrap(), [true, true, false]);
+}
+
+/// A key that is put again and again finds no room for its fingerprint, and marks its stripe. Others rely on the mark, though
+/// each of those puts finds that its key was there.
+#[test]
+fn a_mark_that_one_has_made_is_there_for_the_others() {
+    let (_, guarded) = open();
+    guarded.put(b"again", b"1").unwrap();
+    let keys: Vec<Vec<u8>> = (0..20_000).map(key).collect();
+    let again = std::iter::repeat_n(Write::Put(b"again", b"2"), 20);
+    let writes: Vec<Write<'_>> = again.chain(keys.iter().map(|key| Write::Put(key, b""))).collect();
+    let existed = guarded.write_many(&writes).unwrap();
+    assert!(existed[..20].iter().all(|existed| *existed) && !existed[20..].contains(&true));
+    assert_eq!(guarded.stats().crowded_stripes, 1);
+    assert_eq!(keys.iter().filter(|key| !finds(&guarded, key)).count(), 0);
+}
+
+/// What a store that puts all in one transaction refuses, it refuses as a whole.
+fn refuses_all<S: Store>(store: S, refused: &[u8], is_refusal: fn(&S::Error) -> bool) {
+    let guarded = ready(store);
+    let before = guarded.store().generation().unwrap();
+    let writes = [Write::Put(b"a", b"1"), Write::Put(refused, b"1"), Write::Delete(b"b")];
+    let error = guarded.write_many(&writes).unwrap_err();
+    assert!(matches!(&error, Error::Store(error) if is_refusal(error)), "{error}");
+    assert!(!finds(&guarded, b"a"));
+    assert_eq!(guarded.write_many(&[Write::Delete(b"a"), Write::Delete(b"b")]).unwrap(), [false, false]);
+    assert_eq!(guarded.store().generation().unwrap(), before, "nothing has changed");
+    assert_eq!(guarded.write_many(&[Write::Put(b"a", b"1"), Write::Put(b"b", b"2")]).unwrap(), [false; 2]);
+    let after = guarded.store().generation().unwrap();
+    assert_eq!(after.count, before.count + 1, "one transaction");
+    assert_eq!(guarded.stats().filter_keys, 2);
+}
+
+#[test]
+fn stores_on_disk_do_all_or_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let redb = RedbStore::open(folder.path().join("a")).unwrap();
+    let long = vec![0; RedbStore::MAX_KEY_LEN + 1];
+    refuses_all(redb, &long, |error| matches!(error, RedbError::KeyTooLong { .. }));
+    let fjall = FjallStore::open(folder.path().join("b")).unwrap();
+    refuses_all(fjall, b"", |error| matches!(error, FjallError::KeyEmpty));
+}
