@@ -59,6 +59,37 @@ impl CacheStats {
         let all = self.hits + self.misses;
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
     }
+
+    /// What was counted since an earlier look at the same cache; entries, weight and capacity as they are in this one.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// assert_eq!(cache.get(&1), None);
+    /// let earlier = cache.stats();
+    /// cache.insert(1, 1).unwrap();
+    /// cache.get(&1);
+    /// let lately = cache.stats().since(&earlier);
+    /// assert_eq!((lately.hits, lately.misses, lately.len), (1, 0, 1));
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &CacheStats) -> CacheStats {
+        let less = |count: fn(&CacheStats) -> u64| count(self).saturating_sub(count(earlier));
+        CacheStats {
+            hits: less(|stats| stats.hits),
+            misses: less(|stats| stats.misses),
+            loads: less(|stats| stats.loads),
+            failed_loads: less(|stats| stats.failed_loads),
+            load_time: self.load_time.saturating_sub(earlier.load_time),
+            insertions: less(|stats| stats.insertions),
+            evictions: less(|stats| stats.evictions),
+            turned_away: less(|stats| stats.turned_away),
+            expirations: less(|stats| stats.expirations),
+            evicted_weight: less(|stats| stats.evicted_weight),
+            len: self.len,
+            weight: self.weight,
+            capacity: self.capacity,
+        }
+    }
 }
 
 impl fmt::Display for CacheStats {
