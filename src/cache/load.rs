@@ -180,7 +180,6 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert!(matches!(error, LoadError::Loader(_)));
     /// assert_eq!(cache.try_get_or_insert_with("port", || "80".parse()), Ok(80));
     /// ```
-    #[doc(alias = "optionally_get_with")]
     pub fn try_get_or_insert_with<E>(
         &self,
         key: K,
@@ -229,6 +228,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// });
     /// assert!((1..=8).contains(&pages.stats().failed_loads)); // one, if all came while it ran
     /// ```
+    #[doc(alias = "optionally_get_with")]
     #[doc(alias = "try_get_with")]
     pub fn try_get_or_insert_with_shared<E: Any + Send + Sync>(
         &self,
