@@ -313,6 +313,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
     /// its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other bytes.
+    /// What is being loaded for a key that is not there it does not see, and that comes in all the same, as old as it may be:
+    /// [`InlineCache::clear`] and, for its key, [`InlineCache::remove`] keep it out.
     ///
     /// # Panics
     ///
