@@ -242,6 +242,7 @@ impl<K, V, S> HashMap<K, V, S> {
     /// assert_eq!((pin.get(&1), pin.get(&2)), (Some(&"one"), Some(&"two")));
     /// ```
     #[doc(alias = "get")]
+    #[doc(alias = "guard")]
     #[doc(alias = "insert")]
     #[doc(alias = "remove")]
     #[inline]
@@ -272,6 +273,7 @@ impl<K, V, S> HashMap<K, V, S> {
     ///     scope.spawn(move || assert_eq!(pin.get(&1), Some(&"one")));
     /// });
     /// ```
+    #[doc(alias = "owned_guard")]
     pub fn pin_owned(&self) -> PinnedOwned<'_, K, V, S> {
         Pinned::new(self, self.table.collector.enter_owned())
     }

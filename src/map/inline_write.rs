@@ -334,6 +334,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// });
     /// assert_eq!(result, Compute::Updated { old: (1, 10), new: (1, 5) });
     /// ```
+    #[doc(alias = "compute_if_present")]
     #[doc(alias = "entry")]
     #[track_caller]
     pub fn compute<T, F>(&self, key: K, f: F) -> Compute<K, V, T>

@@ -371,6 +371,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(pin.compute("stock", take_one), Compute::Removed(&"stock", &1));
     /// assert_eq!(pin.compute("stock", take_one), Compute::Aborted("not on sale"));
     /// ```
+    #[doc(alias = "compute_if_present")]
     #[doc(alias = "entry")]
     #[track_caller]
     pub fn compute<'p, T, F>(&'p self, key: K, f: F) -> Compute<&'p K, &'p V, T>
