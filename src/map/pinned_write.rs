@@ -476,7 +476,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
     /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s
-    /// verdict and its removal, `keep` is asked again about the new one.
+    /// verdict and its removal, `keep` is asked again about the new one; about a value that was changed in place, as an atomic
+    /// is, it is not. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes holds as well.
     ///
     /// # Panics
     ///
