@@ -197,6 +197,7 @@ impl<'d, K, V> IntoIterator for &'d CacheDump<K, V> {
 }
 
 /// Iterator over the entries of a dump: from [`CacheDump::iter`].
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct DumpIter<'d, K, V>(core::slice::Iter<'d, Dumped<K, V>>);
 
 impl<'d, K, V> Iterator for DumpIter<'d, K, V> {

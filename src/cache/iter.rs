@@ -25,6 +25,7 @@ fn next<K, V, S>(walk: &mut Entries<K, V>, cache: &Cache<K, V, S>) -> Option<Non
 
 /// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter). `Send`, if the cache is
 /// `Sync`.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ViewIter<'v, K, V, S = RandomState> {
     cache: &'v Cache<K, V, S>,
     walk: Entries<K, V>,
@@ -52,6 +53,7 @@ impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
 }
 
 /// Iterator over clones of a cache's entries: from [`Cache::iter`].
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct CacheIter<'c, K, V, S = RandomState> {
     cache: &'c Cache<K, V, S>,
     walk: Entries<K, V>,

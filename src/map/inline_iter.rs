@@ -9,6 +9,7 @@ use super::inline_map::Slots;
 use crate::engine::Walk;
 
 /// Iterator over copies of a map's entries: from [`InlineMap::iter`](super::InlineMap::iter).
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineIter<'m, K: Pod, V: Pod> {
     slots: &'m Slots<K, V>,
     walk: Walk<(K, V)>,
@@ -31,6 +32,7 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
 
 /// Iterator over a map's keys: from [`InlineMap::keys`](super::InlineMap::keys).
 #[derive(Debug)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineKeys<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
 
 impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
@@ -44,6 +46,7 @@ impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
 
 /// Iterator over a map's values: from [`InlineMap::values`](super::InlineMap::values).
 #[derive(Debug)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineValues<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
 
 impl<K: Pod, V: Pod> Iterator for InlineValues<'_, K, V> {

@@ -16,6 +16,7 @@ use crate::reclaim::{Guard, LocalGuard};
 type Entries<K, V> = Directory<Slots<K, V>>;
 
 /// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter). `Send`, if the map is `Sync`.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Iter<'p, K, V> {
     directory: &'p Entries<K, V>,
     walk: Walk<NonNull<Entry<K, V>>>,
@@ -53,6 +54,7 @@ impl<K, V> fmt::Debug for Iter<'_, K, V> {
 
 /// Iterator over clones of a map's entries, which has its view with it: from
 /// [`Pinned::into_iter_cloned`](super::Pinned::into_iter_cloned). `Send`, if the view is.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ClonedIter<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
     walk: Walk<NonNull<Entry<K, V>>>,
     /// Keeps alive what the walk has copied.
@@ -94,6 +96,7 @@ impl<K, V, S, G> fmt::Debug for ClonedIter<'_, K, V, S, G> {
 
 /// Iterator over a map's keys: from [`Pinned::keys`](super::Pinned::keys).
 #[derive(Debug)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Keys<'p, K, V>(pub(super) Iter<'p, K, V>);
 
 impl<'p, K, V> Iterator for Keys<'p, K, V> {
@@ -109,6 +112,7 @@ impl<K, V> FusedIterator for Keys<'_, K, V> {}
 
 /// Iterator over a map's values: from [`Pinned::values`](super::Pinned::values).
 #[derive(Debug)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Values<'p, K, V>(pub(super) Iter<'p, K, V>);
 
 impl<'p, K, V> Iterator for Values<'p, K, V> {

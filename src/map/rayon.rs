@@ -153,6 +153,7 @@ impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
 }
 
 /// Parallel iterator over a map's entries: from [`Pinned::par_iter`]. Needs the feature `rayon`.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ParIter<'p, K, V> {
     table: &'p Table<K, V>,
 }
@@ -234,6 +235,7 @@ impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
 }
 
 /// Parallel iterator over copies of a map's entries: from [`InlineMap::par_iter`]. Needs the feature `rayon`.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineParIter<'m, K: Pod, V: Pod> {
     slots: &'m Slots<K, V>,
 }

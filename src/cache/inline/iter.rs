@@ -9,6 +9,7 @@ use super::cache::InlineSlots;
 use crate::engine::{Directory, Walk};
 
 /// Iterator over copies of a cache's entries: from [`InlineCache::iter`](super::InlineCache::iter).
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineCacheIter<'c, K: Pod, V: Pod> {
     directory: &'c Directory<InlineSlots<K, V>>,
     walk: Walk<(K, V)>,
