@@ -299,3 +299,27 @@ fn large_and_aligned_values_are_whole_and_dropped() {
     drop(map);
     ledger.assert_settled("large values");
 }
+
+/// What was found is alive as long as the view that goes with it, and no longer.
+#[test]
+fn an_entry_that_has_its_view_with_it_may_be_returned_and_sent() {
+    all_is_dropped_once("into_get", Some(0), |ledger, map| {
+        assert!(map.pin().into_get(&ledger.value(ENTRIES)).is_none());
+        let here = map.pin().into_get(&ledger.value(3)).unwrap();
+        let sent = map.pin_owned().into_get(&ledger.value(7)).unwrap();
+        map.clear();
+        map.flush();
+        assert!(ledger.alive() >= 4);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                assert_eq!((sent.key().n, sent.n, sent.pair().1.n), (7, 7, 7));
+                assert!(sent.into_pin().get(&ledger.value(7)).is_none());
+            });
+        });
+        assert_eq!((here.key().n, here.value().n), (3, 3));
+        assert_eq!(format!("{here:?}"), format!("Ref({:?}, {:?})", here.key(), here.value()));
+        drop(here);
+        map.flush();
+        assert_eq!(ledger.alive(), 0);
+    });
+}

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::{ClonedIter, Drain, HashMap, Iter, Keys, Values};
+use super::{ClonedIter, Drain, HashMap, Iter, Keys, Ref, Values};
 use crate::engine::{Stats, each_batch};
 use crate::entries::Entry;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
@@ -268,7 +268,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     }
 }
 
-impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
+impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[inline(always)]
     fn find<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&Entry<K, V>> {
         let digest = self.map.digest(key);
@@ -310,6 +310,34 @@ impl<K, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline]
     pub fn get<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
         self.find(key).map(|entry| &entry.value)
+    }
+
+    /// The value of a key, with the view: to be returned from the function that has made the pin, or kept. It costs what
+    /// [`Pinned::get`] does. From a [`pin_owned`](HashMap::pin_owned) it is `Send`. What is removed meanwhile waits for its
+    /// end.
+    ///
+    /// ```
+    /// use std::ops::Deref;
+    ///
+    /// use koel::HashMap;
+    ///
+    /// struct Prices(HashMap<String, u32>);
+    ///
+    /// impl Prices {
+    ///     fn of(&self, what: &str) -> Option<impl Deref<Target = u32>> {
+    ///         self.0.pin().into_get(what)
+    ///     }
+    /// }
+    ///
+    /// let prices = Prices(HashMap::from([("tea".to_string(), 3)]));
+    /// assert_eq!(*prices.of("tea").unwrap(), 3);
+    /// assert!(prices.of("milk").is_none());
+    /// ```
+    #[inline]
+    pub fn into_get<Q: ?Sized + Hash + Equivalent<K>>(self, key: &Q) -> Option<Ref<'m, K, V, S, G>> {
+        let entry = NonNull::from(self.find(key)?);
+        // SAFETY: found by this view.
+        Some(unsafe { Ref::new(entry, self) })
     }
 
     /// The key, as it is in the map, and its value.

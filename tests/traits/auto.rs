@@ -50,6 +50,8 @@ assert_is!(InlineValues<'static, u64, u64>: Send + Debug);
 assert_is!(Iter<'static, u64, String>: Send + Debug + core::iter::FusedIterator);
 assert_is!(koel::ClonedIter<'static, u64, String, koel::RandomState, OwnedGuard<'static>>: Send + Debug);
 assert_is!(koel::ClonedIter<'static, u64, String>: UnwindSafe + core::iter::FusedIterator);
+assert_is!(koel::Ref<'static, u64, String, koel::RandomState, OwnedGuard<'static>>: Send + Sync + Debug);
+assert_is!(koel::Ref<'static, u64, String>: Debug + UnwindSafe);
 assert_is!(Keys<'static, u64, String>: Send + Debug);
 assert_is!(Values<'static, u64, String>: Send + Debug);
 assert_is!(Drain<'static, u64, String, OwnedGuard<'static>>: Send + Debug);
@@ -138,6 +140,11 @@ assert_is_not!(koel::ClonedIter<'static, u64, u64>: Send);
 assert_is_not!(koel::ClonedIter<'static, u64, Cell<u64>, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is_not!(koel::ClonedIter<'static, u64, Rc<u64>, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is_not!(koel::ClonedIter<'static, u64, u64, NotShared, OwnedGuard<'static>>: Send);
+assert_is_not!(koel::Ref<'static, u64, u64>: Send);
+assert_is_not!(koel::Ref<'static, u64, Cell<u64>, koel::RandomState, OwnedGuard<'static>>: Sync);
+assert_is_not!(koel::Ref<'static, u64, Cell<u64>, koel::RandomState, OwnedGuard<'static>>: Send);
+assert_is_not!(koel::Ref<'static, Rc<u64>, u64, koel::RandomState, OwnedGuard<'static>>: Send);
+assert_is_not!(koel::Ref<'static, u64, u64, NotShared, OwnedGuard<'static>>: Send);
 
 // Caches: as maps, and weigher, expiry function, listener and clock may be used by any thread.
 assert_is!(Cache<u64, String>: Send + Sync + Debug + Unpin);
