@@ -94,6 +94,10 @@ use crate::hash::Digest;
 /// machine takes to interrupt threads. The memory of entries that need no drop waits for some more removals in the same part
 /// of the map.
 ///
+/// Each call has a pin while it runs. Where more threads run than there are processors, the system stops some in the midst of
+/// a call, for milliseconds or longer, and what others remove meanwhile waits as well. Who writes to a cache with a weigher
+/// lets others go first when an eighth of the bound may not be dropped yet.
+///
 /// # Under a lock
 ///
 /// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked

@@ -189,14 +189,15 @@ impl Collector {
         }
     }
 
-    /// Frees what was retired until now, or lets the last one do it who could still look at it [C5].
-    pub(crate) fn flush(&self) {
+    /// Frees what was retired until now, or lets the last one do it who could still look at it [C5]: false.
+    pub(crate) fn flush(&self) -> bool {
         self.seal_all();
         if is_deep() {
             // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
             postponed::postpone(self.number());
         }
         self.collect_all();
+        !self.has_sealed()
     }
 
     pub(super) fn seal_all(&self) {

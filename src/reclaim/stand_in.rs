@@ -43,7 +43,9 @@ impl Collector {
     }
 
     /// There are no batches.
-    pub(crate) fn flush(&self) {}
+    pub(crate) fn flush(&self) -> bool {
+        true
+    }
 }
 
 impl Drop for Collector {

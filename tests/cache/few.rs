@@ -1,5 +1,6 @@
 //! Few entries in several segments: they have the whole cache, not a share of it each.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use koel::{Cache, CacheBuilder, Cause, Compute, Operation};
@@ -138,6 +139,38 @@ fn what_is_heavy_is_freed_soon_whoever_sends_it_away() {
             check(64 / 8 + 8);
         }
     });
+}
+
+/// Also where the system has stopped a thread that is reading: whoever writes lets it go on. On one processor, where it has to.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_heavy_is_freed_soon_if_a_reader_has_been_stopped() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    const WEIGHT: u64 = 1 << 20;
+    let all = sched_getaffinity(None).unwrap();
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap());
+    sched_setaffinity(None, &one).unwrap(); // of the threads below as well
+    let cache = Cache::builder().max_weight(50 * WEIGHT).weigher(|_, _: &Arc<()>| WEIGHT).build();
+    let (value, is_over) = (Arc::new(()), AtomicBool::new(false));
+    let most = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _view = cache.pin();
+                std::thread::yield_now();
+            }
+        });
+        let alive = (0..20_000_u64).map(|key| {
+            cache.insert(key, Arc::clone(&value)).unwrap();
+            Arc::strong_count(&value) - 1
+        });
+        let most = alive.max();
+        is_over.store(true, Ordering::Relaxed);
+        most.unwrap()
+    });
+    sched_setaffinity(None, &all).unwrap();
+    assert!(most <= 4 * 50, "{most} were alive");
 }
 
 /// It is as if it had been evicted at once.
