@@ -311,7 +311,6 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     #[doc(alias = "add")]
-    #[doc(alias = "set")]
     #[inline]
     pub fn insert<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(), Full> {
         self.insert_hash(self.hash(key))
@@ -332,6 +331,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     #[doc(alias = "check_and_set")]
+    #[doc(alias = "set")]
     #[doc(alias = "test_and_add")]
     #[inline]
     pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {

@@ -435,7 +435,6 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     #[doc(alias = "add")]
-    #[doc(alias = "set")]
     #[inline]
     pub fn insert<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(), Full> {
         self.insert_hash(self.hash(key))
@@ -460,6 +459,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
     /// ```
     #[doc(alias = "check_and_set")]
     #[doc(alias = "insert_if_not_contained")]
+    #[doc(alias = "set")]
     #[doc(alias = "test_and_add")]
     #[inline]
     pub fn insert_unique<Q: Hash + ?Sized>(&self, key: &Q) -> Result<bool, Full> {
