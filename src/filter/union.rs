@@ -11,8 +11,8 @@ use super::locked::Locked;
 use super::table::Table;
 
 impl<S: FilterHasher> CuckooFilter<S> {
-    /// Inserts all keys of another filter, which must have been built with the same parameters and seed. Copies add up.
-    /// Takes 16 bytes for each of them meanwhile.
+    /// Inserts all keys of another filter, which must have been built with the same parameters and seed. Copies add up: a
+    /// key of both takes two slots, and there must be room for that. Takes 16 bytes for each key of the other meanwhile.
     ///
     /// Others may write to both meanwhile. Keys of `other` that nobody touches are in both afterwards. Who writes to a segment
     /// of this filter that the union has come to waits for its end, so that what an error takes out again was nobody else's;
