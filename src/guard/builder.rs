@@ -8,7 +8,7 @@ use super::error::Error;
 use super::filter::{Filter, Plan};
 use super::guarded::Guarded;
 use super::hot::Hot;
-use super::rebuild::{EXPECTED_KEYS, Progress};
+use super::rebuild::{EXPECTED_KEYS, Progress, with_spare};
 use super::shared::{OnProgress, Shared};
 use super::snapshot;
 use super::stats::Counters;
@@ -175,7 +175,7 @@ impl<S: Store> Builder<S> {
     pub fn open(self) -> Result<Guarded<S>, Error<S::Error>> {
         let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
         // To say at once what the scan would say later.
-        plan.build(self.expected_keys.unwrap_or(EXPECTED_KEYS).max(1))?;
+        plan.build(with_spare(self.expected_keys.unwrap_or(EXPECTED_KEYS)))?;
         let (mut active, mut rejected) = (None, None);
         if let (Some(file), false) = (&self.snapshot, self.filter == Filter::None) {
             let generation = self.store.generation().map_err(Error::Store)?;

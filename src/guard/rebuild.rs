@@ -283,8 +283,7 @@ impl<S: Store> Shared<S, S::Error> {
         let known = known.unwrap_or_else(|| self.known_keys.load(Ordering::Relaxed));
         let to_scan = hint.unwrap_or(known.max(self.expected_keys.unwrap_or(0)));
         self.to_scan.store(to_scan, Ordering::Relaxed);
-        let keys = hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS));
-        keys.saturating_add(keys / 4)
+        with_spare(hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS)))
     }
 
     /// Puts a filter that is whole in the place of the one that readers ask; not, and false, if it is not to be trusted.
@@ -326,6 +325,11 @@ impl<S: Store> Shared<S, S::Error> {
         }
         left == Some(1)
     }
+}
+
+/// How many keys a filter has room for that is made for so many: a quarter more.
+pub(super) fn with_spare(keys: u64) -> u64 {
+    keys.saturating_add(keys / 4)
 }
 
 /// Counts a write of those to be waited for; how many there were before, unless none. Of those who come at once one finds the

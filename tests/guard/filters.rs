@@ -54,6 +54,14 @@ fn too_many_keys_are_refused() {
     }
 }
 
+/// A scan asks for room for a quarter more.
+#[test]
+fn keys_of_which_there_cannot_be_a_quarter_more_are_refused_at_once() {
+    let most = (usize::MAX as u64 / 16).min(1 << 33);
+    let error = Guarded::builder(HashMapStore::new()).expected_keys(most).open().unwrap_err();
+    assert!(matches!(error, koel::guard::Error::Filter(koel::FilterError::Capacity { .. })), "{error}");
+}
+
 #[test]
 fn a_filter_grows_far_beyond_what_was_expected() {
     for filter in [Filter::Cuckoo, Filter::Bloom] {
