@@ -3,6 +3,10 @@
 //!
 //! Each model is one protocol of `docs/design.md`, run against the production code under loom. Run them with
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p loom-tests`.
+//!
+//! Who reads without a lock is a thread that is spawned, and who writes is the model itself. The model's own thread runs first,
+//! and of each word loom remembers the last access alone. A writer loads a version before it stores to it: if the reader came
+//! first, that would hide its load, and loom would not try the other order.
 #![cfg(loom)]
 
 mod failed;

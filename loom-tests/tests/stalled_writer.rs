@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use koel::model::{place, stall};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use loom_tests::{Inline, Put, Scene, inline, map};
+use loom_tests::{BUCKETS, Inline, Put, Scene, inline, keys, map, model_with_preemptions};
 
-/// Runs `write` in a thread that stops at its `seam`-th seam until `read` is done. Says whether it got that far.
+/// Runs `write` and stops it at its `seam`-th seam until `read`, in a thread of its own, is done. Says whether it got that far.
 fn read_against_stopped_write<M: Put + Send + Sync + 'static>(
     new: fn() -> M,
     forward: bool,
@@ -18,26 +19,29 @@ fn read_against_stopped_write<M: Put + Send + Sync + 'static>(
 ) -> bool {
     let reached = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let outside = Arc::clone(&reached);
-    loom::model(move || {
+    // That the writer stops is no preemption.
+    model_with_preemptions(1, move || {
         let map = Arc::new(new());
         let scene = Arc::new(Scene::new(&*map, forward));
         let done = Arc::new(AtomicBool::new(false));
-        let writer = {
-            let (map, scene, done, reached) =
-                (Arc::clone(&map), Arc::clone(&scene), Arc::clone(&done), Arc::clone(&reached));
+        let reader = {
+            let (map, scene, done) = (Arc::clone(&map), Arc::clone(&scene), Arc::clone(&done));
             thread::spawn(move || {
-                koel::model::stall::after(seam, move || {
-                    reached.store(true, std::sync::atomic::Ordering::Relaxed);
-                    while !done.load(Ordering::Acquire) {
-                        thread::yield_now();
-                    }
-                });
-                write(&map, &scene);
+                read(&map, &scene);
+                done.store(true, Ordering::Release);
             })
         };
-        read(&map, &scene);
-        done.store(true, Ordering::Release);
-        writer.join().unwrap();
+        let reached = Arc::clone(&reached);
+        stall::after(seam, move || {
+            reached.store(true, std::sync::atomic::Ordering::Relaxed);
+            while !done.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+        });
+        write(&map, &scene);
+        // What comes after the write has other seams.
+        stall::after(usize::MAX, || ());
+        reader.join().unwrap();
     });
     outside.load(std::sync::atomic::Ordering::Relaxed)
 }
@@ -72,6 +76,19 @@ fn hash_map_reader_needs_no_end_of_a_displacement() {
 fn inline_map_reader_needs_no_end_of_a_displacement() {
     at_every_seam(inline, true, displace, read_victim);
     at_every_seam(inline, false, displace, read_victim);
+}
+
+#[test]
+fn look_up_of_tags_needs_no_end_of_a_displacement() {
+    fn read<M: Put>(map: &M, scene: &Scene) {
+        assert!(map.may_have(scene.victim));
+        // Of its buckets, and of a tag that none of them has.
+        let (first, second, tag) = place(scene.victim, BUCKETS);
+        let mut others = keys(8, 1 << 33, |f, s, t| (f, s) == (first, second) && t != tag).into_iter();
+        assert!(others.any(|key| !map.may_have(key)));
+    }
+    at_every_seam(map, false, displace, read);
+    at_every_seam(inline, false, displace, read);
 }
 
 #[test]
