@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use loom::thread;
-use loom_tests::{Put, Scene, inline, map};
+use loom_tests::{Map, Put, Scene, inline, map};
 
 fn batch_misses_nothing<M: Put + Send + Sync + 'static>(new: fn() -> M, forward: bool) {
     loom::model(move || {
@@ -69,6 +69,45 @@ fn inline_map_batch_never_misses_a_displaced_key() {
 fn batch_never_misses_a_key_behind_one_of_its_tag() {
     batch_looks_behind_a_tag(map);
     batch_looks_behind_a_tag(inline);
+}
+
+/// A key leaves its slot, and one of its buckets and tag comes there, between the look at the tags and that at the slot.
+#[test]
+fn inline_map_batch_never_mixes_keys_of_one_slot() {
+    loom::model(|| {
+        let map = Arc::new(inline());
+        let Scene { victim: old, absent: new, .. } = Scene::new(&*map, true);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                let seen = map.look_at_many(&[new, old]);
+                assert!(matches!(seen[..], [None | Some(7), None | Some(1)]), "{seen:?}");
+            })
+        };
+        map.take(old);
+        map.put(new, 7);
+        reader.join().unwrap();
+    });
+}
+
+/// A key goes to the new half of its segment.
+#[test]
+fn hash_map_batch_never_misses_a_key_in_a_split() {
+    loom::model(|| {
+        let map: Map = koel::HashMap::builder().segment_slots(4).hasher(Default::default()).build();
+        let map = Arc::new(map);
+        let keys =
+            |upper, n| (0..).filter(move |&key| (koel::model::prefix(key) >> 31 == 1) == upper).take(n);
+        let (held, more) = (keys(true, 1).next().unwrap(), keys(true, 2).last().unwrap());
+        keys(false, 3).chain([held]).for_each(|key| map.put(key, 1));
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || assert_eq!(map.look_at_many(&[held]), [Some(1)]))
+        };
+        map.put(more, 2);
+        assert_eq!(map.stats().splits, 1);
+        reader.join().unwrap();
+    });
 }
 
 #[test]

@@ -122,6 +122,27 @@ fn keys_never_mix<M: Put + Send + Sync + 'static>(new: fn() -> M) {
     });
 }
 
+/// A value of several words is replaced where it is.
+#[test]
+fn inline_map_reader_never_sees_a_torn_value_in_an_overflow() {
+    loom::model(|| {
+        let map = Arc::new(inline());
+        let held = crowd(&*map)[0];
+        map.put(held, 1);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                let first = map.look(held).expect("present throughout");
+                let then = map.look(held).expect("present throughout");
+                assert!(1 <= first && first <= then && then <= 2, "{first}, then {then}");
+            })
+        };
+        map.put(held, 2);
+        reader.join().unwrap();
+        assert_eq!(map.overflow(), 1);
+    });
+}
+
 #[test]
 fn hash_map_reader_sees_the_first_key_of_an_overflow_at_once_or_not_yet() {
     put_is_seen_at_once_or_not_yet(map, 0);
