@@ -238,3 +238,26 @@ fn what_a_reader_had_before_a_write_is_not_remembered_after_it() {
         assert!(finds(&guarded, &key(number)), "read after the put");
     }
 }
+
+/// Nor a value, however the write ends.
+#[test]
+fn what_a_reader_had_before_a_write_is_not_cached_after_it() {
+    for act in [Act::DoAndFail, Act::DoAndPanic] {
+        let store = Arc::new(ScriptedStore::default());
+        let guarded = Guarded::builder(Arc::clone(&store)).cache_bytes(1 << 20).open().unwrap();
+        guarded.wait_until_ready().unwrap();
+        guarded.put(b"a", b"1").unwrap();
+        let gate = Gate::new();
+        store.next(Op::Get, [Act::DoAndStall(gate.clone())]);
+        store.next(Op::Put, [act]);
+        let get = || guarded.get(b"a").unwrap().expect("it is there").to_vec();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(get);
+            let waiting = gate.wait();
+            assert!(!matches!(catch_unwind(AssertUnwindSafe(|| guarded.put(b"a", b"2"))), Ok(Ok(_))));
+            waiting.open();
+            assert_eq!(reader.join().unwrap(), b"1", "read before the put");
+        });
+        assert_eq!(get(), b"2", "read after the put");
+    }
+}
