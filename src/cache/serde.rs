@@ -60,8 +60,9 @@ impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Visitor<'de> for Parts<K, V>
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
         let version = access.next_element::<u32>()?.ok_or_else(|| Error::invalid_length(0, &self))?;
         if version != VERSION {
-            let message = format_args!("a cache's dump of version {version}: only {VERSION} can be read");
-            return Err(Error::custom(message));
+            return Err(Error::custom(format_args!(
+                "a cache's dump of version {version}: only {VERSION} can be read"
+            )));
         }
         let number = access.next_element::<Option<u32>>()?.ok_or_else(|| Error::invalid_length(1, &self))?;
         let too_much = |number| invalid(number, &"the window's share in millionths: 0 to 1000000, or none");
