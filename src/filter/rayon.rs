@@ -67,11 +67,11 @@ fn parted(
         Share { parting, idle: &idle, failed: &failed }
     };
     digests.for_each_init(begin, |share, digest| share.push(digest));
-    if let Some(error) = failed.into_inner() {
+    if let Some(error) = failed.lock().take() {
         return Err(error);
     }
     let mut parted = Parted::in_order(Vec::new(), huge_pages);
-    for parting in idle.into_inner() {
+    for parting in std::mem::take(&mut *idle.lock()) {
         parted.append(parting.finish()?)?;
     }
     Ok(parted)
