@@ -1,6 +1,7 @@
 //! The bytes of a filter in chunks.
 
 use core::fmt;
+use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use std::io::Write;
 use std::sync::Arc;
@@ -120,6 +121,8 @@ impl<S> Iterator for Chunks<'_, S> {
 }
 
 impl<S> ExactSizeIterator for Chunks<'_, S> {}
+
+impl<S> FusedIterator for Chunks<'_, S> {}
 
 impl<S> fmt::Debug for Chunks<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -99,7 +99,7 @@ assert_is!(InlineDrain<'static, u64, u64>: UnwindSafe);
 assert_is!(CacheIter<'static, u64, String>: UnwindSafe);
 assert_is!(ViewIter<'static, u64, String>: UnwindSafe);
 assert_is!(InlineCacheIter<'static, u64, u64>: UnwindSafe);
-assert_is!(koel::Chunks<'static>: UnwindSafe);
+assert_is!(koel::Chunks<'static>: UnwindSafe + ExactSizeIterator + core::iter::FusedIterator);
 assert_is_not!(Pinned<'static, u64, Cell<u64>>: UnwindSafe);
 assert_is_not!(CacheView<'static, u64, Cell<u64>>: UnwindSafe);
 assert_is_not!(Iter<'static, u64, Cell<u64>>: UnwindSafe);
