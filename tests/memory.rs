@@ -290,10 +290,25 @@ fn refused<M: Words>() {
     }
 }
 
+/// So with room that is asked for later: not after the map has grown for it piece by piece, until nobody has memory.
+fn reserves_nothing_of_too_much<M: Words>() {
+    let map = M::build(Config::GROWING, seeded(3));
+    map.insert(1, 2);
+    let (before, used) = (allocated(), map.memory_usage());
+    let (result, most) = peak_of(|| with_budget(100 << 20, || map.try_reserve(1 << 25)));
+    let error = result.expect_err("five bytes an entry at least");
+    assert!(error.out_of_memory && error.requested == (1 << 25) + 1, "{error:?}");
+    assert!(allocated() - before < 1000 && most < 10_000, "took {most} bytes first");
+    assert_eq!((map.memory_usage(), map.get(&1)), (used, Some(2)));
+}
+
 laws! {
     refused =>
         a_capacity_that_the_memory_does_not_have_is_an_error_of_a_hash_map_that_says_so,
         a_capacity_that_the_memory_does_not_have_is_an_error_of_an_inline_map_that_says_so;
+    reserves_nothing_of_too_much =>
+        room_that_the_memory_does_not_have_is_not_reserved_in_part_by_a_hash_map,
+        room_that_the_memory_does_not_have_is_not_reserved_in_part_by_an_inline_map;
 }
 
 /// What does not fit is handed back, and the map goes on with what it has.

@@ -21,7 +21,7 @@ use super::memory::Meter;
 use super::payload::Payload;
 use super::pool::Pool;
 use super::root::{Root, RootHeader, free_root};
-use super::segment::{Plan, Segment, SegmentRef};
+use super::segment::{Segment, SegmentRef};
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use super::tags::SLOTS;
 use crate::hash::{Digest, Place, scale};
@@ -109,7 +109,8 @@ impl<P: Payload> Directory<P> {
         let stripes = self.shape.stripes_for(buckets);
         let plan = Segment::<P>::plan(buckets, stripes)?;
         let count = segments as usize;
-        Self::probe(&plan, count)?;
+        let each = [plan.head, plan.tags, plan.slots].iter().map(Layout::size).sum::<usize>();
+        Self::probe(each.checked_mul(count)?)?;
         let root = Root::<P>::allocate(segments, 0, &self.meter)?;
         // Relaxed: nobody else knows the map yet. From here on `drop` frees what there is.
         self.root.store(root.as_ptr(), Ordering::Relaxed);
@@ -132,10 +133,9 @@ impl<P: Payload> Directory<P> {
 
     /// Asks the allocator for everything at once and gives it back: a request far beyond the machine fails here, not
     /// after it has eaten the machine piece by piece.
-    fn probe(plan: &Plan, count: usize) -> Option<()> {
-        let each = [plan.head, plan.tags, plan.slots].iter().map(Layout::size).sum::<usize>();
-        let whole = Layout::from_size_align(each.checked_mul(count)?, plan.slots.align()).ok()?;
-        (whole.size() <= 64 << 20 || Meter::has(whole)).then_some(())
+    pub(super) fn probe(bytes: usize) -> Option<()> {
+        let whole = Layout::array::<u8>(bytes).ok()?;
+        (bytes <= 64 << 20 || Meter::has(whole)).then_some(())
     }
 
     #[inline(always)]

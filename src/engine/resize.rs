@@ -1,12 +1,14 @@
 //! Room that is asked for, and room that is given back: what is done to all segments, one after the other, because somebody
 //! says so.
 
+use super::buckets::Buckets;
 use super::directory::{Directory, Writing};
 use super::growth::Replacement;
 use super::locked::Locked;
 use super::payload::Payload;
 use super::pool::Retired;
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
+use super::tags::SLOTS;
 use crate::hash::Digest;
 
 impl<P: Payload> Directory<P> {
@@ -29,6 +31,7 @@ impl<P: Payload> Directory<P> {
             return Err(error);
         }
         let buckets = Shape::buckets_for(total);
+        self.probe_for(buckets).ok_or(error)?;
         let lacks_some = |writing: &Writing<'_, P>| {
             let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
             u64::from(writing.locked.segment().buckets().len()) * segments < buckets
@@ -49,6 +52,13 @@ impl<P: Payload> Directory<P> {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether there is memory for so many buckets, beside what there is; in their heads is little of it.
+    fn probe_for(&self, buckets: u64) -> Option<()> {
+        let missing = buckets.saturating_sub(self.slots() as u64 / u64::from(SLOTS));
+        let each = Buckets::<P>::tags_layout(1)?.size() + Buckets::<P>::slots_layout(1)?.size();
+        Self::probe(each.checked_mul(usize::try_from(missing).ok()?)?)
     }
 
     /// Segments are filled as far as paths lead before they grow: somebody has said how many items are to come.
