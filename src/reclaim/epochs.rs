@@ -166,12 +166,15 @@ impl Collector {
         let now = self.stamp(Relaxed);
         // Whom we see without a barrier we need none for.
         self.older_guard(now)?;
-        // Pairs with the light one in `announce`.
-        if !self.pace.pass(|| self.barrier.heavy()) {
-            return Err(None);
-        }
-        step();
-        self.older_guard(now)?;
+        // With a look at all guards, which takes longer than the barrier where there have been many threads.
+        self.pace.pass(|| {
+            // Pairs with the light one in `announce`.
+            if !self.barrier.heavy() {
+                return Err(None);
+            }
+            step();
+            self.older_guard(now)
+        })?;
         // Release: pairs with the loads of whoever frees, and enters, in the next epoch. Somebody else may have been faster.
         let _ = self.stamp.compare_exchange(now.bits(), now.next().bits(), Release, Relaxed);
         Ok(())

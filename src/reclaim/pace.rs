@@ -43,7 +43,7 @@ impl Pace {
     }
 
     /// Passes a barrier.
-    pub(super) fn pass(&self, barrier: impl FnOnce() -> bool) -> bool {
+    pub(super) fn pass<T>(&self, barrier: impl FnOnce() -> T) -> T {
         if SCHEDULED {
             return barrier();
         }
