@@ -56,13 +56,13 @@
 //!
 //! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map (1.4 KB),
 //! a cache (7 KB) or a growing filter (0.3 KB) is made of; the seat of a thread that pins or counts for the first time, and
-//! more records if it has more than six pins at a time, of one map or several; a record for each owned pin, unless the map or
-//! cache has had as many at a time before; what is kept of threads that wait for a lock, when one does for the first time (1
-//! KB, and more where there are many); what a cache or guard counts of a thread, and a guard notes of keys that are deleted
-//! during a scan; a cache's lists of keys in the order in which they leave, of keys that have left, of entries that leave in
-//! one call, and of loads that are under way; 256 bytes for each further table of a [`ScalableCuckooFilter`]; the digests that
-//! `par_from_keys` collects, 8 bytes a key, and those for which a filter of keys has no room; and what is returned whole:
-//! filters as bytes, clones, an iterator's entries, those of one segment at a time.
+//! more records if it has more than six pins at a time, of one map or several; a record for each of some sixteen owned pins,
+//! unless the map or cache has had as many at a time before; what is kept of threads that wait for a lock, when one does for
+//! the first time (1 KB, and more where there are many); what a cache or guard counts of a thread, and a guard notes of keys
+//! that are deleted during a scan; a cache's lists of keys in the order in which they leave, of keys that have left, of entries
+//! that leave in one call, and of loads that are under way; 256 bytes for each further table of a [`ScalableCuckooFilter`]; the
+//! digests that `par_from_keys` collects, 8 bytes a key, and those for which a filter of keys has no room; and what is returned
+//! whole: filters as bytes, clones, an iterator's entries, those of one segment at a time.
 //!
 //! # Design
 //!

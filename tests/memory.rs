@@ -311,6 +311,16 @@ laws! {
         room_that_the_memory_does_not_have_is_not_reserved_in_part_by_an_inline_map;
 }
 
+/// However many owned pins there are at a time: who takes another one, and who frees, looks at all of their records.
+#[test]
+fn many_owned_pins_have_few_records() {
+    let map = HashMap::<u64, u64>::new();
+    let mut pins = Vec::with_capacity(2000);
+    let before = allocated();
+    (0..2000).for_each(|_| pins.push(map.pin_owned()));
+    assert!(allocated() - before < 10_000, "{} bytes", allocated() - before);
+}
+
 /// What does not fit is handed back, and the map goes on with what it has.
 fn starved<M: Words>() {
     // In segments of a size that is refused.

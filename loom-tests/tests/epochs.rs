@@ -105,6 +105,28 @@ fn what_an_owned_guard_leads_to_is_not_freed() {
     });
 }
 
+/// Where there are more at a time than have a record each: who leaves first takes nothing from the other, and who comes last
+/// sees what the first has seen.
+#[test]
+fn owned_guards_that_share_a_record_hide_none() {
+    loom::model(|| {
+        let cell = Cell::new();
+        let reader = cell.spawn(|cell| {
+            let _guard = cell.reclaimer.enter_owned();
+            cell.read();
+        });
+        let guard = cell.reclaimer.enter_owned();
+        cell.read();
+        drop(guard);
+        cell.replace();
+        let guard = cell.reclaimer.enter_owned();
+        cell.read();
+        reader.join().unwrap();
+        drop(guard);
+        assert!(cell.objects[0].is_freed(), "nobody has freed it");
+    });
+}
+
 /// A guard after the other, and one inside of the other.
 #[test]
 fn a_record_that_is_used_again_hides_no_guard() {
@@ -235,23 +257,27 @@ fn guards_that_share_a_record_hide_none() {
 }
 
 /// Each is entered before the last one leaves: what they share is of one epoch, or no other would ever come.
+fn take_turns<'c, G>(cell: &'c Cell, enter: impl Fn(&'c Reclaimer) -> G) {
+    let mut guard = enter(&cell.reclaimer);
+    cell.unlink();
+    cell.reclaimer.seal();
+    for _ in 0..4 {
+        let next = enter(&cell.reclaimer);
+        drop(std::mem::replace(&mut guard, next));
+        cell.reclaimer.advance();
+    }
+    cell.reclaimer.free();
+    assert!(cell.objects[0].is_freed(), "held up for ever");
+}
+
 #[test]
 fn guards_that_take_turns_hold_up_nothing() {
     loom::model(|| {
         let cell = Cell::new();
-        let others = [cell.other.enter(), cell.other.enter()];
-        let mut guard = cell.reclaimer.enter();
-        cell.unlink();
-        cell.reclaimer.seal();
-        for _ in 0..4 {
-            let next = cell.reclaimer.enter();
-            drop(std::mem::replace(&mut guard, next));
-            cell.reclaimer.advance();
-        }
-        cell.reclaimer.free();
-        assert!(cell.objects[0].is_freed(), "held up for ever");
-        drop(others);
+        let _others = [cell.other.enter(), cell.other.enter()];
+        take_turns(&cell, Reclaimer::enter);
     });
+    loom::model(|| take_turns(&Cell::new(), Reclaimer::enter_owned));
 }
 
 /// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what

@@ -311,8 +311,9 @@ impl<K, V, S> HashMap<K, V, S> {
     /// are in the map; what the allocator adds to each does not.
     ///
     /// Not counted are the reclaimer's lists, some 3 KB for each of up to eight threads that remove, more while more waits; 256
-    /// bytes for each owned pin of as many as there have been at a time; entries with an allocation each that were removed and
-    /// wait; nor what each thread has once for all maps: 128 bytes, and as much again if it has more than six pins at a time.
+    /// bytes for each owned pin of as many as there have been at a time, but of some sixteen at most; entries with an
+    /// allocation each that were removed and wait; nor what each thread has once for all maps: 128 bytes, and as much again if
+    /// it has more than six pins at a time.
     ///
     /// ```
     /// let small = koel::HashMap::<u64, u64>::with_capacity(1_000);

@@ -71,13 +71,14 @@ impl Collector {
 
     /// A guard that may move between threads [C1].
     pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
-        let owned = self.owned.lend(|new| {
+        // Relaxed: as in `share`.
+        let owned = self.owned.lend(self.stamp(Relaxed).bits(), |record| {
             if self.barrier.is_to_be_completed() {
-                new.call(INCOMPLETE);
+                record.call(INCOMPLETE);
             }
+            self.announce(record);
+            self.barrier.complete_light();
         });
-        self.announce(&owned.record);
-        self.barrier.complete_light();
         OwnedGuard { collector: self, owned }
     }
 }
@@ -89,7 +90,7 @@ pub struct LocalGuard<'c> {
     here: PhantomData<*mut ()>,
 }
 
-/// A guard that may be sent and shared.
+/// A guard that may be sent and shared. Of many at a time those of one epoch share a record.
 pub struct OwnedGuard<'c> {
     collector: &'c Collector,
     owned: &'c OwnedRecord,
@@ -149,8 +150,10 @@ impl Drop for LocalGuard<'_> {
 
 impl Drop for OwnedGuard<'_> {
     fn drop(&mut self) {
-        self.collector.leave(&self.owned.record);
-        self.owned.give_back();
+        if self.owned.part() {
+            self.collector.leave(&self.owned.record);
+            self.owned.give_back();
+        }
     }
 }
 

@@ -1,24 +1,56 @@
-//! Records of guards that are not bound to a thread: a list, as long as there have been such guards at a time.
+//! Records of guards that are not bound to a thread: a list. The first few have one guard each, as long as there have been such
+//! guards at a time; of more, those of one epoch share one.
 
 use crossbeam_utils::CachePadded;
 
 use crate::record::Record;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicBool, AtomicPtr};
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::{AtomicPtr, AtomicU64, SCHEDULED};
 
-/// A record that is lent to one guard after the other.
+/// Guards that a collector may have at a time, each with a record of its own; further ones share records. Or each would look
+/// at those of all others, and whoever advances would.
+const ALONE: usize = if SCHEDULED { 1 } else { 16 };
+/// In the place of a count: the first guard is being entered, or the last one has gone and what it was called for is done.
+const BUSY: u64 = u64::MAX;
+
+/// A record that is lent to one guard after the other, or to several of one stamp.
 #[derive(Debug, Default)]
 pub(super) struct OwnedRecord {
     pub(super) record: CachePadded<Record>,
-    is_lent: AtomicBool,
+    /// How many have it, or [`BUSY`].
+    guards: AtomicU64,
     next: AtomicPtr<OwnedRecord>,
 }
 
 impl OwnedRecord {
-    /// The guard has gone that it was lent to.
+    /// Takes it, if nobody has it.
+    fn take(&self) -> bool {
+        // Acquire: pairs with the store in `give_back`: the record is as the last guard left it.
+        self.guards.load(Relaxed) == 0 && self.guards.compare_exchange(0, BUSY, Acquire, Relaxed).is_ok()
+    }
+
+    /// Adds a guard to those that have it, if they are of this stamp: as if one of these, announced before, were shared.
+    fn join(&self, now: u64) -> bool {
+        let one_more = |guards| {
+            // Relaxed: as long as there are guards it is theirs.
+            let has_some = guards != 0 && guards != BUSY;
+            (has_some && self.record.stamp.load(Relaxed) == now).then(|| guards + 1)
+        };
+        // Acquire: pairs with the store in `OwnedRecords::lend`.
+        self.guards.fetch_update(Acquire, Acquire, one_more).is_ok()
+    }
+
+    /// One of the guards has gone. Whether it was the last: it leaves, and gives the record back.
+    pub(super) fn part(&self) -> bool {
+        let one_less = |guards| Some(if guards == 1 { BUSY } else { guards - 1 });
+        // Release, Acquire: pair with each other: what all of them have read comes before the last one leaves.
+        self.guards.fetch_update(AcqRel, Relaxed, one_less) == Ok(1)
+    }
+
+    /// The last guard has left.
     pub(super) fn give_back(&self) {
-        // Release: pairs with the exchange in `OwnedRecords::lend`.
-        self.is_lent.store(false, Release);
+        // Release: pairs with the exchange in `take`.
+        self.guards.store(0, Release);
     }
 }
 
@@ -43,20 +75,24 @@ impl OwnedRecords {
         })
     }
 
-    /// One that is lent to nobody, for a guard; if there is none a new one, which `prepare` gets first.
-    pub(super) fn lend(&self, prepare: impl FnOnce(&Record)) -> &OwnedRecord {
-        let lent = self.iter().find(|owned| {
-            // Acquire: pairs with the store in `give_back`: the record is as the last guard left it.
-            !owned.is_lent.load(Relaxed)
-                && owned.is_lent.compare_exchange(false, true, Acquire, Relaxed).is_ok()
-        });
-        lent.unwrap_or_else(|| self.add(prepare))
+    /// One that nobody has, in which `enter` enters a guard; or, where as many are in use as guards have to themselves, one
+    /// whose guards are of the epoch that is `now`.
+    pub(super) fn lend(&self, now: u64, enter: impl FnOnce(&Record)) -> &OwnedRecord {
+        let lent = self.iter().find(|owned| owned.take());
+        let may_share = lent.is_none() && self.iter().count() >= ALONE;
+        if let Some(shared) = self.iter().find(|owned| may_share && owned.join(now)) {
+            return shared;
+        }
+        let lent = lent.unwrap_or_else(|| self.add());
+        enter(&lent.record);
+        // Release: pairs with the exchange in `join`: who shares the guard comes after it was announced.
+        lent.guards.store(1, Release);
+        lent
     }
 
     #[cold]
-    fn add(&self, prepare: impl FnOnce(&Record)) -> &OwnedRecord {
-        let new = OwnedRecord { is_lent: AtomicBool::new(true), ..OwnedRecord::default() };
-        prepare(&new.record);
+    fn add(&self) -> &OwnedRecord {
+        let new = OwnedRecord { guards: AtomicU64::new(BUSY), ..OwnedRecord::default() };
         // The pointer of the box, which is to be one again: a reference would lead to less.
         let raw = Box::into_raw(Box::new(new));
         // SAFETY: freed with the list.
