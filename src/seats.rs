@@ -195,7 +195,9 @@ pub(crate) fn offer_first_record() {
 /// The shared record for which this one stands.
 #[cold]
 pub(crate) fn shared_record(proxy: &Record) -> &'static SharedRecord {
-    let mut shared = seats().flat_map(|seat| seat.records.shared());
+    // This thread's, mostly: of those of all threads there may be many.
+    let mine = my_records_if_any().into_iter().flat_map(Records::shared);
+    let mut shared = mine.chain(seats().flat_map(|seat| seat.records.shared()));
     shared.find(|shared| shared.has_proxy(proxy)).expect("each thread's seat stays")
 }
 
