@@ -109,20 +109,22 @@ fn what_an_owned_guard_leads_to_is_not_freed() {
 /// sees what the first has seen.
 #[test]
 fn owned_guards_that_share_a_record_hide_none() {
-    loom::model(|| {
+    scene(1, || {
         let cell = Cell::new();
         let reader = cell.spawn(|cell| {
             let _guard = cell.reclaimer.enter_owned();
             cell.read();
         });
-        let guard = cell.reclaimer.enter_owned();
+        // One has a record to itself, the other one shares.
+        let enter = || [cell.reclaimer.enter_owned(), cell.reclaimer.enter_owned()];
+        let guards = enter();
         cell.read();
-        drop(guard);
+        drop(guards);
         cell.replace();
-        let guard = cell.reclaimer.enter_owned();
+        let guards = enter();
         cell.read();
         reader.join().unwrap();
-        drop(guard);
+        drop(guards);
         assert!(cell.objects[0].is_freed(), "nobody has freed it");
     });
 }
@@ -277,7 +279,8 @@ fn guards_that_take_turns_hold_up_nothing() {
         let _others = [cell.other.enter(), cell.other.enter()];
         take_turns(&cell, Reclaimer::enter);
     });
-    loom::model(|| take_turns(&Cell::new(), Reclaimer::enter_owned));
+    // One of two has a record to itself.
+    loom::model(|| take_turns(&Cell::new(), |reclaimer| [reclaimer.enter_owned(), reclaimer.enter_owned()]));
 }
 
 /// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what

@@ -10,13 +10,15 @@ use crate::sync::{AtomicPtr, AtomicU64, SCHEDULED};
 /// Guards that a collector may have at a time, each with a record of its own; further ones share records. Or each would look
 /// at those of all others, and whoever advances would.
 const ALONE: usize = if SCHEDULED { 1 } else { 16 };
-/// In the place of a count: the first guard is being entered, or the last one has gone and what it was called for is done.
+/// In the place of a count: one guard has it to itself; or of a record that is shared, the first guard is being entered, or the
+/// last one has gone and what it was called for is done.
 const BUSY: u64 = u64::MAX;
 
-/// A record that is lent to one guard after the other, or to several of one stamp.
+/// A record that is lent to one guard after the other; or, if it is shared, to several of one stamp.
 #[derive(Debug, Default)]
 pub(super) struct OwnedRecord {
     pub(super) record: CachePadded<Record>,
+    is_shared: bool,
     /// How many have it, or [`BUSY`].
     guards: AtomicU64,
     next: AtomicPtr<OwnedRecord>,
@@ -33,7 +35,7 @@ impl OwnedRecord {
     fn join(&self, now: u64) -> bool {
         let one_more = |guards| {
             // Relaxed: as long as there are guards it is theirs.
-            let has_some = guards != 0 && guards != BUSY;
+            let has_some = guards != 0 && guards != BUSY; // never, if it is not shared
             (has_some && self.record.stamp.load(Relaxed) == now).then(|| guards + 1)
         };
         // Acquire: pairs with the store in `OwnedRecords::lend`.
@@ -41,7 +43,11 @@ impl OwnedRecord {
     }
 
     /// One of the guards has gone. Whether it was the last: it leaves, and gives the record back.
+    #[inline]
     pub(super) fn part(&self) -> bool {
+        if !self.is_shared {
+            return true;
+        }
         let one_less = |guards| Some(if guards == 1 { BUSY } else { guards - 1 });
         // Release, Acquire: pair with each other: what all of them have read comes before the last one leaves.
         self.guards.fetch_update(AcqRel, Relaxed, one_less) == Ok(1)
@@ -78,21 +84,24 @@ impl OwnedRecords {
     /// One that nobody has, in which `enter` enters a guard; or, where as many are in use as guards have to themselves, one
     /// whose guards are of the epoch that is `now`.
     pub(super) fn lend(&self, now: u64, enter: impl FnOnce(&Record)) -> &OwnedRecord {
-        let lent = self.iter().find(|owned| owned.take());
-        let may_share = lent.is_none() && self.iter().count() >= ALONE;
-        if let Some(shared) = self.iter().find(|owned| may_share && owned.join(now)) {
-            return shared;
-        }
-        let lent = lent.unwrap_or_else(|| self.add());
+        let lent = match self.iter().find(|owned| owned.take()) {
+            Some(idle) => idle,
+            None => match self.iter().find(|owned| owned.join(now)) {
+                Some(shared) => return shared,
+                None => self.add(self.iter().count() >= ALONE),
+            },
+        };
         enter(&lent.record);
-        // Release: pairs with the exchange in `join`: who shares the guard comes after it was announced.
-        lent.guards.store(1, Release);
+        if lent.is_shared {
+            // Release: pairs with the exchange in `join`: who shares the guard comes after it was announced.
+            lent.guards.store(1, Release);
+        }
         lent
     }
 
     #[cold]
-    fn add(&self) -> &OwnedRecord {
-        let new = OwnedRecord { guards: AtomicU64::new(BUSY), ..OwnedRecord::default() };
+    fn add(&self, is_shared: bool) -> &OwnedRecord {
+        let new = OwnedRecord { is_shared, guards: AtomicU64::new(BUSY), ..OwnedRecord::default() };
         // The pointer of the box, which is to be one again: a reference would lead to less.
         let raw = Box::into_raw(Box::new(new));
         // SAFETY: freed with the list.
