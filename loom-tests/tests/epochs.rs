@@ -105,7 +105,7 @@ fn what_an_owned_guard_leads_to_is_not_freed() {
     });
 }
 
-/// Where there are more at a time than have a record each: who leaves first takes nothing from the other, and who comes last
+/// Of two the first has a record to itself. Who leaves another one first takes nothing from who shares it, and who comes last
 /// sees what the first has seen.
 #[test]
 fn owned_guards_that_share_a_record_hide_none() {
@@ -115,7 +115,6 @@ fn owned_guards_that_share_a_record_hide_none() {
             let _guard = cell.reclaimer.enter_owned();
             cell.read();
         });
-        // One has a record to itself, the other one shares.
         let enter = || [cell.reclaimer.enter_owned(), cell.reclaimer.enter_owned()];
         let guards = enter();
         cell.read();
@@ -279,7 +278,6 @@ fn guards_that_take_turns_hold_up_nothing() {
         let _others = [cell.other.enter(), cell.other.enter()];
         take_turns(&cell, Reclaimer::enter);
     });
-    // One of two has a record to itself.
     loom::model(|| take_turns(&Cell::new(), |reclaimer| [reclaimer.enter_owned(), reclaimer.enter_owned()]));
 }
 
