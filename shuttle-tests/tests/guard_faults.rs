@@ -11,8 +11,9 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::thread;
 use shuttle_tests::{Failed, explore, pause};
 
-/// Each has a writer of its own.
-const KEYS: usize = 2;
+const WRITERS: usize = 2;
+/// Two of each writer.
+const KEYS: usize = 2 * WRITERS;
 
 /// What a key's writes have done, which are numbered from 1 on.
 #[derive(Default)]
@@ -107,12 +108,12 @@ fn get(guard: &Guard, key: usize) -> Option<Option<u64>> {
     Some(value.map(|value| u64::from_le_bytes(value[..].try_into().expect("eight bytes"))))
 }
 
-fn write(guard: &Guard, key: usize) {
-    let key = &[key as u8];
-    answer(|| guard.put(key, &[]));
-    answer(|| guard.put(key, &[]));
-    answer(|| guard.delete(key));
-    answer(|| guard.write_many(&[Write::Put(key, &[]), Write::Delete(key), Write::Put(key, &[])]));
+fn write(guard: &Guard, writer: usize) {
+    let [one, other] = &[[writer as u8], [(writer + WRITERS) as u8]];
+    answer(|| guard.put(one, &[]));
+    answer(|| guard.write_many(&[Write::Put(one, &[]), Write::Put(other, &[])]));
+    answer(|| guard.delete(one));
+    answer(|| guard.write_many(&[Write::Put(one, &[]), Write::Delete(other)]));
 }
 
 fn read(guard: &Guard) {
@@ -136,7 +137,7 @@ fn is_right_whatever_its_store_does(cache_bytes: u64, rebuilds: usize) {
         store.has_faults.store(true, Ordering::SeqCst);
         thread::scope(|scope| {
             let guard = &guard;
-            (0..KEYS).for_each(|key| drop(scope.spawn(move || write(guard, key))));
+            (0..WRITERS).for_each(|writer| drop(scope.spawn(move || write(guard, writer))));
             (0..2).for_each(|_| drop(scope.spawn(|| read(guard))));
             if rebuilds > 0 {
                 scope.spawn(|| {

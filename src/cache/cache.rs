@@ -219,20 +219,25 @@ impl<K, V, S> Cache<K, V, S> {
         self.enter()
     }
 
-    /// Frees what writes have sent away, if it is an eighth of what the cache may hold: the collector waits for some hundred or
-    /// more, of which few may be heavy.
+    /// Frees what writes have sent away, if it is an eighth of what the cache may hold, and lets others go first if a guard is
+    /// in the way: maybe of a thread that the system has stopped in the midst of a call. Or many times the bound would come
+    /// meanwhile [B5].
     #[inline]
     pub(super) fn free_if_heavy(&self) {
-        // Not under some map's lock, where only some are freed at a time [C2]: the thread's next write elsewhere does it.
-        if self.weigher.is_some()
-            && !reentry::is_writing_any()
-            && self.counters.takes_leave_of((self.capacity() / 8).max(LIGHT))
-            && !self.table.collector.flush()
-        {
-            // A guard is in the way: maybe of a thread that the system has stopped in the midst of a call. That goes first, or
-            // many times the bound would come meanwhile [B5].
+        if !self.flush_if_heavy() {
             std::thread::yield_now();
         }
+    }
+
+    /// The same for who reads, and waits for nobody. False: a guard is in the way.
+    #[inline]
+    pub(super) fn flush_if_heavy(&self) -> bool {
+        // The collector waits for some hundred or more, of which few may be heavy. Not under some map's lock, where only some
+        // are freed at a time [C2]: the thread's next write elsewhere does it.
+        self.weigher.is_none()
+            || reentry::is_writing_any()
+            || !self.counters.takes_leave_of((self.capacity() / 8).max(LIGHT))
+            || self.table.collector.flush()
     }
 
     /// Walks over clones of the entries, in no particular order, leaving no trace.

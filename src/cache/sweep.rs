@@ -113,7 +113,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if reentry::is_writing_any() {
             return;
         }
-        let guard = self.enter_to_write();
+        self.flush_if_heavy();
+        let guard = self.enter();
         let mut out = self.departures(&guard);
         let Some(At { mut writing, found, .. }) =
             self.table.directory.try_lock_and_find(digest, |other| other == entry)

@@ -1,5 +1,7 @@
 //! [`Guarded::write_many`]: several writes at once.
 
+use std::collections::{HashMap, HashSet};
+
 use super::error::Error;
 use super::guarded::Guarded;
 use super::section::Section;
@@ -8,12 +10,13 @@ use super::store::{Store, Value, Write};
 use super::stripes::stripe_of;
 
 impl<S: Store> Guarded<S> {
-    /// Writes several keys, in the order given; of each write whether its key was there just before. A key may come more than
-    /// once.
+    /// Writes several keys; of each write whether its key was there just before. If a key comes more than once its last write
+    /// counts, and the store sees no other.
     ///
-    /// `RedbStore`, `FjallStore` and [`HashMapStore`](super::HashMapStore) do all of it in one transaction: it is there as a
-    /// whole or not at all, and waits for the disk once. (`get_many` asks the cache for some keys and the store for others, and
-    /// so may see some of it.) Writes of other keys wait meanwhile: about one in a thousand for each key of these.
+    /// `RedbStore`, `FjallStore` and [`HashMapStore`](super::HashMapStore) do all of it in one transaction: it is kept as a
+    /// whole or not at all, and waits for the disk once. It is seen as a whole, too, but in fjall, which shows one key after
+    /// the other; and `get_many` asks the cache for some keys and the store for others. Writes of other keys wait meanwhile:
+    /// about one in a thousand for each key of these.
     ///
     /// # Errors
     ///
@@ -38,29 +41,33 @@ impl<S: Store> Guarded<S> {
             return Ok(Vec::new());
         }
         let shared = &*self.shared;
-        let hashes: Vec<u64> = writes.iter().map(|write| shared.plan.hash(write.key())).collect();
+        let last = last_of_each(writes);
+        let hashes: Vec<u64> = last.iter().map(|write| shared.plan.hash(write.key())).collect();
         let writing = shared.stripes.write_all(&hashes.iter().map(|&hash| stripe_of(hash)).collect());
         let begin = |(write, &hash): (&Write<'_>, &u64)| {
             Section::within(shared, hash, write.key(), &writing[&stripe_of(hash)])
         };
-        let mut sections: Vec<Section<'_>> = writes.iter().zip(&hashes).map(begin).collect();
-        for (section, write) in sections.iter_mut().zip(writes) {
+        let mut sections: Vec<Section<'_>> = last.iter().zip(&hashes).map(begin).collect();
+        for (section, write) in sections.iter_mut().zip(&last) {
             if let Write::Put(..) = write {
                 section.announce_beside_others();
             }
         }
-        let existed = match shared.store.write_many(writes) {
+        let existed = match shared.store.write_many(&last) {
             Ok(existed) => existed,
             Err(error) => {
-                let _now = self.revoke_what_is_not_there(writes, sections);
+                // First: the store may panic.
+                let counters = shared.counters.mine();
+                last.iter().for_each(|_| counters.count(Event::Failed));
+                let _now = self.revoke_what_is_not_there(&last, sections);
                 // Before an error of the user's type is dropped.
                 drop(writing);
                 return Err(Error::Store(error));
             }
         };
-        assert_eq!(existed.len(), writes.len(), "the store answers for each write");
+        assert_eq!(existed.len(), last.len(), "the store answers for each write");
         let mut known = true;
-        for ((section, write), existed) in sections.into_iter().zip(writes).zip(&existed) {
+        for ((section, write), existed) in sections.into_iter().zip(&last).zip(&existed) {
             known &= match (write, existed) {
                 (Write::Put(..), true) => section.stayed(),
                 (Write::Put(..), false) => {
@@ -72,8 +79,8 @@ impl<S: Store> Guarded<S> {
             };
         }
         drop(writing);
-        self.count_writes(writes, known);
-        Ok(existed)
+        self.count_writes(&last, known);
+        Ok(answer_each(writes, &last, &existed))
     }
 
     /// After an error. Only the store knows what became of each write; if it cannot say, fingerprints stay [D2].
@@ -82,9 +89,6 @@ impl<S: Store> Guarded<S> {
         writes: &[Write<'_>],
         sections: Vec<Section<'_>>,
     ) -> Result<Vec<Option<Value>>, S::Error> {
-        // First: the store may panic.
-        let counters = self.shared.counters.mine();
-        writes.iter().for_each(|_| counters.count(Event::Failed));
         let keys: Vec<&[u8]> = writes.iter().map(|write| write.key()).collect();
         let now = self.shared.store.get_many(&keys);
         for (section, value) in sections.into_iter().zip(now.iter().flatten()) {
@@ -105,4 +109,21 @@ impl<S: Store> Guarded<S> {
             self.look_after(core::mem::replace(&mut known, true));
         }
     }
+}
+
+/// Of each key the last write: what came before it nobody sees.
+fn last_of_each<'k>(writes: &[Write<'k>]) -> Vec<Write<'k>> {
+    let mut seen = HashSet::with_capacity(writes.len());
+    let mut last: Vec<Write<'k>> =
+        writes.iter().rev().copied().filter(|write| seen.insert(write.key())).collect();
+    last.reverse();
+    last
+}
+
+/// Of each write whether its key was there just before, by what the store says of the `last` ones.
+fn answer_each(writes: &[Write<'_>], last: &[Write<'_>], existed: &[bool]) -> Vec<bool> {
+    let before = last.iter().map(|write| write.key()).zip(existed.iter().copied());
+    let mut is_there: HashMap<&[u8], bool> = before.collect();
+    let was_there = writes.iter().map(|write| is_there.insert(write.key(), matches!(write, Write::Put(..))));
+    was_there.map(|was_there| was_there.expect("each key has a last write")).collect()
 }

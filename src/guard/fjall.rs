@@ -1,7 +1,6 @@
 //! [`FjallStore`]: partitions of a fjall keyspace.
 
 use core::fmt;
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -186,21 +185,6 @@ impl FjallStore {
         Ok(batch.commit()?)
     }
 
-    /// Of each write whether its key will be there just before. `writing` is held.
-    fn would_be_there(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, FjallError> {
-        let mut is_there: HashMap<&[u8], bool> = HashMap::new();
-        let each = writes.iter().map(|write| {
-            let key = write.key();
-            let existed = match is_there.get(key) {
-                Some(existed) => *existed,
-                None => check(key).is_ok() && self.data.contains_key(key)?,
-            };
-            is_there.insert(key, matches!(write, Write::Put(..)));
-            Ok(existed)
-        });
-        each.collect()
-    }
-
     fn read_generation(&self) -> Result<Generation, FjallError> {
         let none = Generation { lineage: 0, count: 0 };
         let Some(row) = self.generation.get(GENERATION)? else { return Ok(none) };
@@ -342,7 +326,9 @@ impl Store for FjallStore {
             }
         }
         let _writing = self.writing.lock();
-        let existed = self.would_be_there(writes)?;
+        let is_there =
+            |write: &Write<'_>| Ok(check(write.key()).is_ok() && self.data.contains_key(write.key())?);
+        let existed: Vec<bool> = writes.iter().map(is_there).collect::<Result<_, FjallError>>()?;
         if changes_nothing(writes, &existed) {
             return Ok(existed);
         }

@@ -130,7 +130,7 @@ pub trait Store: Send + Sync + 'static {
     /// The store's.
     fn delete(&self, key: &[u8]) -> Result<bool, Self::Error>;
 
-    /// Several writes, in their order, and of each whether its key was there just before. A key may come more than once.
+    /// Several writes, each of another key, and of each whether its key was there before.
     ///
     /// One after the other, each a transaction of its own, unless the store says otherwise; one transaction for all is mostly
     /// much faster. After an error the guard asks `get_many`, as any of them may have happened.

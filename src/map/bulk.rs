@@ -44,7 +44,7 @@ pub(super) fn extend<K, V>(map: impl SharedMap<K, V>, pairs: impl IntoIterator<I
     let pairs = pairs.into_iter();
     let (at_least, _) = pairs.size_hint();
     if at_least > 1 && map.is_empty() {
-        // As far as there is memory: a hint is no promise.
+        // If there is memory: a hint is no promise.
         let _ = map.try_reserve(at_least);
     }
     let digested = |_: &_, (key, value): (K, V)| (map.digest(&key), key, value);

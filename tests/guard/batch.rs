@@ -6,7 +6,7 @@ use std::sync::Arc;
 use koel::guard::{Error, FjallError, FjallStore, Guarded, RedbError, RedbStore, Store, Write};
 
 use crate::common::{finds, key, ready};
-use crate::scripted::{Act, Gate, Op, Scripted, ScriptedStore};
+use crate::scripted::{Act, Gate, Op, Scripted, ScriptedStore, sure};
 
 fn open() -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
     let store = Arc::new(ScriptedStore::default());
@@ -31,7 +31,7 @@ fn a_key_that_comes_more_than_once_has_one_fingerprint_or_none() {
     let writes = [Write::Delete(b"a"), Write::Put(b"a", b"3"), Write::Delete(b"c")];
     assert_eq!(guarded.write_many(&writes).unwrap(), [true, false, false]);
     let stats = guarded.stats();
-    assert_eq!((stats.filter_keys, stats.puts, stats.deletes), (1, 4, 3));
+    assert_eq!((stats.filter_keys, stats.puts, stats.deletes), (1, 2, 2));
     assert!(finds(&guarded, b"a"));
 }
 
@@ -87,19 +87,56 @@ fn nothing_is_denied_after_a_panic_or_where_the_store_cannot_say_what_was_done()
     assert_eq!(guarded.write_many(&writes).unwrap(), [true, true, false]);
 }
 
-/// A key that is put again and again finds no room for its fingerprint, and marks its stripe. Others rely on the mark, though
-/// each of those puts finds that its key was there.
+/// Puts that fail leave a fingerprint of a key that is there, until there is no room for one more.
+fn crowd(store: &ScriptedStore, guarded: &Guarded<Arc<ScriptedStore>>, failed: usize) -> usize {
+    guarded.put(b"again", b"1").unwrap();
+    let fails = |_: &usize| {
+        store.next(Op::Put, [Act::Fail]);
+        guarded.put(b"again", b"2").is_err() && guarded.stats().crowded_stripes == 0
+    };
+    (0..failed).take_while(fails).count()
+}
+
+/// One finds no room for its fingerprint, and marks its stripe. Others rely on the mark, though its key was there.
 #[test]
 fn a_mark_that_one_has_made_is_there_for_the_others() {
-    let (_, guarded) = open();
-    guarded.put(b"again", b"1").unwrap();
+    let (store, guarded) = open();
+    let room = crowd(&store, &guarded, 20);
+    assert!(room < 19, "it is full some time");
+    let (store, guarded) = open();
+    assert_eq!(crowd(&store, &guarded, room), room);
+    assert!(guarded.put(b"again", b"2").unwrap() && guarded.stats().crowded_stripes == 0);
     let keys: Vec<Vec<u8>> = (0..20_000).map(key).collect();
-    let again = std::iter::repeat_n(Write::Put(b"again", b"2"), 20);
-    let writes: Vec<Write<'_>> = again.chain(keys.iter().map(|key| Write::Put(key, b""))).collect();
+    let new = keys.iter().map(|key| Write::Put(key, b""));
+    let writes: Vec<Write<'_>> = [Write::Put(b"again", b"3")].into_iter().chain(new).collect();
     let existed = guarded.write_many(&writes).unwrap();
-    assert!(existed[..20].iter().all(|existed| *existed) && !existed[20..].contains(&true));
+    assert!(existed[0] && !existed[1..].contains(&true));
     assert_eq!(guarded.stats().crowded_stripes, 1);
     assert_eq!(keys.iter().filter(|key| !finds(&guarded, key)).count(), 0);
+}
+
+/// Or its fingerprints would find no room, and look-ups of all keys of its stripe would pass.
+#[test]
+fn a_key_that_comes_again_and_again_needs_no_more_room_than_one() {
+    let (_, guarded) = open();
+    let writes: Vec<Write<'_>> = (0..100).map(|_| Write::Put(b"counter", b"1")).collect();
+    for was_there in [false, true] {
+        let existed = guarded.write_many(&writes).unwrap();
+        assert!(existed[0] == was_there && existed[1..].iter().all(|existed| *existed));
+        assert_eq!((guarded.stats().crowded_stripes, guarded.stats().filter_keys), (0, 1));
+    }
+}
+
+/// As a put or a delete by itself does.
+#[test]
+fn a_key_that_somebody_put_around_the_guard_is_noticed_though_it_is_deleted_first() {
+    let (store, guarded) = open();
+    sure(store.inner.put(b"around", b"1"));
+    assert!(!finds(&guarded, b"around"), "which must not be");
+    let writes = [Write::Delete(b"around"), Write::Put(b"around", b"2"), Write::Put(b"other", b"1")];
+    assert_eq!(guarded.write_many(&writes).unwrap(), [true, false, false]);
+    guarded.wait_until_ready().unwrap();
+    assert!(finds(&guarded, b"around") && store.scans() == 2);
 }
 
 /// What a store that puts all in one transaction refuses, it refuses as a whole.
