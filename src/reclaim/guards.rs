@@ -71,14 +71,17 @@ impl Collector {
 
     /// A guard that may move between threads [C1].
     pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
-        // Relaxed: as in `share`.
-        let owned = self.owned.lend(self.stamp(Relaxed).bits(), |record| {
+        let prepare = |new: &Record| {
             if self.barrier.is_to_be_completed() {
-                record.call(INCOMPLETE);
+                new.call(INCOMPLETE);
             }
+        };
+        let enter = |record: &Record| {
             self.announce(record);
             self.barrier.complete_light();
-        });
+        };
+        // Relaxed: as in `share`.
+        let owned = self.owned.lend(self.stamp(Relaxed).bits(), prepare, enter);
         OwnedGuard { collector: self, owned }
     }
 }

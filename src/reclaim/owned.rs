@@ -88,13 +88,18 @@ impl OwnedRecords {
     }
 
     /// One that nobody has, in which `enter` enters a guard; or, where as many are in use as guards have to themselves, one
-    /// whose guards are of the epoch that is `now`.
-    pub(super) fn lend(&self, now: u64, enter: impl FnOnce(&Record)) -> &OwnedRecord {
+    /// whose guards are of the epoch that is `now`. A new one gets `prepare` first.
+    pub(super) fn lend(
+        &self,
+        now: u64,
+        prepare: impl FnOnce(&Record),
+        enter: impl FnOnce(&Record),
+    ) -> &OwnedRecord {
         let lent = match self.iter().find(|owned| owned.take()) {
             Some(idle) => idle,
             None => match self.iter().find(|owned| owned.join(now)) {
                 Some(shared) => return shared,
-                None => self.add(self.iter().count() >= ALONE),
+                None => self.add(self.iter().count() >= ALONE, prepare),
             },
         };
         enter(&lent.record);
@@ -106,8 +111,9 @@ impl OwnedRecords {
     }
 
     #[cold]
-    fn add(&self, is_shared: bool) -> &OwnedRecord {
+    fn add(&self, is_shared: bool, prepare: impl FnOnce(&Record)) -> &OwnedRecord {
         let new = OwnedRecord { is_shared, guards: AtomicU64::new(BUSY), ..OwnedRecord::default() };
+        prepare(&new.record);
         // The pointer of the box, which is to be one again: a reference would lead to less.
         let raw = Box::into_raw(Box::new(new));
         // SAFETY: freed with the list.
