@@ -12,12 +12,14 @@
 mod failed;
 mod hashes;
 mod identity;
+mod stopped;
 mod store;
 
 pub use failed::Failed;
 pub use hashes::same_hashes;
 pub use identity::Identity;
 use koel::model::place;
+pub use stopped::stopped;
 pub use store::{FAILS, STAYS, Words};
 
 /// A map of fixed capacity with one segment of three buckets: A, B and C.

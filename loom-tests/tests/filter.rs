@@ -11,7 +11,7 @@ use koel::model::{filter_place, stall};
 use koel::{CuckooFilter, FilterBuilder, ScalableCuckooFilter};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use loom_tests::model_with_preemptions;
+use loom_tests::{model_with_preemptions, stopped};
 
 /// Buckets of the filters below, of which the models use 0, 2, 3 and 5. Of two that make a pair, one is odd.
 const BUCKETS: u32 = 8;
@@ -252,23 +252,9 @@ fn read_against_stopped_insert(layout: Layout, forward: bool, seam: usize) -> bo
     (builder.checkpoint_interval, builder.max_permutations) = (100, Some(1000));
     builder.check(move || {
         let filter = load(&bytes);
-        let done = Arc::new(AtomicBool::new(false));
-        let reader = {
-            let (filter, done) = (Arc::clone(&filter), Arc::clone(&done));
-            thread::spawn(move || {
-                assert!(filter.contains_hash(scene.victim) && !filter.contains_hash(scene.absent));
-                done.store(true, Ordering::Release);
-            })
-        };
-        let reached = Arc::clone(&reached);
-        stall::after(seam, move || {
-            reached.store(true, std::sync::atomic::Ordering::Relaxed);
-            while !done.load(Ordering::Acquire) {
-                thread::yield_now();
-            }
-        });
-        filter.insert_hash(scene.newcomer).unwrap();
-        reader.join().unwrap();
+        let its = Arc::clone(&filter);
+        let read = move || assert!(its.contains_hash(scene.victim) && !its.contains_hash(scene.absent));
+        stopped(seam, &reached, read, || filter.insert_hash(scene.newcomer).unwrap());
     });
     outside.load(std::sync::atomic::Ordering::Relaxed)
 }

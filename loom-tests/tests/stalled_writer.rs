@@ -4,10 +4,8 @@
 
 use std::sync::Arc;
 
-use koel::model::{place, stall};
-use loom::sync::atomic::{AtomicBool, Ordering};
-use loom::thread;
-use loom_tests::{BUCKETS, Inline, Put, Scene, inline, keys, map, model_with_preemptions};
+use koel::model::place;
+use loom_tests::{BUCKETS, Inline, Put, Scene, inline, keys, map, model_with_preemptions, stopped};
 
 /// Runs `write` and stops it at its `seam`-th seam until `read`, in a thread of its own, is done. Says whether it got that far.
 fn read_against_stopped_write<M: Put + Send + Sync + 'static>(
@@ -23,25 +21,8 @@ fn read_against_stopped_write<M: Put + Send + Sync + 'static>(
     model_with_preemptions(1, move || {
         let map = Arc::new(new());
         let scene = Arc::new(Scene::new(&*map, forward));
-        let done = Arc::new(AtomicBool::new(false));
-        let reader = {
-            let (map, scene, done) = (Arc::clone(&map), Arc::clone(&scene), Arc::clone(&done));
-            thread::spawn(move || {
-                read(&map, &scene);
-                done.store(true, Ordering::Release);
-            })
-        };
-        let reached = Arc::clone(&reached);
-        stall::after(seam, move || {
-            reached.store(true, std::sync::atomic::Ordering::Relaxed);
-            while !done.load(Ordering::Acquire) {
-                thread::yield_now();
-            }
-        });
-        write(&map, &scene);
-        // What comes after the write has other seams.
-        stall::after(usize::MAX, || ());
-        reader.join().unwrap();
+        let (its_map, its_scene) = (Arc::clone(&map), Arc::clone(&scene));
+        stopped(seam, &reached, move || read(&its_map, &its_scene), || write(&map, &scene));
     });
     outside.load(std::sync::atomic::Ordering::Relaxed)
 }
