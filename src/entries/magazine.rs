@@ -67,11 +67,15 @@ impl Magazine {
     }
 }
 
+/// Linked lists in a [`Chain`]: so many waits for a piece's link, which may be far from the caches, overlap.
+const STRANDS: usize = 8;
+
 /// Free pieces that are linked through themselves: any number, without memory for it, but each has to be looked at to get to
 /// the next. Owned, and dropped, as a [`Magazine`].
 #[derive(Default)]
 pub(crate) struct Chain {
-    head: Option<NonNull<Free>>,
+    /// Added to in turn, and taken from in the reverse order: `len` tells whose turn it is.
+    heads: [Option<NonNull<Free>>; STRANDS],
     len: usize,
 }
 
@@ -84,20 +88,22 @@ impl Chain {
         self.len
     }
 
-    /// Takes one.
+    /// Takes one: the last that was added.
     pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
-        let piece = self.head?;
+        self.len = self.len.checked_sub(1)?;
+        let head = &mut self.heads[self.len % STRANDS];
+        let piece = head.expect("of the strands that were added to first each has one more at most");
         // SAFETY: pieces in a chain are free and hold a link.
-        self.head = unsafe { piece.as_ref() }.next;
-        self.len -= 1;
+        *head = unsafe { piece.as_ref() }.next;
         Some(piece)
     }
 
     /// Adds one.
     pub(super) fn push(&mut self, piece: NonNull<Free>) {
+        let head = &mut self.heads[self.len % STRANDS];
         // SAFETY: a free piece, ours, large enough and aligned for a link.
-        unsafe { piece.write(Free { next: self.head }) };
-        self.head = Some(piece);
+        unsafe { piece.write(Free { next: *head }) };
+        *head = Some(piece);
         self.len += 1;
     }
 
@@ -215,7 +221,9 @@ mod tests {
     /// The pieces, which stay where they are.
     fn pieces_of(chain: &Chain) -> HashSet<NonNull<Free>> {
         // SAFETY: pieces in a chain are free and hold a link.
-        core::iter::successors(chain.head, |piece| unsafe { piece.as_ref() }.next).collect()
+        let strand =
+            |head| core::iter::successors(head, |piece: &NonNull<Free>| unsafe { piece.as_ref() }.next);
+        chain.heads.iter().copied().flat_map(strand).collect()
     }
 
     /// All that `returned` has, by magazines.
