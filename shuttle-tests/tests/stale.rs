@@ -18,6 +18,8 @@ enum Write {
     Insert,
     Remove,
     Compute,
+    /// As `Compute`; the source changes in the closure.
+    Decide,
     Clear,
 }
 
@@ -28,7 +30,8 @@ trait Loads: Send + Sync + 'static {
     fn get(&self) -> Option<u64>;
     fn get_or_insert_with(&self, load: impl FnOnce() -> u64) -> u64;
     fn take(&self) -> Option<u64>;
-    fn write(&self, how: Write, value: u64);
+    /// Changes the source, and then tells the cache.
+    fn write(&self, how: Write, value: u64, change: impl Fn());
     /// Has the key's entry evicted.
     fn insert_another(&self, key: u64);
 }
@@ -52,7 +55,10 @@ macro_rules! loads {
                 self.remove(&KEY)
             }
 
-            fn write(&self, how: Write, value: u64) {
+            fn write(&self, how: Write, value: u64, change: impl Fn()) {
+                if !matches!(how, Write::Decide) {
+                    change();
+                }
                 match how {
                     Write::Insert => $insert(self, KEY, value),
                     Write::Remove => drop(self.remove(&KEY)),
@@ -60,6 +66,14 @@ macro_rules! loads {
                     Write::Compute => drop(self.compute(KEY, |there| match there {
                         Some(_) => Operation::Remove,
                         None => Operation::Abort(()),
+                    })),
+                    Write::Decide => drop(self.compute(KEY, |there| {
+                        pause();
+                        change();
+                        match there {
+                            Some(_) => Operation::Remove,
+                            None => Operation::Abort(()),
+                        }
                     })),
                     Write::Clear => self.clear(),
                 }
@@ -121,8 +135,7 @@ fn nobody_gets_what_is_older<C: Loads>(how: Write) {
             scope.spawn(|| (2..6).for_each(|other| cache.insert_another(other)));
             scope.spawn(|| {
                 for version in 1..=LAST {
-                    source.store(version, Ordering::SeqCst);
-                    cache.write(how, version);
+                    cache.write(how, version, || source.store(version, Ordering::SeqCst));
                     written.store(version, Ordering::SeqCst);
                 }
             });
@@ -197,6 +210,11 @@ fn nobody_gets_what_is_older_than_what_was_computed() {
 }
 
 #[test]
+fn nobody_gets_what_is_older_than_what_was_decided() {
+    nobody_gets_what_is_older::<Entries>(Write::Decide);
+}
+
+#[test]
 fn nobody_gets_what_is_older_than_a_clearing() {
     nobody_gets_what_is_older::<Entries>(Write::Clear);
 }
@@ -214,6 +232,11 @@ fn nobody_gets_what_is_older_than_a_removal_from_an_inline_cache() {
 #[test]
 fn nobody_gets_what_is_older_than_what_was_computed_in_an_inline_cache() {
     nobody_gets_what_is_older::<Inline>(Write::Compute);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_what_was_decided_in_an_inline_cache() {
+    nobody_gets_what_is_older::<Inline>(Write::Decide);
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
     /// value takes of other segments' part of the bound, lest others leave its own, *and* somebody else has changed the entry
     /// while that was made available, or its time has ended: then it is asked again. The weigher, `expiry` and `idle_expiry`
-    /// run under the lock, too.
+    /// run under the lock, too. `decide` may write to the source of values itself: what others load meanwhile is not kept.
     ///
     /// What is inserted may be [turned away](Cache::insert) at once.
     ///
@@ -139,15 +139,20 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let guard = self.enter_to_write();
         let mut out = self.departures(&guard);
         loop {
-            // Before the lock: it is dropped after that is released.
-            let value;
+            // Before the lock: they are dropped after that is released.
+            let (value, decided);
             let at = self.at(digest, &key);
             let found = at.found.map(|found| at.writing.locked.item(found));
             // SAFETY: in the table, under the lock, after the guard was entered.
             let old = found
                 .filter(|&entry| self.is_alive(entry))
                 .map(|entry| unsafe { Entry::deref(entry) }.pair());
-            value = match decide(old.map(|(_, value)| value)) {
+            decided = decide(old.map(|(_, value)| value));
+            if old.is_none() || self.time.is_some() {
+                // Whoever was loading meanwhile may have read what `decide` has written to the source.
+                self.flights.invalidate(digest, &key);
+            }
+            value = match decided {
                 Operation::Insert(value) => value,
                 Operation::Remove => {
                     let (Some(found), Some(old)) = (at.found, old) else {

@@ -3,15 +3,20 @@
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use koel::{Cache, LoadError};
+use koel::{Cache, LoadError, Operation};
 use pollster::block_on;
 
 use crate::common::fuse::{Fragile, Site, arm, disarm};
 use crate::common::{LARGE, Ledger, catch, large, on_threads, shared_with_who_waits};
+use crate::weighing_values;
+
+/// Of a cache that holds 5.
+const TOO_HEAVY: u64 = 6;
 
 #[test]
 fn tasks_and_threads_get_what_was_loaded_once() {
@@ -80,6 +85,37 @@ fn a_load_gives_way_to_a_write() {
         7
     });
     assert_eq!((loaded, cache.get(&2)), (7, None));
+}
+
+/// A closure that decides about a key writes to the source as well, after a loader has read it.
+#[test]
+fn what_was_read_before_a_closure_has_decided_is_not_kept() {
+    let decisions: [fn() -> Operation<u64, ()>; 3] =
+        [|| Operation::Abort(()), || Operation::Insert(2), || Operation::Insert(TOO_HEAVY)];
+    for decision in decisions {
+        let (cache, source): (Cache<u64, u64>, _) = (weighing_values(5).build(), AtomicU64::new(1));
+        let (has_read, is_over) = (Barrier::new(2), Barrier::new(2));
+        let load = || {
+            let read = source.load(Ordering::Relaxed);
+            has_read.wait();
+            is_over.wait();
+            read
+        };
+        std::thread::scope(|scope| {
+            let _ = cache.compute(1, |there| {
+                assert_eq!(there, None);
+                scope.spawn(|| assert_eq!(cache.get_or_insert_with(1, load), 1));
+                has_read.wait();
+                source.store(2, Ordering::Relaxed);
+                decision()
+            });
+            // As when it is evicted.
+            cache.set_capacity(0);
+            cache.set_capacity(5);
+            is_over.wait();
+        });
+        assert_eq!(cache.get(&1), None, "{:?}", decision());
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use koel::{InlineCache, LoadError};
+use koel::{InlineCache, LoadError, Operation};
 use pollster::block_on;
 
 use crate::common::{LARGE, large, on_threads, shared_with_who_waits};
@@ -86,6 +86,34 @@ fn a_load_gives_way_to_a_write() {
         Some(9)
     );
     assert_eq!(load(5, &|| ()), Some(7));
+}
+
+/// A closure that decides about a key writes to the source as well, after a loader has read it.
+#[test]
+fn what_was_read_before_a_closure_has_decided_is_not_kept() {
+    for decision in [Operation::Abort(()), Operation::Insert(2)] {
+        let (cache, source) = (InlineCache::<u64, u64>::new(1), AtomicU64::new(1));
+        let (has_read, is_over) = (Barrier::new(2), Barrier::new(2));
+        let load = || {
+            let read = source.load(Ordering::Relaxed);
+            has_read.wait();
+            is_over.wait();
+            read
+        };
+        std::thread::scope(|scope| {
+            cache.compute(1, |there| {
+                assert_eq!(there, None);
+                scope.spawn(|| assert_eq!(cache.get_or_insert_with(1, load), 1));
+                has_read.wait();
+                source.store(2, Ordering::Relaxed);
+                decision
+            });
+            // It has the only place now.
+            cache.insert(2, 2);
+            is_over.wait();
+        });
+        assert_eq!(cache.get(&1), None, "{decision:?}");
+    }
 }
 
 /// Who waits when the loader fails gets its error, and loads nothing.

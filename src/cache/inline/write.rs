@@ -157,9 +157,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// Decides what becomes of a key's entry: `decide` sees its value, if there is one, and says whether to insert, remove or
     /// leave it.
     ///
-    /// `decide` runs exactly once, under the lock of the key's segment, so that nobody else writes to the entry meanwhile. The
-    /// answer is what was decided, also in a cache of capacity 0, which keeps nothing. To replace an entry is to use it, to
-    /// look at it here is not.
+    /// `decide` runs exactly once, under the lock of the key's segment, so that nobody else writes to the entry meanwhile. It
+    /// may write to the source of values itself: what others load meanwhile is not kept. The answer is what was decided, also
+    /// in a cache of capacity 0, which keeps nothing. To replace an entry is to use it, to look at it here is not.
     ///
     /// # Panics
     ///
@@ -179,9 +179,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     pub fn compute<T>(&self, key: K, decide: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
+        // Before the lock: it is dropped after that is released.
+        let decided;
         let mut at = self.at(digest, &key);
         let current = at.found.map(|found| (found, at.writing.locked.item(found)));
-        match (decide(current.map(|(_, (_, value))| value)), current) {
+        decided = decide(current.map(|(_, (_, value))| value));
+        if current.is_none() {
+            // Whoever was loading meanwhile may have read what `decide` has written to the source.
+            self.flights.invalidate(digest, &key);
+        }
+        match (decided, current) {
             (Operation::Abort(answer), _) => Compute::Aborted(answer),
             (Operation::Insert(value), None) => {
                 self.put(at, key, value);
