@@ -89,43 +89,62 @@ fn most_buckets(bucket_slots: u32, slots: u64) -> u64 {
     segments.min(u64::from(MAX_SEGMENTS)) * u64::from(MAX_BUCKETS)
 }
 
-/// Whether so many keys fit, of which each comes `copies` times, but for a `misfit`: its copies share its two buckets, so that
-/// for the keys that are different these have as many times fewer slots.
-fn fits(capacity: usize, (copies, misfit): (u32, f64), format: Format, geometry: Geometry) -> bool {
-    let bucket_slots = format.bucket_slots / copies;
-    if bucket_slots == 0 {
-        return false;
+/// Whether so many keys fit that are different, in buckets of so many slots, but for a misfit so probable.
+struct Fit {
+    keys: f64,
+    format: Format,
+    bucket_slots: u32,
+    misfit: f64,
+    /// What of the expected number of groups that are too large depends on no number of buckets.
+    groups: f64,
+    /// The least part of another key's chance to have the same sum.
+    collision: f64,
+}
+
+impl Fit {
+    /// Of so many keys, of which each comes `copies` times: its copies share its two buckets, so that for the keys that are
+    /// different these have as many times fewer slots. `None` if they have none.
+    fn new(capacity: usize, (copies, misfit): (u32, f64), format: Format) -> Option<Self> {
+        let bucket_slots = format.bucket_slots / copies;
+        if bucket_slots == 0 {
+            return None;
+        }
+        let keys = capacity.div_ceil(copies as usize) as f64;
+        // More keys than two buckets have slots, all with the same two buckets: how many such groups are expected? Larger
+        // groups of buckets are overfull less often, but there are more of them: hence the factors, found by trial.
+        let group = 2 * bucket_slots + 1;
+        let (others, factorial) = (f64::from(group - 1), (1..=group).map(f64::from).product::<f64>());
+        let factor = if bucket_slots == 1 { 10.0 } else { 3.0 };
+        let groups = factor * keys.powf(f64::from(group)) / factorial;
+        let collision = collision(format.fingerprint_bits, group).powf(1.0 / others);
+        Some(Fit { keys, format, bucket_slots, misfit, groups, collision })
     }
-    let keys = capacity.div_ceil(copies as usize) as f64;
-    if keys <= f64::from(2 * bucket_slots) && geometry.all_buckets() == 2 {
-        // All have the same two buckets.
-        return true;
+
+    /// Whether they fit in so many buckets.
+    fn is_in(&self, buckets: u64) -> bool {
+        let geometry = geometry(self.format, buckets);
+        if self.keys <= f64::from(2 * self.bucket_slots) && geometry.all_buckets() == 2 {
+            // All have the same two buckets.
+            return true;
+        }
+        let slots = geometry.all_buckets() as f64 * f64::from(self.bucket_slots);
+        if self.keys > slots * load_limit(self.bucket_slots, slots) {
+            return false;
+        }
+        // The others have the first one's sum if they have its fingerprint, or one of which it comes by chance. Of wide groups
+        // nearly all have the fingerprint that stands for two. The bound on both together is Minkowski's.
+        let same_sum = self.collision + 2.0 / f64::from(geometry.buckets);
+        let same_pair = 2.0 / geometry.all_buckets() as f64 * same_sum;
+        self.groups * same_pair.powi(2 * self.bucket_slots as i32) <= self.misfit
     }
-    let slots = geometry.all_buckets() as f64 * f64::from(bucket_slots);
-    if keys > slots * load_limit(bucket_slots, slots) {
-        return false;
-    }
-    // More keys than two buckets have slots, all with the same two buckets: how many such groups are expected? Larger
-    // groups of buckets are overfull less often, but there are more of them: hence the factors, found by trial.
-    let group = 2 * bucket_slots + 1;
-    let (others, factorial) = (f64::from(group - 1), (1..=group).map(f64::from).product::<f64>());
-    // The others have the first one's sum if they have its fingerprint, or one of which it comes by chance. Of wide groups
-    // nearly all have the fingerprint that stands for two. The bound on both together is Minkowski's.
-    let same_sum =
-        collision(format.fingerprint_bits, group).powf(1.0 / others) + 2.0 / f64::from(geometry.buckets);
-    let same_pair = 2.0 / geometry.all_buckets() as f64 * same_sum;
-    let factor = if bucket_slots == 1 { 10.0 } else { 3.0 };
-    let groups = factor * keys.powf(f64::from(group)) / factorial * same_pair.powf(others);
-    groups <= misfit
 }
 
 /// The fewest buckets in which so many keys fit that are different, and as many of which each comes so many times, but for a
 /// misfit so probable.
 fn smallest(capacity: usize, copies: (u32, f64), format: Format) -> Option<Geometry> {
-    let fits = |buckets| {
-        let fit = |copies| fits(capacity, copies, format, geometry(format, buckets));
-        fit((1, MISFIT)) && fit(copies)
-    };
+    let different = Fit::new(capacity, (1, MISFIT), format)?;
+    let repeated = if copies == (1, MISFIT) { None } else { Some(Fit::new(capacity, copies, format)?) };
+    let fits = |buckets| different.is_in(buckets) && repeated.as_ref().is_none_or(|fit| fit.is_in(buckets));
     let slots = (capacity as u64).saturating_mul(MOST_SLOTS.0).saturating_add(MOST_SLOTS.1);
     let countable = most_buckets(format.bucket_slots, usize::MAX as u64);
     let most = (slots / u64::from(format.bucket_slots)).min(countable);
@@ -141,6 +160,15 @@ fn smallest(capacity: usize, copies: (u32, f64), format: Format) -> Option<Geome
         }
     }
     Some(geometry(format, enough))
+}
+
+/// Slots of a table of so many bytes, or more.
+fn slots_within(format: Format, bytes: usize) -> f64 {
+    // Its words begin and end with cache lines.
+    let [beside, with_words] = [0, 1].map(|bucket_bits| Table::bytes(geometry(format, 2), bucket_bits));
+    let line = with_words - beside;
+    let words = bytes.saturating_sub(beside) / line * line;
+    words as f64 * 8.0 / f64::from(format.bucket_bits()) * f64::from(format.bucket_slots)
 }
 
 /// The most keys that fit in a format at all.
@@ -202,23 +230,37 @@ impl Options {
 
     /// Of the shapes that keep the rate, one in the least memory; else the least rate of those that do not, if there are any.
     fn best(&self, copies: u32, misfit: f64) -> Result<Shape, Option<f64>> {
+        self.best_of(|format| {
+            let geometry = smallest(self.capacity, (copies, misfit), format)?;
+            Some(Shape { format, geometry, capacity: self.capacity })
+        })
+    }
+
+    /// The same, of the smallest shape of each format, which is `made` only if it may be the best.
+    fn best_of(&self, made: impl Fn(Format) -> Option<Shape>) -> Result<Shape, Option<f64>> {
         let rate = self.rate_to_keep();
-        let made = |format| {
-            smallest(self.capacity, (copies, misfit), format).map(|geometry| Shape {
-                format,
-                geometry,
-                capacity: self.capacity,
-            })
-        };
         // Of one width those that are emptier err less, but not at any price.
         let least = self
             .fingerprint_bits
-            .and_then(|_| self.formats().filter_map(made).map(|shape| shape.bytes()).min());
+            .and_then(|_| self.formats().filter_map(&made).map(|shape| shape.bytes()).min());
         let most = least.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST).max(SMALL));
-        let shapes = || self.formats().filter_map(made).filter(|shape| shape.bytes() <= most);
-        // The first of those that are equal.
-        let best = shapes().filter(|shape| shape.rate_when_full() <= rate).min_by_key(Shape::bytes);
-        best.ok_or_else(|| shapes().map(|shape| shape.rate_when_full()).reduce(f64::min))
+        // The first format that errs no more often when it is full to the last slot will do, in so many bytes.
+        let sure = self.formats().find(|format| rate_at(*format, 1.0) <= rate).and_then(&made);
+        let (mut best, mut bytes) = (None, sure.map_or(most, |shape| shape.bytes().min(most)));
+        for format in self.formats() {
+            // Most others cannot, if they had all these bytes: not worth the search for a size, a hundred times as long.
+            let slots = slots_within(format, bytes);
+            if self.capacity as f64 > slots || rate_at(format, self.capacity as f64 / slots) > rate {
+                continue;
+            }
+            let will_do = |shape: &Shape| shape.bytes() <= bytes && shape.rate_when_full() <= rate;
+            if let Some(shape) = made(format).filter(will_do) {
+                // The first of those that are equal.
+                (best, bytes) = (Some(shape), shape.bytes() - 1);
+            }
+        }
+        let within = || self.formats().filter_map(&made).filter(|shape| shape.bytes() <= most);
+        best.ok_or_else(|| within().map(|shape| shape.rate_when_full()).reduce(f64::min))
     }
 
     /// Whether a width is asked for, and no rate.
