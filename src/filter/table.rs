@@ -206,6 +206,12 @@ impl Table {
         self.writes.iter().map(|write| write.len.load(Ordering::Relaxed)).sum()
     }
 
+    /// The same of one segment.
+    pub(crate) fn len_of(&self, segment: u32) -> usize {
+        // Relaxed: information.
+        self.writes[segment as usize].len.load(Ordering::Relaxed)
+    }
+
     /// Bytes that the table has from the allocator.
     pub(crate) fn memory_usage(&self) -> usize {
         self.bytes + size_of_val(&*self.writes)

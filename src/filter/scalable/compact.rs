@@ -79,10 +79,19 @@ fn room(level: &Level) -> usize {
     level.inner.capacity.saturating_sub(level.inner.table.len())
 }
 
-/// An older table, and how many fingerprints it is to take yet.
+/// The same in the segment of an older table to which goes what a segment of a newer one holds.
+fn room_for(level: &Level, segment: u32, newer: &Level) -> usize {
+    let table = &level.inner.table;
+    let segments = table.geometry().segments;
+    let len = table.len_of(segment >> (newer.index - level.index));
+    (level.inner.capacity / segments as usize).saturating_sub(len)
+}
+
+/// An older table, and how many fingerprints it is to take yet, in all and of the segment that is being emptied.
 struct Target<'a> {
     level: &'a Level,
     room: usize,
+    room_for_segment: usize,
 }
 
 /// Empties a table into older ones. False: they had no room for all, or there is no memory to list them.
@@ -92,11 +101,14 @@ fn empty_into(source: &Level, older: &[Level]) -> bool {
         // Whoever holds the lock from now on does not insert: the segment stays empty.
         Locked::lock(table, segment.index).state().closed = true;
     }
-    let targets = older.iter().map(|level| Target { level, room: 0 });
+    let targets = older.iter().map(|level| Target { level, room: 0, room_for_segment: 0 });
     let Ok(mut targets) = try_collect(targets) else { return false };
     table.segments().all(|segment| {
         // Insertions have filled more since the last segment.
-        targets.iter_mut().for_each(|target| target.room = room(target.level));
+        for target in &mut targets {
+            target.room = room(target.level);
+            target.room_for_segment = room_for(target.level, segment.index, source);
+        }
         let empty = EmptySegment { source, targets: &mut targets, segment: segment.index };
         source.inner.layout.run(empty)
     })
@@ -122,8 +134,10 @@ impl Task for EmptySegment<'_, '_> {
         for (first, fingerprint) in all {
             let second = geometry.alternate(first, fingerprint);
             let place = Place { segment: self.segment, first, second, fingerprint };
+            let mut has_taken =
+                |squeezes| self.targets.iter_mut().any(|target| target.take(self.source, place, squeezes));
             // There before it is gone here [I3].
-            if !self.targets.iter_mut().any(|target| target.take(self.source, place)) {
+            if !has_taken(false) && !has_taken(true) {
                 return false;
             }
             let removed = locked.remove(codec, place);
@@ -134,10 +148,36 @@ impl Task for EmptySegment<'_, '_> {
 }
 
 impl Target<'_> {
-    /// Puts a fingerprint of a newer table into this one, if that has room.
-    fn take(&mut self, source: &Level, place: Place) -> bool {
-        let taken = self.room > 0 && self.level.inner.insert(&self.level.older(&place, source.index));
+    /// Puts a fingerprint of a newer table into this one, if that has room, or, if it squeezes, would have in another segment.
+    /// Segments are emptied one after the other, several into one of this table: where that is full, each search for a path is
+    /// in vain, and takes as long as a thousand moves.
+    fn take(&mut self, source: &Level, place: Place, squeezes: bool) -> bool {
+        let has_room = self.room > 0 && (self.room_for_segment > 0 || squeezes);
+        let taken = has_room && self.level.inner.insert(&self.level.older(&place, source.index));
         self.room -= usize::from(taken);
+        self.room_for_segment = self.room_for_segment.saturating_sub(usize::from(taken));
         taken
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    /// The keys of a table's first segments all belong into the first one of an older table, more of them than it has slots.
+    #[test]
+    fn compaction_fills_no_segment_while_another_table_has_room() {
+        let builder = ScalableCuckooFilter::builder().capacity(3800).false_positive_rate(0.01).seed(1);
+        let filter = builder.build().unwrap();
+        let (gone, all) = (12_250, 21_750);
+        assert!((0..all).all(|key: u64| filter.insert(&key).is_ok()));
+        assert!((0..gone).all(|key| filter.remove(&key)));
+        assert_eq!((filter.compact(), filter.info().tables.len()), (1, 2));
+        assert!((gone..all).all(|key| filter.contains(&key)));
+        for level in filter.chain.levels().iter() {
+            let (table, capacity) = (&level.inner.table, level.inner.capacity);
+            let lens: Vec<usize> = table.segments().map(|segment| table.len_of(segment.index)).collect();
+            assert!(lens.iter().all(|len| len * lens.len() <= capacity), "{lens:?} of {capacity}");
+        }
     }
 }
