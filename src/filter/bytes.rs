@@ -168,7 +168,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 }
 
-/// Copies the filter by its chunks, one after the other: each segment as it is when the copy comes to it. Panics if there is no
+/// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. Panics if there is no
 /// memory for it.
 ///
 /// ```
@@ -181,15 +181,17 @@ impl<S: FilterHasher> ChunkLoader<S> {
 /// ```
 impl<S: FilterHasher> Clone for CuckooFilter<S> {
     fn clone(&self) -> Self {
-        copied(self.chunks()).finish().unwrap_or_else(|error| panic!("{error}"))
+        CuckooFilter { inner: copied(&self.inner), hasher: made_again(&self.hasher, &self.inner) }
     }
 }
 
-/// All chunks of a filter, loaded.
-pub(super) fn copied<S: FilterHasher>(chunks: Chunks<'_, S>) -> ChunkLoader<S> {
-    let mut loader = ChunkLoader::default();
-    for chunk in chunks {
-        loader.load(&chunk).unwrap_or_else(|error| panic!("{error}"));
-    }
-    loader
+/// A copy of a table; panics if there is no memory for it.
+pub(super) fn copied(inner: &Inner) -> Inner {
+    inner.copy().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A table's hash function, once more, by its seed; panics if that is not enough to make it again.
+pub(super) fn made_again<S: FilterHasher>(hasher: &S, inner: &Inner) -> S {
+    let header = Header::parse(&Header::bytes(inner.shape(), hasher));
+    header.and_then(|header| header.hasher()).unwrap_or_else(|error| panic!("{error}"))
 }

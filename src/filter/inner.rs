@@ -48,6 +48,16 @@ impl Inner {
         Ok(Inner { table, layout: Layout::new(shape.format), capacity: shape.capacity })
     }
 
+    /// A copy: each segment as it is when the copy comes to it.
+    pub(crate) fn copy(&self) -> Result<Self, FilterError> {
+        let copy = Inner::new(self.shape(), None)?;
+        for segment in self.table.segments() {
+            let locked = Locked::lock(&self.table, segment.index);
+            Locked::lock(&copy.table, segment.index).set_words(segment.all_words(), locked.len());
+        }
+        Ok(copy)
+    }
+
     /// Bytes of one of this shape from the allocator.
     pub(crate) fn bytes(shape: &Shape) -> usize {
         Table::bytes(shape.geometry, shape.format.bucket_bits())

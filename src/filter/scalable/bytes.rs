@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::super::bytes::copied;
+use super::super::bytes::{copied, made_again};
 use super::super::chunks::{Chunks, Held};
 use super::super::error::{BytesError, FilterError};
 use super::super::format::{ChainHeader, all_read};
@@ -169,11 +169,15 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 }
 
-/// Copies the filter by its chunks, one after the other: each segment as it is when the copy comes to it. A compaction has to
+/// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. A compaction has to
 /// wait. Panics if there is no memory for it.
 impl<S: FilterHasher> Clone for ScalableCuckooFilter<S> {
     fn clone(&self) -> Self {
         let _moving = self.moving.lock();
-        copied(self.chunks()).finish_scalable().unwrap_or_else(|error| panic!("{error}"))
+        let levels = self.chain.levels().to_vec();
+        let hasher = made_again(&self.hasher, &levels[0].inner);
+        let levels = levels.iter().map(|level| Level::new(copied(&level.inner), level.index)).collect();
+        Self::with_chain(self.plan, Chain::new(levels), self.max_duplicates, hasher)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 }
