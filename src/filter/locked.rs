@@ -175,6 +175,10 @@ impl<'a> Locked<'a> {
 
     /// Empties the segment.
     pub(crate) fn clear<C: Codec>(&mut self, codec: C) {
+        if !C::TEARS {
+            self.segment.clear();
+            return self.set_len(0);
+        }
         let empty = codec.load(super::words::Bytes(&[]), 0);
         for bucket in 0..self.segment.table.geometry().buckets {
             let bits = self.load(codec, bucket);

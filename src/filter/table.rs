@@ -382,6 +382,12 @@ impl<'a> Segment<'a> {
         }
     }
 
+    /// Empties all buckets, of a layout that does not tear: what half a bucket holds means what it meant in the whole. The
+    /// lock's holder only [I5].
+    pub(crate) fn clear(&self) {
+        (0..self.table.segment_words).for_each(|index| self.words.clear_word(index));
+    }
+
     /// The segment's words.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (words, len) = (self.words, self.table.segment_words);

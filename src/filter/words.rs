@@ -115,6 +115,16 @@ impl Shared {
         }
     }
 
+    /// Empties a whole word; one that is empty is not written to, and so its page stays untouched. The lock's holder only [I5].
+    pub(crate) fn clear_word(self, index: usize) {
+        let word = self.at(index);
+        // Relaxed, and Release: as in `store_in`.
+        if word.load(Ordering::Relaxed) != 0 {
+            word.store(0, Ordering::Release);
+            step();
+        }
+    }
+
     /// Fills a whole word of a table that nobody else sees yet.
     pub(crate) fn set_word(self, index: usize, value: u64) {
         // Relaxed: whoever hands the table over publishes it.
