@@ -3,6 +3,7 @@
 use core::hash::{BuildHasher, Hash};
 
 use super::super::batch::{all_missing, assert_answers, batches, tell_found};
+use super::super::geometry::Place;
 use super::filter::ScalableCuckooFilter;
 use super::places::Places;
 use crate::engine::{BATCH, digests_of};
@@ -60,7 +61,10 @@ impl<S> ScalableCuckooFilter<S> {
             }
             let levels = self.chain.levels();
             let newest = levels[0].index;
-            let places = digests.map(|digest| levels[0].inner.place(digest));
+            let mut places = [Place::default(); BATCH];
+            for (place, digest) in places.iter_mut().zip(&digests[..found.len()]) {
+                *place = levels[0].inner.place(*digest);
+            }
             let missing = levels.iter().fold(all_missing(found), |missing, level| {
                 level.inner.contains_missing(|i| level.older(&places[i], newest), missing)
             });
