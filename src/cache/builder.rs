@@ -37,7 +37,13 @@ fn most_segments() -> usize {
 
 /// How many segments a cache of so many entries has.
 pub(super) fn segments_for(entries: usize) -> u32 {
-    (entries / ENTRIES_A_SEGMENT).clamp(1, most_segments()) as u32
+    segments_of((entries / ENTRIES_A_SEGMENT) as u64, most_segments)
+}
+
+/// A segment for each part that is worth one, and no more than `most` says, which is not asked about a single one: the system
+/// reads files to answer.
+fn segments_of(parts: u64, most: impl FnOnce() -> usize) -> u32 {
+    if parts <= 1 { 1 } else { parts.min(most() as u64) as u32 }
 }
 
 /// The options of a [`Cache`]: from [`Cache::builder`].
@@ -368,7 +374,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
                 (segments, entries.div_ceil(segments as usize))
             }
             (None, None) => {
-                let segments = (capacity / WEIGHT_A_SEGMENT).clamp(1, most_segments() as u64) as u32;
+                let segments = segments_of(capacity / WEIGHT_A_SEGMENT, most_segments);
                 (segments, FIRST_ENTRIES.min(usize::try_from(capacity).unwrap_or(usize::MAX)))
             }
         }
@@ -511,5 +517,17 @@ impl Error for CacheError {
             CacheError::Capacity(error) => error.source(),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_one_segment_does_not_ask_the_system_for_its_cores() {
+        let asked = || -> usize { panic!("tens of microseconds for each small cache") };
+        assert_eq!([0, 1].map(|parts| segments_of(parts, asked)), [1, 1]);
+        assert_eq!([2, 8, 9, u64::MAX].map(|parts| segments_of(parts, || 8)), [2, 8, 8, 8]);
     }
 }
