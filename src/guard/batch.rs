@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ahash::RandomState;
+
 use super::error::Error;
 use super::guarded::Guarded;
 use super::section::Section;
@@ -43,9 +45,9 @@ impl<S: Store> Guarded<S> {
         let shared = &*self.shared;
         let last = last_of_each(writes);
         let hashes: Vec<u64> = last.iter().map(|write| shared.plan.hash(write.key())).collect();
-        let writing = shared.stripes.write_all(&hashes.iter().map(|&hash| stripe_of(hash)).collect());
+        let writing = shared.stripes.write_all(hashes.iter().map(|&hash| stripe_of(hash)).collect());
         let begin = |(write, &hash): (&Write<'_>, &u64)| {
-            Section::within(shared, hash, write.key(), &writing[&stripe_of(hash)])
+            Section::within(shared, hash, write.key(), writing.of(stripe_of(hash)))
         };
         let mut sections: Vec<Section<'_>> = last.iter().zip(&hashes).map(begin).collect();
         for (section, write) in sections.iter_mut().zip(&last) {
@@ -80,7 +82,8 @@ impl<S: Store> Guarded<S> {
         }
         drop(writing);
         self.count_writes(&last, known);
-        Ok(answer_each(writes, &last, &existed))
+        // As most have it: no key comes twice.
+        Ok(if last.len() == writes.len() { existed } else { answer_each(writes, &last, &existed) })
     }
 
     /// After an error. Only the store knows what became of each write; if it cannot say, fingerprints stay [D2].
@@ -113,7 +116,7 @@ impl<S: Store> Guarded<S> {
 
 /// Of each key the last write: what came before it nobody sees.
 fn last_of_each<'k>(writes: &[Write<'k>]) -> Vec<Write<'k>> {
-    let mut seen = HashSet::with_capacity(writes.len());
+    let mut seen = HashSet::with_capacity_and_hasher(writes.len(), RandomState::new());
     let mut last: Vec<Write<'k>> =
         writes.iter().rev().copied().filter(|write| seen.insert(write.key())).collect();
     last.reverse();
@@ -123,7 +126,7 @@ fn last_of_each<'k>(writes: &[Write<'k>]) -> Vec<Write<'k>> {
 /// Of each write whether its key was there just before, by what the store says of the `last` ones.
 fn answer_each(writes: &[Write<'_>], last: &[Write<'_>], existed: &[bool]) -> Vec<bool> {
     let before = last.iter().map(|write| write.key()).zip(existed.iter().copied());
-    let mut is_there: HashMap<&[u8], bool> = before.collect();
+    let mut is_there: HashMap<&[u8], bool, RandomState> = before.collect();
     let was_there = writes.iter().map(|write| is_there.insert(write.key(), matches!(write, Write::Put(..))));
     was_there.map(|was_there| was_there.expect("each key has a last write")).collect()
 }

@@ -3,8 +3,6 @@
 //! A writer holds its stripe's lock from before the commit until the filter agrees with the store [D1]. A reader takes it
 //! only to put into the cache what it had from the store anyway, and only if nobody has it [D5].
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crossbeam_utils::CachePadded;
 
 use super::absent::Absent;
@@ -87,8 +85,11 @@ impl Stripes {
 
     /// Waits for the other writers of several stripes: each once, in their order, so that of two who take several none waits
     /// for the other one for ever.
-    pub(super) fn write_all(&self, stripes: &BTreeSet<usize>) -> BTreeMap<usize, Writing<'_>> {
-        stripes.iter().map(|&stripe| (stripe, self.write(stripe))).collect()
+    pub(super) fn write_all(&self, mut stripes: Vec<usize>) -> WritingAll<'_> {
+        stripes.sort_unstable();
+        stripes.dedup();
+        let writing = stripes.iter().map(|&stripe| self.write(stripe)).collect();
+        WritingAll { stripes, writing }
     }
 
     /// Runs `f` if no write of the stripe is under way or was over since it looked like this; no such write begins
@@ -139,6 +140,22 @@ impl Writing<'_> {
     }
 }
 
+/// Writes to the keys of several stripes are under way.
+#[derive(Debug)]
+pub(super) struct WritingAll<'a> {
+    /// In order, each once.
+    stripes: Vec<usize>,
+    /// As many.
+    writing: Vec<Writing<'a>>,
+}
+
+impl<'a> WritingAll<'a> {
+    /// That of a stripe, which is one of them.
+    pub(super) fn of(&self, stripe: usize) -> &Writing<'a> {
+        &self.writing[self.stripes.partition_point(|&other| other < stripe)]
+    }
+}
+
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
         // Release: pairs with the load in `look`. Before the lock is given back, also when the store panics.
@@ -163,5 +180,22 @@ impl Frozen<'_> {
             // Relaxed: a hint, as in `note_absent`.
             seen.fetch_and(!Seen::KNOWS, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_stripes_each_is_held_once_and_found() {
+        let stripes = Stripes::new();
+        let all = stripes.write_all(vec![9, 3, 1023, 9, 3]);
+        assert_eq!(all.writing.len(), 3);
+        for stripe in [3, 9, 1023] {
+            assert!(core::ptr::eq(all.of(stripe).seen, &stripes.seen[stripe]));
+            assert!(stripes.all[stripe].lock.try_lock().is_none());
+        }
+        assert!(stripes.all[4].lock.try_lock().is_some());
     }
 }
