@@ -180,6 +180,10 @@ pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
 /// value for which nobody waits any more. Not under a lock.
 fn wake_all<K, V>(ended: Option<Entry<K, V>>) {
     let Some(mut entry) = ended else { return };
+    if entry.sleepers.is_empty() && !std::thread::panicking() {
+        // As mostly: nobody is left asleep if the drop panics, and that goes on by itself.
+        return drop(entry);
+    }
     let mut panic = FirstPanic::default();
     panic.call(|| wake(mem::take(&mut entry.sleepers).into_values()));
     panic.call(|| drop(entry));

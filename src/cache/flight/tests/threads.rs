@@ -251,3 +251,15 @@ fn who_sleeps_is_woken_though_the_drop_of_the_key_panics() {
     });
     assert_eq!(cache.loads(), 0);
 }
+
+#[test]
+fn a_drop_of_the_key_that_panics_after_its_loader_goes_no_further() {
+    let (cache, key) = (LoadOnce::<Fragile, u32>::new(), Fragile(1));
+    let load = || {
+        ARMED.set(true);
+        panic!("in the loader")
+    };
+    let thrown = catch_unwind(AssertUnwindSafe(|| cache.get_or_insert_with(&key, load)));
+    assert_eq!(thrown.unwrap_err().downcast_ref(), Some(&"in the loader"));
+    assert_eq!((cache.loads(), ARMED.get()), (0, false));
+}
