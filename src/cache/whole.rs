@@ -107,16 +107,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[doc(alias = "invalidate_entries_if")]
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         let view = self.pin();
-        for (key, value) in view.iter() {
-            let (mut key, mut value) = (key, value);
-            let guard = self.enter();
+        for (mut key, mut value) in view.iter() {
             while !keep(key, value) {
+                let guard = self.enter();
                 let digest = self.digest(key);
                 self.flights.invalidate(digest, key);
                 let mut out = self.departures(&guard);
                 let At { mut writing, found, .. } = self.at(digest, key);
                 let Some(found) = found else { break };
-                // SAFETY: in the table, under the lock, after both guards were entered.
+                // SAFETY: in the table, under the lock, after the view was pinned, which is there until the end.
                 let current = unsafe { Entry::deref(writing.locked.item(found)) }.pair();
                 if core::ptr::eq(current.1, value) && core::ptr::eq(current.0, key) {
                     // It may have expired since `keep` has seen it.
