@@ -3,8 +3,9 @@
 //! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
 //! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.
 //! * [`Cache`]: bounded by entries or weight; what is least likely to be asked for again makes room.
-//! * [`InlineCache`]: the same for small plain data, by entries; in the slots themselves.
-//! * [`CuckooFilter`], [`ScalableCuckooFilter`]: sets of fingerprints; "surely absent" or "probably present".
+//! * [`InlineCache`]: the same for small plain data in the slots themselves, bounded by entries.
+//! * [`CuckooFilter`], [`ScalableCuckooFilter`]: sets that answer "surely absent" or "probably present", of fixed capacity or
+//!   growing; keys can be removed.
 //! * [`guard`]: a filter and a cache before a key-value store.
 //!
 //! All are MemC3 tables (Fan, Andersen and Kaminsky, NSDI 2013): 4-way set-associative cuckoo hashing with 1-byte
@@ -33,8 +34,8 @@
 //! assert_eq!(hits.get(&7), Some(2));
 //! ```
 //!
-//! `docs/guide.md` in the repository leads from what is to be done to types, options and lines of code, and has what the same
-//! is called in other crates.
+//! `docs/guide.md` in the repository has lines of code for what is to be done with each type, and what the same is called in
+//! other crates.
 //!
 //! # Features
 //!
@@ -47,22 +48,30 @@
 //!
 //! # Without memory
 //!
-//! Where the allocator has none, `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back what was
-//! not taken, and an [`InlineCache`] evicts instead of growing; `try_build`, the filters' builders, `from_keys`, `try_union`,
-//! whatever reads a filter from bytes, and a guard's `snapshot` return an error; the maps' other writes of new keys, and
-//! `reserve`, panic; `shrink_to_fit` and `compact` do less. What was there stays, and the next call works when there is memory
-//! again. What is removed is dropped all the same, when no pin is left that is older; of plain entries some memory is not used
-//! again before the map is dropped.
+//! Where the allocator has none:
 //!
-//! Some small boxes are left for which a want of memory ends the process, as it does for any `Box`: those that a map (1.4 KB),
-//! a cache (7 KB) or a growing filter (0.3 KB) is made of; the seat of a thread that pins or counts for the first time, and
-//! more records if it has more than six pins at a time, of one map or several; a record for each of some sixteen owned pins,
-//! unless the map or cache has had as many at a time before; what is kept of threads that wait for a lock, when one does for
-//! the first time (1 KB, and more where there are many); what a cache or guard counts of a thread, and a guard notes of keys
-//! that are deleted during a scan; a cache's lists of keys in the order in which they leave, of keys that have left, of entries
-//! that leave in one call, and of loads that are under way; 256 bytes for each further table of a [`ScalableCuckooFilter`]; the
-//! digests that `par_from_keys` collects, 8 bytes a key, and those for which a filter of keys has no room; and what is returned
-//! whole: filters as bytes, clones, an iterator's entries, those of one segment at a time.
+//! * `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back what was not taken, and an
+//!   [`InlineCache`] evicts instead of growing;
+//! * `try_build`, `try_reserve`, the filters' builders, `from_keys`, `try_union`, whatever reads a filter from bytes, and a
+//!   guard's `snapshot` return an error;
+//! * the maps' other writes of new keys, and `reserve`, panic;
+//! * `shrink_to_fit` and `compact` do less.
+//!
+//! What was there stays, and the next call works when there is memory again. What is removed is dropped all the same, when no
+//! older pin is left; some memory of plain entries, those that need no drop, is then not used again before the map is dropped.
+//!
+//! Some small allocations are left for which a want of memory ends the process, as it does for any `Box`:
+//!
+//! * what a map (1.4 KB), a cache (7 KB) or a growing filter (0.3 KB) is made of, and 256 bytes for each further table of a
+//!   [`ScalableCuckooFilter`];
+//! * of a thread: its place among the threads, when it pins or counts for the first time; more records of its pins, if it has
+//!   more than six at a time, of one map or several; what a cache or guard counts of it; and what is kept of threads that wait
+//!   for a lock, when one does for the first time (1 KB, and more where there are many);
+//! * a record for each of some sixteen owned pins, unless the map or cache has had as many at a time before;
+//! * a cache's lists of keys in the order in which they leave, of keys that have left, of entries that leave in one call, and
+//!   of loads that are under way; what a guard notes of keys that are deleted during a scan;
+//! * the hashes that `par_from_keys` collects, 8 bytes a key, and those for which a filter that is built of keys has no room;
+//! * what is returned whole: filters as bytes, clones, and an iterator's entries, those of one segment at a time.
 //!
 //! # Design
 //!

@@ -401,8 +401,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// # Errors
     ///
-    /// If there is no bound, or two; a weigher that nobody would ask; a clock without times; or a capacity beyond the limit
-    /// or the memory there is.
+    /// If there is no bound, or two; a weigher, though the bound is on entries; a clock, though entries do not expire; or a
+    /// capacity beyond the limit or the memory there is.
     ///
     /// ```
     /// use koel::{Cache, CacheError};

@@ -75,10 +75,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// insert, remove or leave it. The answer has clones of values. To replace an entry is to use it, to look at it here is
     /// not.
     ///
-    /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile; once, unless its
-    /// value takes of other segments' part of the bound, lest others leave its own, *and* somebody else has changed the entry
-    /// while that was made available, or its time has ended: then it is asked again. The weigher, `expiry` and `idle_expiry`
-    /// run under the lock, too. `decide` may write to the source of values itself: what others load meanwhile is not kept.
+    /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile. It runs once, as a
+    /// rule. It is asked again if its value had to get room from other segments, *and* the entry was changed by somebody else
+    /// while that was done, or its time has ended. The weigher, `expiry` and `idle_expiry` run under the lock, too. `decide` may
+    /// write to the source of values itself: what others load meanwhile is not kept.
     ///
     /// What is inserted may be [turned away](Cache::insert) at once.
     ///

@@ -63,8 +63,8 @@ use crate::hash::Digest;
 /// to 90% after `reserve`; one that was made for its entries by [`HashMap::with_capacity`], by `collect` from an iterator that
 /// knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks of memory of its own; chunks
 /// that have become free, and tables that were grown out of, are kept for further entries and growth until
-/// [`Pinned::shrink_to_fit`]. Home cells go all together: one entry that has one keeps them; and once most entries have been
-/// replaced, those that found no free cell at home have other memory.
+/// [`Pinned::shrink_to_fit`]. Home cells are freed all together, when no entry is left in any. An entry that replaces another
+/// and finds no free cell at its home has other memory, so that once most entries have been replaced, many have.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
@@ -105,9 +105,8 @@ use crate::hash::Digest;
 /// it or ask for its `stats`, they would wait for themselves: that panics instead; so does a `flush`, as it would run the
 /// destructors of other entries there. If they write to *another* map or walk over it, its locks are taken inside of this
 /// one's, and it is for you to keep to one order: a closure on map A that does so to B in one thread and a closure on B that
-/// does so to A in another wait for each other for ever. What was removed from B before may be dropped by a write to it, under
-/// A's lock, as ever so many are written there: destructors that write to A must not be those of values in B. More than sixteen
-/// deep it panics.
+/// does so to A in another wait for each other for ever. Such a write to B, under A's lock, may also drop what was removed from
+/// B before: so the destructors of B's values must not write to A. A write under the locks of sixteen maps panics.
 ///
 /// Nor should a closure wait for rayon, in `join` or in a parallel iterator of whatever: its threads run other tasks while they
 /// wait, and one that writes to the same map is under the closure's lock then, and panics.
@@ -194,8 +193,8 @@ impl<K, V, S> HashMap<K, V, S> {
     ///
     /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of
     /// those that share all 64 bits eight find a slot, and the others go to a list that is searched one by one. How the
-    /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do, unless it
-    /// knows that they need it not: those of `ahash` and of the standard library's `RandomState`.
+    /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do. Only hashes of
+    /// `ahash` and of the standard library's `RandomState` it takes as they are.
     ///
     /// # Panics
     ///
@@ -403,7 +402,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().reserve(additional);
     }
 
-    /// The same, or an error if there is no room to be had, as [`Pinned::try_reserve`].
+    /// [`HashMap::reserve`], or an error if there is no room to be had, as [`Pinned::try_reserve`].
     ///
     /// # Errors
     ///

@@ -59,8 +59,8 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 /// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown is between 44%
 /// and 88% full, up to 90% after `reserve`; one that was made for its entries by [`InlineMap::with_capacity`], by `collect`
 /// from an iterator that knows how many they are, or as a `clone`, about 90%. Tables that were grown out of are used again for
-/// further growth, or freed with the map. A value that shares its 8-byte words with nothing but its key is replaced by a single
-/// store; a longer one takes a copy.
+/// further growth, or freed with the map. A value that lies in one 8-byte word of its slot is replaced by a single store; where
+/// it takes more words, the slot is copied first, for readers that come meanwhile.
 ///
 /// # Under a lock
 ///

@@ -446,8 +446,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         });
     }
 
-    /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises; into one
-    /// that has entries, `reserve` makes it, and spares this map to grow on the way.
+    /// Inserts all pairs, in order. An empty map gets room beforehand for as many as the iterator promises. One that has
+    /// entries does not: `reserve` before, so that it need not grow on the way.
     ///
     /// With the map to yourself, `Extend::extend(&mut map, pairs)` is 1.2 to 2 times as fast: it takes no locks, and makes an
     /// empty map anew for as many pairs as the iterator promises.
@@ -490,8 +490,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         bulk::reserve(self, additional);
     }
 
-    /// The same, or an error if there is no memory for them, or they would be more than a map may have: then the map is as it
-    /// was, but for what has grown already. Of a map of fixed capacity, which stays as it is, `Ok` says nothing.
+    /// [`InlineMap::reserve`], or an error if there is no memory for so many entries, or a map may not have so many: then the
+    /// map is as it was, but for what has grown already. A map of fixed capacity stays as it is, and the answer is always `Ok`.
     ///
     /// # Errors
     ///

@@ -505,8 +505,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Inserts all pairs, in order. Into an empty map, room is made beforehand for as many as the iterator promises; into one
-    /// that has entries, `reserve` makes it, and spares this map to grow on the way.
+    /// Inserts all pairs, in order. An empty map gets room beforehand for as many as the iterator promises. One that has
+    /// entries does not: `reserve` before, so that it need not grow on the way.
     ///
     /// Up to 32 pairs (one, if they are larger than 4 KiB) are taken before the first of them is inserted, so that their waits
     /// for memory overlap: beyond the caches that is faster than inserting one by one. So an iterator that waits, as a
@@ -548,8 +548,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         bulk::reserve(self, additional);
     }
 
-    /// The same, or an error if there is no memory for them, or they would be more than a map may have: then the map is as it
-    /// was, but for what has grown already. Of a map of fixed capacity, which stays as it is, `Ok` says nothing.
+    /// [`Pinned::reserve`], or an error if there is no memory for so many entries, or a map may not have so many: then the
+    /// map is as it was, but for what has grown already. A map of fixed capacity stays as it is, and the answer is always `Ok`.
     ///
     /// # Errors
     ///
@@ -571,12 +571,16 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
-    /// a `clone` takes less memory. And gives back memory that is not in use: of tables that were grown out of, and of lists of
-    /// colliding keys that have gone, when no older pin lives (and with many pins at a time not before some more entries have
-    /// been removed), and of entries, in chunks of 16 KiB, in large maps of 4 MiB, all but the last;
-    /// [home cells](crate::Builder::home_cells) all at once and for good, and only when none is in use: where that matters, do
-    /// without them. A map of fixed capacity keeps its slots.
-    /// [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give back: what this pin keeps alive stays.
+    /// a `clone` takes less memory. And gives back memory that is not in use:
+    ///
+    /// * tables that were grown out of, and lists of colliding keys that have gone: when no older pin lives, and with many pins
+    ///   at a time not before some more entries have been removed;
+    /// * of entries, all chunks but the last: of 16 KiB, in large maps of 4 MiB;
+    /// * [home cells](crate::Builder::home_cells): all at once and for good, and only when none is in use. Where that matters,
+    ///   do without them.
+    ///
+    /// A map of fixed capacity keeps its slots. [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give
+    /// back: what this pin keeps alive stays.
     ///
     /// # Panics
     ///
