@@ -1,6 +1,7 @@
 //! The promises of the code's style, kept by a machine: citations lead somewhere, imports point downward, unsafe code is
-//! argued, files and functions are short.
+//! argued, files and functions are short; and of the documents: links lead somewhere, lines are narrow.
 
+mod documents;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
