@@ -29,7 +29,7 @@ pub struct CacheStats {
     pub insertions: u64,
     /// Entries that left because the cache was full.
     pub evictions: u64,
-    /// Of these, entries that were too heavy for what would have had to leave for them, and so left at once: see
+    /// Of the evictions, entries that were too heavy for what would have had to leave for them, and so left at once: see
     /// [`Cache::insert`](crate::Cache::insert). Many of them tell of a cache that is too small for what is asked for.
     pub turned_away: u64,
     /// Entries that left because their time was over.

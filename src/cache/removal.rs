@@ -27,7 +27,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether nobody asked for it.
+    /// Whether the cache took the entry out by itself, as its time was over or there was no room: not because somebody asked.
     #[doc(alias = "was_evicted")]
     pub fn is_eviction(self) -> bool {
         matches!(self, Cause::Expired | Cause::Size)

@@ -15,9 +15,10 @@ use crate::hash::Digest;
 
 /// A concurrent hash map whose entries are behind pointers: reads return references.
 ///
-/// Readers take no lock, write no shared memory and never wait, not even for a writer that the system has suspended
-/// in the middle of moving an entry. Writers lock one segment of some thousand slots. All operations are on a pinned
-/// view, [`HashMap::pin`]; what they return lives as long as the view.
+/// Readers take no lock and never wait, not even for a writer that the system has suspended in the middle of moving an entry.
+/// They write no shared memory, but for a count when something moved under them and they have to read again. Writers lock one
+/// segment of some thousand slots. Entries are read and written on a pinned view, [`HashMap::pin`]; what that returns lives as
+/// long as the view.
 ///
 /// ```
 /// let map = koel::HashMap::new();

@@ -20,7 +20,7 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// No allocation and no reclamation for an entry, no pin, no pointer to follow. Readers take no lock, write no shared
 /// memory and never wait, not even for a writer that the system has suspended in the middle of a write; a reader that
-/// notices a change under it reads again.
+/// notices a change under it reads again, and counts that.
 ///
 /// ```
 /// let map = koel::InlineMap::new();

@@ -61,8 +61,8 @@ impl<E> LoadError<E> {
         }
     }
 
-    /// The loader's own error, or what `other` makes of the two that are the cache's. For errors that are none to the standard
-    /// library, as a boxed one is not, and so cannot be in a `LoadError` that `?` is to convert.
+    /// The loader's own error, or what `other` makes of the two that are the cache's. For errors that do not implement
+    /// [`Error`], as boxed ones do not: `?` cannot convert a `LoadError` of them.
     ///
     /// ```
     /// type Fault = Box<dyn std::error::Error + Send + Sync>;

@@ -148,7 +148,7 @@ impl<S> ScalableFilterBuilder<S> {
     }
 
     /// Whether buckets of four are [semi-sorted](crate::FilterBuilder::semi_sorted), which saves one bit for each fingerprint
-    /// and makes look-ups slower. Not, if it is not given.
+    /// and makes look-ups slower. They are not, unless this says so.
     ///
     /// ```
     /// let size_of = |sorted| koel::ScalableCuckooFilter::builder().semi_sorted(sorted).build().unwrap().memory_usage();
