@@ -202,7 +202,7 @@ impl<K, V> Iterator for IntoIter<K, V> {
     fn next(&mut self) -> Option<(K, V)> {
         let entry = self.walk.next(|cursor, out| self.table.directory.take(cursor, out))?;
         // SAFETY: the table is ours alone, and the entry was taken out of it.
-        Some(unsafe { OwnedEntry::from_raw(entry) }.into_pair())
+        Some(unsafe { OwnedEntry::from_raw(entry) }.into_last_pair())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -235,5 +235,19 @@ impl<K, V> Drop for IntoIter<K, V> {
 impl<K, V> fmt::Debug for IntoIter<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IntoIter").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::HashMap;
+
+    #[test]
+    fn pieces_of_a_map_that_goes_are_not_given_back_one_by_one() {
+        let map: HashMap<u64, u64> = (0..10_000).map(|n| (n, !n)).collect();
+        let mut pairs = map.into_iter();
+        let before = pairs.table.slab.memory_usage(0);
+        assert!(pairs.by_ref().all(|(n, value)| value == !n) && pairs.len() == 0);
+        assert_eq!(pairs.table.slab.memory_usage(0), before, "lists of free pieces");
     }
 }
