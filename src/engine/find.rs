@@ -331,7 +331,7 @@ mod tests {
         let told = || (1000..2000).filter(|key| scene.table.may_contain(Digest::new(*key))).count();
         assert!(scene.table.may_contain(scene.digest) && told() < 50);
         let another = NonNull::from(&scene.items[0]);
-        assert!(segment.overflow().put(place.tag, another, 0, &scene.table.meter));
+        assert!(segment.overflow().put(0, place.tag, another, 0, &scene.table.meter));
         segment.note_overflow();
         assert!(told() < 60);
         let absent =

@@ -339,11 +339,12 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
 impl<'a, P: Payload> Locked<'a, P> {
     /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
     pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        let taken = self.state.overflow_len;
         // First: as in `put`. And the mark: it may have been withdrawn, and who has found the item must see it from then on.
         self.add_len(1);
         self.segment.note_overflow();
         step();
-        let done = self.segment.overflow().put(place.tag, item, mark, meter);
+        let done = self.segment.overflow().put(taken, place.tag, item, mark, meter);
         if done {
             self.state.overflow_len += 1;
         } else {

@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 use super::buckets::Buckets;
 use super::memory::{Block, Meter};
 use super::payload::Payload;
-use super::tags::{Matches, SLOTS, free_lane};
+use super::tags::{Matches, SLOTS, free_lane, tag_at};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 
 /// Buckets in the first block; each further one has twice as many.
@@ -79,23 +79,18 @@ impl<P: Payload> Overflow<P> {
         self.blocks().map(|block| block.len() as usize * SLOTS as usize).sum()
     }
 
-    /// Puts an item into the first empty slot, in the order of [I7], or in a new block; false if there is no memory for
-    /// it [W6]. The lock's holder only [I5].
+    /// Puts an item into an empty slot, in the order of [I7], or in a new block; `taken` are how many have one. False if there
+    /// is no memory for a block [W6]. The lock's holder only [I5].
     ///
     /// The pair's stripe is left as it is. It would tell readers that an item has moved between the buckets they read;
     /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
     /// this and here before the tag, or the block's link, has missed it in time.
-    pub(crate) fn put(&self, tag: u8, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        let mut last_len = FIRST_BLOCK / 2;
-        for buckets in self.blocks() {
-            for bucket in 0..buckets.len() {
-                if let Some(lane) = free_lane(buckets.tags(bucket)) {
-                    buckets.fill(bucket, lane, tag, item, mark);
-                    return true;
-                }
-            }
-            last_len = buckets.len();
+    pub(crate) fn put(&self, taken: usize, tag: u8, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        if let Some((buckets, bucket, lane)) = self.empty_slot(taken) {
+            buckets.fill(bucket, lane, tag, item, mark);
+            return true;
         }
+        let last_len = self.blocks().last().map_or(FIRST_BLOCK / 2, |block| block.len());
         let Some(node) = Node::allocate((last_len * 2).min(LARGEST_BLOCK), meter) else { return false };
         // SAFETY: just constructed.
         let buckets = unsafe { node.as_ref() }.buckets;
@@ -109,6 +104,27 @@ impl<P: Payload> Overflow<P> {
         // Release: pairs with the Acquire load of `blocks`: the block is seen constructed, with the item in it.
         link.store(node.as_ptr(), Ordering::Release);
         true
+    }
+
+    /// An empty slot, where so many are taken: the one behind as many, which are all as long as none has left, or else the
+    /// first. `None`: all are taken.
+    ///
+    /// Searched from the first on, each would cost as much as there are, and a copy of all their square.
+    fn empty_slot(&self, taken: usize) -> Option<(Buckets<P>, u32, u32)> {
+        let (mut ahead, slots) = (taken, |block: &Buckets<P>| block.len() as usize * SLOTS as usize);
+        let behind = self.blocks().find(|block| {
+            let is_here = ahead < slots(block);
+            if !is_here {
+                ahead -= slots(block);
+            }
+            is_here
+        })?;
+        let (bucket, lane) = ((ahead / SLOTS as usize) as u32, ahead as u32 % SLOTS);
+        if tag_at(behind.tags(bucket), lane) == 0 {
+            return Some((behind, bucket, lane));
+        }
+        let mut buckets = self.blocks().flat_map(|block| (0..block.len()).map(move |bucket| (block, bucket)));
+        buckets.find_map(|(block, bucket)| Some((block, bucket, free_lane(block.tags(bucket))?)))
     }
 
     /// Frees the blocks.
@@ -155,7 +171,7 @@ mod tests {
     fn each_block_has_twice_the_buckets_of_the_one_before() {
         let (meter, overflow) = (Meter::new(), Overflow::<Inline<u64, u64>>::new());
         for key in 0..4 * (4 + 8 + 16) + 1 {
-            assert!(overflow.put(1 + (key % 7) as u8, (key, key), 0, &meter));
+            assert!(overflow.put(key as usize, 1 + (key % 7) as u8, (key, key), 0, &meter));
         }
         assert_eq!(overflow.blocks().map(|block| block.len()).collect::<Vec<_>>(), [4, 8, 16, 32]);
         assert_eq!(overflow.slots(), 240);
@@ -163,6 +179,30 @@ mod tests {
         assert_eq!(of_tag.len(), 16);
         let keys = of_tag.iter().map(|(block, bucket, lane)| block.item(*bucket, *lane).expect("an item").0);
         assert!(keys.eq((0..113).filter(|key| key % 7 == 2)), "in the order in which they came");
+        // SAFETY: nobody uses it.
+        unsafe { overflow.free(&meter) };
+        assert_eq!(meter.bytes(), 0);
+    }
+    #[test]
+    fn a_slot_is_searched_only_where_others_have_left_and_the_one_behind_as_many_is_taken() {
+        let (meter, overflow) = (Meter::new(), Overflow::<Inline<u64, u64>>::new());
+        let put = |key: u64, taken| assert!(overflow.put(taken, 1, (key, key), 0, &meter));
+        let clear = |slot: u32| overflow.blocks().next().expect("a block").clear(slot / SLOTS, slot % SLOTS);
+        let keys = || {
+            let items = overflow.matching(1).map(|(block, bucket, lane)| block.item(bucket, lane));
+            items.map(|item| item.expect("an item").0).collect::<Vec<_>>()
+        };
+        (0..5).for_each(|key| put(key, key as usize));
+        [0, 3].into_iter().for_each(clear);
+        // 1, 2, 4 are left: the slot behind as many is the one that 3 had.
+        put(10, 3);
+        assert_eq!(keys(), [1, 2, 10, 4]);
+        put(11, 4);
+        assert_eq!(keys(), [11, 1, 2, 10, 4], "that one is taken");
+        (5..16).for_each(|key| put(key, key as usize));
+        assert_eq!(overflow.slots(), 16);
+        put(16, 16);
+        assert_eq!((overflow.slots(), keys().last()), (48, Some(&16)), "no slot is empty");
         // SAFETY: nobody uses it.
         unsafe { overflow.free(&meter) };
         assert_eq!(meter.bytes(), 0);
