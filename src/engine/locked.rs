@@ -376,6 +376,9 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// Appends every item.
     pub(super) fn copy_to(&self, out: &mut Vec<P::Item>) {
+        if self.len() == 0 {
+            return;
+        }
         out.reserve(self.len());
         self.for_each(|item| out.push(item));
     }

@@ -109,6 +109,7 @@ mod tests {
     use super::super::sizing::Options;
     use super::*;
     use crate::hash::Place;
+    use crate::sync::Ordering;
 
     #[test]
     fn reserving_makes_the_room_that_was_asked_for_and_less_than_twice_of_it() {
@@ -223,5 +224,27 @@ mod tests {
         assert!((0..2000).all(|key| {
             table.find(Digest::new(key), || (), |item| item.0 == key).is_some() == (key % 5 == 0)
         }));
+    }
+
+    #[test]
+    fn who_takes_all_items_writes_to_no_segment_that_has_none() {
+        let table = table(segments_of(64));
+        let take_all = || {
+            let (mut cursor, mut items) = (0, Vec::new());
+            while let Some(next) = table.take(cursor, &mut items) {
+                cursor = next;
+            }
+            items.len()
+        };
+        let versions = || -> Vec<u64> {
+            let stripes = table.segments().flat_map(|segment| segment.segment().stripes());
+            stripes.map(|stripe| stripe.load(Ordering::Relaxed)).collect()
+        };
+        (0..1000).for_each(|key| insert(&table, key).unwrap());
+        assert_eq!(take_all(), 1000);
+        let before = versions();
+        assert_eq!((take_all(), versions()), (0, before));
+        insert(&table, 7).unwrap();
+        assert_eq!((take_all(), table.len()), (1, 0));
     }
 }
