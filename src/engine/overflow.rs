@@ -183,6 +183,7 @@ mod tests {
         unsafe { overflow.free(&meter) };
         assert_eq!(meter.bytes(), 0);
     }
+
     #[test]
     fn a_slot_is_searched_only_where_others_have_left_and_the_one_behind_as_many_is_taken() {
         let (meter, overflow) = (Meter::new(), Overflow::<Inline<u64, u64>>::new());

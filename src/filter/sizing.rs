@@ -230,22 +230,18 @@ impl Options {
 
     /// Of the shapes that keep the rate, one in the least memory; else the least rate of those that do not, if there are any.
     fn best(&self, copies: u32, misfit: f64) -> Result<Shape, Option<f64>> {
-        self.best_of(|format| {
+        let made = |format| {
             let geometry = smallest(self.capacity, (copies, misfit), format)?;
             Some(Shape { format, geometry, capacity: self.capacity })
-        })
-    }
-
-    /// The same, of the smallest shape of each format, which is `made` only if it may be the best.
-    fn best_of(&self, made: impl Fn(Format) -> Option<Shape>) -> Result<Shape, Option<f64>> {
+        };
         let rate = self.rate_to_keep();
         // Of one width those that are emptier err less, but not at any price.
         let least = self
             .fingerprint_bits
-            .and_then(|_| self.formats().filter_map(&made).map(|shape| shape.bytes()).min());
+            .and_then(|_| self.formats().filter_map(made).map(|shape| shape.bytes()).min());
         let most = least.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST).max(SMALL));
         // The first format that errs no more often when it is full to the last slot will do, in so many bytes.
-        let sure = self.formats().find(|format| rate_at(*format, 1.0) <= rate).and_then(&made);
+        let sure = self.formats().find(|format| rate_at(*format, 1.0) <= rate).and_then(made);
         let (mut best, mut bytes) = (None, sure.map_or(most, |shape| shape.bytes().min(most)));
         for format in self.formats() {
             // Most others cannot, if they had all these bytes: not worth the search for a size, a hundred times as long.
@@ -259,7 +255,7 @@ impl Options {
                 (best, bytes) = (Some(shape), shape.bytes() - 1);
             }
         }
-        let within = || self.formats().filter_map(&made).filter(|shape| shape.bytes() <= most);
+        let within = || self.formats().filter_map(made).filter(|shape| shape.bytes() <= most);
         best.ok_or_else(|| within().map(|shape| shape.rate_when_full()).reduce(f64::min))
     }
 
