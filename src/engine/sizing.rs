@@ -21,11 +21,6 @@ const CACHE_LOAD: f64 = 0.80;
 /// Slots in a segment that does not double but split: of what is in them a split looks at all and copies half, while one
 /// writer waits. Its tags are one page.
 const GROWING_SEGMENT_SLOTS: u64 = 4096;
-/// Segments that a growing map begins with at least, if it is made for more slots than one segment has, and each has
-/// [`FEWEST_SEGMENT_SLOTS`]: so many that two writers seldom meet at a lock.
-const ENOUGH_SEGMENTS: u64 = 32;
-/// See [`ENOUGH_SEGMENTS`]: smaller segments are filled less evenly, and each has a head.
-const FEWEST_SEGMENT_SLOTS: u64 = 512;
 /// Slots in a segment of a fixed map: large enough that no segment gets much more than its share.
 const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
 /// Slots of a table for which huge pages are asked without being told: some megabytes.
@@ -111,8 +106,6 @@ pub struct Shape {
     pub(crate) huge_pages: bool,
     /// What the builder was told of them.
     told_huge_pages: Option<bool>,
-    /// What it was told of segments.
-    told_segment_slots: Option<usize>,
     /// Whether entries behind pointers have home cells; `None`: if there are to be many.
     pub(crate) home_cells: Option<bool>,
 }
@@ -130,34 +123,31 @@ impl Shape {
         if capacity > MAX_CAPACITY {
             return Err(too_much);
         }
-        let load = if options.fixed { FIXED_LOAD } else { GROWING_LOAD };
+        let (load, default_slots) = match options.fixed {
+            true => (FIXED_LOAD, FIXED_SEGMENT_SLOTS),
+            false => (GROWING_LOAD, GROWING_SEGMENT_SLOTS),
+        };
         let slots = (capacity as f64 / load).ceil() as u64;
         let buckets = slots.div_ceil(u64::from(SLOTS)).max(1);
-        let (first, later) = match options {
-            Options { segment_slots: Some(told), .. } => (told as u64, told as u64),
-            Options { fixed: true, .. } => (FIXED_SEGMENT_SLOTS, FIXED_SEGMENT_SLOTS),
-            _ => growing_segment_slots(slots),
-        };
-        let [most, split_buckets] =
-            [first, later].map(|slots| slots.div_ceil(u64::from(SLOTS)).clamp(1, MAX_BUCKETS));
+        let most = options.segment_slots.map_or(default_slots, |n| n as u64);
+        let most = most.div_ceil(u64::from(SLOTS)).clamp(1, MAX_BUCKETS);
         let segments = buckets.div_ceil(most);
         if segments > MAX_SEGMENTS {
             let limit = (MAX_SEGMENTS * most * u64::from(SLOTS)) as f64 * load;
             return Err(CapacityError { limit: limit as usize, ..too_much });
         }
         let buckets = buckets.div_ceil(segments);
-        let share = if options.fixed { STRIPES / segments } else { split_buckets / BUCKETS_PER_STRIPE };
+        let share = if options.fixed { STRIPES / segments } else { most / BUCKETS_PER_STRIPE };
         let stripes = share.clamp(MIN_STRIPES, STRIPES);
         Ok(Shape {
             segments: segments as u32,
             buckets: buckets as u32,
             stripes: 1 << stripes.ilog2(),
-            split_buckets: split_buckets as u32,
+            split_buckets: most as u32,
             fixed_capacity: options.fixed.then_some(capacity),
             budget: if options.fixed { FIXED_BUDGET } else { GROWING_BUDGET },
             huge_pages: options.huge_pages.unwrap_or(slots >= HUGE_SLOTS),
             told_huge_pages: options.huge_pages,
-            told_segment_slots: options.segment_slots,
             home_cells: options.home_cells,
         })
     }
@@ -181,7 +171,6 @@ impl Shape {
             budget: FIXED_BUDGET,
             huge_pages: slots * u64::from(segments) >= HUGE_SLOTS,
             told_huge_pages: None,
-            told_segment_slots: None,
             home_cells: Some(false),
         })
     }
@@ -195,7 +184,7 @@ impl Shape {
         Shape::new(Options {
             capacity: len,
             fixed: false,
-            segment_slots: self.told_segment_slots,
+            segment_slots: Some(self.split_buckets as usize * SLOTS as usize),
             huge_pages: self.told_huge_pages,
             home_cells: self.home_cells,
         })
@@ -211,21 +200,6 @@ impl Shape {
         let slots = (len as f64 / GROWING_LOAD).ceil() as u64;
         slots.div_ceil(u64::from(SLOTS)).max(1)
     }
-}
-
-/// Slots in a segment of a growing map that is made for `slots` in all: in those that it begins with, and from how many on they
-/// split rather than double.
-fn growing_segment_slots(slots: u64) -> (u64, u64) {
-    if slots <= GROWING_SEGMENT_SLOTS {
-        return (GROWING_SEGMENT_SLOTS, GROWING_SEGMENT_SLOTS);
-    }
-    let share = slots / ENOUGH_SEGMENTS;
-    if share < FEWEST_SEGMENT_SLOTS {
-        return (FEWEST_SEGMENT_SLOTS, GROWING_SEGMENT_SLOTS);
-    }
-    // Those that are enough keep their size. A power of two: then tags, in whole pages, leave none of them empty.
-    let slots = (1 << share.ilog2()).min(GROWING_SEGMENT_SLOTS);
-    (slots, slots)
 }
 
 #[cfg(test)]
@@ -348,20 +322,5 @@ mod tests {
         assert_eq!((growing.budget, fixed(1).budget), (170, 682));
         let whole = Options { segment_slots: Some(usize::MAX), ..Options::default() };
         assert_eq!(Shape::new(whole).unwrap().split_buckets, 1 << 28);
-    }
-
-    #[test]
-    fn a_map_made_for_more_than_one_segment_has_32_or_as_many_as_have_512_slots() {
-        let shape = |capacity| {
-            let shape = Shape::new(Options { capacity, ..Options::default() }).unwrap();
-            (shape.segments, shape.buckets * SLOTS, shape.split_buckets * SLOTS, shape.stripes)
-        };
-        // Nine tenths of 4,096 slots; then as many segments as it takes.
-        assert_eq!([0, 3686].map(shape), [(1, 4, 4096, 4), (1, 4096, 4096, 4)]);
-        assert_eq!([3690, 14_000].map(shape), [(9, 456, 4096, 4), (31, 504, 4096, 4)]);
-        assert_eq!([14_800, 60_000].map(shape), [(33, 500, 512, 4), (33, 2024, 2048, 4)]);
-        assert_eq!([118_000, 950_000].map(shape), [(33, 3976, 4096, 4), (258, 4092, 4096, 4)]);
-        let copy = Shape::new(Options::default()).unwrap().for_items(60_000).unwrap();
-        assert_eq!(Ok(copy), Shape::new(Options { capacity: 60_000, ..Options::default() }));
     }
 }

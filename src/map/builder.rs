@@ -129,8 +129,7 @@ impl<T, S> Builder<T, S> {
     }
 
     /// How many slots a segment may have, rounded up to whole buckets of four: 4,096 in a map that grows, 65,536 in
-    /// one of fixed capacity. Of a growing map that is made for 3,700 to 118,000 entries the first ones have fewer, 512 at least,
-    /// so that there are up to 32 writer locks.
+    /// one of fixed capacity.
     ///
     /// A map begins with segments of one size: if these are small and its [capacity is fixed](Self::fixed_capacity), it has up
     /// to 1.13 slots for each entry, may accept a quarter more than it was made for, and looks at all segments before it hands
