@@ -77,8 +77,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile. It runs once, as a
     /// rule. It is asked again if its value had to get room from other segments, *and* the entry was changed by somebody else
-    /// while that was done, or its time has ended. The weigher, `expiry` and `idle_expiry` run under the lock, too. `decide` may
-    /// write to the source of values itself: what others load meanwhile is not kept.
+    /// while that was done, or its time has ended. The weigher, `expiry` and `idle_expiry` run under the lock, too. `decide`
+    /// may write to the source of values itself: what others load meanwhile is not kept.
     ///
     /// What is inserted may be [turned away](Cache::insert) at once.
     ///

@@ -18,8 +18,8 @@ impl<S> ScalableCuckooFilter<S> {
     /// segment that is being emptied: tens of milliseconds, if it is of 65,536 buckets and full; an insertion that finds no
     /// room in the other tables waits until the one that is being emptied is given back or left alone. A table is left alone
     /// if the older ones have no room for what it holds, or if there is no memory to list that. The false-positive rate stays
-    /// within what was asked for. A filter grows behind its newest table only: if that has fingerprints of 32 bits, what an older
-    /// one could hold that was given back is lost to it.
+    /// within what was asked for. A filter grows behind its newest table only: if that has fingerprints of 32 bits, the room of
+    /// an older one that was given back is lost.
     ///
     /// Waits for whoever copies the filter or [writes it](ScalableCuckooFilter::write_to) somewhere.
     ///
