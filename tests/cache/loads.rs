@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use koel::{Cache, LoadError, Operation};
 use pollster::block_on;
 
 use crate::common::fuse::{Fragile, Site, arm, disarm};
-use crate::common::{LARGE, Ledger, catch, large, on_threads, shared_with_who_waits};
+use crate::common::{LARGE, Ledger, Source, catch, large, on_threads, shared_with_who_waits};
 use crate::weighing_values;
 
 /// Of a cache that holds 5.
@@ -93,26 +92,18 @@ fn what_was_read_before_a_closure_has_decided_is_not_kept() {
     let decisions: [fn() -> Operation<u64, ()>; 3] =
         [|| Operation::Abort(()), || Operation::Insert(2), || Operation::Insert(TOO_HEAVY)];
     for decision in decisions {
-        let (cache, source): (Cache<u64, u64>, _) = (weighing_values(5).build(), AtomicU64::new(1));
-        let (has_read, is_over) = (Barrier::new(2), Barrier::new(2));
-        let load = || {
-            let read = source.load(Ordering::Relaxed);
-            has_read.wait();
-            is_over.wait();
-            read
-        };
+        let (cache, source): (Cache<u64, u64>, _) = (weighing_values(5).build(), Source::new(1));
         std::thread::scope(|scope| {
             let _ = cache.compute(1, |there| {
                 assert_eq!(there, None);
-                scope.spawn(|| assert_eq!(cache.get_or_insert_with(1, load), 1));
-                has_read.wait();
-                source.store(2, Ordering::Relaxed);
+                scope.spawn(|| assert_eq!(cache.get_or_insert_with(1, || source.load()), 1));
+                source.write(2);
                 decision()
             });
             // As when it is evicted.
             cache.set_capacity(0);
             cache.set_capacity(5);
-            is_over.wait();
+            source.let_go();
         });
         assert_eq!(cache.get(&1), None, "{:?}", decision());
     }

@@ -23,6 +23,8 @@ use core::cell::RefCell;
 use core::fmt::Debug;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 pub(crate) use any_map::AnyMap;
@@ -71,6 +73,38 @@ pub(crate) fn shared_with_who_waits<E: Debug + PartialEq + Send>(
     let Poll::Ready(shared) = look() else { panic!("it waits still") };
     assert_eq!(shared, failed);
     failed
+}
+
+/// A source of values, and a load that has read it, and is not over when it is written to.
+pub(crate) struct Source {
+    value: AtomicU64,
+    has_read: Barrier,
+    is_over: Barrier,
+}
+
+impl Source {
+    pub(crate) fn new(value: u64) -> Self {
+        Source { value: AtomicU64::new(value), has_read: Barrier::new(2), is_over: Barrier::new(2) }
+    }
+
+    /// Reads the value, and waits until the load may be over.
+    pub(crate) fn load(&self) -> u64 {
+        let value = self.value.load(Ordering::Relaxed);
+        self.has_read.wait();
+        self.is_over.wait();
+        value
+    }
+
+    /// Writes another value, once the load has read.
+    pub(crate) fn write(&self, value: u64) {
+        self.has_read.wait();
+        self.value.store(value, Ordering::Relaxed);
+    }
+
+    /// Lets the load be over.
+    pub(crate) fn let_go(&self) {
+        self.is_over.wait();
+    }
 }
 
 /// What a [`large`] loader keeps, in bytes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use koel::{InlineCache, LoadError, Operation};
 use pollster::block_on;
 
-use crate::common::{LARGE, large, on_threads, shared_with_who_waits};
+use crate::common::{LARGE, Source, large, on_threads, shared_with_who_waits};
 
 #[test]
 fn all_who_miss_at_once_share_one_load() {
@@ -92,25 +92,17 @@ fn a_load_gives_way_to_a_write() {
 #[test]
 fn what_was_read_before_a_closure_has_decided_is_not_kept() {
     for decision in [Operation::Abort(()), Operation::Insert(2)] {
-        let (cache, source) = (InlineCache::<u64, u64>::new(1), AtomicU64::new(1));
-        let (has_read, is_over) = (Barrier::new(2), Barrier::new(2));
-        let load = || {
-            let read = source.load(Ordering::Relaxed);
-            has_read.wait();
-            is_over.wait();
-            read
-        };
+        let (cache, source) = (InlineCache::<u64, u64>::new(1), Source::new(1));
         std::thread::scope(|scope| {
             cache.compute(1, |there| {
                 assert_eq!(there, None);
-                scope.spawn(|| assert_eq!(cache.get_or_insert_with(1, load), 1));
-                has_read.wait();
-                source.store(2, Ordering::Relaxed);
+                scope.spawn(|| assert_eq!(cache.get_or_insert_with(1, || source.load()), 1));
+                source.write(2);
                 decision
             });
             // It has the only place now.
             cache.insert(2, 2);
-            is_over.wait();
+            source.let_go();
         });
         assert_eq!(cache.get(&1), None, "{decision:?}");
     }
