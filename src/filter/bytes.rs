@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::chunks::{Chunks, Held};
 use super::cuckoo::CuckooFilter;
 use super::error::{BytesError, FilterError};
-use super::format::{HEADER_LEN, Header, check_len};
+use super::format::{HEADER_LEN, Header, check_len, made_again};
 use super::hasher::FilterHasher;
 use super::inner::Inner;
 use super::loader::ChunkLoader;
@@ -169,7 +169,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
 }
 
 /// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. Panics if there is no
-/// memory for it.
+/// memory for it, and if the hash function is not the same when it is made again from its seed.
 ///
 /// ```
 /// let filter = koel::CuckooFilter::new(100, 0.01)?;
@@ -181,7 +181,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
 /// ```
 impl<S: FilterHasher> Clone for CuckooFilter<S> {
     fn clone(&self) -> Self {
-        CuckooFilter { inner: copied(&self.inner), hasher: made_again(&self.hasher, &self.inner) }
+        CuckooFilter { inner: copied(&self.inner), hasher: cloned(&self.hasher) }
     }
 }
 
@@ -190,8 +190,7 @@ pub(super) fn copied(inner: &Inner) -> Inner {
     inner.copy().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A table's hash function, once more, by its seed; panics if that is not enough to make it again.
-pub(super) fn made_again<S: FilterHasher>(hasher: &S, inner: &Inner) -> S {
-    let header = Header::parse(&Header::bytes(inner.shape(), hasher));
-    header.and_then(|header| header.hasher()).unwrap_or_else(|error| panic!("{error}"))
+/// A copy of a hash function; panics if its seed is not enough to make it again.
+pub(super) fn cloned<S: FilterHasher>(hasher: &S) -> S {
+    made_again(hasher).unwrap_or_else(|error| panic!("{error}"))
 }

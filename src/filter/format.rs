@@ -80,6 +80,17 @@ fn hash_check<S: BuildHasher>(hasher: &S) -> u64 {
     hash_bytes(hasher, b"koel")
 }
 
+/// The hash function with this seed, if it is the one that was checked.
+fn from_seed<S: FilterHasher>(seed: u64, check: u64) -> Result<S, BytesError> {
+    let hasher = S::from_seed(seed);
+    if hash_check(&hasher) == check { Ok(hasher) } else { Err(BytesError::Hasher) }
+}
+
+/// The same hash function once more, if its seed is enough to make it.
+pub(crate) fn made_again<S: FilterHasher>(hasher: &S) -> Result<S, BytesError> {
+    from_seed(hasher.seed(), hash_check(hasher))
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(*bytes[at..].first_chunk().expect("within a header"))
 }
@@ -221,8 +232,7 @@ impl Header {
         if self.hash_id != S::ID {
             return Err(BytesError::Hasher);
         }
-        let hasher = S::from_seed(self.seed);
-        if hash_check(&hasher) == self.hash_check { Ok(hasher) } else { Err(BytesError::Hasher) }
+        from_seed(self.seed, self.hash_check)
     }
 
     /// Whether two filters have one hash function, seed included.

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::super::bytes::{copied, made_again};
+use super::super::bytes::{cloned, copied};
 use super::super::chunks::{Chunks, Held};
 use super::super::error::{BytesError, FilterError};
 use super::super::format::{ChainHeader, all_read};
@@ -170,12 +170,12 @@ impl<S: FilterHasher> ChunkLoader<S> {
 }
 
 /// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. A compaction has to
-/// wait. Panics if there is no memory for it.
+/// wait. Panics where a [`CuckooFilter`](crate::CuckooFilter)'s does.
 impl<S: FilterHasher> Clone for ScalableCuckooFilter<S> {
     fn clone(&self) -> Self {
         let _moving = self.moving.lock();
         let levels = self.chain.levels().to_vec();
-        let hasher = made_again(&self.hasher, &levels[0].inner);
+        let hasher = cloned(&self.hasher);
         let levels = levels.iter().map(|level| Level::new(copied(&level.inner), level.index)).collect();
         Self::with_chain(self.plan, Chain::new(levels), self.max_duplicates, hasher)
             .unwrap_or_else(|error| panic!("{error}"))
