@@ -92,7 +92,7 @@ impl Chain {
     pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
         self.len = self.len.checked_sub(1)?;
         let head = &mut self.heads[self.len % STRANDS];
-        let piece = head.expect("of the strands that were added to first each has one more at most");
+        let piece = head.expect("as many pieces are linked as are counted");
         // SAFETY: pieces in a chain are free and hold a link.
         *head = unsafe { piece.as_ref() }.next;
         Some(piece)
