@@ -64,6 +64,37 @@ fn hash_map_reader_never_misses_a_key_in_a_split() {
     });
 }
 
+/// In models the second split hashes: it stores the pointers of items that stay once more, with other split bits [G8].
+#[test]
+fn hash_map_reader_never_misses_a_key_in_a_split_that_hashes() {
+    loom::model(|| {
+        let map = Arc::new(hash_map());
+        let keys = |quarter, n| (0..).filter(move |&key| prefix(key) >> 30 == quarter).take(n);
+        // The lower half has a full segment to itself when the last of these has come.
+        let before: Vec<u64> = [keys(0, 2), keys(1, 2), keys(2, 1)].into_iter().flatten().collect();
+        for &key in &before {
+            map.pin().insert(key, key);
+        }
+        assert_eq!(map.stats().splits, 1);
+        let (stays, goes) = (before[0], before[2]);
+        let reader = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                // One pin: those of others synchronize with the next.
+                let pin = map.pin();
+                assert!(pin.get(&stays).is_some_and(|value| [stays, !stays].contains(value)));
+                assert_eq!(pin.get(&goes), Some(&goes));
+            })
+        };
+        map.pin().insert(stays, !stays);
+        for key in keys(0, 3) {
+            map.pin().get_or_insert_with(key, || key);
+        }
+        assert_eq!(map.stats().splits, 2);
+        reader.join().unwrap();
+    });
+}
+
 #[test]
 fn inline_map_reader_never_misses_a_key_in_a_split() {
     loom::model(|| {

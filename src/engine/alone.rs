@@ -13,6 +13,7 @@ use crate::hash::{Digest, Place};
 pub(crate) struct AloneSpot<'a, P: Payload> {
     segment: LockedAlone<'a, P>,
     place: Place,
+    mark: u8,
     budget: usize,
     /// The key's slot, if it is there.
     found: Option<Found>,
@@ -22,6 +23,7 @@ pub(crate) struct AloneSpot<'a, P: Payload> {
 pub(crate) struct AloneHole<'a, P: Payload> {
     segment: LockedAlone<'a, P>,
     tag: u8,
+    mark: u8,
     hole: Hole,
 }
 
@@ -42,7 +44,8 @@ impl<P: Payload> Directory<P> {
         let segment = unsafe { LockedAlone::alone(self.locate(digest.prefix())) };
         let place = Place::new(digest, segment.segment().buckets().len());
         let found = segment.find(place, eq);
-        AloneSpot { segment, place, budget: self.budget(), found }
+        let mark = segment.split_bits(digest.prefix());
+        AloneSpot { segment, place, mark, budget: self.budget(), found }
     }
 }
 
@@ -69,7 +72,7 @@ impl<'a, P: Payload> AloneSpot<'a, P> {
             self.segment.state().tally.failed_searches = failed;
             return None;
         };
-        Some(AloneHole { segment: self.segment, tag: self.place.tag, hole })
+        Some(AloneHole { segment: self.segment, tag: self.place.tag, mark: self.mark, hole })
     }
 }
 
@@ -83,6 +86,6 @@ impl<P: Payload> AloneHole<'_, P> {
     /// Puts the item there.
     #[inline]
     pub(crate) fn put(mut self, item: P::Item) {
-        self.segment.put_into(self.hole, self.tag, item, 0);
+        self.segment.put_into(self.hole, self.tag, item, self.mark);
     }
 }

@@ -159,11 +159,23 @@ impl<P: Payload> Buckets<P> {
         }
     }
 
-    /// The mark of a slot; 0 where slots have none.
+    /// The mark of a slot, which moves with the item: of a map, split bits [G8], for the lock's holder only.
     #[inline]
     pub(crate) fn mark(&self, bucket: u32, lane: u32) -> u8 {
-        // Relaxed: advice.
-        if P::MARKED { tag_at(self.marks(bucket).load(Ordering::Relaxed), lane) & MARK } else { 0 }
+        if P::MARKED {
+            // Relaxed: advice.
+            tag_at(self.marks(bucket).load(Ordering::Relaxed), lane) & MARK
+        } else {
+            // SAFETY: as in `item`.
+            unsafe { P::split_bits(self.slot(bucket, lane)) }
+        }
+    }
+
+    /// Replaces the split bits of an item [G8]. The lock's holder only, who has called `publish_departures` before.
+    #[inline]
+    pub(super) fn set_split_bits(&self, bucket: u32, lane: u32, split_bits: u8) {
+        // SAFETY: as in `item`.
+        unsafe { P::set_split_bits(self.slot(bucket, lane), split_bits) };
     }
 
     /// Where a slot's words are.
@@ -249,6 +261,7 @@ impl<P: Payload> Buckets<P> {
             // First: a reader that finds the item finds its mark or a later one.
             self.set_mark(bucket, lane, mark);
         }
+        let split_bits = if P::MARKED { 0 } else { mark };
         let word = self.tag_word(bucket);
         // Relaxed: only the lock's holder stores.
         let tags = word.load(Ordering::Relaxed);
@@ -260,11 +273,11 @@ impl<P: Payload> Buckets<P> {
             word.store(tags, Ordering::Release);
             step();
             // SAFETY: as in `item`.
-            unsafe { P::store(self.slot(bucket, lane), item) };
+            unsafe { P::store(self.slot(bucket, lane), item, split_bits) };
         } else {
             stripes::publish_departures();
             // SAFETY: as in `item`.
-            unsafe { P::store(self.slot(bucket, lane), item) };
+            unsafe { P::store(self.slot(bucket, lane), item, split_bits) };
             step();
             // Release: pairs with the Acquire of `tags`: who sees the tag sees the words.
             word.store(tags, Ordering::Release);

@@ -125,7 +125,7 @@ impl<P: Payload> Directory<P> {
             let segment = Segment::<P>::construct(memory, buckets, stripes);
             root.entry(index).store(segment.as_ptr(), Ordering::Relaxed);
             // SAFETY: just constructed.
-            Locked::lock(unsafe { SegmentRef::new(segment) }).state().index = index;
+            Locked::lock(unsafe { SegmentRef::new(segment) }).state().covers(index, 0, segments);
         }
         pool.live = count;
         Some(())

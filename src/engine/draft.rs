@@ -42,7 +42,7 @@ impl<'a, P: Payload> Draft<'a, P> {
         locked.grow_early(false);
         let state = locked.state();
         debug_assert!(state.ahead.is_none(), "what is put into the pool gives up its copy");
-        (state.index, state.level) = (index, level);
+        state.covers(index, level, self.directory.shape.segments);
         // Of its earlier life.
         state.tally = Default::default();
         locked

@@ -154,6 +154,7 @@ impl<P: Payload> Directory<P> {
                     let digest = rehash(item);
                     let (target, place) = (select(digest), Place::new(digest, len));
                     let locked = &mut new[target];
+                    let mark = if P::MARKED { mark } else { locked.split_bits(digest.prefix()) };
                     if locked.put_uncounted(place, item, mark, self.shape.budget) {
                         counts[target] += 1;
                     } else if P::MARKED || !locked.put_in_overflow(place, item, mark, &self.meter) {

@@ -17,7 +17,8 @@ impl<P: Payload> Directory<P> {
         rehash: impl Fn(P::Item) -> Digest,
     ) -> Result<(), NoRoom> {
         let Spot { mut writing, digest, place, .. } = spot;
-        if !writing.locked.is_filling_up() && writing.locked.put(place, item, 0, self.shape.budget) {
+        let mark = writing.locked.split_bits(digest.prefix());
+        if !writing.locked.is_filling_up() && writing.locked.put(place, item, mark, self.shape.budget) {
             return Ok(());
         }
         self.insert_growing(&mut writing, digest, item, &rehash)
@@ -35,7 +36,8 @@ impl<P: Payload> Directory<P> {
     ) -> Result<(), NoRoom> {
         let put = |writing: &mut Writing<'a, P>| {
             let place = Place::new(digest, writing.locked.segment().buckets().len());
-            writing.locked.put(place, item, 0, self.shape.budget)
+            let mark = writing.locked.split_bits(digest.prefix());
+            writing.locked.put(place, item, mark, self.shape.budget)
         };
         if writing.locked.is_filling_up() {
             // First: if the user's `Hash` panics, nothing has been inserted.

@@ -10,6 +10,7 @@ use core::ops::DerefMut;
 use super::buckets::Buckets;
 use super::found::Found;
 use super::memory::Meter;
+use super::parting;
 use super::path;
 use super::payload::Payload;
 use super::residents::{Residents, item, pair};
@@ -94,6 +95,12 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         self.segment.items()
     }
 
+    /// Split bits for an item of this prefix: the mark that it gets in a map [G8].
+    #[inline(always)]
+    pub(super) fn split_bits(&self, prefix: u32) -> u8 {
+        parting::split_bits::<P>(prefix, self.state.last_entries)
+    }
+
     /// How many slots the buckets have.
     pub(crate) fn slots(&self) -> usize {
         self.segment.slots()
@@ -169,7 +176,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
                 stripes::publish_departures();
             }
             // SAFETY: an occupied slot of a live segment.
-            unsafe { P::store(found.slot(), item) };
+            unsafe { P::store(found.slot(), item, P::split_bits(found.slot())) };
         }
     }
 

@@ -1,7 +1,7 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
 //! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
-//! [R1]..[R4], writing [W1]..[W7], growing and shrinking [G1]..[G7], noticing re-entry [E1]..[E2]; those of the maps
+//! [R1]..[R4], writing [W1]..[W7], growing and shrinking [G1]..[G8], noticing re-entry [E1]..[E2]; those of the maps
 //! above, memory for entries [M1]..[M5] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |
@@ -27,6 +27,7 @@
 //! | `residents` | marks and slots of a locked segment, for who evicts |
 //! | `supply` | memory for segments, side by side |
 //! | `segment` | one table; how to read it |
+//! | `parting` | which way an item goes in splits to come |
 //! | `stale` | buckets that have changed since they were copied |
 //! | `stats` | counts |
 //! | `path` | breadth-first search for a path; reads only |
@@ -55,6 +56,7 @@ mod memory;
 #[cfg(loom)]
 pub(crate) mod model;
 mod overflow;
+mod parting;
 mod path;
 mod payload;
 mod pool;

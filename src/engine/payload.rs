@@ -37,6 +37,10 @@ pub(crate) unsafe trait Payload: Sized {
     const REPLACED_WORDS: usize;
     /// See [`Keep::MARKED`].
     const MARKED: bool = Self::Keep::MARKED;
+    /// How many split bits a slot has beside its item [G8]: as many as an aligned address leaves room for.
+    const SPLIT_BITS: u32;
+    /// All of them.
+    const SPLIT_MASK: u8 = (1 << Self::SPLIT_BITS) - 1;
 
     /// Copies the item out; `None` if `NULLABLE` and null.
     ///
@@ -49,8 +53,23 @@ pub(crate) unsafe trait Payload: Sized {
     ///
     /// # Safety
     ///
+    /// `slot` points to `WORDS` words; a pointer is aligned.
+    unsafe fn store(slot: *const Self::Word, item: Self::Item, split_bits: u8);
+
+    /// The split bits of a slot; 0 if it is null. By the holder of the lock.
+    ///
+    /// # Safety
+    ///
     /// `slot` points to `WORDS` words.
-    unsafe fn store(slot: *const Self::Word, item: Self::Item);
+    unsafe fn split_bits(slot: *const Self::Word) -> u8;
+
+    /// Replaces the split bits of a slot that is not null; readers find the same item. By the holder of the lock, who has
+    /// called `publish_departures` since the item was stored.
+    ///
+    /// # Safety
+    ///
+    /// `slot` points to `WORDS` words.
+    unsafe fn set_split_bits(slot: *const Self::Word, split_bits: u8);
 
     /// Makes the slot null with `Release`; does nothing unless `NULLABLE`.
     ///
@@ -87,7 +106,17 @@ pub(crate) trait Keep: Default {
 
 impl Keep for () {}
 
-/// A slot that points to an entry.
+/// Split bits that are used at most. Of models, which are small, every second split is to hash.
+pub(super) const MOST_SPLIT_BITS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
+
+/// The pointer with these bits in place of those of `mask`.
+#[inline(always)]
+fn with_split_bits<E>(pointer: *mut E, mask: u8, split_bits: u8) -> *mut E {
+    debug_assert!(split_bits & !mask == 0);
+    pointer.map_addr(|address| address & !usize::from(mask) | usize::from(split_bits))
+}
+
+/// A slot that points to an entry: to where it is aligned. The bits of the address that are 0 therefore are split bits.
 #[derive(Debug)]
 pub(crate) struct Pointer<E, R>(PhantomData<(*mut E, R)>);
 
@@ -99,6 +128,11 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
     const WORDS: usize = 1;
     const NULLABLE: bool = true;
     const REPLACED_WORDS: usize = 1;
+    const SPLIT_BITS: u32 = match align_of::<E>().trailing_zeros() {
+        _ if Self::MARKED => 0,
+        free if free < MOST_SPLIT_BITS => free,
+        _ => MOST_SPLIT_BITS,
+    };
 
     #[inline(always)]
     unsafe fn load(slot: *const AtomicPtr<E>) -> Option<NonNull<E>> {
@@ -106,14 +140,36 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
         // so that whoever sees a displaced item's source empty sees its target filled [I3]. As strong as the
         // reclaimer asks of a protected load.
         // SAFETY: the caller's.
-        NonNull::new(unsafe { (*slot).load(crate::reclaim::PROTECTED) })
+        let pointer = unsafe { (*slot).load(crate::reclaim::PROTECTED) };
+        NonNull::new(with_split_bits(pointer, Self::SPLIT_MASK, 0))
     }
 
     #[inline(always)]
-    unsafe fn store(slot: *const AtomicPtr<E>, item: NonNull<E>) {
+    unsafe fn store(slot: *const AtomicPtr<E>, item: NonNull<E>, split_bits: u8) {
+        debug_assert!(item.is_aligned());
+        let pointer = with_split_bits(item.as_ptr(), Self::SPLIT_MASK, split_bits);
         // Release: pairs with the load: the entry.
         // SAFETY: the caller's.
-        unsafe { (*slot).store(item.as_ptr(), Ordering::Release) };
+        unsafe { (*slot).store(pointer, Ordering::Release) };
+    }
+
+    #[inline(always)]
+    unsafe fn split_bits(slot: *const AtomicPtr<E>) -> u8 {
+        // Relaxed: what holders of the lock have stored.
+        // SAFETY: the caller's.
+        unsafe { (*slot).load(Ordering::Relaxed) }.addr() as u8 & Self::SPLIT_MASK
+    }
+
+    #[inline(always)]
+    unsafe fn set_split_bits(slot: *const AtomicPtr<E>, split_bits: u8) {
+        // Relaxed, both: what holders of the lock have stored; and the caller's fence pairs with the Acquire in `load`: the
+        // entry.
+        // SAFETY: the caller's.
+        unsafe {
+            let pointer = (*slot).load(Ordering::Relaxed);
+            debug_assert!(!pointer.is_null());
+            (*slot).store(with_split_bits(pointer, Self::SPLIT_MASK, split_bits), Ordering::Relaxed);
+        }
     }
 
     #[inline(always)]
@@ -176,6 +232,7 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
     };
     const NULLABLE: bool = false;
     const REPLACED_WORDS: usize = Self::VALUE_WORDS.end - Self::VALUE_WORDS.start;
+    const SPLIT_BITS: u32 = 0;
 
     #[inline(always)]
     unsafe fn load(slot: *const AtomicU64) -> Option<(K, V)> {
@@ -192,7 +249,7 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
     }
 
     #[inline(always)]
-    unsafe fn store(slot: *const AtomicU64, (key, value): (K, V)) {
+    unsafe fn store(slot: *const AtomicU64, (key, value): (K, V), _: u8) {
         let bytes = Padded { key, value, padding: [0; 8] };
         let words = (&raw const bytes).cast::<u64>();
         for i in 0..Self::WORDS {
@@ -200,6 +257,14 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
             unsafe { (*slot.add(i)).store(words.add(i).read_unaligned(), Ordering::Relaxed) };
         }
     }
+
+    #[inline(always)]
+    unsafe fn split_bits(_: *const AtomicU64) -> u8 {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn set_split_bits(_: *const AtomicU64, _: u8) {}
 
     #[inline(always)]
     unsafe fn clear(_: *const AtomicU64) {}
@@ -235,7 +300,7 @@ mod tests {
         let words: Vec<AtomicU64> = (0..Inline::<K, V>::WORDS + 1).map(|_| AtomicU64::new(!0)).collect();
         // SAFETY: WORDS words are there.
         let got = unsafe {
-            Inline::<K, V>::store(words.as_ptr(), (key, value));
+            Inline::<K, V>::store(words.as_ptr(), (key, value), 0);
             Inline::<K, V>::load(words.as_ptr())
         };
         assert_eq!(got, Some((key, value)));

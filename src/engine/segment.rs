@@ -24,6 +24,7 @@ use core::ptr::NonNull;
 use super::buckets::Buckets;
 use super::memory::{Block, Meter};
 use super::overflow::Overflow;
+use super::parting;
 use super::payload::Payload;
 use super::stale::Stale;
 use super::stats::Tally;
@@ -46,12 +47,22 @@ pub(crate) struct State<P: Payload> {
     pub(crate) index: u32,
     /// See `index`.
     pub(crate) level: u32,
+    /// See [`parting::last_entries`]: never 0.
+    pub(super) last_entries: u32,
     /// From so many items on it is filling up, and will soon grow [G7]: never, if it grows only when no path is found.
     pub(crate) filling_from: usize,
     /// How many items are in the overflow.
     pub(crate) overflow_len: usize,
     /// Of a segment that will split soon [G7].
     pub(crate) ahead: Option<Box<Ahead<P>>>,
+}
+
+impl<P: Payload> State<P> {
+    /// The segment covers entry `index` of a directory of `base << level` now.
+    pub(super) fn covers(&mut self, index: u32, level: u32, base: u32) {
+        (self.index, self.level) = (index, level);
+        self.last_entries = parting::last_entries::<P>(base, level);
+    }
 }
 
 /// What a segment has copied ahead of its split [G7].
@@ -279,6 +290,7 @@ impl<P: Payload> Segment<P> {
                 state: Mutex::new(State {
                     index: 0,
                     level: 0,
+                    last_entries: 1,
                     filling_from: usize::MAX,
                     overflow_len: 0,
                     ahead: None,
@@ -542,11 +554,11 @@ mod tests {
         undo.copy(buckets.slot(0, 0));
         let moving = stripes::Moving::start(stripe);
         // SAFETY: a slot of the segment.
-        unsafe { Wide::store(buckets.slot(0, 0), (1, [1, 9])) };
+        unsafe { Wide::store(buckets.slot(0, 0), (1, [1, 9]), 0) };
         let version = stripes::begin(stripe);
         assert_eq!((read(0, version), read(1, version)), (Some((1, [1; 2])), Some((2, [2; 2]))));
         // SAFETY: as above.
-        unsafe { Wide::store(buckets.slot(0, 0), (1, [9; 2])) };
+        unsafe { Wide::store(buckets.slot(0, 0), (1, [9; 2]), 0) };
         drop(moving);
         assert_eq!((read(0, version), read(1, version)), (None, None), "the version is an older one");
         let version = stripes::begin(stripe);

@@ -6,13 +6,15 @@
 
 use core::ptr::NonNull;
 
+use super::buckets::Buckets;
 use super::directory::{Directory, Writing};
 use super::draft::{NoRoom, Purpose};
 use super::locked::{Locked, SLOTS_PER_COPY_AHEAD};
 use super::memory::try_box;
+use super::parting;
 use super::payload::Payload;
 use super::residents::pair;
-use super::segment::{Ahead, SegmentRef};
+use super::segment::{Ahead, SegmentRef, State};
 use super::stale::Stale;
 use super::stripes;
 use super::tags::{SLOTS, tag_at, taken_lanes};
@@ -45,7 +47,7 @@ impl<P: Payload> Directory<P> {
         old.grow_early(grows_early);
         let state = old.state();
         state.ahead = None;
-        (state.index, state.level) = (upper - 1, level);
+        state.covers(upper - 1, level, self.shape.segments);
         if scale(prefix, self.shape.segments << level) >= upper {
             *old = new;
         }
@@ -88,11 +90,30 @@ impl<P: Payload> Directory<P> {
         most: usize,
         rehash: &H,
     ) -> Locked<'a, P> {
-        let (lower, level) = (old.state_ref().index * 2, old.state_ref().level + 1);
-        let entries = self.shape.segments << level;
-        // 1 in the upper half. `lower` is even, but the compiler does not know that, and makes no branch of the bit. A `Hash`
-        // that contradicts itself may send an item astray, but not us.
-        old.copy_leaving(most, |item| scale(rehash(item).prefix(), entries).wrapping_sub(lower) & 1)
+        let State { index, level, .. } = *old.state_ref();
+        if let Some(deciding) = parting::deciding::<P>(level) {
+            return old.copy_leaving(most, |buckets, bucket| {
+                (0..SLOTS).fold(0, |leaving, lane| {
+                    leaving | u32::from(buckets.mark(bucket, lane) >> deciding & 1) << (8 * lane)
+                })
+            });
+        }
+        let (lower, entries) = (index * 2, self.shape.segments << (level + 1));
+        let last_entries = parting::last_entries::<P>(self.shape.segments, level + 1);
+        old.copy_leaving(most, |buckets, bucket| {
+            buckets.fetch_ahead(bucket);
+            let mut leaving = 0;
+            for lane in taken_lanes(buckets.tags(bucket)) {
+                let item = buckets.item(bucket, lane).expect("a slot is filled while the lock is held");
+                let prefix = rehash(item).prefix();
+                buckets.set_split_bits(bucket, lane, parting::split_bits::<P>(prefix, last_entries));
+                // 1 in the upper half. `lower` is even, but the compiler does not know that, and makes no branch of the bit,
+                // of which every other would be predicted wrongly. A `Hash` that contradicts itself may send an item astray,
+                // but not us.
+                leaving |= (scale(prefix, entries).wrapping_sub(lower) & 1) << (8 * lane);
+            }
+            leaving
+        })
     }
 }
 
@@ -106,9 +127,10 @@ impl<P: Payload> Ahead<P> {
 }
 
 impl<'a, P: Payload> Locked<'a, P> {
-    /// Copies the items of which `leaves` says 1, and not 0, to the same slots of what is ahead: from as many as `most` of
-    /// those buckets that are stale. Returns a lock on the copy. If `leaves` panics, its bucket stays stale.
-    fn copy_leaving(&mut self, most: usize, leaves: impl Fn(P::Item) -> u32) -> Locked<'a, P> {
+    /// Copies the items that leave a bucket, of whose lanes `leaving` says 1, and not 0, to the same slots of what is ahead:
+    /// from as many as `most` of those buckets that are stale. Returns a lock on the copy. If `leaving` panics, its bucket
+    /// stays stale.
+    fn copy_leaving(&mut self, most: usize, leaving: impl Fn(&Buckets<P>, u32) -> u32) -> Locked<'a, P> {
         let (from, is_empty) = (self.segment().buckets(), self.len() == 0);
         let ahead = self.state().ahead.as_mut().expect("the caller has begun");
         let mut copy = ahead.lock();
@@ -118,24 +140,15 @@ impl<'a, P: Payload> Locked<'a, P> {
             // `reserve` splits what has nothing to copy.
             return copy;
         }
-        // Once for all that is filled here [W3].
+        // Once for all that is filled here [W3], and all whose split bits are replaced.
         stripes::publish_departures();
         ahead.stale.refresh(most, |bucket| {
-            from.fetch_ahead(bucket);
-            let tags = from.tags(bucket);
-            let (mut leaving, mut count) = (0, 0);
-            for lane in taken_lanes(tags) {
-                let item = from.item(bucket, lane).expect("a slot is filled while the lock is held");
-                // Computed, not asked: every other branch would be predicted wrongly.
-                let leaves = leaves(item);
-                leaving |= leaves << (8 * lane);
-                count += leaves as usize;
-            }
+            let leaving = leaving(&from, bucket);
             if to.tags(bucket) != 0 {
                 copy.empty_bucket(bucket);
             }
-            to.copy_from(&from, bucket, tags & (leaving * 0xFF));
-            copy.add_len(count);
+            to.copy_from(&from, bucket, from.tags(bucket) & (leaving * 0xFF));
+            copy.add_len(leaving.count_ones() as usize);
         });
         copy
     }
@@ -298,7 +311,8 @@ mod tests {
                     (1, Some(found)) => locked.replace(found, others[chosen]),
                     (2, _) => {
                         let Some(new) = absent.next() else { continue };
-                        assert!(locked.put(place(*new), *new, 0, QUEUE));
+                        let bits = locked.split_bits(digest(*new).prefix());
+                        assert!(locked.put(place(*new), *new, bits, QUEUE));
                     }
                     // For an item that does not come, where others may have been displaced for it.
                     (3, _) => _ = locked.hole_for(place(items[chosen]), QUEUE),
@@ -494,5 +508,86 @@ mod tests {
         assert!(
             (0..40).all(|key| table.find(Digest::new(key), || (), |item| item.0 == key) == Some((key, key)))
         );
+    }
+
+    type Pointers = Pointer<u64, ()>;
+
+    fn mixed(item: NonNull<u64>) -> Digest {
+        // SAFETY: the tests' numbers outlive their tables, and nobody writes to them.
+        Digest::mixed(unsafe { item.read() })
+    }
+
+    /// Each item is in the segment of its prefix, and its bits are those of the segment's block, while they are asked for.
+    fn check_split_bits(table: &Directory<Pointers>) {
+        for segment in table.segments() {
+            let locked = Locked::lock(segment);
+            let asked = parting::deciding::<Pointers>(locked.state_ref().level).is_some();
+            let buckets = locked.segment().buckets();
+            for (bucket, lane) in
+                (0..buckets.len()).flat_map(|bucket| (0..SLOTS).map(move |lane| (bucket, lane)))
+            {
+                let Some(item) = buckets.item(bucket, lane) else { continue };
+                let prefix = mixed(item).prefix();
+                assert!(ptr::eq(table.locate(prefix).segment(), locked.segment()));
+                assert!(
+                    !asked || buckets.mark(bucket, lane) == locked.split_bits(prefix),
+                    "{bucket}, {lane}"
+                );
+            }
+        }
+    }
+
+    /// Puts the first of two equal numbers where neither is; else removes the one that is there, or has the other replace it.
+    fn change(table: &Directory<Pointers>, numbers: &[u64; 2], turn: u64) {
+        let [item, other] = [&numbers[0], &numbers[1]].map(NonNull::from);
+        let mut spot = table.lock_and_find(mixed(item), |found| [item, other].contains(&found));
+        match (spot.found, turn % 8) {
+            (Some(found), 0) => spot.writing.locked.remove(found),
+            (Some(found), _) => spot.writing.locked.replace(found, other),
+            (None, _) => assert!(table.insert(spot, item, mixed).is_ok()),
+        }
+    }
+
+    #[test]
+    fn split_bits_are_those_of_the_segment_whatever_was_done_to_it() {
+        let numbers: Vec<[u64; 2]> = (0..if cfg!(miri) { 600 } else { 6000 }).map(|key| [key; 2]).collect();
+        for seed in 0..3 {
+            let table = table::<Pointers>();
+            for turn in 0..3 * numbers.len() as u64 {
+                let random = Digest::mixed(seed << 32 | turn);
+                let chosen = &numbers[scale(random.prefix(), numbers.len() as u32) as usize];
+                change(&table, chosen, turn);
+                if turn % 1000 == 0 {
+                    check_split_bits(&table);
+                }
+                if turn % 7000 == 6999 {
+                    // Smaller segments, which double before they split again.
+                    table.shrink(&mixed);
+                    check_split_bits(&table);
+                }
+            }
+            check_split_bits(&table);
+            let levels = table.segments().map(|segment| Locked::lock(segment).state_ref().level);
+            assert!(levels.max() > Some(if cfg!(miri) { 2 } else { 6 }));
+        }
+    }
+
+    /// Else a map of long keys spends half of the time that it takes to fill it in hashing them again.
+    #[test]
+    fn only_the_last_split_of_a_block_hashes() {
+        let (numbers, hashed) = ((0..150).collect::<Vec<u64>>(), core::cell::Cell::new(0));
+        let table = table::<Pointers>();
+        let counted = |item| {
+            hashed.set(hashed.get() + 1);
+            mixed(item)
+        };
+        for number in &numbers {
+            let item = NonNull::from(number);
+            assert!(table.insert(table.lock_and_find(mixed(item), |_| false), item, counted).is_ok());
+        }
+        let (level, stats) = (table.root().level, table.stats());
+        assert!((1..=<Pointers as Payload>::SPLIT_BITS).contains(&level) && stats.splits > 1, "{level}");
+        // Of 4, 8, 16 and 32 slots, when there was no path.
+        assert!(stats.doublings == 4 && hashed.get() <= 4 + 8 + 16 + 32, "{}", hashed.get());
     }
 }

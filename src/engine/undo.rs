@@ -43,7 +43,7 @@ impl<P: Payload> Undo<P> {
         // The odd version's Release publishes the copy.
         let moving = Moving::start(stripe);
         // SAFETY: a slot of live buckets.
-        unsafe { P::store(slot, item) };
+        unsafe { P::store(slot, item, 0) };
         drop(moving);
         // Release: pairs with the Acquire fence in `unchanged`: who finds the copy withdrawn sees the version even.
         stripes::publish_departures();
@@ -62,7 +62,7 @@ impl<P: Payload> Undo<P> {
         self.slot.store(slot.cast_mut(), Ordering::Relaxed);
         if let Some(old) = old {
             // SAFETY: WORDS words (`new`).
-            unsafe { P::store(self.words, old) };
+            unsafe { P::store(self.words, old, 0) };
         }
     }
 }

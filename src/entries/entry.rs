@@ -17,6 +17,8 @@ pub(crate) struct Entry<K, V> {
     pub(crate) key: K,
     pub(crate) value: V,
     watch: Watch,
+    /// As every piece is: so that an entry's address leaves room for split bits [G8].
+    _aligned: [usize; 0],
 }
 
 impl<K, V> Entry<K, V> {
@@ -89,7 +91,7 @@ impl<K, V> OwnedEntry<K, V> {
     ) -> Result<Self, (K, V)> {
         let Some(piece) = slab.allocate(magazine, digest, within) else { return Err((key, value)) };
         // SAFETY: memory for an entry, ours.
-        unsafe { piece.write(Entry { key, value, watch: Watch::default() }) };
+        unsafe { piece.write(Entry { key, value, watch: Watch::default(), _aligned: [] }) };
         Ok(OwnedEntry(piece))
     }
 

@@ -1,0 +1,78 @@
+//! Split bits [G8]: which way an item will go when its segment splits, kept in its slot, so that most splits do not hash it
+//! again, nor read what a pointer leads to.
+//!
+//! A segment of level `l` covers an entry of a directory of `base << l`, and splits by the lowest bit of the entry that its
+//! items' prefixes have in one of `base << (l + 1)`. Levels come in blocks of one more than there are split bits: those of an
+//! item are the lowest bits of its entry at the last level of its segment's block. So they tell of all splits but the one from
+//! that level to the next block, which hashes each item and gives it the bits of that block.
+
+use super::payload::Payload;
+use crate::hash::scale;
+
+/// How many levels a block has.
+const fn block<P: Payload>() -> u32 {
+    P::SPLIT_BITS + 1
+}
+
+/// Entries of the directory at the last level of a segment's block: where split bits come from.
+pub(super) fn last_entries<P: Payload>(base: u32, level: u32) -> u32 {
+    // At most `MAX_SEGMENTS`, shifted by 3 at most.
+    base << (level - level % block::<P>() + P::SPLIT_BITS)
+}
+
+/// The split bits of an item with this prefix.
+#[inline(always)]
+pub(super) fn split_bits<P: Payload>(prefix: u32, last_entries: u32) -> u8 {
+    scale(prefix, last_entries) as u8 & P::SPLIT_MASK
+}
+
+/// Which of the split bits says 1 of items that go to the upper half when a segment of `level` splits; `None` if none does.
+pub(super) fn deciding<P: Payload>(level: u32) -> Option<u32> {
+    (P::SPLIT_BITS - level % block::<P>()).checked_sub(1)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::payload::{Inline, MOST_SPLIT_BITS, Pointer};
+    use super::*;
+    use crate::hash::Digest;
+
+    type Pointers = Pointer<u64, ()>;
+
+    /// Of pointers to such a number, which is aligned to fewer bytes on some targets.
+    const BITS: u32 = <Pointers as Payload>::SPLIT_BITS;
+
+    #[test]
+    fn split_bits_are_those_of_an_aligned_address() {
+        #[repr(align(64))]
+        struct Line;
+        assert_eq!(<Pointer<u8, ()> as Payload>::SPLIT_BITS, 0);
+        assert_eq!(<Pointer<u16, ()> as Payload>::SPLIT_BITS, 1);
+        assert_eq!(<Pointer<Line, ()> as Payload>::SPLIT_BITS, MOST_SPLIT_BITS);
+        assert_eq!(<Inline<u64, u64> as Payload>::SPLIT_BITS, 0);
+        assert!(BITS >= 2 && <Pointers as Payload>::SPLIT_MASK == (1 << BITS) - 1);
+    }
+
+    fn decide_what_prefixes_do<P: Payload>() {
+        for base in [1, 2, 3, 7, 16, 1000, 12_345_678] {
+            for level in (0..).take_while(|level| u64::from(base) << (level + 1) <= 1 << 28) {
+                let last = last_entries::<P>(base, level);
+                let hashed = level % (P::SPLIT_BITS + 1) == P::SPLIT_BITS;
+                assert_eq!(deciding::<P>(level).is_none(), hashed, "{base} << {level}");
+                let Some(deciding) = deciding::<P>(level) else { continue };
+                for number in 0..100 {
+                    let prefix = Digest::mixed(number).prefix();
+                    let upper = scale(prefix, base << (level + 1)) & 1;
+                    assert_eq!(u32::from(split_bits::<P>(prefix, last)) >> deciding & 1, upper);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn split_bits_say_what_a_split_would_find_by_hashing() {
+        decide_what_prefixes_do::<Pointers>();
+        decide_what_prefixes_do::<Pointer<u16, ()>>();
+        decide_what_prefixes_do::<Inline<u64, u64>>();
+    }
+}
