@@ -208,6 +208,21 @@ impl Block {
         matches!(self.origin, Origin::Shared(_))
     }
 
+    /// Whether both were cut from one allocation.
+    pub(super) fn lies_beside(&self, other: &Block) -> bool {
+        matches!((&self.origin, &other.origin), (Origin::Shared(mine), Origin::Shared(its)) if mine == its)
+    }
+
+    /// Whether no more blocks than so many are left of the allocation that this one was cut from.
+    pub(super) fn is_one_of(&self, blocks: usize) -> bool {
+        match self.origin {
+            Origin::Own(_) => true,
+            // Relaxed: a count. Of blocks that go meanwhile it may tell as if they were there.
+            // SAFETY: the allocation lives until its last block is freed, and this one is not.
+            Origin::Shared(shared) => unsafe { shared.as_ref() }.blocks.load(Ordering::Relaxed) <= blocks,
+        }
+    }
+
     /// Gives the memory back.
     ///
     /// # Safety

@@ -93,6 +93,28 @@ impl<P: Payload> Pool<P> {
         unsafe { &mut *segment.as_ref().write().links.get() }
     }
 
+    /// Gives up all segments and roots, and memory for further segments, unless other parts of what it was cut from are in use.
+    pub(super) fn drain(&mut self) -> Self {
+        let mut old = core::mem::take(self);
+        self.live = old.live;
+        core::mem::swap(&mut self.supply, &mut old.supply);
+        // SAFETY: pooled segments are alive.
+        let memory = old.segments().map(|segment| &unsafe { segment.as_ref() }.write().memory);
+        old.supply = self.supply.give_up(memory);
+        old
+    }
+
+    /// All segments.
+    fn segments(&self) -> impl Iterator<Item = NonNull<Segment<P>>> + Clone + use<P> {
+        let links = |segment: NonNull<Segment<P>>| {
+            // SAFETY: pooled segments are alive, and we have their pool: nobody else looks at their links.
+            let Links { same, shelf } = unsafe { &*segment.as_ref().write().links.get() };
+            (*same, *shelf)
+        };
+        let shelves = core::iter::successors(self.shelves, move |first| links(*first).1);
+        shelves.flat_map(move |first| core::iter::successors(Some(first), move |one| links(*one).0))
+    }
+
     /// Bytes of the pool's own lists.
     pub(super) fn memory_usage(&self) -> usize {
         self.roots.capacity() * size_of::<usize>() + self.supply.memory_usage()
@@ -119,12 +141,7 @@ impl<P: Payload> Pool<P> {
 
     #[cfg(loom)]
     fn mark_freed(&self) {
-        let links = |segment: NonNull<Segment<P>>| {
-            // SAFETY: pooled segments are alive, and we have their pool: nobody else looks at their links.
-            unsafe { &*segment.as_ref().write().links.get() }
-        };
-        let shelves = core::iter::successors(self.shelves, |first| links(*first).shelf);
-        for segment in shelves.flat_map(|first| core::iter::successors(Some(first), |one| links(*one).same)) {
+        for segment in self.segments() {
             // SAFETY: as above.
             unsafe { segment.as_ref() }.watch.free();
         }

@@ -96,10 +96,7 @@ impl<P: Payload> Directory<P> {
 
     /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.
     pub(crate) fn drain_pool(&self) -> Retired<P> {
-        let mut pool = self.pool.lock();
-        let old = core::mem::take(&mut *pool);
-        pool.live = old.live;
-        Retired { pool: old, meter: self.meter() }
+        Retired { pool: self.pool.lock().drain(), meter: self.meter() }
     }
 }
 
@@ -224,6 +221,38 @@ mod tests {
         assert!((0..2000).all(|key| {
             table.find(Digest::new(key), || (), |item| item.0 == key).is_some() == (key % 5 == 0)
         }));
+    }
+
+    /// Each split takes one of what was cut for sixteen.
+    #[test]
+    fn memory_for_further_segments_is_found_again_when_the_pool_was_drained() {
+        let bytes = |drains: bool| {
+            let table = table(segments_of(64));
+            for key in 0..3000 {
+                let before = table.segments().count();
+                insert(&table, key).unwrap();
+                if drains && table.segments().count() > before {
+                    // SAFETY: nobody else uses the table.
+                    unsafe { table.drain_pool().free() };
+                }
+            }
+            table.meter.bytes()
+        };
+        let (kept, drained) = (bytes(false), bytes(true));
+        assert!(drained <= kept, "{kept} bytes became {drained}");
+    }
+
+    /// The tags are: small segments have none of that size. Heads are of one size, and some of these in use.
+    #[test]
+    fn memory_for_further_segments_is_given_back_when_nothing_current_lies_beside_it() {
+        let table = table(segments_of(1024));
+        (0..8000).for_each(|key| insert(&table, key).unwrap());
+        table.each_segment(|mut writing| writing.locked.clear());
+        table.shrink(&rehash);
+        // SAFETY: nobody else uses the table.
+        unsafe { table.drain_pool().free() };
+        let (segments, bytes) = (table.segments().count(), table.meter.bytes());
+        assert!(segments > 8 && bytes < 20_000, "{bytes} bytes for {segments} segments");
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub(crate) struct Write<P: Payload> {
     pub(super) undo: Undo<P>,
     /// The pool's, while it has the segment: guarded by its lock.
     pub(super) links: UnsafeCell<Links<P>>,
-    memory: Memory,
+    pub(super) memory: Memory,
 }
 
 /// Leads to a segment in the pool.

@@ -47,6 +47,16 @@ impl Supply {
             * size_of::<Block>()
     }
 
+    /// Gives up what is left of allocations of which nobody has a part but these. What is left of others stays to be found: it
+    /// would keep its memory until the last of those parts is freed, as they keep theirs.
+    pub(super) fn give_up<'m>(&mut self, put_away: impl Iterator<Item = &'m Memory> + Clone) -> Supply {
+        Supply {
+            heads: self.heads.give_up(put_away.clone().map(|memory| &memory.head)),
+            tags: self.tags.give_up(put_away.clone().map(|memory| &memory.tags)),
+            slots: self.slots.give_up(put_away.map(|memory| &memory.slots)),
+        }
+    }
+
     /// Frees what is left.
     ///
     /// # Safety
@@ -84,6 +94,13 @@ impl Spare {
             // SAFETY: nobody has used it.
             unsafe { block.free(meter) };
         }
+    }
+
+    /// Gives up all, which lie in one allocation, if nobody has a part of that but these.
+    fn give_up<'m>(&mut self, put_away: impl Iterator<Item = &'m Block>) -> Spare {
+        let Some(one) = self.0.last() else { return Spare::default() };
+        let beside = put_away.filter(|block| block.lies_beside(one)).count();
+        if one.is_one_of(self.0.len() + beside) { core::mem::take(self) } else { Spare::default() }
     }
 
     /// Frees the blocks.
