@@ -297,6 +297,10 @@ impl Store for FjallStore {
         Ok(self.data.get(key)?.map(|value| Arc::from(&*value)))
     }
 
+    fn contains_key(&self, key: &[u8]) -> Result<bool, FjallError> {
+        Ok(check(key).is_ok() && self.data.contains_key(key)?)
+    }
+
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, FjallError> {
         check(key)?;
         let _writing = self.writing.lock();
@@ -308,7 +312,7 @@ impl Store for FjallStore {
 
     fn delete(&self, key: &[u8]) -> Result<bool, FjallError> {
         let _writing = self.writing.lock();
-        if check(key).is_err() || !self.data.contains_key(key)? {
+        if !self.contains_key(key)? {
             return Ok(false);
         }
         self.check_room(key.len())?;
@@ -326,9 +330,8 @@ impl Store for FjallStore {
             }
         }
         let _writing = self.writing.lock();
-        let is_there =
-            |write: &Write<'_>| Ok(check(write.key()).is_ok() && self.data.contains_key(write.key())?);
-        let existed: Vec<bool> = writes.iter().map(is_there).collect::<Result<_, FjallError>>()?;
+        let is_there = |write: &Write<'_>| self.contains_key(write.key());
+        let existed: Vec<bool> = writes.iter().map(is_there).collect::<Result<_, _>>()?;
         if changes_nothing(writes, &existed) {
             return Ok(existed);
         }

@@ -88,6 +88,10 @@ impl Store for HashMapStore {
         Ok(self.shard(key).get(key).map(Arc::clone))
     }
 
+    fn contains_key(&self, key: &[u8]) -> Result<bool, Infallible> {
+        Ok(self.shard(key).contains_key(key))
+    }
+
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
         let mut shard = self.shard(key);
         self.count();

@@ -67,6 +67,11 @@ impl Hot {
         self.cache.as_ref()?.get(key)
     }
 
+    /// Whether the value of a key is kept; it is not taken for used.
+    pub(super) fn contains_key(&self, key: &[u8]) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.contains_key(key))
+    }
+
     /// Keeps a value for a while, if it is not too large.
     pub(super) fn put(&self, key: &[u8], value: &Value) {
         if let Some(cache) = &self.cache {

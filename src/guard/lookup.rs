@@ -74,17 +74,41 @@ impl<S: Store> Guarded<S> {
             return Ok(Some(value));
         }
         let lookup = self.begin(key, hash);
-        let asked = if counters.filter_is_idle() {
-            // Until the store has it [D8]: it may fail, or panic.
-            counters.filter_is_of_use();
-            Asked::Idle
-        } else {
-            let Judgement::Perhaps(asked) = self.judge(lookup, counters) else { return Ok(None) };
-            asked
-        };
+        let Judgement::Perhaps(asked) = self.judge_unless_idle(lookup, counters) else { return Ok(None) };
         let value = shared.store.get(key).map_err(Error::Store)?;
         self.learn(lookup, value.as_ref(), asked, counters);
         Ok(value)
+    }
+
+    /// Whether the store holds a key. A look-up as [`Guarded::get`], and counted as one, but the store need not read the value
+    /// ([`Store::contains_key`]), and the cache stays as it is: a value that was read for this is not kept, and one that is
+    /// there is not taken for used.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// assert!(guarded.contains_key(b"ada")?);
+    /// assert!(!guarded.contains_key(b"bob")?); // most such look-ups never reach the store
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error<S::Error>> {
+        let shared = &*self.shared;
+        let (hash, counters) = (shared.plan.hash(key), shared.counters.mine());
+        if shared.hot.contains_key(key) {
+            counters.count(Event::Hit);
+            return Ok(true);
+        }
+        let lookup = self.begin(key, hash);
+        let Judgement::Perhaps(asked) = self.judge_unless_idle(lookup, counters) else { return Ok(false) };
+        let found = shared.store.contains_key(key).map_err(Error::Store)?;
+        self.note(lookup, found, asked, counters);
+        Ok(found)
     }
 
     /// The values of many keys, in their order. The store is asked once, for those that pass.
@@ -143,6 +167,17 @@ impl<S: Store> Guarded<S> {
         Lookup { key, hash, seen: self.shared.stripes.look(stripe_of(hash)) }
     }
 
+    /// [`Guarded::judge`], but for a filter that has not been of use for long: that is not asked.
+    #[inline]
+    fn judge_unless_idle(&self, lookup: Lookup<'_>, counters: &Counts) -> Judgement {
+        if counters.filter_is_idle() {
+            // Until the store has it [D8]: it may fail, or panic.
+            counters.filter_is_of_use();
+            return Judgement::Perhaps(Asked::Idle);
+        }
+        self.judge(lookup, counters)
+    }
+
     #[inline]
     fn judge(&self, Lookup { key, hash, seen }: Lookup<'_>, counters: &Counts) -> Judgement {
         let (shared, stripe) = (&*self.shared, stripe_of(hash));
@@ -162,20 +197,27 @@ impl<S: Store> Guarded<S> {
     /// What the store has answered is counted, and goes where it will be looked for, unless a write came between.
     #[inline]
     fn learn(&self, lookup: Lookup<'_>, value: Option<&Value>, asked: Asked, counters: &Counts) {
-        counters.count(answered(value.is_some(), asked));
-        if asked == Asked::Idle && value.is_some() {
-            counters.filter_stays_idle();
-        }
+        self.note(lookup, value.is_some(), asked, counters);
         match value {
             Some(value) if self.shared.hot.wants(lookup.hash) => self.keep(lookup, value),
-            Some(_) => {}
-            None => {
-                counters.filter_is_of_use();
-                if asked == Asked::Yes {
-                    let Lookup { key, hash, seen } = lookup;
-                    self.shared.stripes.note_absent(stripe_of(hash), seen, hash, key);
-                }
+            _ => {}
+        }
+    }
+
+    /// Whether the store has the key is counted; a key that it does not have is remembered, as values are.
+    #[inline]
+    fn note(&self, lookup: Lookup<'_>, found: bool, asked: Asked, counters: &Counts) {
+        counters.count(answered(found, asked));
+        if found {
+            if asked == Asked::Idle {
+                counters.filter_stays_idle();
             }
+            return;
+        }
+        counters.filter_is_of_use();
+        if asked == Asked::Yes {
+            let Lookup { key, hash, seen } = lookup;
+            self.shared.stripes.note_absent(stripe_of(hash), seen, hash, key);
         }
     }
 

@@ -249,13 +249,19 @@ impl Store for RedbStore {
         keys.iter().map(|key| Ok(table.get(*key)?.map(|value| Arc::from(value.value())))).collect()
     }
 
+    fn contains_key(&self, key: &[u8]) -> Result<bool, RedbError> {
+        // Its value is not copied.
+        let table = self.database.begin_read()?.open_table(DATA)?;
+        Ok(table.get(key)?.is_some())
+    }
+
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, RedbError> {
         self.write(|table| insert(table, key, value))
     }
 
     fn delete(&self, key: &[u8]) -> Result<bool, RedbError> {
         // One look, without the disk, spares a commit that would change nothing.
-        if self.has_none_of(&[Write::Delete(key)])? {
+        if !self.contains_key(key)? {
             return Ok(false);
         }
         self.write(|table| Ok(table.remove(key)?.is_some()))

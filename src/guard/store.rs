@@ -116,6 +116,15 @@ pub trait Store: Send + Sync + 'static {
         keys.iter().map(|key| self.get(key)).collect()
     }
 
+    /// Whether a key is there: as [`Store::get`] would say at the same moment. Reads the value, unless the store can do better.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    fn contains_key(&self, key: &[u8]) -> Result<bool, Self::Error> {
+        Ok(self.get(key)?.is_some())
+    }
+
     /// Gives a key a value. Whether the key was there before.
     ///
     /// # Errors
@@ -177,6 +186,10 @@ impl<S: Store> Store for Arc<S> {
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, S::Error> {
         (**self).get_many(keys)
+    }
+
+    fn contains_key(&self, key: &[u8]) -> Result<bool, S::Error> {
+        (**self).contains_key(key)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, S::Error> {

@@ -45,6 +45,7 @@ fn obeys<S: Store>(store: S, operations: u64) {
                 let known = known.get(&key).map(Vec::as_slice);
                 assert_eq!(guarded.get(&key).unwrap().as_deref(), known);
                 assert_eq!(store.get(&key).unwrap().as_deref(), known);
+                assert_eq!(guarded.contains_key(&key).unwrap(), known.is_some());
             }
             _ => {
                 let keys = [key.clone(), b"nobody".to_vec(), key];

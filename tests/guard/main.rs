@@ -14,6 +14,7 @@ mod laws;
 mod locked;
 mod order;
 mod policy;
+mod presence;
 mod rebuild;
 mod scripted;
 mod snapshots;
