@@ -4,6 +4,7 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
+use core::time::Duration;
 
 use ahash::RandomState;
 use equivalent::Equivalent;
@@ -407,8 +408,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         &self,
         digest: Digest,
         key: &Q,
-        _guard: &'g impl Guard,
+        guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
+        // SAFETY: found after the guard was entered.
+        self.find_alive(digest, key, guard).map(|(entry, _)| unsafe { Entry::deref(entry) })
+    }
+
+    /// An entry that has not expired, and the moment at which it had not; leaves no trace.
+    #[inline]
+    fn find_alive<Q: ?Sized + Hash + Equivalent<K>>(
+        &self,
+        digest: Digest,
+        key: &Q,
+        _guard: &impl Guard,
+    ) -> Option<(NonNull<Entry<K, V>>, Nanos)> {
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let mut entry = self.table.directory.find(digest, || (), eq)?;
@@ -416,8 +429,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if self.has_expired(entry, now) {
             entry = self.find_again(digest, entry).filter(|&again| !self.has_expired(again, now))?;
         }
-        // SAFETY: found after the guard was entered.
-        Some(unsafe { Entry::deref(entry) })
+        Some((entry, now))
     }
 
     /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
@@ -474,6 +486,35 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
         let guard = self.enter();
         self.peek_entry(self.digest(key), key, &guard).is_some()
+    }
+
+    /// How long the entry of a key has left to live, if it is not used meanwhile: until its deadline, or until it has been idle
+    /// for too long, whichever comes first; [`Duration::MAX`] if it lives for ever, and `None` if there is no entry. Leaves no
+    /// trace, as [`Cache::peek`].
+    ///
+    /// Hits within a millisecond of one another, or within a 64th of the time that an entry may be idle if that is less, may
+    /// count as one: by so much it may be too little. It tells nothing of evictions.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::builder()
+    ///     .max_entries(10)
+    ///     .time_to_live(Duration::from_secs(60))
+    ///     .clock(clock.clone())
+    ///     .build();
+    /// cache.insert("price", 7).unwrap();
+    /// clock.advance(Duration::from_secs(50));
+    /// assert_eq!(cache.time_left("price"), Some(Duration::from_secs(10))); // time to renew it?
+    /// clock.advance(Duration::from_secs(10));
+    /// assert_eq!(cache.time_left("price"), None);
+    /// ```
+    #[doc(alias = "get_ttl")]
+    pub fn time_left<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<Duration> {
+        let guard = self.enter();
+        let (entry, now) = self.find_alive(self.digest(key), key, &guard)?;
+        Some(self.meta(entry).left(now).map_or(Duration::MAX, Duration::from_nanos))
     }
 }
 

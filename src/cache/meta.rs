@@ -178,6 +178,15 @@ impl<'g> Meta<'g> {
         self.fields.has_deadline && (now >= self.deadline() || self.idle().is_some_and(is_idle))
     }
 
+    /// How long it may still be returned, if it is not used meanwhile; `None` is for ever.
+    pub(super) fn left(self, now: Nanos) -> Option<Nanos> {
+        // Relaxed: as in `has_expired`.
+        let idle =
+            |(last_use, idle): (&AtomicU64, Nanos)| last_use.load(Ordering::Relaxed).saturating_add(idle);
+        let end = self.idle().map_or(NEVER, idle).min(self.deadline());
+        (end != NEVER).then(|| end.saturating_sub(now))
+    }
+
     /// Notes a hit.
     #[inline(always)]
     pub(super) fn note_use(self, now: Nanos) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use koel::{Cache, CacheBuilder, ManualClock};
+use koel::{Cache, CacheBuilder, Clock, ManualClock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -58,6 +58,61 @@ fn each_may_be_idle_for_as_long_as_it_says() {
         clock.advance(SECOND);
         assert_eq!((cache.get(&0).is_some(), cache.get(&4).is_some()), (all.is_none(), false));
     }
+}
+
+/// Of deadlines and idle times, for all and of its own, what comes first; and to ask is no use.
+#[test]
+fn what_an_entry_has_left_is_until_the_first_of_its_ends() {
+    let seconds = |n: u32| Some(SECOND * n);
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(10).clock(clock.clone());
+    // What key and value say: how long it lives, and how long it may be idle; 0 is for ever.
+    let own = |n: u32| (n > 0).then(|| SECOND * n);
+    let cache: Cache<u32, u32> =
+        builder.expiry(move |key, _| own(*key)).idle_expiry(move |_, value| own(*value)).build();
+    for (key, value) in [(0, 0), (10, 0), (10, 4), (10, 20)] {
+        cache.insert(key, value).unwrap();
+        let (lives, idle) = (own(key).unwrap_or(Duration::MAX), own(value).unwrap_or(Duration::MAX));
+        assert_eq!(cache.time_left(&key), Some(lives.min(idle)), "{key} {value}");
+    }
+    assert_eq!(cache.time_left(&7), None, "it is not there");
+    cache.insert(10, 4).unwrap();
+    clock.advance(3 * SECOND);
+    assert_eq!((cache.time_left(&10), cache.time_left(&10)), (seconds(1), seconds(1)), "asked twice");
+    assert_eq!((cache.get(&10), cache.time_left(&10)), (Some(4), seconds(4)));
+    clock.advance(3 * SECOND);
+    assert_eq!((cache.get(&10), cache.time_left(&10)), (Some(4), seconds(4)));
+    clock.advance(2 * SECOND);
+    assert_eq!((cache.get(&10), cache.time_left(&10)), (Some(4), seconds(2)), "used or not");
+    clock.advance(2 * SECOND - Duration::from_nanos(1));
+    assert_eq!(cache.time_left(&10), Some(Duration::from_nanos(1)));
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!((cache.time_left(&10), cache.time_left(&0)), (None, Some(Duration::MAX)));
+    assert_eq!((cache.stats().hits, cache.stats().misses, cache.len()), (3, 0, 2), "no trace");
+    clock.advance(Duration::MAX - clock.now());
+    assert_eq!(cache.time_left(&0), Some(Duration::MAX));
+}
+
+#[test]
+fn what_an_entry_has_left_is_told_by_each_cache_as_far_as_it_knows() {
+    let clock = ManualClock::new();
+    let left_of = |builder: CacheBuilder<u32, u32>| {
+        let cache = builder.build();
+        cache.insert(1, 9).unwrap();
+        clock.advance(SECOND);
+        cache.time_left(&1).unwrap()
+    };
+    // Those that ask no clock.
+    assert_eq!(left_of(Cache::builder().max_weight(1000)), Duration::MAX);
+    assert_eq!(left_of(Cache::builder().max_weight(1000).weigher(|_, _| 7)), Duration::MAX);
+    let left = |set: fn(CacheBuilder<u32, u32>) -> CacheBuilder<u32, u32>| {
+        left_of(set(Cache::builder().max_weight(1000).clock(clock.clone())))
+    };
+    assert_eq!(left(|builder| builder.time_to_live(10 * SECOND)), 9 * SECOND);
+    assert_eq!(left(|builder| builder.time_to_idle(10 * SECOND)), 9 * SECOND);
+    assert_eq!(left(|builder| builder.time_to_live(3 * SECOND).time_to_idle(10 * SECOND)), 2 * SECOND);
+    assert_eq!(left(|builder| builder.weigher(|_, _| 7).idle_expiry(|_, n| Some(SECOND * *n))), 8 * SECOND);
+    assert_eq!(left(|builder| builder.time_to_live(Duration::MAX)), Duration::MAX);
 }
 
 /// By a dump it is as idle as it was, and what it may be idle for the new cache says.
