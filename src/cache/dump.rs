@@ -200,6 +200,13 @@ impl<'d, K, V> IntoIterator for &'d CacheDump<K, V> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct DumpIter<'d, K, V>(core::slice::Iter<'d, Dumped<K, V>>);
 
+/// Goes on from the same place.
+impl<K, V> Clone for DumpIter<'_, K, V> {
+    fn clone(&self) -> Self {
+        DumpIter(self.0.clone())
+    }
+}
+
 impl<'d, K, V> Iterator for DumpIter<'d, K, V> {
     type Item = (&'d K, &'d V);
 

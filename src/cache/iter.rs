@@ -42,6 +42,13 @@ impl<'v, K, V, S> ViewIter<'v, K, V, S> {
     }
 }
 
+/// Goes on from the same place, over the same entries; copies the pointers to what is left of one segment.
+impl<K, V, S> Clone for ViewIter<'_, K, V, S> {
+    fn clone(&self) -> Self {
+        ViewIter { cache: self.cache, walk: self.walk.clone() }
+    }
+}
+
 impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
     type Item = (&'v K, &'v V);
 

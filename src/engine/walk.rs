@@ -10,7 +10,8 @@ use super::segment::SegmentRef;
 #[cfg(feature = "rayon")]
 use crate::hash::whole_parts;
 
-/// The state of a walk: items of the current segment, and where the next one begins.
+/// The state of a walk: items of the current segment, and where the next one begins. A clone goes on from there by itself.
+#[derive(Clone)]
 pub(crate) struct Walk<I> {
     /// What it has of the current segment, last first.
     pub(crate) items: Vec<I>,

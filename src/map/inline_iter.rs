@@ -21,6 +21,13 @@ impl<'m, K: Pod, V: Pod> InlineIter<'m, K, V> {
     }
 }
 
+/// Goes on from the same place; copies what is left of one segment.
+impl<K: Pod, V: Pod> Clone for InlineIter<'_, K, V> {
+    fn clone(&self) -> Self {
+        InlineIter { slots: self.slots, walk: self.walk.clone() }
+    }
+}
+
 impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
     type Item = (K, V);
 
@@ -35,6 +42,13 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineKeys<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
 
+/// As [`InlineIter`]'s.
+impl<K: Pod, V: Pod> Clone for InlineKeys<'_, K, V> {
+    fn clone(&self) -> Self {
+        InlineKeys(self.0.clone())
+    }
+}
+
 impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
     type Item = K;
 
@@ -48,6 +62,13 @@ impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
 #[derive(Debug)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineValues<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
+
+/// As [`InlineIter`]'s.
+impl<K: Pod, V: Pod> Clone for InlineValues<'_, K, V> {
+    fn clone(&self) -> Self {
+        InlineValues(self.0.clone())
+    }
+}
 
 impl<K: Pod, V: Pod> Iterator for InlineValues<'_, K, V> {
     type Item = V;

@@ -33,6 +33,13 @@ impl<'p, K, V> Iter<'p, K, V> {
     }
 }
 
+/// Goes on from the same place, over the same entries; copies the pointers to what is left of one segment.
+impl<K, V> Clone for Iter<'_, K, V> {
+    fn clone(&self) -> Self {
+        Iter { directory: self.directory, walk: self.walk.clone() }
+    }
+}
+
 impl<'p, K, V> Iterator for Iter<'p, K, V> {
     type Item = (&'p K, &'p V);
 
@@ -99,6 +106,13 @@ impl<K, V, S, G> fmt::Debug for ClonedIter<'_, K, V, S, G> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Keys<'p, K, V>(pub(super) Iter<'p, K, V>);
 
+/// As [`Iter`]'s.
+impl<K, V> Clone for Keys<'_, K, V> {
+    fn clone(&self) -> Self {
+        Keys(self.0.clone())
+    }
+}
+
 impl<'p, K, V> Iterator for Keys<'p, K, V> {
     type Item = &'p K;
 
@@ -114,6 +128,13 @@ impl<K, V> FusedIterator for Keys<'_, K, V> {}
 #[derive(Debug)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Values<'p, K, V>(pub(super) Iter<'p, K, V>);
+
+/// As [`Iter`]'s.
+impl<K, V> Clone for Values<'_, K, V> {
+    fn clone(&self) -> Self {
+        Values(self.0.clone())
+    }
+}
 
 impl<'p, K, V> Iterator for Values<'p, K, V> {
     type Item = &'p V;

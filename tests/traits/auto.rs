@@ -54,6 +54,12 @@ assert_is!(koel::Ref<'static, u64, String, koel::RandomState, OwnedGuard<'static
 assert_is!(koel::Ref<'static, u64, String>: Debug + UnwindSafe);
 assert_is!(Keys<'static, u64, String>: Send + Debug);
 assert_is!(Values<'static, u64, String>: Send + Debug);
+// Whatever key and value are: they are not cloned.
+assert_is!(Iter<'static, NotDebug, NotDebug>: Clone);
+assert_is!(Keys<'static, NotDebug, NotDebug>: Clone);
+assert_is!(Values<'static, NotDebug, NotDebug>: Clone);
+assert_is!(ViewIter<'static, NotDebug, NotDebug, NotDebug>: Clone);
+assert_is!(koel::DumpIter<'static, NotDebug, NotDebug>: Clone);
 assert_is!(Drain<'static, u64, String, OwnedGuard<'static>>: Send + Debug);
 assert_is!(Drain<'static, u64, u64>: Debug);
 assert_is!(PinnedOwned<'static, u64, String>: Send + Sync + Debug);

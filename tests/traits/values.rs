@@ -1,10 +1,11 @@
 //! Debug, Clone, Eq, Default, collecting, extending, indexing, converting.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use koel::{Compute, Full, HashMap, InlineCache, InlineMap, Occupied, Operation};
+use koel::{Cache, Compute, Full, HashMap, InlineCache, InlineMap, Occupied, Operation};
 
 use crate::common::{AnyMap, Config, Seeded, catch, fixed_configs, growing_configs, seeded};
 
@@ -222,6 +223,62 @@ fn loops_go_over_pins_and_maps() {
     }
     assert_eq!((sum, inline.keys().count(), inline.values().max()), (100, 100, Some(100)));
     assert_eq!(inline.into_iter().collect::<BTreeMap<_, _>>(), owned);
+}
+
+/// Clones a walk at each of its places: the clone yields what the walk itself would have.
+fn forks_anywhere<I: Iterator<Item: PartialEq + Debug> + Clone>(mut walk: I, len: usize) {
+    for left in (0..=len).rev() {
+        assert_eq!(walk.clone().count(), left);
+        assert!(walk.clone().eq(walk.clone()));
+        assert_eq!(walk.clone().next(), walk.next());
+    }
+}
+
+#[test]
+fn a_walk_that_is_cloned_goes_on_from_its_place() {
+    let map = HashMap::builder().segment_slots(16).build();
+    map.extend((0..100_u64).map(|n| (n, n.to_string())));
+    let pin = map.pin();
+    forks_anywhere(pin.iter(), 100);
+    forks_anywhere(pin.keys(), 100);
+    forks_anywhere(pin.values(), 100);
+    let inline = InlineMap::builder().segment_slots(16).build();
+    inline.extend((0..100_u64).map(|n| (n, n)));
+    forks_anywhere(inline.iter(), 100);
+    forks_anywhere(inline.keys(), 100);
+    forks_anywhere(inline.values(), 100);
+    let cache: Cache<u64, u64> = Cache::new(100);
+    (0..100).for_each(|n| cache.insert(n, n).unwrap());
+    forks_anywhere(cache.pin().iter(), 100);
+    forks_anywhere(cache.dump().iter(), 100);
+    let cache = InlineCache::new(100);
+    (0..100_u64).for_each(|n| assert_eq!(cache.insert(n, n), None));
+    forks_anywhere(cache.iter(), 100);
+}
+
+/// What it has seen is seen by neither again, and what is there throughout by each, once; and what was removed lives on.
+#[test]
+fn a_clone_of_a_walk_outlives_it_while_the_map_grows() {
+    let map: HashMap<u64, String> = HashMap::builder().segment_slots(16).build();
+    map.extend((0..100).map(|n| (n, n.to_string())));
+    let pin = map.pin();
+    let mut walk = pin.iter();
+    let seen: Vec<_> = walk.by_ref().take(50).map(|(key, _)| *key).collect();
+    let (first, second) = (walk.clone(), walk.clone());
+    drop(walk);
+    for walk in [first, second] {
+        let last = map.len() as u64;
+        map.extend((last..last + 1000).map(|n| (n, n.to_string())));
+        let mut keys = seen.clone();
+        for (key, text) in walk {
+            map.pin().insert(*key, key.to_string());
+            assert_eq!(*text, key.to_string());
+            keys.push(*key);
+        }
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "none twice");
+        assert!(keys.iter().take(100).copied().eq(0..100));
+    }
 }
 
 /// By whatever name it is asked for, a value is made once, and one that cannot be made is not there.

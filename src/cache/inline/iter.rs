@@ -21,6 +21,13 @@ impl<'c, K: Pod, V: Pod> InlineCacheIter<'c, K, V> {
     }
 }
 
+/// Goes on from the same place; copies what is left of one segment.
+impl<K: Pod, V: Pod> Clone for InlineCacheIter<'_, K, V> {
+    fn clone(&self) -> Self {
+        InlineCacheIter { directory: self.directory, walk: self.walk.clone() }
+    }
+}
+
 impl<K: Pod, V: Pod> Iterator for InlineCacheIter<'_, K, V> {
     type Item = (K, V);
 
