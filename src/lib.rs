@@ -125,6 +125,26 @@ pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// The hash function of maps and caches unless told otherwise: keyed at random for each.
 pub use ahash::RandomState;
+/// What keys and values of an [`InlineMap`] and an [`InlineCache`] are: `bytemuck`'s `Pod`, for which [`Zeroable`] is needed as
+/// well. For generic code, and for types that implement both by hand; to derive them, depend on `bytemuck`:
+/// [as told of `InlineMap`](InlineMap#when-to-pick-something-else).
+///
+/// ```
+/// use std::hash::Hash;
+///
+/// use koel::{InlineMap, Pod};
+///
+/// fn count<K: Pod + Hash + Eq>(counts: &InlineMap<K, u64>, key: K) {
+///     counts.update_or_insert(key, |n| n + 1, 1);
+/// }
+///
+/// let counts = InlineMap::new();
+/// count(&counts, [127_u8, 0, 0, 1]);
+/// assert_eq!(counts.get(&[127, 0, 0, 1]), Some(1));
+/// ```
+pub use bytemuck::Pod;
+/// What every [`Pod`] is, from `bytemuck`: for types that implement both by hand.
+pub use bytemuck::Zeroable;
 /// What a borrowed form of a key implements: [`HashMap`] finds a `String` by a `&str` without more; implement it for
 /// look-ups by other types, with the same `Hash`.
 pub use equivalent::Equivalent;

@@ -220,9 +220,9 @@ struct NotSent {
 }
 
 // SAFETY: a number.
-unsafe impl bytemuck::Zeroable for NotSent {}
+unsafe impl koel::Zeroable for NotSent {}
 // SAFETY: a number.
-unsafe impl bytemuck::Pod for NotSent {}
+unsafe impl koel::Pod for NotSent {}
 
 /// Values of one lifetime are no values of a longer one.
 #[test]
