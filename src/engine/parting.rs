@@ -50,7 +50,8 @@ mod tests {
         assert_eq!(<Pointer<u16, ()> as Payload>::SPLIT_BITS, 1);
         assert_eq!(<Pointer<Line, ()> as Payload>::SPLIT_BITS, MOST_SPLIT_BITS);
         assert_eq!(<Inline<u64, u64> as Payload>::SPLIT_BITS, 0);
-        assert!(BITS >= 2 && <Pointers as Payload>::SPLIT_MASK == (1 << BITS) - 1);
+        assert_eq!(BITS, align_of::<u64>().trailing_zeros());
+        assert_eq!(<Pointers as Payload>::SPLIT_MASK, (1 << BITS) - 1);
     }
 
     fn decide_what_prefixes_do<P: Payload>() {
