@@ -6,8 +6,14 @@ use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, SCHEDULED};
 
 /// Guards that a thread may have at a time, each with a record of its own; further ones share records.
 const OWN: usize = if SCHEDULED { 2 } else { 6 };
-/// Shared records that a thread gets at a time.
-const SHARED: usize = if SCHEDULED { 2 } else { 3 };
+/// Shared records of a thread, each for guards of one collector and epoch; a further guard is lent a record by its collector.
+const SHARED: usize = if SCHEDULED {
+    1
+} else if cfg!(test) {
+    2
+} else {
+    6
+};
 
 /// Which guard lives, if one does. Written by its thread alone, but for `calls`.
 #[derive(Debug, Default)]
@@ -15,7 +21,7 @@ const SHARED: usize = if SCHEDULED { 2 } else { 3 };
 pub(crate) struct Record {
     /// Whose guard it is, and when it was entered, of several the first: the collector's stamp. 0: there is none.
     pub(crate) stamp: AtomicU64,
-    /// What whoever leaves has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`], [`SHARES`].
+    /// What whoever leaves has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`], [`SHARES`], [`LENT`].
     pub(crate) calls: AtomicU64,
 }
 
@@ -40,6 +46,8 @@ pub(crate) const INCOMPLETE: u64 = 2;
 pub(crate) const POSTPONED: u64 = 4;
 /// The guard is one of several that share a record, for which this one stands.
 pub(crate) const SHARES: u64 = 8;
+/// The guard has a record of its collector, for which this one stands.
+pub(crate) const LENT: u64 = 16;
 
 /// Relaxed, all: the thread's own stores; `calls`, which others set, too, is ordered by the barriers [C5].
 impl Record {
@@ -100,25 +108,19 @@ impl SharedRecord {
 #[repr(C)]
 pub(crate) struct Records {
     own: [Record; OWN],
-    /// Null, or shared ones.
-    more: AtomicPtr<Shared>,
+    /// Null, or those that guards share.
+    shared: AtomicPtr<Shared>,
 }
 
 /// Records that guards share.
-#[derive(Debug, Default)]
-#[repr(C)]
-struct Shared {
-    here: [SharedRecord; SHARED],
-    /// Null, or those that come after.
-    more: AtomicPtr<Shared>,
-}
+type Shared = CachePadded<[SharedRecord; SHARED]>;
 
 #[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
-const _: () = assert!(size_of::<Records>() == 104 && size_of::<Shared>() <= 128);
+const _: () = assert!(size_of::<Records>() == 104 && size_of::<Shared>() <= 256);
 
 impl Records {
     pub(crate) fn new() -> Self {
-        Records { own: Default::default(), more: AtomicPtr::new(core::ptr::null_mut()) }
+        Records { own: Default::default(), shared: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
     /// The one that is looked at first.
@@ -133,12 +135,10 @@ impl Records {
 
     /// Those that guards share.
     pub(crate) fn shared(&self) -> impl Iterator<Item = &SharedRecord> {
-        let at = |link: &AtomicPtr<Shared>| {
-            // Acquire: pairs with the store in `add`.
-            // SAFETY: null, or leaked there.
-            unsafe { link.load(Ordering::Acquire).as_ref::<'static>() }
-        };
-        core::iter::successors(at(&self.more), move |shared| at(&shared.more)).flat_map(|shared| &shared.here)
+        // Acquire: pairs with the store in `add`.
+        // SAFETY: null, or leaked there.
+        let shared = unsafe { self.shared.load(Ordering::Acquire).as_ref::<'static>() };
+        shared.into_iter().flat_map(|shared| shared.iter())
     }
 
     /// All of them.
@@ -146,24 +146,22 @@ impl Records {
         self.own().chain(self.shared().map(|shared| &shared.record))
     }
 
-    /// Adds a shared record, which is never freed: a thread has no more than two for each collector of which it once had guards
-    /// at a time. By the thread itself.
-    pub(crate) fn add(&self) -> &SharedRecord {
-        let mut link = &self.more;
-        // Relaxed: the thread's own stores, or those of whoever had the seat before: it came by the lock of all seats.
-        // SAFETY: as in `shared`.
-        while let Some(more) = unsafe { link.load(Ordering::Relaxed).as_ref::<'static>() } {
-            link = &more.more;
+    /// Adds the shared records, which are never freed: all who advance look at them. Their first, if there were none. By the
+    /// thread itself.
+    pub(crate) fn add(&self) -> Option<&SharedRecord> {
+        // Relaxed: the thread's own store, or that of whoever had the seat before: it came by the lock of all seats.
+        if !self.shared.load(Ordering::Relaxed).is_null() {
+            return None;
         }
-        let more: &'static Shared = Box::leak(Box::<CachePadded<Shared>>::default());
+        let shared: &'static Shared = Box::leak(Box::<Shared>::default());
         // What all of the thread's guards have to do, these have.
         let calls = self.first().calls.load(Ordering::Relaxed) & (ENDED | POSTPONED);
-        for shared in &more.here {
+        for shared in shared.iter() {
             shared.record.call(calls);
             shared.proxy.call(SHARES);
         }
         // Release: pairs with the load in `shared`.
-        link.store(core::ptr::from_ref(more).cast_mut(), Ordering::Release);
-        &more.here[0]
+        self.shared.store(core::ptr::from_ref(shared).cast_mut(), Ordering::Release);
+        shared.first()
     }
 }

@@ -266,7 +266,7 @@ mod tests {
     /// Enters something like a guard.
     fn enter() -> &'static Record {
         let idle = my_records().iter().find(|record| record.is_idle());
-        let record = idle.unwrap_or_else(|| &my_records().add().record);
+        let record = idle.unwrap_or_else(|| &my_records().add().expect("few at a time").record);
         // Of no collector: some that other tests have would wait for it. Release: as in `announce`.
         record.stamp.store(1, Ordering::Release);
         record
@@ -318,9 +318,9 @@ mod tests {
     #[test]
     fn there_are_as_many_records_as_a_thread_has_guards() {
         let kept = std::thread::spawn(|| {
-            let kept: Vec<_> = (0..10).map(|_| enter()).collect();
+            let kept: Vec<_> = (0..8).map(|_| enter()).collect();
             let all = my_records().iter().count();
-            assert!((10..20).contains(&all), "{all}");
+            assert_eq!(all, 8);
             assert!(kept.iter().all(|record| records().any(|other| core::ptr::eq(other, *record))));
             kept.into_iter().for_each(leave);
             assert!(my_records().iter().all(Record::is_idle));

@@ -238,14 +238,14 @@ fn what_was_flushed_is_freed_when_another_collectors_guard_has_answered() {
     });
 }
 
-/// Where a thread has more guards than records of its own.
+/// Where a thread has more guards than records of its own; and where others have all that it shares, so that one is lent.
 #[test]
-fn guards_that_share_a_record_hide_none() {
-    for first_ends_first in [false, true] {
+fn guards_that_share_a_record_or_are_lent_one_hide_none() {
+    for (others, first_ends_first) in [(2, false), (2, true), (3, false), (3, true)] {
         loom::model(move || {
             let cell = Cell::new();
             let reader = cell.spawn(move |cell| {
-                let others = [cell.other.enter(), cell.other.enter()];
+                let others: Vec<_> = (0..others).map(|_| cell.other.enter()).collect();
                 let (first, second) = (cell.reclaimer.enter(), cell.reclaimer.enter());
                 cell.read_until_both_end(first, second, first_ends_first);
                 drop(others);

@@ -9,12 +9,12 @@ use crossbeam_utils::CachePadded;
 use super::bags::{Bags, FEW, free_all, is_deep};
 use super::barrier::Barrier;
 use super::crowd::{Crowd, Room};
-use super::owned::OwnedRecords;
+use super::owned::{OwnedRecord, OwnedRecords};
 use super::pace::{LONGEST, Pace, REST};
 use super::postponed;
 use super::stamp::Stamp;
 use super::stranded::Stranded;
-use crate::record::{AWAITED, ENDED, POSTPONED, Record, SHARES};
+use crate::record::{AWAITED, ENDED, LENT, POSTPONED, Record, SHARES};
 use crate::sync::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, SCHEDULED, global, step};
 use crate::{reentry, seats};
@@ -31,7 +31,7 @@ pub(crate) struct Collector {
     stamp: CachePadded<AtomicU64>,
     pub(super) barrier: Barrier,
     pub(super) pace: CachePadded<Pace>,
-    /// Records of guards that are not bound to a thread.
+    /// Records of guards that are not bound to a thread, or whose thread has none left for them.
     pub(super) owned: OwnedRecords,
     pub(super) bags: [CachePadded<Mutex<Bags>>; BAGS],
     /// Objects in a bag that is sealed.
@@ -128,6 +128,9 @@ impl Collector {
         if record.calls.load(Relaxed) & SHARES != 0 {
             return self.leave_shared(record);
         }
+        if record.calls.load(Relaxed) & LENT != 0 {
+            return self.leave_lent(record);
+        }
         self.barrier.complete_light();
         // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
         if is_deep() || reentry::is_writing_any() {
@@ -157,6 +160,26 @@ impl Collector {
         let shared = seats::shared_record(proxy);
         if shared.part() {
             self.leave(&shared.record);
+        }
+    }
+
+    /// A guard of this thread has gone that had a record of the collector, of which this is the proxy.
+    #[inline(never)]
+    fn leave_lent(&self, proxy: &Record) {
+        let owned = self.owned.of_proxy(proxy);
+        // What tells of that is in the thread's own records. Before it parts: whoever leaves follows it.
+        if postponed::take(self.number()) {
+            owned.record.call_for(self.number());
+        }
+        self.leave_owned(owned);
+    }
+
+    /// A guard has gone that had a record of the collector.
+    #[inline]
+    pub(super) fn leave_owned(&self, owned: &OwnedRecord) {
+        if owned.part() {
+            self.leave(&owned.record);
+            owned.give_back();
         }
     }
 

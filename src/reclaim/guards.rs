@@ -1,5 +1,5 @@
-//! Guards: how they are entered, each in a record that is idle or that it shares with others of its thread [C1]; and that they
-//! leave.
+//! Guards: how they are entered, each in a record that is idle, that it shares with others of its thread, or that its collector
+//! lends [C1]; and that they leave.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -53,24 +53,34 @@ impl Collector {
         self.barrier.complete_light();
     }
 
-    /// Adds a guard to those of this thread that share a record; what it has in its place.
-    fn share(&self, records: &'static Records) -> &'static Record {
+    /// Adds a guard to those of this thread that share a record; if all of these are others', to those that have one of the
+    /// collector's. What it has in its place.
+    fn share(&self, records: &'static Records) -> &Record {
         // Relaxed: any guard of ours protects what a later one finds. But it is not one of an older epoch, if that can be told:
         // where each is entered before the last one leaves, their record would never be idle, and hold up the next for ever.
         let now = self.stamp(Relaxed).bits();
         // Relaxed: the thread's own.
         let shared = records.shared().find(|shared| shared.record.stamp.load(Relaxed) == now);
-        let shared = shared.unwrap_or_else(|| {
+        let shared = shared.or_else(|| {
             let idle = records.shared().find(|shared| shared.record.is_idle());
-            let shared = idle.unwrap_or_else(|| records.add());
+            let shared = idle.or_else(|| records.add())?;
             self.take(&shared.record);
-            shared
+            Some(shared)
         });
-        shared.join()
+        match shared {
+            Some(shared) => shared.join(),
+            // A thread that pins thousands of maps leaves nothing behind that all who advance would look at.
+            None => self.lend().proxy(),
+        }
     }
 
     /// A guard that may move between threads [C1].
     pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
+        OwnedGuard { collector: self, owned: self.lend() }
+    }
+
+    /// Announces a guard in a record of this collector.
+    fn lend(&self) -> &OwnedRecord {
         let prepare = |new: &Record| {
             if self.barrier.is_to_be_completed() {
                 new.call(INCOMPLETE);
@@ -81,8 +91,7 @@ impl Collector {
             self.barrier.complete_light();
         };
         // Relaxed: as in `share`.
-        let owned = self.owned.lend(self.stamp(Relaxed).bits(), prepare, enter);
-        OwnedGuard { collector: self, owned }
+        self.owned.lend(self.stamp(Relaxed).bits(), prepare, enter)
     }
 }
 
@@ -153,10 +162,7 @@ impl Drop for LocalGuard<'_> {
 
 impl Drop for OwnedGuard<'_> {
     fn drop(&mut self) {
-        if self.owned.part() {
-            self.collector.leave(&self.owned.record);
-            self.owned.give_back();
-        }
+        self.collector.leave_owned(self.owned);
     }
 }
 

@@ -1,9 +1,10 @@
-//! Records of guards that are not bound to a thread: a list. The first few have one guard each, as long as there have been such
-//! guards at a time; of more, those of one epoch share one.
+//! Records that a collector lends, to guards that are not bound to a thread and to those whose thread has none left for them: a
+//! list. The first few have one guard each, as long as there have been such guards at a time; of more, those of one epoch share
+//! one.
 
 use crossbeam_utils::CachePadded;
 
-use crate::record::Record;
+use crate::record::{LENT, Record};
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{AtomicPtr, AtomicU64, SCHEDULED};
 
@@ -27,6 +28,8 @@ pub(super) struct OwnedRecord {
     is_shared: bool,
     /// How many have it, or [`BUSY`].
     guards: AtomicU64,
+    /// What a guard of a thread has in its place. It is none of those that are looked at.
+    proxy: Record,
     next: AtomicPtr<OwnedRecord>,
 }
 
@@ -57,6 +60,11 @@ impl OwnedRecord {
         let one_less = |guards| Some(if guards == 1 { BUSY } else { guards - 1 });
         // Release, Acquire: pair with each other: what all of them have read comes before the last one leaves.
         self.guards.fetch_update(AcqRel, Relaxed, one_less) == Ok(1)
+    }
+
+    /// What a guard of a thread has in its place.
+    pub(super) fn proxy(&self) -> &Record {
+        &self.proxy
     }
 
     /// The last guard has left.
@@ -110,10 +118,16 @@ impl OwnedRecords {
         lent
     }
 
+    /// The one for which this stands.
+    pub(super) fn of_proxy(&self, proxy: &Record) -> &OwnedRecord {
+        self.iter().find(|owned| core::ptr::eq(&owned.proxy, proxy)).expect("each stays as long as the list")
+    }
+
     #[cold]
     fn add(&self, is_shared: bool, prepare: impl FnOnce(&Record)) -> &OwnedRecord {
         let new = OwnedRecord { is_shared, guards: AtomicU64::new(BUSY), ..OwnedRecord::default() };
         prepare(&new.record);
+        new.proxy.call(LENT);
         // The pointer of the box, which is to be one again: a reference would lead to less.
         let raw = Box::into_raw(Box::new(new));
         // SAFETY: freed with the list.

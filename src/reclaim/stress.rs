@@ -12,7 +12,7 @@ use super::crowd::FEW_BAGS;
 use super::epochs::{BAGS, Collector, MANY};
 use super::guards::{LocalGuard, OwnedGuard};
 use super::pace::Pace;
-use super::{Guard, PROTECTED, Retire};
+use super::{Guard, PROTECTED, Retire, postponed};
 use crate::seats;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, step};
 
@@ -89,8 +89,8 @@ struct PutDown<'w> {
 
 struct World<'w> {
     collector: &'w Collector,
-    /// Some that have nothing to retire, but guards: more than a thread has records without more memory.
-    others: [Collector; 5],
+    /// Some that have nothing to retire, but guards: as many as a thread has records, so that ours are lent one.
+    others: [Collector; 8],
     counts: &'w Counts,
     objects: &'w [Object<'w>],
     next: AtomicUsize,
@@ -178,7 +178,7 @@ impl<'w> World<'w> {
         if self.flushes != 0 && (random >> 24) % self.flushes == 0 {
             self.collector.flush();
         }
-        let others = [0, 0, 1, self.others.len()][(random >> 32) as usize % 4];
+        let others = [0, 0, 0, 0, 1, 1, 5, self.others.len()][(random >> 32) as usize % 8];
         let mut others: Vec<_> = self.others[..others].iter().map(Collector::enter).collect();
         match random % 16 {
             0 => self.put_down(cell),
@@ -375,6 +375,51 @@ fn what_is_too_much_and_waits_for_a_guard_is_freed_when_that_leaves() {
     assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
     drop(guard);
     assert_eq!(freed.load(Ordering::Relaxed), N as u64);
+}
+
+/// Or all who advance would look at them for good, and each further guard, too.
+#[test]
+fn a_thread_that_has_guards_of_many_collectors_has_few_records() {
+    let thread = std::thread::spawn(|| {
+        let collectors: Vec<_> = (0..100).map(|_| Collector::new(true, None)).collect();
+        let guards: Vec<_> =
+            collectors.iter().map(|collector| [collector.enter(), collector.enter()]).collect();
+        assert!(seats::my_records().iter().count() <= 8);
+        // Of the epoch that is now; then of an older one.
+        assert!(
+            collectors.iter().all(|collector| collector.advance().is_ok() && collector.advance().is_err())
+        );
+        let mut second = Vec::new();
+        for [one, other] in guards {
+            drop(one);
+            second.push(other);
+        }
+        assert!(collectors.iter().all(|collector| collector.advance().is_err()));
+        drop(second);
+        assert!(collectors.iter().all(|collector| collector.advance().is_ok()));
+    });
+    thread.join().unwrap();
+}
+
+/// The thread could not follow it before, and has no record left that its next guard could share.
+#[test]
+fn a_call_is_followed_when_a_guard_leaves_that_was_lent_a_record() {
+    let others: [_; 8] = core::array::from_fn(|_| Collector::new(true, None));
+    let freed = AtomicU64::new(0);
+    let collector = Collector::at(Pace::new(0, 0), false, None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _others: Vec<_> = others.iter().map(Collector::enter).collect();
+            retire(1, &collector, &freed);
+            collector.seal_all();
+            let (first, last) = (collector.enter(), collector.enter());
+            assert!(postponed::postpone(collector.number()));
+            drop(first);
+            assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
+            drop(last);
+            assert_eq!(freed.load(Ordering::Relaxed), 1);
+        });
+    });
 }
 
 /// Guards that are kept in variables of their threads.

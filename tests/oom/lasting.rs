@@ -76,7 +76,7 @@ fn six_pins_of_a_thread_want_no_memory() {
         pins();
         allocated() - before
     };
-    assert_eq!(asks(&|| drop([&maps[0]; 7].map(HashMap::pin))), 128);
+    assert_eq!(asks(&|| drop([&maps[0]; 7].map(HashMap::pin))), 256);
     assert_eq!([(); 2].map(|()| asks(&|| drop(maps[0].pin_owned()))), [256, 0]);
 }
 
