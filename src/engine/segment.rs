@@ -47,7 +47,7 @@ pub(crate) struct State<P: Payload> {
     pub(crate) index: u32,
     /// See `index`.
     pub(crate) level: u32,
-    /// See [`parting::last_entries`]: never 0.
+    /// See [`parting::last_entries`]: computed once, for all who insert.
     pub(super) last_entries: u32,
     /// From so many items on it is filling up, and will soon grow [G7]: never, if it grows only when no path is found.
     pub(crate) filling_from: usize,

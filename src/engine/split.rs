@@ -1,8 +1,9 @@
 //! A split [G6]: a segment gives the items of the upper half of its prefixes to a new one, and keeps the others.
 //!
-//! What stays is not touched, and what goes has the same slot in the new segment: both have as many buckets. Readers find an
-//! item that goes in the old segment until the directory leads to the new one, and there from then on; who has asked the
-//! directory before, and looks when it has gone, asks again [R4].
+//! What stays is not moved, and what goes has the same slot in the new segment: both have as many buckets. Which half an item
+//! goes to its split bits tell, or its hash, and then all get others [G8]. Readers find an item that goes in the old segment
+//! until the directory leads to the new one, and there from then on; who has asked the directory before, and looks when it has
+//! gone, asks again [R4].
 
 use core::ptr::NonNull;
 
