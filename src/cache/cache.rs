@@ -362,10 +362,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[inline(always)]
     pub(super) fn hit<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
+        digest: Digest,
         key: &Q,
         _: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
-        let digest = self.digest(key);
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let found = self.table.directory.find_and_mark(digest, eq, Policy::touch);
@@ -453,8 +453,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K>,
         V: Clone,
     {
+        self.get_of(self.digest(key), key)
+    }
+
+    /// [`Cache::get`] of a key with this digest.
+    #[inline(always)]
+    pub(super) fn get_of<Q>(&self, digest: Digest, key: &Q) -> Option<V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Clone,
+    {
         let guard = self.enter();
-        self.hit(key, &guard).map(|entry| entry.pair().1.clone())
+        self.hit(digest, key, &guard).map(|entry| entry.pair().1.clone())
     }
 
     /// A clone of the value of a key, without a trace: neither the policy nor the counts nor the time to idle are told.

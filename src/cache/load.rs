@@ -20,16 +20,17 @@ use crate::hash::Digest;
 
 /// A cache, as far as a load needs it.
 pub(super) trait Loading<K, V>: Table<K, V> {
+    fn digest_of(&self, key: &K) -> Digest;
+
     /// The value of a key, if it is there: a hit or a miss.
-    fn hit(&self, key: &K) -> Option<V>;
+    fn hit(&self, digest: Digest, key: &K) -> Option<V>;
 
     fn flights(&self) -> &Flights<K, V>;
 
     fn counters(&self) -> &Counters;
 
-    /// The digest of a key, to be loaded by a thread that may have to wait for a leader who waits for the lock: panics if this
-    /// thread has it.
-    fn digest_to_load(&self, key: &K) -> Digest;
+    /// Panics if this thread has a lock of the cache's: it may have to wait for a leader who waits for that.
+    fn assert_not_writing(&self);
 }
 
 /// The value of a key: the cache's, or, if it is missed, as `load_missed`.
@@ -39,13 +40,14 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     terms: Terms<E>,
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
-    match cache.hit(&key) {
+    let digest = cache.digest_of(&key);
+    match cache.hit(digest, &key) {
         Some(value) => {
             // Before there is an answer: one that is returned leaks if a drop panics.
             drop((key, load));
             Ok(value)
         }
-        None => load_missed(cache, key, terms, load),
+        None => load_missed(cache, digest, key, terms, load),
     }
 }
 
@@ -57,48 +59,48 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
     terms: Terms<E>,
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
-    match cache.hit(&key) {
+    let digest = cache.digest_of(&key);
+    match cache.hit(digest, &key) {
         Some(value) => {
             // As there. The loader is the caller's.
             drop(key);
             Ok(value)
         }
-        None => load_missed_async(cache, key, terms, load).await,
+        None => load_missed_async(cache, digest, key, terms, load).await,
     }
 }
 
 /// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits.
 fn load_missed<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
+    digest: Digest,
     key: K,
     terms: Terms<E>,
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
-    let digest = cache.digest_to_load(&key);
+    cache.assert_not_writing();
     let timed = || {
         let timer = Timer::start(cache.counters());
         timer.end(load())
     };
-    let answer = cache.flights().load(cache, digest, &key, terms, timed);
-    // As above.
-    drop(key);
-    answer
+    cache.flights().load(cache, digest, key, terms, timed)
 }
 
 /// The same for tasks.
 async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
+    digest: Digest,
     key: K,
     terms: Terms<E>,
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
-    let digest = cache.digest_to_load(&key);
+    cache.assert_not_writing();
     let timed = async {
         let timer = Timer::start(cache.counters());
         timer.end(load.await)
     };
     let answer = cache.flights().load_async(cache, digest, &key, terms, timed).await;
-    // As above.
+    // Before there is an answer, as in `load`.
     drop(key);
     answer
 }
@@ -325,13 +327,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        match self.get(key) {
+        let digest = self.digest(key);
+        match self.get_of(digest, key) {
             Some(value) => {
                 // As in `load`.
                 drop(load);
                 Ok(value)
             }
-            None => load_missed(self, key.to_owned(), Terms::alone(), load),
+            None => load_missed(self, digest, key.to_owned(), Terms::alone(), load),
         }
     }
 
@@ -361,13 +364,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        match self.get(key) {
+        let digest = self.digest(key);
+        match self.get_of(digest, key) {
             Some(value) => {
                 // As in `load`.
                 drop(load);
                 Ok(value)
             }
-            None => load_missed(self, key.to_owned(), Terms::shared(), || load().map_err(Arc::new)),
+            None => load_missed(self, digest, key.to_owned(), Terms::shared(), || load().map_err(Arc::new)),
         }
     }
 
@@ -506,9 +510,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        match self.get(key) {
+        let digest = self.digest(key);
+        match self.get_of(digest, key) {
             Some(value) => Ok(value),
-            None => load_missed_async(self, key.to_owned(), Terms::alone(), pin!(load)).await,
+            None => load_missed_async(self, digest, key.to_owned(), Terms::alone(), pin!(load)).await,
         }
     }
 
@@ -537,12 +542,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        match self.get(key) {
+        let digest = self.digest(key);
+        match self.get_of(digest, key) {
             Some(value) => Ok(value),
             None => {
                 let load = pin!(load);
                 let load = async { load.await.map_err(Arc::new) };
-                load_missed_async(self, key.to_owned(), Terms::shared(), load).await
+                load_missed_async(self, digest, key.to_owned(), Terms::shared(), load).await
             }
         }
     }
@@ -554,35 +560,35 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
     }
 
-    fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
+    fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
         if self.time.is_some() {
             // Before the clock is read: who comes later may come when the value has expired.
             landing.close();
         }
-        let mut new_entry = self.new_entry(key, &value);
+        let mut new_entry = self.new_entry(&key, &value);
         let guard = self.enter();
         let mut out = self.departures(&guard);
         // Dropped before that if the user's code panics: it ends before anybody is told then, too.
         let landing = landing;
-        // Before the lock, as `Clone` is the user's.
-        let own_key = key.clone();
         let now = new_entry.now;
         let may_keep = |at: &At<'_, K, V>| {
             let is_there =
                 at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now));
             !is_there && !landing.is_stale_at_close()
         };
-        let value = match self.at_with_quota(digest, key, &mut new_entry, &mut out).filter(may_keep) {
-            Some(at) => match self.put(at, &new_entry, own_key, value, &mut out) {
+        let (value, left) = match self.at_with_quota(digest, &key, &mut new_entry, &mut out).filter(may_keep)
+        {
+            Some(at) => match self.put(at, &new_entry, key, value, &mut out) {
                 // SAFETY: put into the table, or retired, after the guard was entered.
-                Ok(entry) => unsafe { Entry::deref(entry) }.pair().1.clone(),
-                Err(refused) => refused.value,
+                Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
+                Err(refused) => (refused.value, Some(refused.key)),
             },
-            None => value,
+            None => (value, Some(key)),
         };
         // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
         landing.land(&value);
-        // Before there is an answer: one that is returned leaks if the listener panics.
+        // Before there is an answer: one that is returned leaks if a drop panics, or the listener does.
+        drop(left);
         drop(out);
         drop(guard);
         // Not before, as elsewhere: nobody waits for others' destructors, and they may ask for this key.
@@ -592,8 +598,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
-    fn hit(&self, key: &K) -> Option<V> {
-        self.get(key)
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
+    fn hit(&self, digest: Digest, key: &K) -> Option<V> {
+        self.get_of(digest, key)
     }
 
     fn flights(&self) -> &Flights<K, V> {
@@ -604,8 +614,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, 
         &self.counters
     }
 
-    fn digest_to_load(&self, key: &K) -> Digest {
+    fn assert_not_writing(&self) {
         self.table.directory.assert_not_writing();
-        self.digest(key)
     }
 }

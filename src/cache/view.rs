@@ -73,7 +73,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// ```
     #[inline]
     pub fn get_ref<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
-        self.cache.hit(key, &self.guard).map(|entry| entry.pair().1)
+        self.cache.hit(self.cache.digest(key), key, &self.guard).map(|entry| entry.pair().1)
     }
 
     /// Key and value of a key; counts as a hit.
@@ -89,7 +89,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// assert_eq!(view.get_key_value("one"), Some((&"one".to_string(), &1)));
     /// ```
     pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
-        self.cache.hit(key, &self.guard).map(|entry| entry.pair())
+        self.cache.hit(self.cache.digest(key), key, &self.guard).map(|entry| entry.pair())
     }
 
     /// The value of a key; without a trace, as [`Cache::peek`].

@@ -14,6 +14,7 @@ enum Event {
     KeyCloned,
     KeysCompared,
     ValueCloned,
+    Weighed,
 }
 
 type Hook = (Event, Box<dyn FnOnce()>);
@@ -75,7 +76,12 @@ impl Clone for Value {
 /// something of the user's that happens after his loader.
 fn asks_after_a_loaded_value_has_expired(at: Event) {
     let clock = ManualClock::new();
-    let builder = Cache::builder().max_entries(10).time_to_live(Duration::from_secs(1)).clock(clock.clone());
+    let weigher = |_: &Key, _: &Value| {
+        happens(Event::Weighed);
+        1
+    };
+    let builder = Cache::builder().max_weight(10).weigher(weigher);
+    let builder = builder.time_to_live(Duration::from_secs(1)).clock(clock.clone());
     let cache = Arc::new(builder.build());
     let late = Arc::clone(&cache);
     let (answer, answers) = std::sync::mpsc::channel();
@@ -108,7 +114,7 @@ fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
 /// The clock has been asked for the value's lifetime by then.
 #[test]
 fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
-    asks_after_a_loaded_value_has_expired(Event::KeyCloned);
+    asks_after_a_loaded_value_has_expired(Event::Weighed);
 }
 
 /// A task or a thread misses the key; somebody inserts it, and somebody begins to remove it; who has missed it leads and finds

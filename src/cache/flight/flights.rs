@@ -68,42 +68,40 @@ impl<K, V> Flights<K, V> {
 
 impl<K: Eq + Clone, V> Flights<K, V> {
     /// Joins the flight of a key, or starts one.
-    ///
-    /// The key is cloned for a new flight, not under the lock.
     pub(super) fn join(&self, digest: Digest, key: &K) -> Join<'_, K, V> {
         let shard = self.shard(digest);
         let running = running::stack();
-        let mut own_key = None;
-        loop {
-            let mut table = shard.table.lock();
-            let id = |entry: &Entry<K, V>| shard.id(entry.number);
-            if !running.is_empty()
-                && table.find(digest, |entry| running.contains(&id(entry)) && entry.key == *key).is_some()
-            {
-                return Join::Recursion;
-            }
-            if let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == *key) {
-                let at = At { shard, digest, number: entry.number };
-                if !entry.led {
-                    entry.led = true;
-                    return Join::Leader(Flight::new(at));
-                }
-                let (ticket, outcome) = entry.follow();
-                drop(table);
-                return follow_without_deadlock(Wait::new(at, ticket, outcome), running);
-            }
-            if let Some(key) = own_key.take() {
-                let number = table.insert(digest, key);
-                // Relaxed: ordered by the fence.
-                shard.loads.fetch_add(1, Ordering::Relaxed);
-                drop(table);
-                // Pairs with `invalidate`'s: that call sees the flight, or the loader what came before the call [F5].
-                fence(Ordering::SeqCst);
-                return Join::Leader(Flight::new(At { shard, digest, number }));
-            }
-            drop(table);
-            own_key = Some(key.clone());
+        // For a new flight, as nearly always. Not under the lock, as `Clone` is the user's.
+        let own_key = key.clone();
+        let mut table = shard.table.lock();
+        let id = |entry: &Entry<K, V>| shard.id(entry.number);
+        if !running.is_empty()
+            && table.find(digest, |entry| running.contains(&id(entry)) && entry.key == *key).is_some()
+        {
+            return Join::Recursion;
         }
+        let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == *key) else {
+            let number = shard.start(&mut table, digest, own_key);
+            drop(table);
+            // Pairs with `invalidate`'s: that call sees the flight, or the loader what came before the call [F5].
+            fence(Ordering::SeqCst);
+            return Join::Leader(Flight::new(At { shard, digest, number }));
+        };
+        let at = At { shard, digest, number: entry.number };
+        if !entry.led {
+            entry.led = true;
+            let flight = Flight::new(at);
+            drop(table);
+            // Before there is an answer: one that is returned leaks if a drop panics.
+            drop(own_key);
+            return Join::Leader(flight);
+        }
+        let (ticket, outcome) = entry.follow();
+        drop(table);
+        let wait = Wait::new(at, ticket, outcome);
+        // As above.
+        drop(own_key);
+        follow_without_deadlock(wait, running)
     }
 }
 

@@ -17,10 +17,10 @@ pub(crate) trait Table<K, V> {
     /// be counted.
     fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
 
-    /// Puts a loaded value into the cache, lands the flight with it, unlocked, and returns it, or a clone;
+    /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns it, or a clone;
     /// [`Flights::invalidate`] says when it must not put it, and under which lock it asks. Code of the user's that runs after
     /// the flight has landed may ask for the key.
-    fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V;
+    fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V;
 }
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
@@ -29,20 +29,20 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         &self,
         table: &impl Table<K, V>,
         digest: Digest,
-        key: &K,
+        key: K,
         terms: Terms<E>,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
         let flight = loop {
-            let waited = match self.join(digest, key) {
+            let waited = match self.join(digest, &key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
                 Join::Follower(wait) => wait.block(terms.until).ok_or(LoadError::TimedOut)?,
             };
-            match follow(waited, &terms, || table.look_up(digest, key)) {
+            match follow(waited, &terms, || table.look_up(digest, &key)) {
                 ControlFlow::Break(answer) => {
                     // Before there is an answer: one that is returned leaks if a drop panics.
-                    drop(load);
+                    drop((key, load));
                     return answer;
                 }
                 ControlFlow::Continue(Some(flight)) => break flight,
@@ -50,16 +50,21 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             }
         };
         let landing = Landing::new(flight);
-        match table.look_up(digest, key) {
+        match table.look_up(digest, &key) {
             Some(value) => {
                 landing.call_off();
                 // As above.
-                drop(load);
+                drop((key, load));
                 Ok(value)
             }
             None => match load() {
                 Ok(value) => Ok(table.keep(digest, key, value, landing)),
-                Err(error) => Err(fail(landing, &terms, error)),
+                Err(error) => {
+                    let error = fail(landing, &terms, error);
+                    // As above.
+                    drop(key);
+                    Err(error)
+                }
             },
         }
     }
@@ -102,7 +107,8 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             load.as_mut().poll(context)
         });
         match loaded.await {
-            Ok(value) => Ok(table.keep(digest, key, value, Landing::new(flight))),
+            // A clone: a future that hands its key on by value has room for it twice.
+            Ok(value) => Ok(table.keep(digest, key.clone(), value, Landing::new(flight))),
             Err(error) => Err(fail(Landing::new(flight), &terms, error)),
         }
     }

@@ -27,8 +27,8 @@ global! {
 pub(super) struct Shard<K, V> {
     /// No other shard of the process has or had it.
     number: u64,
-    /// As many as `table` has; written under its lock.
-    pub(super) loads: AtomicUsize,
+    /// As many as `table` has; stored under its lock.
+    loads: AtomicUsize,
     pub(super) table: Mutex<ShardTable<K, V>>,
 }
 
@@ -113,6 +113,14 @@ impl<K, V> Shard<K, V> {
     pub(super) fn id(&self, number: u64) -> FlightId {
         FlightId { shard: self.number, number }
     }
+
+    /// Starts a flight in this shard's table; its number.
+    pub(super) fn start(&self, table: &mut ShardTable<K, V>, digest: Digest, key: K) -> u64 {
+        let number = table.insert(digest, key);
+        // Relaxed: ordered by `join`'s fence.
+        self.loads.store(table.entries.len(), Ordering::Relaxed);
+        number
+    }
 }
 
 impl<K, V> ShardTable<K, V> {
@@ -125,7 +133,7 @@ impl<K, V> ShardTable<K, V> {
     }
 
     /// A new flight, with a leader; its number.
-    pub(super) fn insert(&mut self, digest: Digest, key: K) -> u64 {
+    fn insert(&mut self, digest: Digest, key: K) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         let entry = Entry {
@@ -185,7 +193,7 @@ impl<'a, K, V> At<'a, K, V> {
         }
         let (entry, _) = found.remove();
         // Relaxed: who sees it is not to learn anything from it.
-        self.shard.loads.fetch_sub(1, Ordering::Relaxed);
+        self.shard.loads.store(table.entries.len(), Ordering::Relaxed);
         if table.entries.is_empty() && table.entries.capacity() > KEPT_CAPACITY {
             table.entries = HashTable::new();
         }

@@ -83,7 +83,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     ) -> Result<V, LoadError<E>> {
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.flights.load(self, Self::digest(key), key, Terms::alone(), load),
+            None => self.flights.load(self, Self::digest(key), key.clone(), Terms::alone(), load),
         }
     }
 
@@ -97,7 +97,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let terms = Terms::alone().within(most);
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.flights.load(self, Self::digest(key), key, terms, load),
+            None => self.flights.load(self, Self::digest(key), key.clone(), terms, load),
         }
     }
 
@@ -110,7 +110,8 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         match self.get(key) {
             Some(value) => Ok(value),
             None => {
-                self.flights.load(self, Self::digest(key), key, Terms::shared(), || load().map_err(Arc::new))
+                let load = || load().map_err(Arc::new);
+                self.flights.load(self, Self::digest(key), key.clone(), Terms::shared(), load)
             }
         }
     }
@@ -163,11 +164,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         self.get(key)
     }
 
-    fn keep(&self, _: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
+    fn keep(&self, _: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
         if !refuses {
-            if let Entry::Vacant(place) = map.entry(key.clone()) {
+            if let Entry::Vacant(place) = map.entry(key) {
                 if !landing.is_stale_at_close() {
                     place.insert(value.clone());
                 }

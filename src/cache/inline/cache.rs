@@ -267,7 +267,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// ```
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
-        let found = self.directory.find_and_mark(self.digest(key), |(other, _)| other == *key, Policy::touch);
+        self.get_of(self.digest(key), key)
+    }
+
+    /// [`InlineCache::get`] of a key with this digest.
+    #[inline(always)]
+    pub(super) fn get_of(&self, digest: Digest, key: &K) -> Option<V> {
+        let found = self.directory.find_and_mark(digest, |(other, _)| other == *key, Policy::touch);
         self.counters.here().looked_up(found.is_some());
         found.map(|(_, value)| value)
     }

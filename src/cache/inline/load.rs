@@ -236,10 +236,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
         self.peek_of(digest, key)
     }
 
-    fn keep(&self, digest: Digest, key: &K, value: V, landing: Landing<'_, K, V>) -> V {
-        let at = self.at(digest, key);
+    fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
+        let at = self.at(digest, &key);
         if at.found.is_none() && !landing.is_stale_at_close() {
-            self.put(at, *key, value);
+            self.put(at, key, value);
         } else {
             drop(at);
         }
@@ -249,8 +249,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Loading<K, V> for InlineCache<K, V, S> {
-    fn hit(&self, key: &K) -> Option<V> {
-        self.get(key)
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
+    fn hit(&self, digest: Digest, key: &K) -> Option<V> {
+        self.get_of(digest, key)
     }
 
     fn flights(&self) -> &Flights<K, V> {
@@ -261,8 +265,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Loading<K, V> for InlineCache<K
         &self.counters
     }
 
-    fn digest_to_load(&self, key: &K) -> Digest {
+    fn assert_not_writing(&self) {
         self.directory.assert_not_writing();
-        self.digest(key)
     }
 }
