@@ -16,6 +16,8 @@ pub(super) struct Share<K, V> {
     pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.
     pub(super) next_bucket: u32,
+    /// Insertions since one came by something that had expired.
+    pub(super) in_vain: u32,
     /// Insertions for which it could have asked other segments for quota.
     pub(super) insertions: u32,
     /// See [`Kept::patience`].
@@ -29,6 +31,7 @@ impl<K, V> Default for Share<K, V> {
             evictor: Evictor::default(),
             fair: 0,
             next_bucket: 0,
+            in_vain: 0,
             insertions: 0,
             patience: 0,
         }

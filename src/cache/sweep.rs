@@ -16,6 +16,13 @@ use crate::reentry;
 /// Buckets that are looked through at a time for a heavy entry. So many have some that has expired where a fiftieth of all
 /// has.
 const SWEPT_FOR_HEAVY: u32 = 32;
+/// Buckets that an insertion looks through, if it does: half as many as there are buckets look through all of a segment.
+const SWEPT_BUCKETS: u32 = 2;
+/// After so many insertions that came by nothing that had expired, only one of [`SELDOM`] looks. Where a fiftieth of all has
+/// expired, so many meet some.
+const IN_VAIN: u32 = 16;
+/// See [`IN_VAIN`].
+const SELDOM: u32 = 8;
 
 impl<K, V, S> Cache<K, V, S> {
     /// Takes out what has expired, until something of this weight fits, or a few buckets in a row have nothing that has: nobody
@@ -33,6 +40,29 @@ impl<K, V, S> Cache<K, V, S> {
             self.sweep(locked, SWEPT_FOR_HEAVY, now, out);
             if locked.len() == before || locked.state_ref().keep.evictor.fits(weight) {
                 break;
+            }
+        }
+    }
+
+    /// Takes out what has expired in the next few buckets, with an insertion: each looks while there is something to be found,
+    /// then one of several. So what does not expire, as mostly, costs little, and what does cannot become much.
+    #[inline]
+    pub(super) fn sweep_a_little(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        if self.time.is_none() {
+            return;
+        }
+        let in_vain = locked.state_ref().keep.in_vain;
+        locked.state().keep.in_vain = in_vain.wrapping_add(1);
+        if in_vain < IN_VAIN || in_vain % SELDOM == 0 {
+            let before = locked.len();
+            self.sweep_next(locked, SWEPT_BUCKETS, now, out);
+            if locked.len() < before {
+                locked.state().keep.in_vain = 0;
             }
         }
     }

@@ -25,10 +25,6 @@ use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
 use crate::reclaim::LocalGuard;
 
-/// Buckets that each write looks through for entries that have expired: so many of them are found by half as many writes
-/// as there are buckets, and none has to wait for it.
-const SWEPT_BUCKETS: u32 = 2;
-
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 
 /// An entry to come: what is known before anything is locked.
@@ -442,7 +438,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // If the user's `Hash` panics, it is dropped unlocked.
         out.coming = Some(entry);
         let locked = &mut at.writing.locked;
-        self.sweep(locked, SWEPT_BUCKETS, new_entry.now, out);
+        self.sweep_a_little(locked, new_entry.now, out);
         // Whoever is let in once, and grows, is not asked what it is worth again.
         let is_done = match at.found.take() {
             Some(found) => self.replace(locked, found, entry, new_entry, out),

@@ -12,8 +12,13 @@ use crate::edges::comes_to_an_end;
 
 /// A cache of one segment, and the clock by which what it has lives a second.
 fn mortal(builder: CacheBuilder<u64, u64>) -> (Cache<u64, u64>, ManualClock) {
+    mortal_of(10, builder)
+}
+
+/// The same, of so many entries, in as many segments as that takes.
+fn mortal_of(entries: usize, builder: CacheBuilder<u64, u64>) -> (Cache<u64, u64>, ManualClock) {
     let clock = ManualClock::new();
-    let builder = builder.max_entries(10).time_to_live(Duration::from_secs(1)).clock(clock.clone());
+    let builder = builder.max_entries(entries).time_to_live(Duration::from_secs(1)).clock(clock.clone());
     (builder.build(), clock)
 }
 
@@ -142,4 +147,19 @@ fn what_has_come_in_place_of_an_entry_that_expires_as_it_is_found_is_not_missed(
             assert_eq!((cache.peek(&1), cache.stats().expirations), (Some(2), 0));
         }
     });
+}
+
+#[test]
+fn what_has_expired_leaves_with_insertions_however_many_of_them_came_by_nothing_before() {
+    let (cache, clock) = mortal_of(4000, Cache::builder());
+    for key in (0..2000).cycle().take(20_000) {
+        cache.insert(key, key).unwrap();
+    }
+    clock.advance(Duration::from_secs(1));
+    for key in 2000..4000 {
+        cache.insert(key, key).unwrap();
+    }
+    // All, but for one or another that was displaced to a bucket that had been looked through.
+    let gone = cache.stats().expirations;
+    assert!((1950..=2000).contains(&gone), "{gone}");
 }
