@@ -104,8 +104,8 @@ mod sync;
 
 pub use cache::{
     Cache, CacheBuilder, CacheDump, CacheEntry, CacheError, CacheIter, CacheStats, CacheView, CacheViewOwned,
-    Cause, Clock, DumpIntoIter, DumpIter, InlineCache, InlineCacheBuilder, InlineCacheIter, LoadError,
-    ManualClock, Policy, Refused, ViewIter, Why,
+    Cause, Clock, CoarseClock, DumpIntoIter, DumpIter, InlineCache, InlineCacheBuilder, InlineCacheIter,
+    LoadError, ManualClock, Policy, Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

@@ -286,7 +286,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// The clock that entries expire by; without this, the system's monotonic one.
+    /// The clock that entries expire by; without this, the system's monotonic one. See [`CoarseClock`](crate::CoarseClock) for
+    /// one that makes hits cheaper.
     ///
     /// ```
     /// use std::time::Duration;

@@ -27,6 +27,7 @@ mod bound;
 mod builder;
 #[expect(clippy::module_inception, reason = "each type is in a file of its name")]
 mod cache;
+mod coarse;
 mod compute;
 mod counters;
 mod dump;
@@ -58,6 +59,7 @@ mod write;
 
 pub use builder::{CacheBuilder, CacheError};
 pub use cache::Cache;
+pub use coarse::CoarseClock;
 pub use counters::CacheStats;
 pub use dump::{CacheDump, DumpIntoIter, DumpIter};
 pub use entry::CacheEntry;
