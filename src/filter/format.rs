@@ -284,7 +284,7 @@ impl Header {
         if self.segment_checksum(segment, content) != u64_at(checksum, 0) {
             return Err(BytesError::Checksum { segment });
         }
-        let (len, words) = (u64_at(content, 0), Bytes(&content[8..]));
+        let (len, words) = (u64_at(content, 0), SegmentBytes::words_at(bytes, 0));
         let layout = Layout::new(self.shape.format);
         if layout.run(Occupied { words, buckets: self.shape.geometry.buckets }) != Some(len) {
             return Err(BytesError::Content { segment });
@@ -298,6 +298,7 @@ impl Header {
 pub(crate) struct SegmentBytes<'a> {
     /// Fingerprints.
     pub(crate) len: usize,
+    /// With the checksum after them.
     pub(crate) words: Bytes<'a>,
 }
 
@@ -305,12 +306,18 @@ impl<'a> SegmentBytes<'a> {
     /// The segment in bytes that have been checked.
     #[inline]
     pub(crate) fn of_checked(bytes: &'a [u8]) -> Self {
-        SegmentBytes { len: u64_at(bytes, 0) as usize, words: Bytes(&bytes[8..bytes.len() - 8]) }
+        SegmentBytes { len: u64_at(bytes, 0) as usize, words: Self::words_at(bytes, 0) }
+    }
+
+    /// The words of the segment that begins there, and whatever comes after them.
+    #[inline(always)]
+    pub(crate) fn words_at(bytes: &'a [u8], begin: usize) -> Bytes<'a> {
+        Bytes(&bytes[begin + 8..])
     }
 
     /// Its words.
     pub(crate) fn all_words(self) -> impl Iterator<Item = u64> + 'a {
-        (0..self.words.0.len() / 8).map(move |index| self.words.word(index))
+        (0..self.words.0.len() / 8 - 1).map(move |index| self.words.word(index))
     }
 }
 

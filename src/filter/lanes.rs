@@ -142,7 +142,7 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
             // Never beyond one word.
             return N::narrow(u128::from(words.word((bit >> 6) as usize) >> (bit & 63)));
         }
-        N::load(words, bit)
+        N::load(words, bit, self.bucket_bits())
     }
 }
 

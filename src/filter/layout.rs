@@ -128,7 +128,7 @@ fn outlined<T: Task, C: Codec>(task: T, codec: C) -> T::Output {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::words::{Bytes, Shared};
+    use super::super::words::{Bytes, SPARE_WORDS, Shared, Words};
     use super::*;
     use crate::sync::AtomicU64;
 
@@ -224,6 +224,47 @@ pub(crate) mod tests {
             assert_eq!(codec.count(bits, 0) as usize, codec.slots() as usize - mine.len());
             assert_eq!(codec.free_lane(bits).is_some(), mine.len() < codec.slots() as usize);
             assert!(codec.is_valid(bits));
+        }
+    }
+
+    /// Fills all lanes of some buckets, and reads them from words and from bytes.
+    struct Alike(u32);
+
+    impl Task for Alike {
+        type Output = ();
+
+        fn run<C: Codec>(self, codec: C) {
+            const BUCKETS: u32 = 66;
+            let len = (BUCKETS * codec.bucket_bits()).div_ceil(64) as usize;
+            let memory: Vec<AtomicU64> = (0..len + SPARE_WORDS).map(|_| AtomicU64::new(0)).collect();
+            // SAFETY: so many words, which outlive it.
+            let words = unsafe { Shared::new(memory.as_ptr(), memory.len()) };
+            let fingerprint =
+                |at: u32| ((at + 1).wrapping_mul(0x9E37_79B9) >> (32 - self.0)).max(1 << (self.0 - 1));
+            for at in 0..BUCKETS * codec.slots() {
+                let bits = codec.load(words, at / codec.slots());
+                codec.store(words, at / codec.slots(), codec.with(bits, fingerprint(at)).unwrap());
+            }
+            let mut bytes: Vec<u8> = (0..len).flat_map(|index| words.word(index).to_le_bytes()).collect();
+            // What is after the last word is not a bucket's.
+            bytes.extend([0xA5; 8]);
+            for bucket in 0..BUCKETS {
+                let (bits, alike) = (codec.load(words, bucket), codec.load(Bytes(&bytes), bucket));
+                for lane in 0..codec.slots() {
+                    let fingerprint = codec.get(bits, lane);
+                    assert_eq!(codec.get(alike, lane), fingerprint, "bucket {bucket}, lane {lane}");
+                    assert_eq!(codec.count(alike, fingerprint), codec.count(bits, fingerprint));
+                    assert!(codec.pair_has(Bytes(&bytes), bucket, bucket ^ 1, fingerprint));
+                }
+                assert!(codec.is_valid(alike) && codec.count(alike, 0) == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_read_as_words_are_in_every_layout() {
+        for format in formats() {
+            Layout::new(format).run(Alike(format.fingerprint_bits));
         }
     }
 

@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 use core::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
-use super::words::{Words, load_64, load_128};
+use super::words::Words;
 
 /// `u64` or `u128`.
 pub(crate) trait Num:
@@ -49,13 +49,13 @@ pub(crate) trait Num:
     /// Zeros below the lowest 1.
     fn zeros_below(self) -> u32;
 
-    /// Loads from any bit.
-    fn load(words: impl Words, bit: u64) -> Self;
+    /// Loads so many `bits` from any bit on: more than 64, if they may be.
+    fn load(words: impl Words, bit: u64, bits: u32) -> Self;
 }
 
 /// [`Num`] for an integer, of which `load` loads one.
 macro_rules! num {
-    ($number:ty, $load:path) => {
+    ($number:ty, $load:ident) => {
         impl Num for $number {
             const WIDTH: u32 = <$number>::BITS;
             const ZERO: Self = 0;
@@ -106,8 +106,8 @@ macro_rules! num {
             }
 
             #[inline(always)]
-            fn load(words: impl Words, bit: u64) -> Self {
-                $load(words, bit)
+            fn load(words: impl Words, bit: u64, bits: u32) -> Self {
+                words.$load(bit, bits)
             }
         }
     };

@@ -4,10 +4,13 @@ use core::fmt;
 use core::hash::Hash;
 use core::ops::Range;
 
+use super::codec::Codec;
 use super::collect::try_collect;
 use super::error::FilterError;
+use super::geometry::{ToPlace, WholeDigest};
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
-use super::view::{FilterView, Table};
+use super::layout::Task;
+use super::view::{FilterView, Form, Table, Tables};
 use crate::hash::Digest;
 
 /// A [`FilterView`] that owns its bytes, or whatever leads to them: to be kept in a struct, a static or an `Arc`, and put in
@@ -46,24 +49,32 @@ use crate::hash::Digest;
 #[derive(Clone)]
 pub struct FilterViewOwned<B, S = Xxh3> {
     bytes: B,
-    /// As a view has them.
-    tables: Vec<Placed>,
+    tables: Tables<Placed>,
     hasher: S,
 }
 
 /// A table, and where its segments are in the bytes.
 #[derive(Clone)]
 struct Placed {
-    /// Without its segments.
-    table: Table<'static>,
+    form: Form,
     segments: Range<usize>,
 }
 
 impl Placed {
+    /// Where a table of these bytes is: its segments are told by their address.
+    fn new(Table { form, segments }: Table<'_>, bytes: &[u8]) -> Self {
+        let begin = segments.as_ptr().addr() - bytes.as_ptr().addr();
+        Placed { form, segments: begin..begin + segments.len() }
+    }
+
     /// The table in its bytes.
-    #[inline]
     fn within<'b>(&self, bytes: &'b [u8]) -> Table<'b> {
-        self.table.with_segments(&bytes[self.segments.clone()])
+        Table { form: self.form, segments: &bytes[self.segments.clone()] }
+    }
+
+    #[inline(always)]
+    fn contains(&self, bytes: &[u8], at: impl ToPlace) -> bool {
+        self.form.layout.run(Contains { placed: self, bytes, at })
     }
 }
 
@@ -88,18 +99,16 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
     pub fn from_bytes_as(bytes: B) -> Result<Self, FilterError> {
         let all = bytes.as_ref();
         let FilterView { tables, hasher } = FilterView::from_bytes_as(all)?;
-        // Whose segments these are is told by their addresses: both are of one slice.
-        let begin = |segments: &[u8]| segments.as_ptr().addr() - all.as_ptr().addr();
-        let place = |table: Table<'_>| {
-            let segments = table.segments();
-            let begin = begin(segments);
-            Placed { table: table.with_segments(&[]), segments: begin..begin + segments.len() }
+        let tables = match tables {
+            Tables::One(table) => Tables::One(Placed::new(table, all)),
+            Tables::Chain(tables) => {
+                Tables::Chain(try_collect(tables.into_iter().map(|table| Placed::new(table, all)))?)
+            }
         };
-        let tables = try_collect(tables.into_iter().map(place))?;
         Ok(FilterViewOwned { bytes, tables, hasher })
     }
 
-    /// A view, for all else that it can do. Allocates some hundred bytes for each of the filter's tables.
+    /// A view, for all else that it can do. Allocates some hundred bytes for each table of a growing filter.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
@@ -111,10 +120,13 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
     /// ```
     pub fn view(&self) -> FilterView<'_, S> {
         let bytes = self.bytes.as_ref();
-        FilterView {
-            tables: self.tables.iter().map(|placed| placed.within(bytes)).collect(),
-            hasher: S::from_seed(self.hasher.seed()),
-        }
+        let tables = match &self.tables {
+            Tables::One(placed) => Tables::One(placed.within(bytes)),
+            Tables::Chain(tables) => {
+                Tables::Chain(tables.iter().map(|placed| placed.within(bytes)).collect())
+            }
+        };
+        FilterView { tables, hasher: S::from_seed(self.hasher.seed()) }
     }
 
     /// The hash of a key, for `contains_hash`.
@@ -147,14 +159,17 @@ impl<B: AsRef<[u8]>, S> FilterViewOwned<B, S> {
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let (digest, bytes) = (Digest::new(hash), self.bytes.as_ref());
-        self.tables.iter().any(|placed| placed.within(bytes).contains(digest))
+        match &self.tables {
+            Tables::One(placed) => placed.contains(bytes, WholeDigest(digest)),
+            Tables::Chain(tables) => any_contains(tables, bytes, digest),
+        }
     }
 }
 
 impl<B, S> FilterViewOwned<B, S> {
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.tables.iter().map(|placed| placed.table.len()).sum()
+        self.tables.as_slice().iter().map(|placed| placed.form.len).sum()
     }
 
     /// Whether there are no keys.
@@ -173,10 +188,31 @@ impl<B, S> FilterViewOwned<B, S> {
     }
 }
 
+/// As that of a view.
+#[inline(never)]
+fn any_contains(tables: &[Placed], bytes: &[u8], digest: Digest) -> bool {
+    tables.iter().any(|placed| placed.contains(bytes, digest))
+}
+
+struct Contains<'a, S> {
+    placed: &'a Placed,
+    bytes: &'a [u8],
+    at: S,
+}
+
+impl<S: ToPlace> Task for Contains<'_, S> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<C: Codec>(self, codec: C) -> bool {
+        self.placed.form.has(codec, &self.bytes[self.placed.segments.clone()], self.at)
+    }
+}
+
 impl<B, S> fmt::Debug for FilterViewOwned<B, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterViewOwned")
-            .field("tables", &self.tables.len())
+            .field("tables", &self.tables.as_slice().len())
             .field("len", &self.len())
             .finish_non_exhaustive()
     }

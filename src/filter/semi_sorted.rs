@@ -158,7 +158,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
             // Never beyond one word: [`SemiSorted::new`] checked it.
             return N::narrow(u128::from(words.word((bit >> 6) as usize) >> (bit & 63)));
         }
-        N::load(words, bit)
+        N::load(words, bit, self.bucket_bits())
     }
 
     #[inline]

@@ -2,13 +2,14 @@
 
 use core::fmt;
 use core::hash::Hash;
+use core::marker::PhantomData;
 
 use super::batch::{all_missing, assert_answers, batches, ones, tell_found};
 use super::codec::Codec;
-use super::collect::{try_collect, with_room};
+use super::collect::with_room;
 use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes, all_read};
-use super::geometry::Place;
+use super::geometry::{Place, ToPlace, WholeDigest};
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
 use super::layout::{Layout, Task};
 use super::plan::Lineage;
@@ -35,19 +36,43 @@ use crate::hash::Digest;
 /// ```
 #[derive(Clone)]
 pub struct FilterView<'a, S = Xxh3> {
-    /// The newest first; one, unless the filter is a growing one.
-    pub(super) tables: Vec<Table<'a>>,
+    pub(super) tables: Tables<Table<'a>>,
     pub(super) hasher: S,
+}
+
+/// The tables of a filter.
+#[derive(Clone)]
+pub(super) enum Tables<T> {
+    /// Of a filter of fixed capacity: alternates are selected by whole fingerprints.
+    One(T),
+    /// Of a growing one, the newest first.
+    Chain(Vec<T>),
+}
+
+impl<T> Tables<T> {
+    /// All of them.
+    pub(super) fn as_slice(&self) -> &[T] {
+        match self {
+            Tables::One(table) => core::slice::from_ref(table),
+            Tables::Chain(tables) => tables,
+        }
+    }
 }
 
 /// One table in its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'a> {
+    pub(super) form: Form,
+    pub(super) segments: &'a [u8],
+}
+
+/// What a table is but for its bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
     shape: Shape,
-    layout: Layout,
-    segments: &'a [u8],
+    pub(super) layout: Layout,
     segment_len: usize,
-    len: usize,
+    pub(super) len: usize,
 }
 
 impl<'a> Table<'a> {
@@ -64,62 +89,41 @@ impl<'a> Table<'a> {
             len += header.read_segment(segment, bytes)?.len;
         }
         let (shape, layout) = (header.shape, Layout::new(header.shape.format));
-        Ok((Table { shape, layout, segments, segment_len, len }, rest))
+        Ok((Table { form: Form { shape, layout, segment_len, len }, segments }, rest))
     }
 
-    #[inline]
-    fn locate(&self, digest: Digest) -> (Place, Bytes<'a>) {
-        let place = self.shape.geometry.place(digest);
-        let at = place.segment as usize * self.segment_len;
-        (place, SegmentBytes::of_checked(&self.segments[at..at + self.segment_len]).words)
-    }
-
-    /// Its segments' bytes.
-    pub(super) fn segments(&self) -> &'a [u8] {
-        self.segments
-    }
-
-    /// The same table, whose segments are these.
-    #[inline]
-    pub(super) fn with_segments<'b>(&self, segments: &'b [u8]) -> Table<'b> {
-        let Table { shape, layout, segment_len, len, .. } = *self;
-        Table { shape, layout, segments, segment_len, len }
-    }
-
-    /// How many keys there are.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    pub(super) fn contains(&self, digest: Digest) -> bool {
-        let (place, words) = self.locate(digest);
-        self.layout.run(Contains { words, place })
+    #[inline(always)]
+    fn contains(&self, at: impl ToPlace) -> bool {
+        self.form.layout.run(Contains { table: self, at })
     }
 
     /// Looks up those of a batch that are `missing`, a bit for each: which still are.
-    fn contains_missing(&self, digests: &[Digest; BATCH], missing: u32) -> u32 {
-        let mut located = [(Place::default(), Bytes(&[])); BATCH];
-        for i in ones(missing) {
-            located[i] = self.locate(digests[i]);
-            let (place, words) = located[i];
-            [place.first, place.second].iter().for_each(|bucket| {
-                prefetch(words.address(u64::from(*bucket) * u64::from(self.shape.format.bucket_bits())));
-            });
-        }
-        ones(missing).fold(missing, |missing, i| {
-            let (place, words) = located[i];
-            missing & !(u32::from(self.layout.run(Contains { words, place })) << i)
-        })
+    fn contains_missing<S: ToPlace + From<Digest>>(&self, digests: &[Digest; BATCH], missing: u32) -> u32 {
+        self.form.layout.run(ContainsMissing { table: self, digests, missing, form: PhantomData::<S> })
     }
 
-    fn count(&self, digest: Digest) -> usize {
-        let (place, words) = self.locate(digest);
-        self.layout.run(Count { words, place }) as usize
+    fn count(&self, at: impl ToPlace) -> usize {
+        self.form.layout.run(Count { table: self, at }) as usize
     }
 
     fn rate(&self) -> f64 {
-        rate_at(self.shape.format, self.len as f64 / self.shape.slots() as f64)
+        rate_at(self.form.shape.format, self.form.len as f64 / self.form.shape.slots() as f64)
+    }
+}
+
+impl Form {
+    /// A place in this table, and the words of its segment, of these.
+    #[inline(always)]
+    fn locate<'a, C: Codec>(&self, _: C, segments: &'a [u8], at: impl ToPlace) -> (Place, Bytes<'a>) {
+        let place = at.place(&self.shape.geometry, C::FINGERPRINT_BITS);
+        (place, SegmentBytes::words_at(segments, place.segment as usize * self.segment_len))
+    }
+
+    /// Whether the table of these segments has a fingerprint where it belongs.
+    #[inline(always)]
+    pub(super) fn has<C: Codec>(&self, codec: C, segments: &[u8], at: impl ToPlace) -> bool {
+        let (place, words) = self.locate(codec, segments, at);
+        codec.pair_has(words, place.first, place.second, place.fingerprint)
     }
 }
 
@@ -165,7 +169,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         let hasher = header.hasher()?;
         let (table, rest) = Table::parse(&header, bytes)?;
         all_read(bytes, rest)?;
-        Ok(FilterView { tables: try_collect(core::iter::once(table))?, hasher })
+        Ok(FilterView { tables: Tables::One(table), hasher })
     }
 
     /// All tables of a growing filter.
@@ -186,7 +190,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
             tables.push(table);
         }
         all_read(bytes, rest)?;
-        Ok(FilterView { tables, hasher })
+        Ok(FilterView { tables: Tables::Chain(tables), hasher })
     }
 
     /// The hash of a key, for the `_hash` forms.
@@ -266,7 +270,10 @@ impl<'a, S> FilterView<'a, S> {
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let digest = Digest::new(hash);
-        self.tables.iter().any(|table| table.contains(digest))
+        match &self.tables {
+            Tables::One(table) => table.contains(WholeDigest(digest)),
+            Tables::Chain(tables) => any_contains(tables, digest),
+        }
     }
 
     /// `contains_many` of keys whose hashes you have.
@@ -282,9 +289,13 @@ impl<'a, S> FilterView<'a, S> {
 
     fn contains_batches<T>(&self, items: &[T], found: &mut [bool], digest: impl Fn(&T) -> Digest) {
         for (digests, found) in batches(items, found, digest) {
-            let tables = self.tables.iter();
-            let missing =
-                tables.fold(all_missing(found), |missing, table| table.contains_missing(&digests, missing));
+            let all = all_missing(found);
+            let missing = match &self.tables {
+                Tables::One(table) => table.contains_missing::<WholeDigest>(&digests, all),
+                Tables::Chain(tables) => tables
+                    .iter()
+                    .fold(all, |missing, table| table.contains_missing::<Digest>(&digests, missing)),
+            };
             tell_found(missing, found);
         }
     }
@@ -292,7 +303,7 @@ impl<'a, S> FilterView<'a, S> {
     /// `count` of a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
         let digest = Digest::new(hash);
-        self.tables.iter().map(|table| table.count(digest)).sum()
+        self.tables.as_slice().iter().map(|table| table.count(digest)).sum()
     }
 
     /// How many keys there are.
@@ -303,7 +314,7 @@ impl<'a, S> FilterView<'a, S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn len(&self) -> usize {
-        self.tables.iter().map(|table| table.len).sum()
+        self.tables.as_slice().iter().map(|table| table.form.len).sum()
     }
 
     /// Whether there are no keys.
@@ -313,52 +324,85 @@ impl<'a, S> FilterView<'a, S> {
 
     /// How many slots there are.
     pub fn capacity(&self) -> usize {
-        self.tables.iter().map(|table| table.shape.slots() as usize).sum()
+        self.tables.as_slice().iter().map(|table| table.form.shape.slots() as usize).sum()
     }
 
     /// The expected false-positive rate.
     pub fn false_positive_rate(&self) -> f64 {
-        match &*self.tables {
+        match self.tables.as_slice() {
             [table] => table.rate(),
             tables => rate_of_any(tables.iter().map(Table::rate)),
         }
     }
 }
 
-struct Contains<'a> {
-    words: Bytes<'a>,
-    place: Place,
+/// A function of its own, as is that of most layouts: a filter of one table saves no registers for it.
+#[inline(never)]
+fn any_contains(tables: &[Table<'_>], digest: Digest) -> bool {
+    tables.iter().any(|table| table.contains(digest))
 }
 
-impl Task for Contains<'_> {
+struct Contains<'a, S> {
+    table: &'a Table<'a>,
+    at: S,
+}
+
+impl<S: ToPlace> Task for Contains<'_, S> {
     type Output = bool;
 
-    #[inline]
+    #[inline(always)]
     fn run<C: Codec>(self, codec: C) -> bool {
-        let Place { first, second, fingerprint, .. } = self.place;
-        codec.pair_has(self.words, first, second, fingerprint)
+        self.table.form.has(codec, self.table.segments, self.at)
     }
 }
 
-struct Count<'a> {
-    words: Bytes<'a>,
-    place: Place,
+struct ContainsMissing<'a, S> {
+    table: &'a Table<'a>,
+    digests: &'a [Digest; BATCH],
+    missing: u32,
+    form: PhantomData<S>,
 }
 
-impl Task for Count<'_> {
+impl<S: ToPlace + From<Digest>> Task for ContainsMissing<'_, S> {
     type Output = u32;
 
     fn run<C: Codec>(self, codec: C) -> u32 {
-        let Place { first, second, fingerprint, .. } = self.place;
-        let count = |bucket| codec.count(codec.load(self.words, bucket), fingerprint);
-        count(first) + count(second)
+        let Table { form, segments } = self.table;
+        let mut located = [(Place::default(), Bytes(&[])); BATCH];
+        for i in ones(self.missing) {
+            located[i] = form.locate(codec, segments, S::from(self.digests[i]));
+            let (place, words) = located[i];
+            for bucket in [place.first, place.second] {
+                prefetch(words.address(u64::from(bucket) * u64::from(codec.bucket_bits())));
+            }
+        }
+        ones(self.missing).fold(self.missing, |missing, i| {
+            let (place, words) = located[i];
+            let is_here = codec.pair_has(words, place.first, place.second, place.fingerprint);
+            missing & !(u32::from(is_here) << i)
+        })
+    }
+}
+
+struct Count<'a, S> {
+    table: &'a Table<'a>,
+    at: S,
+}
+
+impl<S: ToPlace> Task for Count<'_, S> {
+    type Output = u32;
+
+    fn run<C: Codec>(self, codec: C) -> u32 {
+        let (place, words) = self.table.form.locate(codec, self.table.segments, self.at);
+        let count = |bucket| codec.count(codec.load(words, bucket), place.fingerprint);
+        count(place.first) + count(place.second)
     }
 }
 
 impl<S> fmt::Debug for FilterView<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterView")
-            .field("tables", &self.tables.len())
+            .field("tables", &self.tables.as_slice().len())
             .field("len", &self.len())
             .finish_non_exhaustive()
     }

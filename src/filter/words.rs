@@ -15,6 +15,28 @@ pub(crate) trait Words: Copy {
 
     /// The 32 bits at `index`, counted in as many.
     fn half(self, index: usize) -> u64;
+
+    /// The `bits` bits from `bit` on, 1 to 64; what is above them means nothing.
+    #[inline(always)]
+    fn load_64(self, bit: u64, _bits: u32) -> u64 {
+        let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+        let low = self.word(index);
+        step();
+        let high = self.word(index + 1);
+        low >> shift | (high << 1) << (63 - shift)
+    }
+
+    /// The `bits` bits from `bit` on, 65 to 128; what is above them means nothing.
+    #[inline(always)]
+    fn load_128(self, bit: u64, _bits: u32) -> u128 {
+        let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+        let low = self.word(index);
+        step();
+        let middle = self.word(index + 1);
+        let high = self.word(index + 2);
+        let join = |low: u64, high: u64| low >> shift | (high << 1) << (63 - shift);
+        u128::from(join(low, middle)) | u128::from(join(middle, high)) << 64
+    }
 }
 
 /// The words of one segment of a table.
@@ -149,50 +171,52 @@ impl Words for Shared {
     }
 }
 
-/// Words as little-endian bytes. Beyond the end, zeros.
+/// Words as little-endian bytes, and eight bytes more, so that 64 bits can be read from each of theirs. Beyond the end, zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Bytes<'_> {
-    /// The address of a bit's word, to be prefetched.
+    /// The address of a bit's byte, to be prefetched.
     #[inline(always)]
     pub(crate) fn address(self, bit: u64) -> *const u8 {
-        self.0.as_ptr().wrapping_add((bit >> 6) as usize * 8)
+        self.0.as_ptr().wrapping_add((bit >> 3) as usize)
+    }
+
+    /// The 64 bits that begin with this byte.
+    #[inline(always)]
+    fn word_at(self, byte: u64) -> u64 {
+        let byte = byte as usize;
+        let bytes = self.0.get(byte..byte + 8).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 }
 
 impl Words for Bytes<'_> {
     #[inline(always)]
     fn word(self, index: usize) -> u64 {
-        let bytes = self.0.get(index * 8..).and_then(|rest| rest.first_chunk());
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        self.word_at(8 * index as u64)
     }
 
     #[inline(always)]
     fn half(self, index: usize) -> u64 {
-        let bytes = self.0.get(index * 4..).and_then(|rest| rest.first_chunk());
+        let byte = 4 * index;
+        let bytes = self.0.get(byte..byte + 4).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes).into())
     }
-}
 
-/// 64 bits from `bit` on: of one word or two.
-#[inline(always)]
-pub(crate) fn load_64(words: impl Words, bit: u64) -> u64 {
-    let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
-    let low = words.word(index);
-    step();
-    let high = words.word(index + 1);
-    low >> shift | (high << 1) << (63 - shift)
-}
+    /// From the bit's byte on: a word less, unless what is above the seven bits that may come before does not suffice.
+    #[inline(always)]
+    fn load_64(self, bit: u64, bits: u32) -> u64 {
+        let (byte, shift) = (bit >> 3, (bit & 7) as u32);
+        let low = self.word_at(byte) >> shift;
+        if bits <= 57 { low } else { low | (self.word_at(byte + 8) << 1) << (63 - shift) }
+    }
 
-/// 128 bits from `bit` on: of two words or three.
-#[inline(always)]
-pub(crate) fn load_128(words: impl Words, bit: u64) -> u128 {
-    let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
-    let low = words.word(index);
-    step();
-    let middle = words.word(index + 1);
-    let high = words.word(index + 2);
-    let join = |low: u64, high: u64| low >> shift | (high << 1) << (63 - shift);
-    u128::from(join(low, middle)) | u128::from(join(middle, high)) << 64
+    /// From the bit's byte on: two words suffice, as buckets of more than 64 bits, and their halves, have multiples of four.
+    #[inline(always)]
+    fn load_128(self, bit: u64, bits: u32) -> u128 {
+        let (byte, shift) = (bit >> 3, (bit & 7) as u32);
+        debug_assert!(shift + bits <= 128);
+        (u128::from(self.word_at(byte)) | u128::from(self.word_at(byte + 8)) << 64) >> shift
+    }
 }
