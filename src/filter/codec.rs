@@ -43,6 +43,10 @@ pub(crate) trait Codec: Copy {
     /// How many slots have the fingerprint; of 0, how many are empty.
     fn count(self, bits: Self::Bits, fingerprint: u32) -> u32;
 
+    /// How many slots are occupied in a segment of so many buckets, after which its last word is 0; `None` if the bits of one
+    /// mean nothing.
+    fn occupied(self, words: impl Words, buckets: u32) -> Option<u64>;
+
     /// The fingerprint at a lane.
     fn get(self, bits: Self::Bits, lane: u32) -> u32;
 

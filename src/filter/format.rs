@@ -331,14 +331,7 @@ impl Task for Occupied<'_> {
     type Output = Option<u64>;
 
     fn run<C: Codec>(self, codec: C) -> Option<u64> {
-        let mut occupied = 0;
-        for bucket in 0..self.buckets {
-            let bits = codec.load(self.words, bucket);
-            if !codec.is_valid(bits) {
-                return None;
-            }
-            occupied += u64::from(codec.slots() - codec.count(bits, 0));
-        }
+        let occupied = codec.occupied(self.words, self.buckets)?;
         let end = u64::from(self.buckets) * u64::from(codec.bucket_bits());
         let rest = if end % 64 == 0 { 0 } else { self.words.word((end / 64) as usize) >> (end % 64) };
         (rest == 0).then_some(occupied)

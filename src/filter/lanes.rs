@@ -146,6 +146,30 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
     }
 }
 
+/// How many lanes are marked in so many buckets; `marked` gives the highest bits of those that are. Lanes are added up side by
+/// side, until one could overflow: ones are counted by fifteen instructions where the processor has none for it.
+#[inline(always)]
+pub(crate) fn count_marked<W: Widths<N>, N: Num>(
+    widths: W,
+    buckets: u32,
+    mut marked: impl FnMut(u32) -> N,
+) -> u64 {
+    let mask = u32::MAX >> (32 - widths.lane_bits());
+    if mask == 1 {
+        return (0..buckets).map(|bucket| u64::from(marked(bucket).ones())).sum();
+    }
+    let (mut all, mut next) = (0, 0);
+    while next < buckets {
+        let end = next + mask.min(buckets - next);
+        let sums =
+            (next..end).fold(N::ZERO, |sums, bucket| sums.plus(marked(bucket) >> (widths.lane_bits() - 1)));
+        let sum = |lane: u32| u64::from((sums >> (lane * widths.lane_bits())).low() & mask);
+        all += (0..widths.lanes()).map(sum).sum::<u64>();
+        next = end;
+    }
+    all
+}
+
 /// Loads two buckets of 32 bits, in this order. Side by side they are one register, with the lanes of both.
 #[inline(always)]
 pub(crate) fn load_halves(words: impl Words, first: u32, second: u32) -> u64 {
@@ -206,6 +230,20 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
     #[inline]
     fn count(self, bits: N, fingerprint: u32) -> u32 {
         self.widths.equal(bits, fingerprint).ones()
+    }
+
+    fn occupied(self, words: impl Words, buckets: u32) -> Option<u64> {
+        let bits = self.widths.lane_bits();
+        if bits.is_power_of_two() {
+            // No lane goes beyond a word.
+            let (all, lanes) =
+                ((buckets * self.bucket_bits()).div_ceil(64), Dynamic::<u64>::new(bits, 64 / bits));
+            let empty = count_marked(lanes, all, |index| lanes.equal(words.word(index as usize), 0));
+            return Some(u64::from(all * lanes.lanes) - empty);
+        }
+        let empty =
+            count_marked(self.widths, buckets, |bucket| self.widths.equal(self.load(words, bucket), 0));
+        Some(u64::from(buckets) * u64::from(self.slots()) - empty)
     }
 
     #[inline]
@@ -296,6 +334,10 @@ impl Codec for Halves {
 
     fn count(self, bits: [u128; 2], fingerprint: u32) -> u32 {
         self.0.count(bits[0], fingerprint) + self.0.count(bits[1], fingerprint)
+    }
+
+    fn occupied(self, words: impl Words, buckets: u32) -> Option<u64> {
+        self.0.occupied(words, 2 * buckets)
     }
 
     fn get(self, bits: [u128; 2], lane: u32) -> u32 {

@@ -261,6 +261,44 @@ pub(crate) mod tests {
         }
     }
 
+    /// Counts in bytes that mean something or not, and are empty or not.
+    struct Occupied;
+
+    impl Task for Occupied {
+        type Output = ();
+
+        fn run<C: Codec>(self, codec: C) {
+            const BUCKETS: u32 = 302;
+            let bits = (BUCKETS * codec.bucket_bits()) as usize;
+            let mut bytes = vec![0; bits.div_ceil(64) * 8 + 8];
+            let mut state = 5_u32;
+            for sparse in [false, true, true] {
+                assert_eq!(codec.occupied(Bytes(&bytes), BUCKETS), occupied(codec, &bytes, BUCKETS));
+                for byte in &mut bytes[..bits / 8] {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    *byte = if sparse && state >> 20 & 15 != 0 { 0 } else { (state >> 24) as u8 };
+                }
+            }
+        }
+    }
+
+    /// Bucket by bucket.
+    fn occupied<C: Codec>(codec: C, bytes: &[u8], buckets: u32) -> Option<u64> {
+        let buckets = (0..buckets).map(|bucket| codec.load(Bytes(bytes), bucket));
+        let count = |bits| {
+            let lanes = (0..codec.slots()).filter(|lane| codec.get(bits, *lane) != 0);
+            codec.is_valid(bits).then(|| lanes.count() as u64)
+        };
+        buckets.map(count).sum()
+    }
+
+    #[test]
+    fn occupied_slots_are_counted_in_every_layout() {
+        for format in formats() {
+            Layout::new(format).run(Occupied);
+        }
+    }
+
     #[test]
     fn bytes_are_read_as_words_are_in_every_layout() {
         for format in formats() {

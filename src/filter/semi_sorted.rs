@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::codec::{Codec, load_pair};
-use super::lanes::{Widths, load_halves};
+use super::lanes::{Widths, count_marked, load_halves};
 use super::num::Num;
 use super::semi_sort::{CODE_BITS, CODES, decode, encode, equal_nibbles, less_nibbles, spread_nibbles};
 use super::words::{Shared, Words};
@@ -211,6 +211,16 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
     #[inline]
     fn count(self, bits: N, fingerprint: u32) -> u32 {
         self.matches(bits, fingerprint).ones()
+    }
+
+    fn occupied(self, words: impl Words, buckets: u32) -> Option<u64> {
+        let mut valid = true;
+        let empty = count_marked(self.highs, buckets, |bucket| {
+            let bits = self.load(words, bucket);
+            valid &= self.is_valid(bits);
+            self.matches(bits, 0)
+        });
+        valid.then(|| u64::from(buckets * SLOTS) - empty)
     }
 
     #[inline]
