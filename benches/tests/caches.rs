@@ -222,9 +222,13 @@ fn requests_of(round: usize, threads: usize) -> CachePlan {
 }
 
 /// Fills a cache, and reads through it with other requests.
-fn read_through(entrant: &mut dyn CacheEntrant, threads: usize) -> Result<ReadThrough, CheckError> {
+fn read_through(
+    entrant: &mut dyn CacheEntrant,
+    threads: usize,
+    loads: bool,
+) -> Result<ReadThrough, CheckError> {
     entrant.fill(&requests_of(0, 1))?;
-    entrant.read_through(&requests_of(1, threads))
+    entrant.read_through(&requests_of(1, threads), loads)
 }
 
 #[test]
@@ -245,8 +249,14 @@ fn every_cache_passes_every_workload() {
         let mut entrant = cache_entrant(id);
         let run = |entrant: &mut dyn CacheEntrant| -> Result<(), CheckError> {
             for threads in [1, 2] {
-                let read = read_through(entrant, threads)?;
-                assert!(read.mops > 0.0 && (0.4..0.9).contains(&read.hit_ratio), "{}: {read:?}", id.name());
+                for loads in [false, true] {
+                    let read = read_through(entrant, threads, loads)?;
+                    assert!(
+                        read.mops > 0.0 && (0.4..0.9).contains(&read.hit_ratio),
+                        "{}: {read:?}",
+                        id.name()
+                    );
+                }
                 let resident = plan::resident(ENTRIES as u64 / 2, Dist::Zipf(0.99), threads, OPS);
                 for batched in [false, true] {
                     assert!(entrant.hits(ENTRIES, &resident, batched, 0.0)? > 0.0);
@@ -274,7 +284,9 @@ fn a_sound_cache_passes() {
     let mut runner = CacheRunner::<Fifo<SOUND>>::new();
     let resident = plan::resident(ENTRIES as u64 / 2, Dist::Uniform, 2, OPS);
     assert!(runner.hits(ENTRIES, &resident, false, 0.0).unwrap() > 0.0);
-    assert!(read_through(&mut runner, 2).unwrap().hit_ratio > 0.4);
+    for loads in [false, true] {
+        assert!(read_through(&mut runner, 2, loads).unwrap().hit_ratio > 0.4);
+    }
     assert_eq!(runner.footprint(&requests_of(0, 1)).unwrap().1, ENTRIES as u64);
 }
 
@@ -290,13 +302,14 @@ fn wrong_values_fail_every_run() {
     fails(runner().hits(ENTRIES, &resident, true, 0.0), "not their key's");
     fails(runner().fill(&requests_of(0, 1)), "not their key's");
     fails(runner().footprint(&requests_of(0, 1)), "not their key's");
-    fails(runner().read_through(&requests_of(1, 2)), "there is no full cache");
+    fails(runner().read_through(&requests_of(1, 2), false), "there is no full cache");
     let later = || {
         let mut runner = CacheRunner::<Fifo<WRONG_LATER>>::new();
         runner.fill(&requests_of(0, 1)).unwrap();
         runner
     };
-    fails(later().read_through(&requests_of(1, 2)), "not their key's");
+    fails(later().read_through(&requests_of(1, 2), false), "not their key's");
+    fails(later().read_through(&requests_of(1, 2), true), "not their key's");
     fails(later().inserts(OPS, &Stopwatch::calibrated()), "not their key's");
 }
 

@@ -81,6 +81,11 @@ impl<P: Named> Cache for Koel<P> {
     }
 
     #[inline]
+    fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
+        self.0.get_or_insert_with(key, load)
+    }
+
+    #[inline]
     fn insert(&self, key: u64, value: u64) {
         if let Err(refused) = self.0.insert(key, value) {
             // What is larger than the whole cache is not cached.
@@ -126,6 +131,11 @@ impl<P: Named> Cache for KoelInline<P> {
         let out = &mut out[..keys.len()];
         self.0.get_many(keys, out);
         keys.iter().zip(out).for_each(|(&key, found)| each(key, *found));
+    }
+
+    #[inline]
+    fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
+        self.0.get_or_insert_with(key, load)
     }
 
     #[inline]

@@ -28,6 +28,11 @@ impl Cache for Moka {
     }
 
     #[inline]
+    fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
+        self.0.get_with(key, load)
+    }
+
+    #[inline]
     fn insert(&self, key: u64, value: u64) {
         self.0.insert(key, value);
     }

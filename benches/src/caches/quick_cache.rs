@@ -1,5 +1,6 @@
 //! quick_cache::sync::Cache: S3-FIFO and CLOCK-Pro's ideas, a read-write lock for each shard.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use ::quick_cache::sync::{Cache as Inner, DefaultLifecycle};
@@ -43,6 +44,12 @@ impl<W: Weighter<u64, u64> + Clone + Default + Send + Sync + 'static> Cache for 
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.0.get(&key)
+    }
+
+    #[inline]
+    fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
+        let loaded = self.0.get_or_insert_with(&key, || Ok::<_, Infallible>(load()));
+        loaded.unwrap_or_else(|never| match never {})
     }
 
     #[inline]

@@ -39,6 +39,27 @@ const OWN: [Id; 2] = [Id::Koel, Id::KoelInline];
 /// Those of them that read through, where the policy is most of what an insertion costs.
 const READERS: [Id; 4] = [Id::Koel, Id::KoelLocal, Id::KoelInline, Id::KoelInlineLocal];
 
+/// Look-ups of which some miss.
+struct Reads {
+    name: &'static str,
+    about: &'static str,
+    loads: bool,
+}
+
+const READS: [Reads; 2] = [
+    Reads {
+        name: "read through",
+        about: "Look-ups by Zipf with exponent 0.99 in a full cache, others in every round; what is missing is inserted.",
+        loads: false,
+    },
+    Reads {
+        name: "load through",
+        about: "The same by the call that loads what is missing, once for all who miss it, with a loader that takes no time; \
+                looked up and inserted where a cache has no such call.",
+        loads: true,
+    },
+];
+
 /// Look-ups of keys that are there.
 struct Hits {
     name: &'static str,
@@ -78,10 +99,12 @@ pub(super) fn measure(
     let bench = Bench { args, console, load };
     if args.measures(CachePart::Throughput) {
         let threads = threads(&args.threads);
-        console.expect((1 + HITS.len()) * threads.len() * args.rounds * ids.len());
+        console.expect((READS.len() + HITS.len()) * threads.len() * args.rounds * ids.len());
         bench.fill(&mut entrants)?;
-        for &threads in &threads {
-            bench.read_through(threads, &mut entrants, report)?;
+        for (number, reads) in READS.iter().enumerate() {
+            for &threads in &threads {
+                bench.read_through(number, reads, threads, &mut entrants, report)?;
+            }
         }
         for hits in &HITS {
             for &threads in &threads {
@@ -128,31 +151,31 @@ impl Bench<'_> {
 
     fn read_through(
         &self,
+        number: usize,
+        reads: &Reads,
         threads: usize,
         entrants: &mut Entrants<'_>,
         report: &mut Report,
     ) -> Result<(), Error> {
-        let mut cell = self.cell(
-            "read through",
-            "Look-ups by Zipf with exponent 0.99 in a full cache, others in every round; what is missing is inserted.",
-            self.args.keys,
-            threads,
-        );
+        let mut cell = self.cell(reads.name, reads.about, self.args.keys, threads);
         let title = cell.title();
         // Number 0 is what caches were filled by.
+        let first = 1 + number * self.args.rounds;
         let plan = |round| self.load.plan(round, threads, self.args.ops);
-        let (mut of_round, mut asked) = (0, plan(1));
+        let (mut of_round, mut asked) = (0, plan(first));
         let read = |round, _, entrant: &mut Entrant| {
             if round != of_round {
-                (of_round, asked) = (round, plan(1 + round));
+                (of_round, asked) = (round, plan(first + round));
             }
-            entrant.read_through(&asked)
+            entrant.read_through(&asked, reads.loads)
         };
         let measured = entrants.race(&title, self.args.rounds, |_| true, read)?;
         cell.rows = compared(measured.iter().map(|(id, rounds)| row(*id, rounds, None)).collect());
         cell.absent = entrants.absent();
         self.console.say(&cache_speed_table(&cell));
-        for &(rival, _, aim, must_hit_more) in READ_THROUGH_AIMS.iter().filter(|aim| aim.1 == threads) {
+        for &(rival, _, aim, must_hit_more) in
+            READ_THROUGH_AIMS.iter().filter(|aim| aim.1 == threads && !reads.loads)
+        {
             let aims = READERS.map(|own| read_through_aim(&cell, own, rival, aim, must_hit_more));
             report.caches.aims.extend(aims.into_iter().flatten());
         }

@@ -39,12 +39,13 @@ pub trait CacheEntrant {
     /// A wrong answer.
     fn fill(&mut self, plan: &CachePlan) -> Result<(), CheckError>;
 
-    /// Puts the plan's requests to the full cache, once, and inserts what is missing.
+    /// Puts the plan's requests to the full cache, once, and inserts what is missing; by the cache's own call for that, which
+    /// loads it, if so asked.
     ///
     /// # Errors
     ///
     /// A wrong answer; or if there is no full cache.
-    fn read_through(&mut self, plan: &CachePlan) -> Result<ReadThrough, CheckError>;
+    fn read_through(&mut self, plan: &CachePlan, loads: bool) -> Result<ReadThrough, CheckError>;
 
     /// Looks up keys that the cache holds, until `seconds` have been spent in it: so many as half its `entries` are
     /// inserted before, and `threads` are numbers below that; in batches if so asked. Returns hits per microsecond.

@@ -92,14 +92,15 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
         Ok(())
     }
 
-    fn read_through(&mut self, plan: &CachePlan) -> Result<ReadThrough, CheckError> {
+    fn read_through(&mut self, plan: &CachePlan, loads: bool) -> Result<ReadThrough, CheckError> {
         let (cache, entries) = self.full()?;
+        let run = |keys: &[u64]| if loads { load(cache, keys) } else { ask(cache, keys) };
         let (elapsed, tallies) = race(
             plan.threads.len(),
             |t| {
-                black_box(ask(cache, &plan.warm[t]));
+                black_box(run(&plan.warm[t]));
             },
-            |t| black_box(ask(cache, &plan.threads[t])),
+            |t| black_box(run(&plan.threads[t])),
         );
         let requests = plan.threads.iter().map(Vec::len).sum::<usize>() as u64;
         let hits = conclude(cache, &tallies, entries)?;
@@ -196,6 +197,22 @@ fn ask<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
             }
             None => cache.insert(key, value),
         }
+    }
+    tally
+}
+
+/// Reads through by the cache's own call for that.
+#[inline]
+fn load<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
+    let mut tally = Tally::default();
+    for &key in keys {
+        let (value, mut is_hit) = (keys::value(key, 0), true);
+        let got = cache.get_or_load(key, || {
+            is_hit = false;
+            value
+        });
+        tally.hits += u64::from(is_hit);
+        tally.wrong += u64::from(got != value);
     }
     tally
 }
