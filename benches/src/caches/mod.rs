@@ -50,8 +50,8 @@ pub trait Cache: Send + Sync + Sized + 'static {
     /// Inserts an entry, unless the cache decides otherwise.
     fn insert(&self, key: u64, value: u64);
 
-    /// The value of `key`; if there is none, what `load` returns, inserted: loaded once for all who miss it meanwhile. Looked up
-    /// and inserted, if the cache has no such call.
+    /// The value of `key`; if there is none, what `load` returns, inserted: loaded once for all who miss it meanwhile. Looked
+    /// up and inserted, if the cache has no such call.
     #[inline]
     fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
         self.get(key).unwrap_or_else(|| {
