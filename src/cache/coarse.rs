@@ -4,12 +4,14 @@ use core::time::Duration;
 
 use super::Clock;
 
-/// The system's monotonic time as of its last tick, for caches with lives of seconds or more: an entry may be found up to that
-/// long, 1 to 10 milliseconds, after its time is over, and a hit costs little more than where nothing expires.
+/// The system's monotonic time as of its last tick, for caches with lives of seconds or more: a hit takes a third more time
+/// than where nothing expires, instead of three times as much. As insertions and look-ups read it alike, an entry lives up to a
+/// tick, 1 to 10 milliseconds, shorter or longer than it was told.
 ///
 /// To read the exact time a processor first ends what it has begun, so that one hit does not overlap with the next; this takes
 /// a few loads. If a tick comes late, as on a virtual machine whose host is overloaded, so does the time. On Linux this is
-/// `CLOCK_MONOTONIC_COARSE`; elsewhere it is exact, as the clock of a cache that is given none.
+/// `CLOCK_MONOTONIC_COARSE`, which in some kernels goes back by some nanoseconds when the system's clock is adjusted: an entry
+/// that had expired may be found again for so long. Elsewhere it is exact, as the clock of a cache that is given none.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_on_and_never_back() {
+    fn it_goes_on() {
         let first = CoarseClock.now();
-        let mut last = first;
-        while last == first {
-            let now = CoarseClock.now();
-            assert!(now >= last);
-            last = now;
+        let mut now = first;
+        while now <= first {
+            now = CoarseClock.now();
+            // By nanoseconds it may go back.
+            assert!(now + Duration::from_micros(1) > first);
         }
     }
 }

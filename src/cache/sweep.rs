@@ -45,7 +45,8 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes out what has expired in the next few buckets, with an insertion: each looks while there is something to be found,
-    /// then one of several. So what does not expire, as mostly, costs little, and what does cannot become much.
+    /// then one of several. So where nothing has expired, as mostly, it costs little, and what has cannot become much; but one
+    /// entry may stay until there were as many insertions as there are slots.
     #[inline]
     pub(super) fn sweep_a_little(
         &self,

@@ -1,17 +1,23 @@
 //! Who loads looks the key up once more before that. What he finds then is his, and not for those who come after it has left.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use koel::{Cache, ManualClock};
+use koel::{Cache, LoadError, ManualClock};
+
+use crate::edges::comes_to_an_end;
 
 /// What a thread does with keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     KeyCloned,
+    KeyDropped,
     KeysCompared,
     ValueCloned,
     Weighed,
@@ -46,6 +52,15 @@ impl Clone for Key {
     fn clone(&self) -> Self {
         happens(Event::KeyCloned);
         Key
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        // A thread that ends may drop some when it has no hooks any more.
+        if HOOKS.try_with(|_| ()).is_ok() {
+            happens(Event::KeyDropped);
+        }
     }
 }
 
@@ -115,6 +130,51 @@ fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
 #[test]
 fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
     asks_after_a_loaded_value_has_expired(Event::Weighed);
+}
+
+/// As while it is being loaded: who would wait for himself is told.
+#[test]
+fn a_key_that_asks_for_itself_as_a_task_puts_it_is_told() {
+    comes_to_an_end(|| {
+        let cache = Arc::new(Cache::new(10));
+        let (inner, told) = (Arc::clone(&cache), Arc::new(AtomicBool::new(false)));
+        let is_told = Arc::clone(&told);
+        let load = async move {
+            at_next(Event::KeyCloned, move || {
+                let answer = inner.try_get_or_insert_with(Key, || Ok::<_, ()>(Value(2)));
+                is_told.store(matches!(answer, Err(LoadError::Recursion)), Ordering::Relaxed);
+            });
+            Value(1)
+        };
+        assert_eq!(pollster::block_on(cache.get_or_insert_async(Key, load)), Value(1));
+        assert!(told.load(Ordering::Relaxed));
+    });
+}
+
+/// A leader has failed, and who waited for him has not been polled yet: another one leads, whose copy of the key is dropped.
+#[test]
+fn a_key_that_asks_for_itself_as_somebody_takes_over_is_told() {
+    comes_to_an_end(|| {
+        let cache = Arc::new(Cache::new(10));
+        let (inner, told) = (Arc::clone(&cache), Arc::new(AtomicBool::new(false)));
+        let is_told = Arc::clone(&told);
+        let mut context = Context::from_waker(Waker::noop());
+        let fails = Cell::new(false);
+        let fails_later = poll_fn(|_| if fails.get() { Poll::Ready(Err(())) } else { Poll::Pending });
+        let mut leader = Box::pin(cache.try_get_or_insert_async(Key, fails_later));
+        assert!(leader.as_mut().poll(&mut context).is_pending());
+        let mut waits = Box::pin(cache.try_get_or_insert_async(Key, async { Ok::<_, ()>(Value(2)) }));
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        fails.set(true);
+        assert!(leader.as_mut().poll(&mut context).is_ready());
+        at_next(Event::KeyDropped, move || {
+            let answer = inner.try_get_or_insert_with(Key, || Ok::<_, ()>(Value(4)));
+            is_told.store(matches!(answer, Err(LoadError::Recursion)), Ordering::Relaxed);
+        });
+        assert_eq!(cache.try_get_or_insert_with(Key, || Ok::<_, ()>(Value(3))), Ok(Value(3)));
+        assert!(told.load(Ordering::Relaxed));
+        assert_eq!(waits.as_mut().poll(&mut context), Poll::Ready(Ok(Value(3))));
+    });
 }
 
 /// A task or a thread misses the key; somebody inserts it, and somebody begins to remove it; who has missed it leads and finds

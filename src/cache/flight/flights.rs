@@ -70,13 +70,13 @@ impl<K: Eq + Clone, V> Flights<K, V> {
     /// Joins the flight of a key, or starts one.
     pub(super) fn join(&self, digest: Digest, key: &K) -> Join<'_, K, V> {
         let shard = self.shard(digest);
-        let running = running::stack();
+        let stack = running::stack();
         // For a new flight, as nearly always. Not under the lock, as `Clone` is the user's.
         let own_key = key.clone();
         let mut table = shard.table.lock();
         let id = |entry: &Entry<K, V>| shard.id(entry.number);
-        if !running.is_empty()
-            && table.find(digest, |entry| running.contains(&id(entry)) && entry.key == *key).is_some()
+        if !stack.is_empty()
+            && table.find(digest, |entry| stack.contains(&id(entry)) && entry.key == *key).is_some()
         {
             return Join::Recursion;
         }
@@ -92,8 +92,10 @@ impl<K: Eq + Clone, V> Flights<K, V> {
             entry.led = true;
             let flight = Flight::new(at);
             drop(table);
-            // Before there is an answer: one that is returned leaks if a drop panics.
+            // Before there is an answer: one that is returned leaks if a drop panics. What it runs does not wait for us [F6].
+            let running = flight.running();
             drop(own_key);
+            drop(running);
             return Join::Leader(flight);
         }
         let (ticket, outcome) = entry.follow();
@@ -101,7 +103,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         let wait = Wait::new(at, ticket, outcome);
         // As above.
         drop(own_key);
-        follow_without_deadlock(wait, running)
+        follow_without_deadlock(wait, stack)
     }
 }
 

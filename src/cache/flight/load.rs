@@ -107,8 +107,13 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             load.as_mut().poll(context)
         });
         match loaded.await {
-            // A clone: a future that hands its key on by value has room for it twice.
-            Ok(value) => Ok(table.keep(digest, key.clone(), value, Landing::new(flight))),
+            Ok(value) => {
+                // Before `Clone`, which is the user's [F6].
+                let landing = Landing::new(flight);
+                // A clone: a future that hands its key on by value has room for it twice.
+                let own_key = key.clone();
+                Ok(table.keep(digest, own_key, value, landing))
+            }
             Err(error) => Err(fail(Landing::new(flight), &terms, error)),
         }
     }
