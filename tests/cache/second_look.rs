@@ -132,18 +132,23 @@ fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
     asks_after_a_loaded_value_has_expired(Event::Weighed);
 }
 
+/// The key asks for itself when that happens next, on this thread; notes whether it is told that it would wait for itself.
+fn asks_for_itself(at: Event, cache: &Arc<Cache<Key, Value>>, told: &Arc<AtomicBool>) {
+    let (cache, told) = (Arc::clone(cache), Arc::clone(told));
+    at_next(at, move || {
+        let answer = cache.try_get_or_insert_with(Key, || Ok::<_, ()>(Value(4)));
+        told.store(matches!(answer, Err(LoadError::Recursion)), Ordering::Relaxed);
+    });
+}
+
 /// As while it is being loaded: who would wait for himself is told.
 #[test]
 fn a_key_that_asks_for_itself_as_a_task_puts_it_is_told() {
     comes_to_an_end(|| {
         let cache = Arc::new(Cache::new(10));
-        let (inner, told) = (Arc::clone(&cache), Arc::new(AtomicBool::new(false)));
-        let is_told = Arc::clone(&told);
-        let load = async move {
-            at_next(Event::KeyCloned, move || {
-                let answer = inner.try_get_or_insert_with(Key, || Ok::<_, ()>(Value(2)));
-                is_told.store(matches!(answer, Err(LoadError::Recursion)), Ordering::Relaxed);
-            });
+        let told = Arc::new(AtomicBool::new(false));
+        let load = async {
+            asks_for_itself(Event::KeyCloned, &cache, &told);
             Value(1)
         };
         assert_eq!(pollster::block_on(cache.get_or_insert_async(Key, load)), Value(1));
@@ -156,8 +161,7 @@ fn a_key_that_asks_for_itself_as_a_task_puts_it_is_told() {
 fn a_key_that_asks_for_itself_as_somebody_takes_over_is_told() {
     comes_to_an_end(|| {
         let cache = Arc::new(Cache::new(10));
-        let (inner, told) = (Arc::clone(&cache), Arc::new(AtomicBool::new(false)));
-        let is_told = Arc::clone(&told);
+        let told = Arc::new(AtomicBool::new(false));
         let mut context = Context::from_waker(Waker::noop());
         let fails = Cell::new(false);
         let fails_later = poll_fn(|_| if fails.get() { Poll::Ready(Err(())) } else { Poll::Pending });
@@ -167,10 +171,7 @@ fn a_key_that_asks_for_itself_as_somebody_takes_over_is_told() {
         assert!(waits.as_mut().poll(&mut context).is_pending());
         fails.set(true);
         assert!(leader.as_mut().poll(&mut context).is_ready());
-        at_next(Event::KeyDropped, move || {
-            let answer = inner.try_get_or_insert_with(Key, || Ok::<_, ()>(Value(4)));
-            is_told.store(matches!(answer, Err(LoadError::Recursion)), Ordering::Relaxed);
-        });
+        asks_for_itself(Event::KeyDropped, &cache, &told);
         assert_eq!(cache.try_get_or_insert_with(Key, || Ok::<_, ()>(Value(3))), Ok(Value(3)));
         assert!(told.load(Ordering::Relaxed));
         assert_eq!(waits.as_mut().poll(&mut context), Poll::Ready(Ok(Value(3))));
