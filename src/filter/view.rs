@@ -99,7 +99,7 @@ impl<'a> Table<'a> {
 
     /// Looks up those of a batch that are `missing`, a bit for each: which still are.
     fn contains_missing<S: ToPlace + From<Digest>>(&self, digests: &[Digest; BATCH], missing: u32) -> u32 {
-        self.form.layout.run(ContainsMissing { table: self, digests, missing, form: PhantomData::<S> })
+        self.form.layout.run(ContainsMissing { table: self, digests, missing, at: PhantomData::<S> })
     }
 
     fn count(&self, at: impl ToPlace) -> usize {
@@ -360,7 +360,7 @@ struct ContainsMissing<'a, S> {
     table: &'a Table<'a>,
     digests: &'a [Digest; BATCH],
     missing: u32,
-    form: PhantomData<S>,
+    at: PhantomData<S>,
 }
 
 impl<S: ToPlace + From<Digest>> Task for ContainsMissing<'_, S> {
