@@ -204,7 +204,7 @@ impl Words for Bytes<'_> {
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes).into())
     }
 
-    /// From the bit's byte on: a word less, unless what is above the seven bits that may come before does not suffice.
+    /// From the bit's byte on: one load, where the bits and the seven that may come before them in their byte fit into a word.
     #[inline(always)]
     fn load_64(self, bit: u64, bits: u32) -> u64 {
         let (byte, shift) = (bit >> 3, (bit & 7) as u32);
