@@ -10,6 +10,8 @@ pub use crate::entries::model::HomeCells;
 pub use crate::per_thread::model::Counts;
 pub use crate::reclaim::model::{Reclaimer, Watched};
 #[cfg(loom)]
+pub use crate::seats::model::end_thread;
+#[cfg(loom)]
 pub use crate::sync::stall;
 
 /// First bucket, second bucket and tag of a hash in a table of `buckets`.

@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 use crossbeam_utils::CachePadded;
 
 use crate::record::{ENDED, Record, Records, SharedRecord};
-use crate::sync::{AtomicBool, AtomicPtr, Mutex, Ordering, global, per_thread, with_mine};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Mutex, Ordering, global, per_thread, with_mine};
 
 /// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for
 /// threads without a seat.
@@ -28,6 +28,19 @@ pub(crate) const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
 };
 const NO_BLOCK: usize = BLOCKS - 1;
 
+/// Seats of a row: one for each bit of a word, or so few that two threads have two rows, and four schedules' threads.
+const ROW: usize = match (cfg!(loom), cfg!(shuttle)) {
+    (true, _) => 1,
+    (_, true) => 2,
+    _ => 64,
+};
+
+/// The place in its row of the seat of this number.
+#[cfg_attr(loom, expect(clippy::modulo_one, reason = "loom's rows have one seat"))]
+const fn lane(number: usize) -> usize {
+    number % ROW
+}
+
 /// A place for a thread: made once, and given from one to the next.
 #[derive(Debug)]
 #[repr(C)]
@@ -36,8 +49,18 @@ struct Seat {
     number: usize,
     /// Its thread has come to its end, but has guards still. Relaxed: the thread's own, or under the lock of `SEATS`.
     ended: AtomicBool,
-    /// The seat that was made before, or null.
-    next: AtomicPtr<CachePadded<Seat>>,
+    row: &'static Row,
+}
+
+/// Seats that were made one after the other, and which of them are taken: whoever looks at all guards looks at no others.
+#[derive(Debug)]
+struct Row {
+    /// A bit for each seat that a thread has. Changed with `SEATS` locked.
+    taken: AtomicU64,
+    /// Null, or leaked in `make_seat`.
+    seats: [AtomicPtr<CachePadded<Seat>>; ROW],
+    /// The row that was made before, or null.
+    next: AtomicPtr<Row>,
 }
 
 /// Which seat this thread has, and where its values are.
@@ -73,8 +96,8 @@ global! {
 }
 
 global! {
-    /// The seat that was made last; each leads to the one before. Stored with `SEATS` locked.
-    static LAST: AtomicPtr<CachePadded<Seat>> = AtomicPtr::new(core::ptr::null_mut());
+    /// The row that was made last; each leads to the one before. Stored with `SEATS` locked.
+    static LAST: AtomicPtr<Row> = AtomicPtr::new(core::ptr::null_mut());
 }
 
 /// Dropped at the end of a thread that has taken a seat.
@@ -93,6 +116,11 @@ impl Drop for End {
 }
 
 impl Seat {
+    /// Its bit in `taken`.
+    fn bit(&self) -> u64 {
+        1 << lane(self.number)
+    }
+
     /// Its thread has come to its end: guards that leave from now on see whether they are the last.
     fn end(&'static self) {
         self.ended.store(true, Ordering::Relaxed);
@@ -116,7 +144,11 @@ impl Seat {
                 mine.record.set(None);
             }
         });
-        SEATS.lock().returned.push(Reverse(self.number));
+        let mut seats = SEATS.lock();
+        // Release: pairs with the load in `Row::taken`: who sees that nobody has it has seen its guards leave, and what they
+        // read.
+        self.row.taken.fetch_and(!self.bit(), Ordering::Release);
+        seats.returned.push(Reverse(self.number));
     }
 }
 
@@ -125,15 +157,46 @@ fn goes_on() -> bool {
     END.try_with(|_| ()).is_ok()
 }
 
-/// A new seat, which all can find by `LAST`.
+impl Row {
+    /// An empty one, which all can find by `LAST`. With `SEATS` locked.
+    fn make() -> &'static Row {
+        let row: &'static Row = Box::leak(Box::new(Row {
+            taken: AtomicU64::new(0),
+            seats: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
+            // Relaxed: stored with `SEATS` locked, as it is now.
+            next: AtomicPtr::new(LAST.load(Ordering::Relaxed)),
+        }));
+        // Release: pairs with the load in `seats`.
+        LAST.store(core::ptr::from_ref(row).cast_mut(), Ordering::Release);
+        row
+    }
+
+    /// Those of its seats that are taken.
+    fn taken(&self) -> impl Iterator<Item = &'static Seat> {
+        // Acquire: pairs with the changes in `take_seat` and `give_back_if_idle`. They are read-modify-writes: each passes on
+        // what those before it have released.
+        let mut bits = self.taken.load(Ordering::Acquire);
+        core::iter::from_fn(move || {
+            let seat = self.seats.get(bits.trailing_zeros() as usize)?;
+            bits &= bits - 1;
+            // SAFETY: null, or leaked in `make_seat`. Relaxed: it was stored before the bit was set for the first time.
+            let seat = unsafe { seat.load(Ordering::Relaxed).as_ref() };
+            Some(&**seat.expect("a seat that is taken has been made"))
+        })
+    }
+}
+
+/// A new seat, in the row that was made last, or in a new one. With `SEATS` locked.
 fn make_seat(number: usize) -> &'static Seat {
     // Relaxed: stored with `SEATS` locked, as it is now.
-    let next = AtomicPtr::new(LAST.load(Ordering::Relaxed));
-    let seat = Seat { records: Records::new(), number, ended: AtomicBool::new(false), next };
+    let last = LAST.load(Ordering::Relaxed);
+    // SAFETY: leaked in `Row::make`, as it was for the first seat of the row.
+    let row = if lane(number) == 0 { Row::make() } else { unsafe { &*last } };
+    let seat = Seat { records: Records::new(), number, ended: AtomicBool::new(false), row };
     // Alone in its cache lines: each pin writes to it, and its neighbours may be other threads'.
     let seat: &'static CachePadded<Seat> = Box::leak(Box::new(CachePadded::new(seat)));
-    // Release: pairs with the load in `seats`.
-    LAST.store(core::ptr::from_ref(seat).cast_mut(), Ordering::Release);
+    // Relaxed: nobody looks for it before its bit is set.
+    row.seats[lane(number)].store(core::ptr::from_ref(seat).cast_mut(), Ordering::Relaxed);
     seat
 }
 
@@ -142,14 +205,18 @@ fn make_seat(number: usize) -> &'static Seat {
 fn take_seat(mine: &Mine) -> &'static Seat {
     let seat = {
         let mut seats = SEATS.lock();
-        match seats.returned.pop() {
+        let seat = match seats.returned.pop() {
             Some(Reverse(number)) => seats.all[number],
             None => {
                 let seat = make_seat(seats.all.len());
                 seats.all.push(seat);
                 seat
             }
-        }
+        };
+        // Before any guard is announced, and what sees that sees this. Release: pairs with the load in `Row::taken`, for a seat
+        // that is new.
+        seat.row.taken.fetch_or(seat.bit(), Ordering::Release);
+        seat
     };
     let block = (seat.number + 1).ilog2() as usize;
     assert!(block < NO_BLOCK, "too many threads");
@@ -201,18 +268,19 @@ pub(crate) fn shared_record(proxy: &Record) -> &'static SharedRecord {
     shared.find(|shared| shared.has_proxy(proxy)).expect("each thread's seat stays")
 }
 
-/// The records of all threads.
+/// The records of all threads that have any.
 pub(crate) fn records() -> impl Iterator<Item = &'static Record> {
     seats().flat_map(|seat| seat.records.iter())
 }
 
+/// Those that are taken: no other has a guard.
 fn seats() -> impl Iterator<Item = &'static Seat> {
-    // Acquire: pairs with the store in `make_seat`. What is behind it was there before.
+    // Acquire: pairs with the store in `Row::make`. What is behind it was there before.
     // SAFETY: null, or leaked there.
     let last = unsafe { LAST.load(Ordering::Acquire).as_ref() };
     // SAFETY: as above.
-    let next = |seat: &&'static CachePadded<Seat>| unsafe { seat.next.load(Ordering::Relaxed).as_ref() };
-    core::iter::successors(last, next).map(|seat| &**seat)
+    let next = |row: &&'static Row| unsafe { row.next.load(Ordering::Relaxed).as_ref() };
+    core::iter::successors(last, next).flat_map(Row::taken)
 }
 
 /// A guard has left whose thread has [`ENDED`]: if it is the last, its seat is given back. By that thread.
@@ -253,6 +321,19 @@ pub(crate) fn take_place() -> (usize, usize) {
         }
         (mine.block.get(), mine.index.get())
     })
+}
+
+#[cfg(loom)]
+pub(crate) mod model {
+    use super::{MINE, with_mine};
+
+    /// What happens when a thread comes to its end. loom's threads have lost their variables by then, and have to ask for it.
+    pub fn end_thread() {
+        if let Some(seat) = with_mine(&MINE, |mine| mine.seat.get()) {
+            seat.end();
+            seat.give_back_if_idle();
+        }
+    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

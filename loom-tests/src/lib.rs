@@ -9,12 +9,14 @@
 //! first, that would hide its load, and loom would not try the other order.
 #![cfg(loom)]
 
+mod cell;
 mod failed;
 mod hashes;
 mod identity;
 mod stopped;
 mod store;
 
+pub use cell::{Cell, scene};
 pub use failed::Failed;
 pub use hashes::same_hashes;
 pub use identity::Identity;

@@ -3,81 +3,9 @@
 
 use std::sync::Arc;
 
-use koel::model::{Reclaimer, Watched, stall};
+use koel::model::{Reclaimer, end_thread};
 use loom::sync::Notify;
-use loom::sync::atomic::{AtomicPtr, Ordering};
-use loom::thread;
-
-/// A cell that leads to one of two objects, the first of which is going to be retired.
-struct Cell {
-    reclaimer: Reclaimer,
-    /// One that has nothing to do with it.
-    other: Reclaimer,
-    link: AtomicPtr<Watched>,
-    objects: [Watched; 2],
-}
-
-impl Cell {
-    #[expect(clippy::arc_with_non_send_sync, reason = "loom runs its threads on one thread of the system")]
-    fn new() -> Arc<Self> {
-        let cell = Arc::new(Cell {
-            reclaimer: Reclaimer::new(),
-            other: Reclaimer::new(),
-            link: AtomicPtr::new(std::ptr::null_mut()),
-            objects: Default::default(),
-        });
-        cell.link.store(cell.object(0), Ordering::Relaxed);
-        cell
-    }
-
-    fn object(&self, index: usize) -> *mut Watched {
-        std::ptr::from_ref(&self.objects[index]).cast_mut()
-    }
-
-    /// What a reader does under its guard.
-    fn read(&self) {
-        // SAFETY: one of ours.
-        unsafe { &*self.link.load(Ordering::Acquire) }.read();
-    }
-
-    /// Reads under two guards, and under the one that ends last.
-    fn read_until_both_end<G>(&self, first: G, second: G, first_ends_first: bool) {
-        self.read();
-        let (ends, last) = if first_ends_first { (first, second) } else { (second, first) };
-        drop(ends);
-        self.read();
-        drop(last);
-    }
-
-    /// Unlinks the first object.
-    fn unlink(&self) {
-        self.link.store(self.object(1), Ordering::Release);
-        // SAFETY: unlinked just now, once.
-        unsafe { self.reclaimer.retire(self.object(0)) };
-    }
-
-    /// And frees it as soon as it may.
-    fn replace(&self) {
-        self.unlink();
-        self.reclaimer.flush();
-    }
-
-    /// Another thread.
-    fn spawn(self: &Arc<Self>, f: impl FnOnce(&Arc<Self>) + 'static) -> thread::JoinHandle<()> {
-        let cell = Arc::clone(self);
-        thread::spawn(move || f(&cell))
-    }
-}
-
-/// A model whose threads meet where they wait for each other: loom runs the first of those that can run, and of those that have
-/// all yielded. It varies what they see, and little else.
-fn scene(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    // More take long, but find what is there to be found soon: for mutants.
-    let more = std::env::var("KOEL_SCENE_PREEMPTIONS").ok().and_then(|more| more.parse().ok());
-    model.preemption_bound = Some(more.unwrap_or(preemptions));
-    model.check(f);
-}
+use loom_tests::{Cell, scene};
 
 #[test]
 fn what_a_guard_leads_to_is_not_freed() {
@@ -238,6 +166,41 @@ fn what_was_flushed_is_freed_when_another_collectors_guard_has_answered() {
     });
 }
 
+/// Threads that give their seats back, one of them while its guard lives, and one that takes a seat again.
+#[test]
+fn seats_that_are_given_back_hide_no_guard() {
+    fn seated(read: fn(&Cell)) {
+        loom::model(move || {
+            let cell = Cell::new();
+            // Takes a seat: later, that would show what came before to whoever takes the next.
+            drop(cell.reclaimer.enter());
+            let reader = cell.spawn(move |cell| read(cell));
+            cell.replace();
+            reader.join().unwrap();
+            cell.reclaimer.flush();
+            assert!(cell.objects[0].is_freed(), "nobody has freed it");
+        });
+    }
+    seated(|cell| {
+        let guard = cell.reclaimer.enter();
+        cell.read();
+        drop(guard);
+        end_thread();
+    });
+    seated(|cell| {
+        let guard = cell.reclaimer.enter();
+        end_thread();
+        cell.read();
+        drop(guard);
+    });
+    seated(|cell| {
+        drop(cell.reclaimer.enter());
+        end_thread();
+        let _guard = cell.reclaimer.enter();
+        cell.read();
+    });
+}
+
 /// Where a thread has more guards than records of its own; and where others have all that it shares, so that one is lent.
 #[test]
 fn guards_that_share_a_record_or_are_lent_one_hide_none() {
@@ -280,113 +243,6 @@ fn guards_that_take_turns_hold_up_nothing() {
     });
     loom::model(|| take_turns(&Cell::new(), |reclaimer| [reclaimer.enter_owned(), reclaimer.enter_owned()]));
 }
-
-/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what
-/// the reader has read reaches it by the record and the epoch alone. Then the reader's record has another guard, of the same
-/// collector or of another.
-fn advances_by_others(then: fn(&Cell)) {
-    scene(1, move || {
-        let cell = Cell::new();
-        // Takes its seat: later, that would show what came before to whoever takes the next.
-        drop(cell.reclaimer.enter());
-        let retirer = cell.spawn(|cell| {
-            cell.unlink();
-            cell.reclaimer.seal();
-            cell.reclaimer.advance();
-        });
-        let advancer = cell.spawn(|cell| {
-            stall::after(0, thread::yield_now);
-            cell.reclaimer.advance();
-        });
-        let freer = cell.spawn(|cell| {
-            thread::yield_now();
-            cell.reclaimer.free();
-        });
-        cell.reclaimer.advance();
-        let guard = cell.reclaimer.enter();
-        cell.read();
-        retirer.join().unwrap();
-        // Until the advancer is in the middle.
-        thread::yield_now();
-        drop(guard);
-        then(&cell);
-        advancer.join().unwrap();
-        freer.join().unwrap();
-    });
-}
-
-#[test]
-fn what_others_advance_over_is_not_freed_early() {
-    advances_by_others(|cell| std::mem::forget(cell.reclaimer.enter()));
-}
-
-#[test]
-fn what_others_advance_over_is_not_freed_early_for_another_collectors_guard() {
-    advances_by_others(|cell| std::mem::forget(cell.other.enter()));
-}
-
-/// Each advance by somebody who may have missed the guard in the one before.
-#[test]
-fn what_several_advance_over_is_not_freed_early() {
-    scene(1, || {
-        let cell = Cell::new();
-        // Takes its seat: later, that would show what came before to whoever takes the next.
-        drop(cell.reclaimer.enter());
-        let retirer = cell.spawn(|cell| {
-            cell.unlink();
-            cell.reclaimer.seal();
-        });
-        let advancer = cell.spawn(|cell| {
-            cell.reclaimer.advance();
-        });
-        let freer = cell.spawn(|cell| {
-            cell.reclaimer.advance();
-            cell.reclaimer.free();
-        });
-        cell.reclaimer.advance();
-        let _guard = cell.reclaimer.enter();
-        cell.read();
-        for thread in [retirer, advancer, freer] {
-            thread.join().unwrap();
-        }
-    });
-}
-
-/// Unlinked in the middle of an advance, and read after it.
-#[test]
-fn what_is_unlinked_late_is_not_freed_early() {
-    scene(0, || {
-        let cell = Cell::new();
-        let first = cell.spawn(|cell| {
-            cell.reclaimer.advance();
-        });
-        let second = cell.spawn(|cell| {
-            stall::after(0, thread::yield_now);
-            cell.reclaimer.advance();
-        });
-        let nobody = thread::spawn(|| ());
-        let reader = cell.spawn(|cell| {
-            // Until the second advance is done.
-            thread::yield_now();
-            let _guard = cell.reclaimer.enter();
-            // SAFETY: one of ours.
-            let object = unsafe { &*cell.link.load(Ordering::Acquire) };
-            cell.reclaimer.advance();
-            cell.reclaimer.free();
-            object.read();
-        });
-        let guard = cell.reclaimer.enter();
-        // Until the second advance is in the middle. A yield would not do: nobody sees the same twice then, if there is newer.
-        nobody.join().unwrap();
-        cell.unlink();
-        cell.reclaimer.seal();
-        drop(guard);
-        for thread in [first, second, reader] {
-            thread.join().unwrap();
-        }
-    });
-}
-
 /// Whoever leaves last frees what a flush could not.
 #[test]
 fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {

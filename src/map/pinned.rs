@@ -245,8 +245,8 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// dropped, takes one for each.
     ///
     /// It costs some microseconds, some 50 ns for each segment if entries have no allocation each, and three looks at each
-    /// thread that the process once had at a time. If pins that live now have not ended, those that begin before they have may
-    /// be waited for, too.
+    /// thread that lives and has had a pin. If pins that live now have not ended, those that begin before they have may be
+    /// waited for, too.
     ///
     /// # Panics
     ///
