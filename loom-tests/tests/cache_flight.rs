@@ -249,3 +249,37 @@ fn loaders_that_would_wait_for_each_other_are_told() {
         assert_eq!(scene.cache.loads(), 0);
     });
 }
+
+/// Each leads the keys that it joins first, and waits for the others only when it has loaded these.
+#[test]
+fn who_loads_the_same_keys_in_another_order_waits_for_nobody_in_vain() {
+    model_with_preemptions(2, || {
+        let scene = Scene::new();
+        let get = |scene: &Scene, keys: [u64; 2]| {
+            let load = |keys: Vec<u64>| {
+                scene.loads.fetch_add(keys.len(), Ordering::Relaxed);
+                Ok::<_, ()>(keys.into_iter().map(|key| (key, key)))
+            };
+            assert_eq!(scene.cache.try_load_many(&keys, load), Ok(keys.map(Some).to_vec()));
+        };
+        let other = spawn(&scene, move |scene| get(scene, [1, 2]));
+        get(&scene, [2, 1]);
+        other.join().unwrap();
+        assert_eq!(scene.end(), (2, 0));
+    });
+}
+
+/// The first of them may lead both keys; who waits for these takes over what it leaves.
+#[test]
+fn who_waits_for_many_that_are_not_loaded_loads_them() {
+    model_with_preemptions(2, || {
+        let scene = Scene::new();
+        let other = spawn(&scene, |scene| {
+            let _ = scene.cache.try_load_many(&[1, 2], |_| Err::<[_; 0], _>(()));
+        });
+        let load = |keys: Vec<u64>| Ok::<_, ()>(keys.into_iter().map(|key| (key, key)));
+        assert_eq!(scene.cache.try_load_many(&[2, 1], load), Ok(vec![Some(2), Some(1)]));
+        other.join().unwrap();
+        assert_eq!(scene.cache.loads(), 0);
+    });
+}

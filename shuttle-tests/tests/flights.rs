@@ -1,4 +1,4 @@
-//! Single flight under threads and tasks [F1]..[F6]: of all who miss a key one loads it, whoever fails is followed by another,
+//! Single flight under threads and tasks [F1]..[F7]: of all who miss a key one loads it, whoever fails is followed by another,
 //! nobody sleeps for ever (shuttle says so of threads that do), and nobody gets what is older than a write.
 #![cfg(shuttle)]
 
@@ -238,6 +238,59 @@ fn nobody_gets_what_is_older_than_a_write_that_was_over() {
         });
         assert!(cache.get(&KEY).is_none_or(|kept| kept == 4), "an older one was kept");
     });
+}
+
+/// Callers of the same keys in three orders, a thread and two tasks; the first load of one key fails, or none does.
+fn of_many_keys_each_is_loaded_once(fails: bool) {
+    const KEYS: u64 = 3;
+    explore(400, move || {
+        let cache = cache();
+        let loaders: [Loaders; KEYS as usize] = Default::default();
+        let failed = AtomicU64::new(0);
+        let load = |keys: Vec<u64>| {
+            let started: Vec<_> = keys.iter().map(|&key| loaders[key as usize].start()).collect();
+            pause();
+            let fails =
+                fails && keys.iter().zip(&started).any(|(&key, &(_, number))| (key, number) == (KEY, 0));
+            failed.fetch_add(fails.into(), Ordering::SeqCst);
+            if fails { Err(()) } else { Ok(keys.into_iter().map(|key| (key, 70 + key))) }
+        };
+        thread::scope(|scope| {
+            for caller in 0..KEYS {
+                let (cache, load) = (&cache, &load);
+                scope.spawn(move || {
+                    let keys = [0, 1, 2].map(|i| (caller + i * (1 + caller % 2)) % KEYS);
+                    let mut out = [None; KEYS as usize];
+                    let loaded = match caller {
+                        0 => cache.try_get_many_or_insert_with(&keys, &mut out, load),
+                        _ => block_on(
+                            cache.try_get_many_or_insert_async(&keys, &mut out, async |keys| load(keys)),
+                        ),
+                    };
+                    match loaded {
+                        Ok(()) => assert_eq!(out, keys.map(|key| Some(70 + key))),
+                        Err(error) => assert_eq!(error, LoadError::Loader(())),
+                    }
+                });
+            }
+        });
+        assert_eq!(failed.load(Ordering::SeqCst), fails.into());
+        for (key, loaders) in (0..).zip(&loaders) {
+            let started = loaders.started.load(Ordering::SeqCst);
+            assert!(started == 1 || fails && started == 2, "{key} was loaded {started} times");
+            assert_eq!(cache.get(&key), Some(70 + key));
+        }
+    });
+}
+
+#[test]
+fn of_many_keys_that_several_miss_each_is_loaded_once() {
+    of_many_keys_each_is_loaded_once(false);
+}
+
+#[test]
+fn of_many_keys_those_that_could_not_be_loaded_are_loaded_again() {
+    of_many_keys_each_is_loaded_once(true);
 }
 
 /// Each key's loader asks for the next key: somebody is told, and all end.

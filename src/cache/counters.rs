@@ -23,7 +23,7 @@ pub struct CacheStats {
     pub loads: u64,
     /// Loaders that failed, panicked, or were dropped before they ended, as futures may be.
     pub failed_loads: u64,
-    /// How long loaders ran, all together.
+    /// How long loaders ran, all together; one that loads many keys once for all of them.
     pub load_time: Duration,
     /// Entries that were inserted or replaced.
     pub insertions: u64,
@@ -247,9 +247,17 @@ impl Here<'_> {
         self.count(Count::OtherWeight, weight);
     }
 
-    /// A loader has come to its end.
-    pub(super) fn loaded(&self, done: bool, took: Duration) {
-        self.count(if done { Count::Loads } else { Count::FailedLoads }, 1);
+    /// A loader of many values has made one.
+    pub(super) fn made(&self) {
+        self.count(Count::Loads, 1);
+    }
+
+    /// A loader has come to its end, with so many values, or has failed.
+    pub(super) fn loaded(&self, values: Option<u64>, took: Duration) {
+        match values {
+            Some(values) => self.count(Count::Loads, values),
+            None => self.count(Count::FailedLoads, 1),
+        }
         self.count(Count::LoadNs, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 }

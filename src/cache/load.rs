@@ -20,10 +20,11 @@ use crate::hash::Digest;
 
 /// A cache, as far as a load needs it.
 pub(super) trait Loading<K, V>: Table<K, V> {
-    fn digest_of(&self, key: &K) -> Digest;
-
     /// The value of a key, if it is there: a hit or a miss.
     fn hit(&self, digest: Digest, key: &K) -> Option<V>;
+
+    /// The values of many keys, if they are there: hits and misses.
+    fn hit_all(&self, keys: &[K], out: &mut [Option<V>]);
 
     fn flights(&self) -> &Flights<K, V>;
 
@@ -81,7 +82,7 @@ fn load_missed<K: Eq + Clone, V: Clone, E>(
     cache.assert_not_writing();
     let timed = || {
         let timer = Timer::start(cache.counters());
-        timer.end(load())
+        timer.end(load(), 1)
     };
     cache.flights().load(cache, digest, key, terms, timed)
 }
@@ -97,7 +98,7 @@ async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
     cache.assert_not_writing();
     let timed = async {
         let timer = Timer::start(cache.counters());
-        timer.end(load.await)
+        timer.end(load.await, 1)
     };
     let answer = cache.flights().load_async(cache, digest, &key, terms, timed).await;
     // Before there is an answer, as in `load`.
@@ -106,26 +107,28 @@ async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
 }
 
 /// Counts a load, however it ends.
-struct Timer<'c> {
+pub(super) struct Timer<'c> {
     counts: &'c Counters,
     started: Instant,
-    done: bool,
+    /// How many it has made; none if it has failed.
+    values: Option<u64>,
 }
 
 impl<'c> Timer<'c> {
-    fn start(counts: &'c Counters) -> Self {
-        Timer { counts, started: Instant::now(), done: false }
+    pub(super) fn start(counts: &'c Counters) -> Self {
+        Timer { counts, started: Instant::now(), values: None }
     }
 
-    fn end<V, E>(mut self, loaded: Result<V, E>) -> Result<V, E> {
-        self.done = loaded.is_ok();
+    /// The loader has ended, and if it has not failed, with so many values.
+    pub(super) fn end<T, E>(mut self, loaded: Result<T, E>, values: u64) -> Result<T, E> {
+        self.values = loaded.is_ok().then_some(values);
         loaded
     }
 }
 
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
-        self.counts.here().loaded(self.done, self.started.elapsed());
+        self.counts.here().loaded(self.values, self.started.elapsed());
     }
 }
 
@@ -555,6 +558,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V, S> {
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
     fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
         let guard = self.enter();
         self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
@@ -598,12 +605,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
-    fn digest_of(&self, key: &K) -> Digest {
-        self.digest(key)
-    }
-
     fn hit(&self, digest: Digest, key: &K) -> Option<V> {
         self.get_of(digest, key)
+    }
+
+    fn hit_all(&self, keys: &[K], out: &mut [Option<V>]) {
+        self.get_many(keys, out);
     }
 
     fn flights(&self) -> &Flights<K, V> {

@@ -10,7 +10,7 @@
 //! | `entry` | a key, and other names for what is done by key |
 //! | `dump`, `restore` | a cache's contents for a warm restart; back into a cache |
 //! | `serde` | the feature of this name: dumps, and counts |
-//! | `load`, `flight` | values that are loaded when they are missed, once for all who miss them |
+//! | `load`, `load_many`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |
 //! | `policy` | who is to leave |
@@ -36,6 +36,7 @@ mod flight;
 mod inline;
 mod iter;
 mod load;
+mod load_many;
 mod many;
 mod meta;
 #[cfg(feature = "metrics")]

@@ -18,6 +18,7 @@ mod heavy;
 mod kind;
 mod laws;
 mod lifetimes;
+mod load_many;
 mod loads;
 #[cfg(feature = "metrics")]
 mod metrics;

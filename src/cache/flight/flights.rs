@@ -69,8 +69,12 @@ impl<K, V> Flights<K, V> {
 impl<K: Eq + Clone, V> Flights<K, V> {
     /// Joins the flight of a key, or starts one.
     pub(super) fn join(&self, digest: Digest, key: &K) -> Join<'_, K, V> {
+        self.join_from(&running::stack(), digest, key)
+    }
+
+    /// The same by the loaders of these flights.
+    pub(super) fn join_from(&self, stack: &[FlightId], digest: Digest, key: &K) -> Join<'_, K, V> {
         let shard = self.shard(digest);
-        let stack = running::stack();
         // For a new flight, as nearly always. Not under the lock, as `Clone` is the user's.
         let own_key = key.clone();
         let mut table = shard.table.lock();
@@ -118,12 +122,12 @@ impl<K: Eq + Clone, V> Flights<K, V> {
     }
 }
 
-/// If the loads running on this thread may wait for this flight, waits for it.
-fn follow_without_deadlock<K, V>(mut wait: Wait<'_, K, V>, running: Vec<FlightId>) -> Join<'_, K, V> {
+/// If the loads that run may wait for this flight, waits for it.
+fn follow_without_deadlock<'a, K, V>(mut wait: Wait<'a, K, V>, running: &[FlightId]) -> Join<'a, K, V> {
     if running.is_empty() {
         return Join::Follower(wait);
     }
-    match waits::for_flight(running, wait.id()) {
+    match waits::for_flight(running.to_vec(), wait.id()) {
         Some(edge) => {
             wait.keep(edge);
             Join::Follower(wait)

@@ -118,6 +118,12 @@ impl<'a, K, V> Landing<'a, K, V> {
         Landing { running: flight.running(), flight }
     }
 
+    /// This thread does something else, until its loader is polled again.
+    pub(super) fn pause(self) -> Flight<'a, K, V> {
+        drop(self.running);
+        self.flight
+    }
+
     /// [`Flight::is_stale`].
     pub(crate) fn is_stale(&self) -> bool {
         self.flight.is_stale()

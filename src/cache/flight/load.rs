@@ -11,8 +11,10 @@ use super::terms::Terms;
 use super::wait::Waited;
 use crate::hash::Digest;
 
-/// What loading needs of the cache. Neither is called under a lock of the flights.
+/// What loading needs of the cache. None is called under a lock of the flights.
 pub(crate) trait Table<K, V> {
+    fn digest_of(&self, key: &K) -> Digest;
+
     /// The value of a key, if the cache has it: the leader's second look, and his followers' if he finds it [F2]. Not a miss to
     /// be counted.
     fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
@@ -119,10 +121,10 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     }
 }
 
-type Answer<V, E> = Result<V, LoadError<E>>;
+pub(super) type Answer<V, E> = Result<V, LoadError<E>>;
 
 /// What a wait has come to: an answer, or the lead; or neither, and its caller joins anew.
-fn follow<'a, K, V, E>(
+pub(super) fn follow<'a, K, V, E>(
     waited: Waited<'a, K, V>,
     terms: &Terms<E>,
     look_up: impl FnOnce() -> Option<V>,

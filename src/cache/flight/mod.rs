@@ -20,6 +20,7 @@
 //! | file | what it has |
 //! | --- | --- |
 //! | `load` | the steps above, and what they need of the cache: [`Table`] |
+//! | `many` | the same for many keys at once |
 //! | `flights` | all flights: joining and invalidation |
 //! | `leader`, `wait` | the two roles, each a guard that cleans up after itself |
 //! | `running` | the loads that are running on this thread |
@@ -33,6 +34,7 @@ mod error;
 mod flights;
 mod leader;
 mod load;
+mod many;
 mod running;
 mod shard;
 mod signal;
@@ -50,4 +52,5 @@ pub(crate) use error::or_panic;
 pub(crate) use flights::Flights;
 pub(crate) use leader::Landing;
 pub(crate) use load::Table;
+pub(crate) use many::Missed;
 pub(crate) use terms::Terms;

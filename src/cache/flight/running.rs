@@ -14,13 +14,13 @@ per_thread! {
 
 /// While it lives, a loader runs on this thread. Not `Send`: it is about this thread.
 #[derive(Debug)]
-pub(super) struct Running(PhantomData<*mut ()>);
+pub(super) struct Running(FlightId, PhantomData<*mut ()>);
 
 /// Notes that the flight's loader runs from now on.
 pub(super) fn enter(id: FlightId) -> Running {
     // A thread that is being taken down has no list any more, and notices no recursion.
     let _ = RUNNING.try_with(|running| running.borrow_mut().push(id));
-    Running(PhantomData)
+    Running(id, PhantomData)
 }
 
 /// All that run on this thread, outermost first.
@@ -30,6 +30,12 @@ pub(super) fn stack() -> Vec<FlightId> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
+        let _ = RUNNING.try_with(|running| {
+            let mut running = running.borrow_mut();
+            // The last one, but where many are loaded at once.
+            if let Some(place) = running.iter().rposition(|id| *id == self.0) {
+                running.remove(place);
+            }
+        });
     }
 }

@@ -11,7 +11,7 @@ use std::collections::hash_map::{DefaultHasher, Entry};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Flights, Landing, LoadError, Table, Terms, or_panic};
+use super::{Flights, Landing, LoadError, Missed, Table, Terms, or_panic};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
@@ -143,6 +143,35 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
+    /// The values of keys that it does not have, each of which comes once: loaded together.
+    pub fn try_load_many<E, P: IntoIterator<Item = (K, V)>>(
+        &self,
+        keys: &[K],
+        load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<Vec<Option<V>>, LoadError<E>> {
+        let mut missed = Self::missed(keys);
+        self.flights.load_many(self, &mut missed, load)?;
+        Ok(missed.into_iter().map(|missed| missed.value).collect())
+    }
+
+    /// The same for tasks.
+    pub async fn try_load_many_async<E, P: IntoIterator<Item = (K, V)>, F>(
+        &self,
+        keys: &[K],
+        load: impl FnMut(Vec<K>) -> F,
+    ) -> Result<Vec<Option<V>>, LoadError<E>>
+    where
+        F: Future<Output = Result<P, E>>,
+    {
+        let mut missed = Self::missed(keys);
+        self.flights.load_many_async(self, &mut missed, load).await?;
+        Ok(missed.into_iter().map(|missed| missed.value).collect())
+    }
+
+    fn missed(keys: &[K]) -> Vec<Missed<'_, K, V>> {
+        keys.iter().map(|key| Missed { digest: Self::digest(key), key, value: None }).collect()
+    }
+
     /// Does not keep what is loaded from now on.
     pub fn refuse(&self) {
         *self.refuses.lock() = true;
@@ -160,6 +189,10 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
+    fn digest_of(&self, key: &K) -> Digest {
+        Self::digest(key)
+    }
+
     fn look_up(&self, _: Digest, key: &K) -> Option<V> {
         self.get(key)
     }

@@ -232,6 +232,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, V, S> {
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
     fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
         self.peek_of(digest, key)
     }
@@ -249,12 +253,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Loading<K, V> for InlineCache<K, V, S> {
-    fn digest_of(&self, key: &K) -> Digest {
-        self.digest(key)
-    }
-
     fn hit(&self, digest: Digest, key: &K) -> Option<V> {
         self.get_of(digest, key)
+    }
+
+    fn hit_all(&self, keys: &[K], out: &mut [Option<V>]) {
+        self.get_many(keys, out);
     }
 
     fn flights(&self) -> &Flights<K, V> {

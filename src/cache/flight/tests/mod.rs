@@ -1,5 +1,6 @@
 //! What the flights promise, tested with the smallest cache.
 
+mod many;
 mod nested;
 mod shared;
 mod tasks;

@@ -1,0 +1,223 @@
+//! Loading many values: what of them one caller leads, he loads by one call.
+//!
+//! He joins the flights of all keys first, then loads what he leads, and only then waits for what others load: whoever waits
+//! leads nothing, so that of two who ask for the same keys in different orders neither waits for the other [F7].
+
+use core::future::{Future, poll_fn};
+use core::ops::ControlFlow;
+use core::pin::{Pin, pin};
+
+use hashbrown::HashTable;
+
+use super::error::LoadError;
+use super::flights::{Flights, Join};
+use super::leader::{Flight, Landing};
+use super::load::{Table, follow};
+use super::running::{self, Running};
+use super::terms::Terms;
+use super::wait::{Wait, Waited};
+use crate::hash::Digest;
+
+/// A key that was missed.
+pub(crate) struct Missed<'k, K, V> {
+    pub(crate) digest: Digest,
+    pub(crate) key: &'k K,
+    /// What has come of it.
+    pub(crate) value: Option<V>,
+}
+
+/// A key that this caller is to load.
+type Led<'f, 'm, 'k, K, V> = (Flight<'f, K, V>, &'m mut Missed<'k, K, V>);
+
+/// One that another loads.
+type Followed<'f, 'm, 'k, K, V> = (Wait<'f, K, V>, &'m mut Missed<'k, K, V>);
+
+/// One that is being loaded, or put into the cache, on this thread.
+type Landed<'f, 'm, 'k, K, V> = (Landing<'f, K, V>, &'m mut Missed<'k, K, V>);
+
+impl<K: Eq + Clone, V: Clone> Flights<K, V> {
+    /// The values of keys that the cache did not have, each of them once among these: from `load`, or from other callers', for
+    /// whom this thread waits. None where a loader has none.
+    pub(crate) fn load_many<E, P: IntoIterator<Item = (K, V)>>(
+        &self,
+        table: &impl Table<K, V>,
+        missed: &mut [Missed<'_, K, V>],
+        mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<(), LoadError<E>> {
+        let mut pending: Vec<_> = missed.iter_mut().collect();
+        while !pending.is_empty() {
+            let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
+            load_led(table, led, &mut load)?;
+            pending = Vec::new();
+            for (wait, missed) in followed {
+                let waited = wait.block(None).expect("there is no time at which it ends");
+                match take(table, waited, missed) {
+                    ControlFlow::Break(()) => {}
+                    ControlFlow::Continue((Some(flight), missed)) => {
+                        load_led(table, vec![(flight, missed)], &mut load)?;
+                    }
+                    ControlFlow::Continue((None, missed)) => pending.push(missed),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for tasks, as [`Flights::load_async`].
+    pub(crate) async fn load_many_async<E, P: IntoIterator<Item = (K, V)>, F>(
+        &self,
+        table: &impl Table<K, V>,
+        missed: &mut [Missed<'_, K, V>],
+        mut load: impl FnMut(Vec<K>) -> F,
+    ) -> Result<(), LoadError<E>>
+    where
+        F: Future<Output = Result<P, E>>,
+    {
+        // Before the flights, so that it is dropped after them: what the loader's `Drop` does finds nobody loading.
+        let mut loader = pin!(None);
+        let mut pending: Vec<_> = missed.iter_mut().collect();
+        while !pending.is_empty() {
+            let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
+            load_led_async(table, led, &mut load, loader.as_mut()).await?;
+            pending = Vec::new();
+            for (wait, missed) in followed {
+                match take(table, wait.await, missed) {
+                    ControlFlow::Break(()) => {}
+                    ControlFlow::Continue((Some(flight), missed)) => {
+                        load_led_async(table, vec![(flight, missed)], &mut load, loader.as_mut()).await?;
+                    }
+                    ControlFlow::Continue((None, missed)) => pending.push(missed),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins the flights of all; none if one of them waits for this caller.
+    #[expect(clippy::type_complexity, reason = "two lists of pairs")]
+    fn join_all<'f, 'm, 'k>(
+        &'f self,
+        missed: Vec<&'m mut Missed<'k, K, V>>,
+    ) -> Option<(Vec<Led<'f, 'm, 'k, K, V>>, Vec<Followed<'f, 'm, 'k, K, V>>)> {
+        // What is led from here on does not wait for what is followed.
+        let stack = running::stack();
+        let (mut led, mut followed) = (Vec::new(), Vec::new());
+        // `Clone`, which is the user's, does not wait for what is led already.
+        let mut running = Vec::new();
+        for missed in missed {
+            match self.join_from(&stack, missed.digest, missed.key) {
+                Join::Leader(flight) => {
+                    running.push(flight.running());
+                    led.push((flight, missed));
+                }
+                Join::Follower(wait) => followed.push((wait, missed)),
+                Join::Recursion => return None,
+            }
+        }
+        Some((led, followed))
+    }
+}
+
+/// What a wait has come to: an answer; or the lead, or neither.
+#[expect(clippy::type_complexity, reason = "what there is to do with the key that was missed")]
+fn take<'f, 'm, 'k, K, V>(
+    table: &impl Table<K, V>,
+    waited: Waited<'f, K, V>,
+    missed: &'m mut Missed<'k, K, V>,
+) -> ControlFlow<(), (Option<Flight<'f, K, V>>, &'m mut Missed<'k, K, V>)> {
+    let look_up = || table.look_up(missed.digest, missed.key);
+    match follow(waited, &Terms::<()>::alone(), look_up) {
+        ControlFlow::Break(answer) => {
+            missed.value = answer.ok();
+            ControlFlow::Break(())
+        }
+        ControlFlow::Continue(flight) => ControlFlow::Continue((flight, missed)),
+    }
+}
+
+/// Loads what this caller leads.
+fn load_led<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
+    table: &impl Table<K, V>,
+    led: Vec<Led<'_, '_, '_, K, V>>,
+    load: impl FnOnce(Vec<K>) -> Result<P, E>,
+) -> Result<(), LoadError<E>> {
+    let led = look_again(table, land(led));
+    if !led.is_empty() {
+        let pairs = load(keys(&led)).map_err(LoadError::Loader)?;
+        keep(table, led, pairs);
+    }
+    Ok(())
+}
+
+/// The same for tasks.
+async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F>(
+    table: &impl Table<K, V>,
+    led: Vec<Led<'_, '_, '_, K, V>>,
+    load: impl FnOnce(Vec<K>) -> F,
+    mut loader: Pin<&mut Option<F>>,
+) -> Result<(), LoadError<E>>
+where
+    F: Future<Output = Result<P, E>>,
+{
+    let led = {
+        let led = look_again(table, land(led));
+        if led.is_empty() {
+            return Ok(());
+        }
+        loader.set(Some(load(keys(&led))));
+        led.into_iter().map(|(landing, missed)| (landing.pause(), missed)).collect::<Vec<_>>()
+    };
+    let loaded = poll_fn(|context| {
+        let _running: Vec<Running> = led.iter().map(|(flight, _)| flight.running()).collect();
+        loader.as_mut().as_pin_mut().expect("set above").poll(context)
+    });
+    let pairs = loaded.await.map_err(LoadError::Loader)?;
+    keep(table, land(led), pairs);
+    Ok(())
+}
+
+/// From now on they are loaded on this thread.
+fn land<'f, 'm, 'k, K, V>(led: Vec<Led<'f, 'm, 'k, K, V>>) -> Vec<Landed<'f, 'm, 'k, K, V>> {
+    led.into_iter().map(|(flight, missed)| (Landing::new(flight), missed)).collect()
+}
+
+/// Those that are not there by now [F2].
+fn look_again<'f, 'm, 'k, K, V>(
+    table: &impl Table<K, V>,
+    led: Vec<Landed<'f, 'm, 'k, K, V>>,
+) -> Vec<Landed<'f, 'm, 'k, K, V>> {
+    let mut lacking = Vec::with_capacity(led.len());
+    for (landing, missed) in led {
+        missed.value = table.look_up(missed.digest, missed.key);
+        match missed.value {
+            Some(_) => landing.call_off(),
+            None => lacking.push((landing, missed)),
+        }
+    }
+    lacking
+}
+
+/// Their keys.
+fn keys<K: Clone, V>(led: &[Landed<'_, '_, '_, K, V>]) -> Vec<K> {
+    led.iter().map(|(_, missed)| missed.key.clone()).collect()
+}
+
+/// Lands those among `led` that were loaded. The others have failed.
+fn keep<K: Eq, V>(
+    table: &impl Table<K, V>,
+    led: Vec<Landed<'_, '_, '_, K, V>>,
+    pairs: impl IntoIterator<Item = (K, V)>,
+) {
+    let mut awaited = HashTable::with_capacity(led.len());
+    for led in led {
+        awaited.insert_unique(led.1.digest.bits(), led, |(_, missed)| missed.digest.bits());
+    }
+    for (key, value) in pairs {
+        let digest = table.digest_of(&key);
+        // Else it was not asked for, or came before.
+        if let Ok(found) = awaited.find_entry(digest.bits(), |(_, missed)| *missed.key == key) {
+            let ((landing, missed), _) = found.remove();
+            missed.value = Some(table.keep(digest, key, value, landing));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Values of many keys that are loaded when they are missed, by one call.
+
+use core::convert::Infallible;
+use core::future::Future;
+use core::hash::{BuildHasher, Hash};
+
+use bytemuck::Pod;
+
+use super::InlineCache;
+use crate::cache::flight::{LoadError, or_panic};
+use crate::cache::load_many::{load_many, load_many_async};
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
+    /// The values of many keys; those that are missed are loaded by one call: as
+    /// [`Cache::get_many_or_insert_with`](crate::Cache::get_many_or_insert_with).
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
+    /// cache.insert(2, 4);
+    /// let mut squares = [None; 3];
+    /// cache.get_many_or_insert_with(&[1, 2, 3], &mut squares, |keys| {
+    ///     assert_eq!(keys, [1, 3]);
+    ///     keys.into_iter().map(|key| (key, u64::from(key * key)))
+    /// });
+    /// assert_eq!(squares, [Some(1), Some(4), Some(9)]);
+    /// ```
+    #[track_caller]
+    pub fn get_many_or_insert_with<P: IntoIterator<Item = (K, V)>>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        mut load: impl FnMut(Vec<K>) -> P,
+    ) {
+        or_panic(load_many(self, keys, out, |keys| Ok::<P, Infallible>(load(keys))));
+    }
+
+    /// The values of many keys, with a loader that may fail: as
+    /// [`Cache::try_get_many_or_insert_with`](crate::Cache::try_get_many_or_insert_with).
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
+    /// let mut squares = [None; 2];
+    /// let failed = cache.try_get_many_or_insert_with(&[1, 2], &mut squares, |_| Err::<[_; 0], _>("too tired"));
+    /// assert_eq!(failed, Err(koel::LoadError::Loader("too tired")));
+    /// ```
+    #[track_caller]
+    pub fn try_get_many_or_insert_with<P: IntoIterator<Item = (K, V)>, E>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<(), LoadError<E>> {
+        load_many(self, keys, out, load)
+    }
+
+    /// The values of many keys, for tasks: as
+    /// [`Cache::get_many_or_insert_async`](crate::Cache::get_many_or_insert_async).
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
+    /// let mut squares = [None; 2];
+    /// let load = |keys: Vec<u32>| async { keys.into_iter().map(|key| (key, u64::from(key * key))).collect::<Vec<_>>() };
+    /// pollster::block_on(cache.get_many_or_insert_async(&[2, 3], &mut squares, load));
+    /// assert_eq!(squares, [Some(4), Some(9)]);
+    /// ```
+    pub async fn get_many_or_insert_async<P: IntoIterator<Item = (K, V)>, F: Future<Output = P>>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        mut load: impl FnMut(Vec<K>) -> F,
+    ) {
+        let load = |keys| {
+            let loading = load(keys);
+            async { Ok::<P, Infallible>(loading.await) }
+        };
+        or_panic(load_many_async(self, keys, out, load).await);
+    }
+
+    /// The values of many keys, for tasks, with a loader that may fail: as
+    /// [`Cache::try_get_many_or_insert_async`](crate::Cache::try_get_many_or_insert_async).
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
+    /// let mut squares = [None; 2];
+    /// let load = |_| async { Err::<[_; 0], _>("no connection") };
+    /// let failed = pollster::block_on(cache.try_get_many_or_insert_async(&[1, 2], &mut squares, load));
+    /// assert_eq!(failed, Err(koel::LoadError::Loader("no connection")));
+    /// ```
+    pub async fn try_get_many_or_insert_async<P, E, F>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        load: impl FnMut(Vec<K>) -> F,
+    ) -> Result<(), LoadError<E>>
+    where
+        P: IntoIterator<Item = (K, V)>,
+        F: Future<Output = Result<P, E>>,
+    {
+        load_many_async(self, keys, out, load).await
+    }
+}

@@ -1,0 +1,253 @@
+//! Values of many keys that are loaded when they are missed: by one call, and each once for all who miss it.
+
+use core::convert::Infallible;
+use core::future::Future;
+use core::hash::{BuildHasher, Hash};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+use super::Cache;
+use super::flight::{LoadError, Missed, or_panic};
+use super::load::{Loading, Timer};
+
+/// The values of many keys: the cache's, or, where they are missed, from `load`, or from other callers', for whom this thread
+/// waits.
+#[track_caller]
+pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
+    cache: &impl Loading<K, V>,
+    keys: &[K],
+    out: &mut [Option<V>],
+    mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+) -> Result<(), LoadError<E>> {
+    let mut lacking = look_up(cache, keys, out);
+    if lacking.missed.is_empty() {
+        return Ok(());
+    }
+    cache.assert_not_writing();
+    let timed = |keys| {
+        let timer = Timer::start(cache.counters());
+        timer.end(load(keys), 0).map(|pairs| counted(cache, pairs))
+    };
+    let loaded = cache.flights().load_many(cache, &mut lacking.missed, timed);
+    lacking.hand_out(out);
+    loaded
+}
+
+/// The same for tasks.
+pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F>(
+    cache: &impl Loading<K, V>,
+    keys: &[K],
+    out: &mut [Option<V>],
+    mut load: impl FnMut(Vec<K>) -> F,
+) -> Result<(), LoadError<E>>
+where
+    F: Future<Output = Result<P, E>>,
+{
+    let mut lacking = look_up(cache, keys, out);
+    if lacking.missed.is_empty() {
+        return Ok(());
+    }
+    cache.assert_not_writing();
+    let timed = |keys| {
+        let timer = Timer::start(cache.counters());
+        let loading = load(keys);
+        async move { timer.end(loading.await, 0).map(|pairs| counted(cache, pairs)) }
+    };
+    let loaded = cache.flights().load_many_async(cache, &mut lacking.missed, timed).await;
+    lacking.hand_out(out);
+    loaded
+}
+
+/// What was loaded; each is counted when it comes.
+fn counted<K, V>(
+    cache: &impl Loading<K, V>,
+    pairs: impl IntoIterator<Item = (K, V)>,
+) -> impl Iterator<Item = (K, V)> {
+    pairs.into_iter().inspect(|_| cache.counters().here().made())
+}
+
+/// What was missed of many keys.
+struct Lacking<'k, K, V> {
+    /// Each key once.
+    missed: Vec<Missed<'k, K, V>>,
+    /// Where they came first.
+    places: Vec<usize>,
+    /// Where they came again, and which they are.
+    again: Vec<(usize, usize)>,
+}
+
+/// Looks all of them up.
+#[track_caller]
+fn look_up<'k, K: Eq, V>(
+    cache: &impl Loading<K, V>,
+    keys: &'k [K],
+    out: &mut [Option<V>],
+) -> Lacking<'k, K, V> {
+    assert_eq!(keys.len(), out.len(), "as many places for values as keys");
+    cache.hit_all(keys, out);
+    let mut lacking = Lacking { missed: Vec::new(), places: Vec::new(), again: Vec::new() };
+    let mut by_key = HashTable::new();
+    for (place, key) in keys.iter().enumerate().filter(|&(place, _)| out[place].is_none()) {
+        let digest = cache.digest_of(key);
+        let missed = &lacking.missed;
+        let is_it = |&which: &usize| missed[which].key == key;
+        match by_key.entry(digest.bits(), is_it, |&which| missed[which].digest.bits()) {
+            Entry::Occupied(which) => lacking.again.push((place, *which.get())),
+            Entry::Vacant(entry) => {
+                entry.insert(missed.len());
+                lacking.missed.push(Missed { digest, key, value: None });
+                lacking.places.push(place);
+            }
+        }
+    }
+    lacking
+}
+
+impl<K, V: Clone> Lacking<'_, K, V> {
+    /// Puts what has come of them into its places.
+    fn hand_out(self, out: &mut [Option<V>]) {
+        for (place, which) in self.again {
+            out[place].clone_from(&self.missed[which].value);
+        }
+        for (place, missed) in self.places.into_iter().zip(self.missed) {
+            out[place] = missed.value;
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// The values of many keys: those that are missed are loaded together, by one call of `load`, as of a query for many rows;
+    /// `out[i]` becomes the value of `keys[i]`, or `None` if there is none.
+    ///
+    /// `load` gets the keys that nobody else is loading, each once, and returns pairs of keys and values in any order: a list,
+    /// a map. Of a key for which it returns nothing there is no value, and the cache keeps nothing: to keep that, let values be
+    /// `Option`s, and return `None` for it. Pairs of keys that it was not asked for are dropped. What others are loading is
+    /// waited for after that, so that callers who ask for the same keys in different orders never wait for each other. If one
+    /// of those fails, or has no value, `load` is called once more, for that key.
+    ///
+    /// For each key it is as [`Cache::get_or_insert_with`]: one caller loads it, by whichever call; what was written to
+    /// meanwhile is not replaced. Until all of a call's values are in the cache, who runs in the middle of that, such as a
+    /// weigher or a removal listener, cannot load its other keys.
+    ///
+    /// If all are there it costs what [`Cache::get_many`] does; else an allocation for some of these steps, and for each key a
+    /// load without its loader.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length, and as [`Cache::get_or_insert_with`]. If `load` panics, what the cache had is in
+    /// `out`, and nothing else.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
+    /// cache.insert(2, "two".to_string()).unwrap();
+    ///
+    /// let mut names = [const { None }; 3];
+    /// cache.get_many_or_insert_with(&[1, 2, 3], &mut names, |ids| {
+    ///     assert_eq!(ids, [1, 3]);
+    ///     [(3, "three".to_string())] // there is no user 1
+    /// });
+    /// assert_eq!(names, [None, Some("two".to_string()), Some("three".to_string())]);
+    /// assert!(cache.contains_key(&3));
+    /// ```
+    #[track_caller]
+    pub fn get_many_or_insert_with<P: IntoIterator<Item = (K, V)>>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        mut load: impl FnMut(Vec<K>) -> P,
+    ) {
+        or_panic(load_many(self, keys, out, |keys| Ok::<P, Infallible>(load(keys))));
+    }
+
+    /// The values of many keys, with a loader that may fail: as [`Cache::get_many_or_insert_with`].
+    ///
+    /// # Errors
+    ///
+    /// The loader's own, which ends the call: others who wait for one of its keys then run their loaders. Or that it would wait
+    /// for itself. What the cache had, and what was loaded by then, is in `out`.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length, and as [`Cache::try_get_or_insert_with`].
+    ///
+    /// ```
+    /// use koel::{Cache, LoadError};
+    ///
+    /// let cache: Cache<&str, u16> = Cache::new(100);
+    /// cache.insert("http", 80).unwrap();
+    /// let mut ports = [None; 2];
+    /// let failed = cache.try_get_many_or_insert_with(&["http", "ssh"], &mut ports, |_| Err::<[_; 0], _>("no file"));
+    /// assert_eq!((failed, ports), (Err(LoadError::Loader("no file")), [Some(80), None]));
+    ///
+    /// let services = |names: Vec<_>| Ok::<_, ()>(names.into_iter().zip([22]));
+    /// cache.try_get_many_or_insert_with(&["http", "ssh"], &mut ports, services).unwrap();
+    /// assert_eq!(ports, [Some(80), Some(22)]);
+    /// ```
+    #[track_caller]
+    pub fn try_get_many_or_insert_with<P: IntoIterator<Item = (K, V)>, E>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<(), LoadError<E>> {
+        load_many(self, keys, out, load)
+    }
+
+    /// The values of many keys, for tasks: as [`Cache::get_many_or_insert_with`], with a future for what was missed. On any
+    /// runtime; dropping the call is as dropping that of [`Cache::get_or_insert_async`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_many_or_insert_with`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
+    /// let mut names = [const { None }; 2];
+    /// let load = |ids: Vec<u32>| async { ids.into_iter().map(|id| (id, id.to_string())).collect::<Vec<_>>() };
+    /// pollster::block_on(cache.get_many_or_insert_async(&[1, 2], &mut names, load));
+    /// assert_eq!(names, [Some("1".to_string()), Some("2".to_string())]);
+    /// ```
+    pub async fn get_many_or_insert_async<P: IntoIterator<Item = (K, V)>, F: Future<Output = P>>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        mut load: impl FnMut(Vec<K>) -> F,
+    ) {
+        let load = |keys| {
+            let loading = load(keys);
+            async { Ok::<P, Infallible>(loading.await) }
+        };
+        or_panic(load_many_async(self, keys, out, load).await);
+    }
+
+    /// The values of many keys, for tasks, with a loader that may fail: as [`Cache::get_many_or_insert_async`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_many_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length, and as [`Cache::try_get_or_insert_async`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
+    /// let mut names = [const { None }; 2];
+    /// let load = |_| async { Err::<[_; 0], _>("no connection") };
+    /// let failed = pollster::block_on(cache.try_get_many_or_insert_async(&[1, 2], &mut names, load));
+    /// assert_eq!(failed, Err(koel::LoadError::Loader("no connection")));
+    /// ```
+    pub async fn try_get_many_or_insert_async<P, E, F>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        load: impl FnMut(Vec<K>) -> F,
+    ) -> Result<(), LoadError<E>>
+    where
+        P: IntoIterator<Item = (K, V)>,
+        F: Future<Output = Result<P, E>>,
+    {
+        load_many_async(self, keys, out, load).await
+    }
+}
