@@ -32,8 +32,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = RUNNING.try_with(|running| {
             let mut running = running.borrow_mut();
-            // The last one, but where many are loaded at once.
-            if let Some(place) = running.iter().rposition(|id| *id == self.0) {
+            if running.last() == Some(&self.0) {
+                running.pop();
+            } else if let Some(place) = running.iter().rposition(|id| *id == self.0) {
+                // Of many that are loaded at once.
                 running.remove(place);
             }
         });
