@@ -31,6 +31,8 @@ pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
     };
     let loaded = cache.flights().load_many(cache, &mut lacking.missed, timed);
     lacking.hand_out(out);
+    // Before there is an answer: an error that is returned leaks if a drop panics.
+    drop(load);
     loaded
 }
 
@@ -56,6 +58,8 @@ where
     };
     let loaded = cache.flights().load_many_async(cache, &mut lacking.missed, timed).await;
     lacking.hand_out(out);
+    // As there.
+    drop(load);
     loaded
 }
 
@@ -86,8 +90,10 @@ fn look_up<'k, K: Eq, V>(
 ) -> Lacking<'k, K, V> {
     assert_eq!(keys.len(), out.len(), "as many places for values as keys");
     cache.hit_all(keys, out);
-    let mut lacking = Lacking { missed: Vec::new(), places: Vec::new(), again: Vec::new() };
-    let mut by_key = HashTable::new();
+    let n = out.iter().filter(|answer| answer.is_none()).count();
+    let mut lacking =
+        Lacking { missed: Vec::with_capacity(n), places: Vec::with_capacity(n), again: Vec::new() };
+    let mut by_key = HashTable::with_capacity(n);
     for (place, key) in keys.iter().enumerate().filter(|&(place, _)| out[place].is_none()) {
         let digest = cache.digest_of(key);
         let missed = &lacking.missed;

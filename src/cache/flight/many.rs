@@ -13,7 +13,7 @@ use super::error::LoadError;
 use super::flights::{Flights, Join};
 use super::leader::{Flight, Landing};
 use super::load::{Table, follow};
-use super::running::{self, Running};
+use super::running::{self, RunningAll};
 use super::terms::Terms;
 use super::wait::{Wait, Waited};
 use crate::hash::Digest;
@@ -101,13 +101,13 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     ) -> Option<(Vec<Led<'f, 'm, 'k, K, V>>, Vec<Followed<'f, 'm, 'k, K, V>>)> {
         // What is led from here on does not wait for what is followed.
         let stack = running::stack();
-        let (mut led, mut followed) = (Vec::new(), Vec::new());
+        let (mut led, mut followed) = (Vec::with_capacity(missed.len()), Vec::new());
         // `Clone`, which is the user's, does not wait for what is led already.
-        let mut running = Vec::new();
+        let mut running = RunningAll::new();
         for missed in missed {
             match self.join_from(&stack, missed.digest, missed.key) {
                 Join::Leader(flight) => {
-                    running.push(flight.running());
+                    running.add(flight.id());
                     led.push((flight, missed));
                 }
                 Join::Follower(wait) => followed.push((wait, missed)),
@@ -142,11 +142,10 @@ fn load_led<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
     load: impl FnOnce(Vec<K>) -> Result<P, E>,
 ) -> Result<(), LoadError<E>> {
     let led = look_again(table, land(led));
-    if !led.is_empty() {
-        let pairs = load(keys(&led)).map_err(LoadError::Loader)?;
-        keep(table, led, pairs);
+    if led.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    finish(table, load(keys(&led)), led)
 }
 
 /// The same for tasks.
@@ -168,17 +167,40 @@ where
         led.into_iter().map(|(landing, missed)| (landing.pause(), missed)).collect::<Vec<_>>()
     };
     let loaded = poll_fn(|context| {
-        let _running: Vec<Running> = led.iter().map(|(flight, _)| flight.running()).collect();
+        let mut running = RunningAll::new();
+        led.iter().for_each(|(flight, _)| running.add(flight.id()));
         loader.as_mut().as_pin_mut().expect("set above").poll(context)
     });
-    let pairs = loaded.await.map_err(LoadError::Loader)?;
-    keep(table, land(led), pairs);
-    Ok(())
+    let loaded = loaded.await;
+    finish(table, loaded, land(led))
+}
+
+/// Keeps what was loaded, or leaves it to others.
+fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
+    table: &impl Table<K, V>,
+    loaded: Result<P, E>,
+    led: Vec<Landed<'_, '_, '_, K, V>>,
+) -> Result<(), LoadError<E>> {
+    match loaded {
+        Ok(pairs) => {
+            keep(table, led, pairs);
+            Ok(())
+        }
+        Err(error) => {
+            // Before there is an answer: an error that is returned leaks if a waker panics.
+            drop(led);
+            Err(LoadError::Loader(error))
+        }
+    }
 }
 
 /// From now on they are loaded on this thread.
 fn land<'f, 'm, 'k, K, V>(led: Vec<Led<'f, 'm, 'k, K, V>>) -> Vec<Landed<'f, 'm, 'k, K, V>> {
-    led.into_iter().map(|(flight, missed)| (Landing::new(flight), missed)).collect()
+    // The first one last, as it is mostly the first to come back, and who has begun last is the soonest found.
+    let mut landed: Vec<_> =
+        led.into_iter().rev().map(|(flight, missed)| (Landing::new(flight), missed)).collect();
+    landed.reverse();
+    landed
 }
 
 /// Those that are not there by now [F2].
@@ -208,16 +230,44 @@ fn keep<K: Eq, V>(
     led: Vec<Landed<'_, '_, '_, K, V>>,
     pairs: impl IntoIterator<Item = (K, V)>,
 ) {
-    let mut awaited = HashTable::with_capacity(led.len());
-    for led in led {
-        awaited.insert_unique(led.1.digest.bits(), led, |(_, missed)| missed.digest.bits());
-    }
+    let mut awaited = Awaited { led: led.into_iter().map(Some).collect(), next: 0, by_key: HashTable::new() };
     for (key, value) in pairs {
-        let digest = table.digest_of(&key);
         // Else it was not asked for, or came before.
-        if let Ok(found) = awaited.find_entry(digest.bits(), |(_, missed)| *missed.key == key) {
-            let ((landing, missed), _) = found.remove();
-            missed.value = Some(table.keep(digest, key, value, landing));
+        if let Some((landing, missed)) = awaited.take(table, &key) {
+            missed.value = Some(table.keep(missed.digest, key, value, landing));
         }
+    }
+}
+
+/// What is led, until it has come.
+struct Awaited<'f, 'm, 'k, K, V> {
+    led: Vec<Option<Landed<'f, 'm, 'k, K, V>>>,
+    /// The first that was not passed by. Many loaders keep the order of their keys.
+    next: usize,
+    /// All of them, as soon as one is looked for elsewhere.
+    by_key: HashTable<usize>,
+}
+
+impl<'f, 'm, 'k, K: Eq, V> Awaited<'f, 'm, 'k, K, V> {
+    /// The one with this key.
+    fn take(&mut self, table: &impl Table<K, V>, key: &K) -> Option<Landed<'f, 'm, 'k, K, V>> {
+        let is_it = |led: &Option<Landed<'f, 'm, 'k, K, V>>| {
+            led.as_ref().is_some_and(|(_, missed)| missed.key == key)
+        };
+        if self.led.get(self.next).is_some_and(is_it) {
+            self.next += 1;
+            return self.led[self.next - 1].take();
+        }
+        if self.by_key.is_empty() {
+            let digest =
+                |&place: &usize| self.led[place].as_ref().map_or(0, |(_, missed)| missed.digest.bits());
+            for place in self.next..self.led.len() {
+                self.by_key.insert_unique(digest(&place), place, digest);
+            }
+        }
+        let digest = table.digest_of(key);
+        let &place = self.by_key.find(digest.bits(), |&place| is_it(&self.led[place]))?;
+        self.next = place + 1;
+        self.led[place].take()
     }
 }

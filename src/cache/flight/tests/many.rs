@@ -52,6 +52,25 @@ fn what_a_loader_does_not_have_has_no_value_and_what_nobody_asked_for_is_dropped
     assert_eq!((cache.get(&1), cache.get(&2), cache.get(&7), cache.loads()), (None, Some(20), None, 0));
 }
 
+/// All orders of up to five of them, of which some come twice, and one that nobody asked for.
+#[test]
+fn they_come_in_any_order() {
+    for code in 0..5_u32.pow(5) {
+        let order: Vec<u32> = (0..5).map(|i| code / 5_u32.pow(i) % 5).collect();
+        let cache = Cache::new();
+        let load = |keys| {
+            assert_eq!(keys, [0, 1, 2, 3]);
+            Ok::<_, ()>(order.iter().zip(10..).map(|(&key, value)| (key, value)))
+        };
+        // What came first of each.
+        let first = |key| order.iter().position(|&other| other == key).map(|place| 10 + place as u32);
+        let expected: Vec<_> = (0..4).map(first).collect();
+        assert_eq!(cache.try_load_many(&[0, 1, 2, 3], load).as_ref(), Ok(&expected), "{order:?}");
+        assert_eq!((cache.get(&0), cache.get(&3), cache.get(&4)), (expected[0], expected[3], None));
+        assert_eq!(cache.loads(), 0);
+    }
+}
+
 #[test]
 fn an_error_or_a_panic_leaves_nobody_loading() {
     let cache = Cache::new();
