@@ -128,16 +128,16 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// `load` gets the keys that nobody else is loading, each once, and returns pairs of keys and values in any order: a list,
     /// a map. Of a key for which it returns nothing there is no value, and the cache keeps nothing: to keep that, let values be
-    /// `Option`s, and return `None` for it. Pairs of keys that it was not asked for are dropped. What others are loading is
-    /// waited for after that, so that callers who ask for the same keys in different orders never wait for each other. If one
-    /// of those fails, or has no value, `load` is called once more, for that key.
+    /// `Option`s, and return `None` for it. Pairs of keys that it was not asked for are dropped.
     ///
-    /// For each key it is as [`Cache::get_or_insert_with`]: one caller loads it, by whichever call; what was written to
-    /// meanwhile is not replaced. Until all of a call's values are in the cache, who runs in the middle of that, such as a
-    /// weigher or a removal listener, cannot load its other keys.
+    /// For each key it is as [`Cache::get_or_insert_with`]: one caller loads it, by whichever call, and what was written to
+    /// meanwhile is not replaced. What others are loading is waited for when `load` has ended, so that callers who ask for the
+    /// same keys in different orders never wait for each other; that blocks the thread. If one of those fails, or has no value,
+    /// `load` is called once more, for that key. Until all of a call's values are in the cache, who runs in the middle of that,
+    /// such as a weigher or a removal listener, cannot load its other keys.
     ///
-    /// If all are there it costs what [`Cache::get_many`] does; else an allocation for some of these steps, and for each key a
-    /// load without its loader.
+    /// If all are there it costs what [`Cache::get_many`] does; else some allocations, and for each key that is missed a load
+    /// without its loader.
     ///
     /// # Panics
     ///
@@ -238,11 +238,26 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// If the slices are not of one length, and as [`Cache::try_get_or_insert_async`].
     ///
     /// ```
-    /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
-    /// let mut names = [const { None }; 2];
-    /// let load = |_| async { Err::<[_; 0], _>("no connection") };
-    /// let failed = pollster::block_on(cache.try_get_many_or_insert_async(&[1, 2], &mut names, load));
-    /// assert_eq!(failed, Err(koel::LoadError::Loader("no connection")));
+    /// use koel::{Cache, LoadError};
+    ///
+    /// struct Database;
+    ///
+    /// impl Database {
+    ///     /// `SELECT id, name FROM users WHERE id IN (..)`
+    ///     async fn names(&self, ids: Vec<u32>) -> Result<Vec<(u32, String)>, &'static str> {
+    ///         if ids.contains(&0) { Err("no such user") } else { Ok(vec![(3, "Ada".into()), (1, "Alan".into())]) }
+    ///     }
+    /// }
+    ///
+    /// # pollster::block_on(async {
+    /// let (cache, database): (Cache<u32, String>, _) = (Cache::new(100), Database);
+    /// let mut names = [const { None }; 3];
+    /// cache.try_get_many_or_insert_async(&[1, 2, 3], &mut names, |ids| database.names(ids)).await?;
+    /// assert_eq!(names.each_ref().map(Option::as_deref), [Some("Alan"), None, Some("Ada")]);
+    ///
+    /// let failed = cache.try_get_many_or_insert_async(&[0, 1, 3], &mut names, |ids| database.names(ids)).await;
+    /// assert_eq!(failed, Err(LoadError::Loader("no such user")));
+    /// # Ok::<_, LoadError<_>>(()) }).unwrap();
     /// ```
     pub async fn try_get_many_or_insert_async<P, E, F>(
         &self,
