@@ -19,6 +19,7 @@ mod kind;
 mod laws;
 mod lifetimes;
 mod load_many;
+mod load_many_hooks;
 mod loads;
 #[cfg(feature = "metrics")]
 mod metrics;
