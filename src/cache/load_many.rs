@@ -1,6 +1,6 @@
 //! Values of many keys that are loaded when they are missed: by one call, and each once for all who miss it.
 
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 
@@ -36,27 +36,25 @@ pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
     loaded
 }
 
-/// The same for tasks.
-pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F>(
+/// The same for tasks, with what `answer` makes of what the futures yield.
+pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F: Future>(
     cache: &impl Loading<K, V>,
     keys: &[K],
     out: &mut [Option<V>],
     mut load: impl FnMut(Vec<K>) -> F,
-) -> Result<(), LoadError<E>>
-where
-    F: Future<Output = Result<P, E>>,
-{
+    answer: impl Fn(F::Output) -> Result<P, E>,
+) -> Result<(), LoadError<E>> {
     let mut lacking = look_up(cache, keys, out);
     if lacking.missed.is_empty() {
         return Ok(());
     }
     cache.assert_not_writing();
-    let timed = |keys| {
+    let begin = |keys| {
         let timer = Timer::start(cache.counters());
-        let loading = load(keys);
-        async move { timer.end(loading.await, 0).map(|pairs| counted(cache, pairs)) }
+        (load(keys), timer)
     };
-    let loaded = cache.flights().load_many_async(cache, &mut lacking.missed, timed).await;
+    let end = |timer, loaded| Timer::end(timer, answer(loaded), 0).map(|pairs| counted(cache, pairs));
+    let loaded = cache.flights().load_many_async(cache, &mut lacking.missed, begin, end).await;
     lacking.hand_out(out);
     // As there.
     drop(load);
@@ -218,13 +216,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         &self,
         keys: &[K],
         out: &mut [Option<V>],
-        mut load: impl FnMut(Vec<K>) -> F,
+        load: impl FnMut(Vec<K>) -> F,
     ) {
-        let load = |keys| {
-            let loading = load(keys);
-            async { Ok::<P, Infallible>(loading.await) }
-        };
-        or_panic(load_many_async(self, keys, out, load).await);
+        or_panic(load_many_async(self, keys, out, load, Ok::<P, Infallible>).await);
     }
 
     /// The values of many keys, for tasks, with a loader that may fail: as [`Cache::get_many_or_insert_async`].
@@ -269,6 +263,6 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         P: IntoIterator<Item = (K, V)>,
         F: Future<Output = Result<P, E>>,
     {
-        load_many_async(self, keys, out, load).await
+        load_many_async(self, keys, out, load, identity).await
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use koel::{Cache, InlineCache, LoadError};
 use pollster::block_on;
 
-use crate::common::{Rng, catch};
+use crate::common::{LARGE, Rng, catch, large};
 use crate::weighing_values;
 
 /// What a source has for each key: nothing for every fifth.
@@ -218,4 +218,18 @@ fn what_is_there_is_not_loaded() {
         assert_eq!(out, expected);
     }
     assert_eq!(calls.get(), 0);
+}
+
+/// They would multiply in loaders that load.
+#[test]
+fn a_future_has_room_for_its_loader_once() {
+    let (cache, inline) = (Cache::<u64, u64>::new(10), InlineCache::<u64, u64>::new(10));
+    let sizes = [
+        size_of_val(&cache.get_many_or_insert_async(&[1], &mut [None], |_| large([(1, 7)]))),
+        size_of_val(&inline.get_many_or_insert_async(&[1], &mut [None], |_| large([(1, 7)]))),
+        size_of_val(&cache.try_get_many_or_insert_async(&[1], &mut [None], |_| large(Err::<[_; 0], _>("no")))),
+        size_of_val(&inline.try_get_many_or_insert_async(&[1], &mut [None], |_| large(Err::<[_; 0], _>("no")))),
+    ];
+    let loader = size_of_val(&large([(1_u64, 7_u64)]));
+    assert!(sizes.iter().all(|&size| size < loader + LARGE / 10), "{loader}: {sizes:?}");
 }

@@ -63,28 +63,28 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         Ok(())
     }
 
-    /// The same for tasks, as [`Flights::load_async`].
-    pub(crate) async fn load_many_async<E, P: IntoIterator<Item = (K, V)>, F>(
+    /// The same for tasks, as [`Flights::load_async`]. What `load` hands out beside a future comes to `end` with what that yields:
+    /// a future around it would have room for it twice.
+    pub(crate) async fn load_many_async<E, P: IntoIterator<Item = (K, V)>, F: Future, B>(
         &self,
         table: &impl Table<K, V>,
         missed: &mut [Missed<'_, K, V>],
-        mut load: impl FnMut(Vec<K>) -> F,
-    ) -> Result<(), LoadError<E>>
-    where
-        F: Future<Output = Result<P, E>>,
-    {
+        mut load: impl FnMut(Vec<K>) -> (F, B),
+        mut end: impl FnMut(B, F::Output) -> Result<P, E>,
+    ) -> Result<(), LoadError<E>> {
         // Before the flights, so that it is dropped after them: what the loader's `Drop` does finds nobody loading.
         let mut loader = pin!(None);
         let mut pending: Vec<_> = missed.iter_mut().collect();
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
-            load_led_async(table, led, &mut load, loader.as_mut()).await?;
+            load_led_async(table, led, &mut load, &mut end, loader.as_mut()).await?;
             pending = Vec::new();
             for (wait, missed) in followed {
                 match take(table, wait.await, missed) {
                     ControlFlow::Break(()) => {}
                     ControlFlow::Continue((Some(flight), missed)) => {
-                        load_led_async(table, vec![(flight, missed)], &mut load, loader.as_mut()).await?;
+                        let led = vec![(flight, missed)];
+                        load_led_async(table, led, &mut load, &mut end, loader.as_mut()).await?;
                     }
                     ControlFlow::Continue((None, missed)) => pending.push(missed),
                 }
@@ -149,22 +149,22 @@ fn load_led<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
 }
 
 /// The same for tasks.
-async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F>(
+async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F: Future, B>(
     table: &impl Table<K, V>,
     led: Vec<Led<'_, '_, '_, K, V>>,
-    load: impl FnOnce(Vec<K>) -> F,
+    load: impl FnOnce(Vec<K>) -> (F, B),
+    end: impl FnOnce(B, F::Output) -> Result<P, E>,
     mut loader: Pin<&mut Option<F>>,
-) -> Result<(), LoadError<E>>
-where
-    F: Future<Output = Result<P, E>>,
-{
-    let led = {
+) -> Result<(), LoadError<E>> {
+    let (led, begun) = {
         let led = look_again(table, land(led));
         if led.is_empty() {
             return Ok(());
         }
-        loader.set(Some(load(keys(&led))));
-        led.into_iter().map(|(landing, missed)| (landing.pause(), missed)).collect::<Vec<_>>()
+        let (loading, begun) = load(keys(&led));
+        loader.set(Some(loading));
+        let led: Vec<_> = led.into_iter().map(|(landing, missed)| (landing.pause(), missed)).collect();
+        (led, begun)
     };
     let loaded = poll_fn(|context| {
         let mut running = RunningAll::new();
@@ -172,7 +172,11 @@ where
         loader.as_mut().as_pin_mut().expect("set above").poll(context)
     });
     let loaded = loaded.await;
-    finish(table, loaded, land(led))
+    let led = land(led);
+    let answer = finish(table, end(begun, loaded), led);
+    // Before others are waited for, and after the flights, as at the end.
+    loader.set(None);
+    answer
 }
 
 /// Keeps what was loaded, or leaves it to others.

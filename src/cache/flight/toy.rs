@@ -158,13 +158,14 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     pub async fn try_load_many_async<E, P: IntoIterator<Item = (K, V)>, F>(
         &self,
         keys: &[K],
-        load: impl FnMut(Vec<K>) -> F,
+        mut load: impl FnMut(Vec<K>) -> F,
     ) -> Result<Vec<Option<V>>, LoadError<E>>
     where
         F: Future<Output = Result<P, E>>,
     {
         let mut missed = Self::missed(keys);
-        self.flights.load_many_async(self, &mut missed, load).await?;
+        let load = |keys| (load(keys), ());
+        self.flights.load_many_async(self, &mut missed, load, |(), loaded| loaded).await?;
         Ok(missed.into_iter().map(|missed| missed.value).collect())
     }
 

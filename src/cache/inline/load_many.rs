@@ -1,6 +1,6 @@
 //! Values of many keys that are loaded when they are missed, by one call.
 
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 
@@ -83,13 +83,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         &self,
         keys: &[K],
         out: &mut [Option<V>],
-        mut load: impl FnMut(Vec<K>) -> F,
+        load: impl FnMut(Vec<K>) -> F,
     ) {
-        let load = |keys| {
-            let loading = load(keys);
-            async { Ok::<P, Infallible>(loading.await) }
-        };
-        or_panic(load_many_async(self, keys, out, load).await);
+        or_panic(load_many_async(self, keys, out, load, Ok::<P, Infallible>).await);
     }
 
     /// The values of many keys, for tasks, with a loader that may fail: as
@@ -120,6 +116,6 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         P: IntoIterator<Item = (K, V)>,
         F: Future<Output = Result<P, E>>,
     {
-        load_many_async(self, keys, out, load).await
+        load_many_async(self, keys, out, load, identity).await
     }
 }
