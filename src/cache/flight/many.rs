@@ -6,6 +6,7 @@
 use core::future::{Future, poll_fn};
 use core::ops::ControlFlow;
 use core::pin::{Pin, pin};
+use std::vec;
 
 use hashbrown::HashTable;
 
@@ -49,12 +50,14 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
             load_led(table, led, &mut load)?;
             pending = Vec::new();
-            for (wait, missed) in followed {
+            let mut followed = followed.into_iter();
+            while let Some((wait, missed)) = followed.next() {
                 let waited = wait.block(None).expect("there is no time at which it ends");
                 match take(table, waited, missed) {
                     ControlFlow::Break(()) => {}
                     ControlFlow::Continue((Some(flight), missed)) => {
-                        load_led(table, vec![(flight, missed)], &mut load)?;
+                        let led = lead_more((flight, missed), &mut followed);
+                        load_led(table, led, &mut load)?;
                     }
                     ControlFlow::Continue((None, missed)) => pending.push(missed),
                 }
@@ -79,11 +82,12 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
             load_led_async(table, led, &mut load, &mut end, loader.as_mut()).await?;
             pending = Vec::new();
-            for (wait, missed) in followed {
+            let mut followed = followed.into_iter();
+            while let Some((wait, missed)) = followed.next() {
                 match take(table, wait.await, missed) {
                     ControlFlow::Break(()) => {}
                     ControlFlow::Continue((Some(flight), missed)) => {
-                        let led = vec![(flight, missed)];
+                        let led = lead_more((flight, missed), &mut followed);
                         load_led_async(table, led, &mut load, &mut end, loader.as_mut()).await?;
                     }
                     ControlFlow::Continue((None, missed)) => pending.push(missed),
@@ -133,6 +137,23 @@ fn take<'f, 'm, 'k, K, V>(
         }
         ControlFlow::Continue(flight) => ControlFlow::Continue((flight, missed)),
     }
+}
+
+/// What this caller leads by now: the first of these, which was left to him, and of those that he follows all that nobody
+/// leads. He waits for none of them, so that he may lead several.
+fn lead_more<'f, 'm, 'k, K, V>(
+    first: Led<'f, 'm, 'k, K, V>,
+    followed: &mut vec::IntoIter<Followed<'f, 'm, 'k, K, V>>,
+) -> Vec<Led<'f, 'm, 'k, K, V>> {
+    let (mut led, mut others) = (vec![first], Vec::with_capacity(followed.len()));
+    for (wait, missed) in followed.by_ref() {
+        match wait.try_lead() {
+            Ok(flight) => led.push((flight, missed)),
+            Err(wait) => others.push((wait, missed)),
+        }
+    }
+    *followed = others.into_iter();
+    led
 }
 
 /// Loads what this caller leads.

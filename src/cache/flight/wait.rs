@@ -56,6 +56,25 @@ impl<'a, K, V> Wait<'a, K, V> {
         self.edge = Some(edge);
     }
 
+    /// Leads from now on if the leader has failed and nobody has followed him yet [F4]; else it waits as before.
+    pub(super) fn try_lead(mut self) -> Result<Flight<'a, K, V>, Self> {
+        let (at, ticket) = (self.at, self.ticket);
+        let taken = at.with(|entry| {
+            let entry = entry.filter(|entry| !entry.led)?;
+            entry.led = true;
+            entry.followers -= 1;
+            Some(entry.sleepers.remove(&ticket))
+        });
+        if taken.is_none() {
+            return Err(self);
+        }
+        self.end();
+        let flight = Flight::new(at);
+        // Not under the lock, and before there is an answer.
+        drop(taken);
+        Ok(flight)
+    }
+
     fn end(&mut self) {
         self.over = true;
         self.edge = None;

@@ -139,6 +139,41 @@ fn what_another_could_not_load_is_loaded_by_itself() {
     }
 }
 
+/// All that there is to load by then is loaded together, by threads and by tasks.
+#[test]
+fn what_another_could_not_load_is_loaded_by_one_call() {
+    let (cache, calls) = (Cache::new(), Mutex::new(Vec::new()));
+    let load = |keys: Vec<u32>| {
+        calls.lock().push(keys.clone());
+        tenths(keys)
+    };
+    thread::scope(|scope| {
+        let lacking = |_| {
+            // It waits for the last to fail.
+            scope.spawn(|| {
+                assert_eq!(cache.try_load_many(&[30, 20, 10], load), Ok(vec![Some(3), Some(2), Some(1)]));
+            });
+            until(|| cache.followers(&10) == 1);
+            Err::<[_; 0], _>("no")
+        };
+        let failed = cache.try_load_many(&[10, 20, 30], lacking);
+        assert_eq!(failed, Err(LoadError::Loader("no")));
+    });
+    let lacking = async |_| {
+        pending().await;
+        Ok::<_, ()>([(50, 5)])
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    let mut first = pin!(cache.try_load_many_async(&[40, 50, 60, 70], lacking));
+    let mut second = pin!(cache.try_load_many_async(&[70, 50, 40, 60], async |keys| load(keys)));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    assert_eq!(first.as_mut().poll(&mut context), Poll::Ready(Ok(vec![None, Some(5), None, None])));
+    let values = vec![Some(7), Some(5), Some(4), Some(6)];
+    assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(Ok(values)));
+    assert_eq!((calls.lock().clone(), cache.loads()), (vec![vec![30, 20, 10], vec![70, 40, 60]], 0));
+}
+
 #[test]
 fn a_loader_that_asks_for_any_of_its_keys_is_told() {
     let cache = Cache::new();
