@@ -23,7 +23,8 @@ pub struct CacheStats {
     pub loads: u64,
     /// Loaders that failed, panicked, or were dropped before they ended, as futures may be.
     pub failed_loads: u64,
-    /// How long loaders ran, all together; one that loads many keys once for all of them.
+    /// How long loaders ran, all together; one that loads many keys once for all of them, until it returns. What an iterator
+    /// makes later takes time that is not counted.
     pub load_time: Duration,
     /// Entries that were inserted or replaced.
     pub insertions: u64,

@@ -3,11 +3,13 @@
 use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
+use core::time::Duration;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::Cache;
+use super::counters::Counters;
 use super::flight::{LoadError, Missed, or_panic};
 use super::load::{Loading, Timer};
 
@@ -61,12 +63,32 @@ pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<
     loaded
 }
 
-/// What was loaded; each is counted when it comes.
+/// What was loaded; each is counted when it comes. Many loaders make what they return only then.
 fn counted<K, V>(
     cache: &impl Loading<K, V>,
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> impl Iterator<Item = (K, V)> {
-    pairs.into_iter().inspect(|_| cache.counters().here().made())
+    let counts = cache.counters();
+    let mut pairs = or_failed(counts, || pairs.into_iter());
+    core::iter::from_fn(move || {
+        let pair = or_failed(counts, || pairs.next())?;
+        counts.here().made();
+        Some(pair)
+    })
+}
+
+/// What this returns; if it panics a load has failed.
+fn or_failed<T>(counts: &Counters, make: impl FnOnce() -> T) -> T {
+    struct Failing<'c>(&'c Counters);
+    impl Drop for Failing<'_> {
+        fn drop(&mut self) {
+            self.0.here().loaded(None, Duration::ZERO);
+        }
+    }
+    let failing = Failing(counts);
+    let made = make();
+    core::mem::forget(failing);
+    made
 }
 
 /// What was missed of many keys.

@@ -116,6 +116,18 @@ fn a_loader_that_panics_is_counted_and_leaves_the_keys_to_others() {
     assert_eq!(out, [Some(10), Some(20), Some(30)]);
 }
 
+/// What a loader returns may make the values, and fail at it.
+#[test]
+fn a_list_that_panics_is_counted_as_a_loader_that_does() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let list = |keys: Vec<u64>| {
+        keys.into_iter().map(|key| if key == 2 { panic!("as planned") } else { (key, key * 10) })
+    };
+    assert!(catch(|| cache.get_many_or_insert_with(&[1, 2, 3], &mut [None; 3], list)).is_err());
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.failed_loads, cache.len()), (1, 1, 1));
+}
+
 /// What was written while keys were being loaded is newer, and only of that key.
 #[test]
 fn a_load_gives_way_to_writes() {
