@@ -239,8 +239,12 @@ fn a_future_has_room_for_its_loader_once() {
     let sizes = [
         size_of_val(&cache.get_many_or_insert_async(&[1], &mut [None], |_| large([(1, 7)]))),
         size_of_val(&inline.get_many_or_insert_async(&[1], &mut [None], |_| large([(1, 7)]))),
-        size_of_val(&cache.try_get_many_or_insert_async(&[1], &mut [None], |_| large(Err::<[_; 0], _>("no")))),
-        size_of_val(&inline.try_get_many_or_insert_async(&[1], &mut [None], |_| large(Err::<[_; 0], _>("no")))),
+        size_of_val(
+            &cache.try_get_many_or_insert_async(&[1], &mut [None], |_| large(Err::<[_; 0], _>("no"))),
+        ),
+        size_of_val(
+            &inline.try_get_many_or_insert_async(&[1], &mut [None], |_| large(Err::<[_; 0], _>("no"))),
+        ),
     ];
     let loader = size_of_val(&large([(1_u64, 7_u64)]));
     assert!(sizes.iter().all(|&size| size < loader + LARGE / 10), "{loader}: {sizes:?}");
