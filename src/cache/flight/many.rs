@@ -66,8 +66,8 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         Ok(())
     }
 
-    /// The same for tasks, as [`Flights::load_async`]. What `load` hands out beside a future comes to `end` with what that yields:
-    /// a future around it would have room for it twice.
+    /// The same for tasks, as [`Flights::load_async`]. What `load` hands out beside a future comes to `end` with what that
+    /// yields: a future around it would have room for it twice.
     pub(crate) async fn load_many_async<E, P: IntoIterator<Item = (K, V)>, F: Future, B>(
         &self,
         table: &impl Table<K, V>,
