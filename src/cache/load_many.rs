@@ -152,9 +152,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// For each key it is as [`Cache::get_or_insert_with`]: one caller loads it, by whichever call, and what was written to
     /// meanwhile is not replaced. What others are loading is waited for when `load` has ended, so that callers who ask for the
-    /// same keys in different orders never wait for each other; that blocks the thread. If some of those fail, or have no
-    /// value, `load` is called again, for all of them that are known to have none by then. Until all of a call's values are
-    /// in the cache, who runs in the middle of that, such as a weigher or a removal listener, cannot load its other keys.
+    /// same keys in different orders never wait for each other; that blocks the thread: in a task, take
+    /// [`Cache::get_many_or_insert_async`]. If some of those fail, or have no value, `load` is called again, for all of them
+    /// that are known to have none by then. Until all of a call's values are in the cache, who runs in the middle of that, such
+    /// as a weigher or a removal listener, cannot load its other keys.
     ///
     /// If all are there it costs what [`Cache::get_many`] does; else some allocations, and for each key that is missed a load
     /// without its loader.

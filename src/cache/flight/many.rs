@@ -213,7 +213,7 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
         }
         Err(error) => {
             // Before there is an answer: an error that is returned leaks if a waker panics.
-            drop(led);
+            leave(led);
             Err(LoadError::Loader(error))
         }
     }
@@ -262,6 +262,12 @@ fn keep<K: Eq, V>(
             missed.value = Some(table.keep(missed.digest, key, value, landing));
         }
     }
+    leave(awaited.led);
+}
+
+/// Leaves them to others, the first one last: who follows all of them in this order sleeps for that, and finds the others left.
+fn leave<T>(mut led: Vec<T>) {
+    while led.pop().is_some() {}
 }
 
 /// What is led, until it has come.
