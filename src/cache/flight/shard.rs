@@ -159,6 +159,13 @@ impl<K, V> Entry<K, V> {
         self.stale |= self.led;
     }
 
+    /// The follower of this ticket leads from now on. Its waker, to be dropped when the lock is not held any more.
+    pub(super) fn take_over(&mut self, ticket: u64) -> Option<Waker> {
+        self.led = true;
+        self.followers -= 1;
+        self.sleepers.remove(&ticket)
+    }
+
     /// One more follower: the number of its wait, and where the outcome comes to lie for it.
     pub(super) fn follow(&mut self) -> (u64, Arc<Outcome<V>>) {
         let ticket = self.next_ticket;

@@ -58,20 +58,14 @@ impl<'a, K, V> Wait<'a, K, V> {
 
     /// Leads from now on if the leader has failed and nobody has followed him yet [F4]; else it waits as before.
     pub(super) fn try_lead(mut self) -> Result<Flight<'a, K, V>, Self> {
-        let (at, ticket) = (self.at, self.ticket);
-        let taken = at.with(|entry| {
-            let entry = entry.filter(|entry| !entry.led)?;
-            entry.led = true;
-            entry.followers -= 1;
-            Some(entry.sleepers.remove(&ticket))
-        });
-        if taken.is_none() {
-            return Err(self);
-        }
+        let at = self.at;
+        let taken =
+            at.with(|entry| entry.filter(|entry| !entry.led).map(|entry| entry.take_over(self.ticket)));
+        let Some(old_waker) = taken else { return Err(self) };
         self.end();
         let flight = Flight::new(at);
-        // Not under the lock, and before there is an answer.
-        drop(taken);
+        // Not under the lock. If it panics, the lead is passed on.
+        drop(old_waker);
         Ok(flight)
     }
 
@@ -113,9 +107,7 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
         let ended = at.with(|entry| {
             let Some(entry) = entry else { return Some(false) };
             if !entry.led {
-                entry.led = true;
-                entry.followers -= 1;
-                old_waker = entry.sleepers.remove(&ticket);
+                old_waker = entry.take_over(ticket);
                 return Some(true);
             }
             // Who leaves the lead, or lands, takes the waker under the same lock: it is not missed [F4].
@@ -124,11 +116,16 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
             }
             None
         });
+        let lead = ended.map(|leads| {
+            this.end();
+            leads.then(|| Waited::Lead(Flight::new(at)))
+        });
+        // If it panics, the lead is passed on.
         drop(old_waker);
-        let Some(leads) = ended else { return Poll::Pending };
-        this.end();
-        if leads {
-            return Poll::Ready(Waited::Lead(Flight::new(at)));
+        match lead {
+            None => return Poll::Pending,
+            Some(Some(lead)) => return Poll::Ready(lead),
+            Some(None) => {}
         }
         let outcome = this.outcome.take();
         let waited = match outcome.as_ref().and_then(|outcome| outcome.get()).cloned() {

@@ -194,6 +194,34 @@ fn a_follower_that_is_woken_and_dropped_wakes_the_next() {
     assert_eq!((fourth.poll(), cache.loads()), (Poll::Ready(Ok(10)), 0));
 }
 
+/// Who is polled, though another was woken to take over, leads; the waker that he left is dropped, and panics.
+#[test]
+fn a_waker_whose_drop_panics_as_its_task_takes_over_passes_the_lead_on() {
+    struct Fragile;
+    impl Wake for Fragile {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Fragile {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("as planned");
+            }
+        }
+    }
+    let cache = Cache::new();
+    let (mut leader, mut second, mut third) = (slow(&cache, 7), quick(&cache, Ok(8)), quick(&cache, Ok(9)));
+    assert!(leader.poll().is_pending() && second.poll().is_pending());
+    // The flight's own is the last.
+    let waker = Waker::from(Arc::new(Fragile));
+    assert!(third.task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    drop(leader);
+    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| third.poll()));
+    assert!(polled.is_err());
+    drop(third);
+    assert_eq!((second.poll(), cache.loads()), (Poll::Ready(Ok(8)), 0));
+}
+
 #[test]
 fn when_all_who_waited_are_gone_nothing_is_left() {
     let cache = Cache::new();
