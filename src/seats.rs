@@ -2,7 +2,8 @@
 //! [`Records`], in which the reclaimer sees it.
 //!
 //! Seats are few and their numbers small, as they are given back when a thread ends. The values of one container lie in blocks
-//! of 1, 2, 4, ... of them, so that a seat's value never moves.
+//! of 1, 2, 4, ... of them, so that a seat's value never moves. Seats themselves lie in rows. A word of each says which of them
+//! are taken, so that whoever looks at all guards passes by the others.
 //!
 //! [`PerThread`]: crate::per_thread::PerThread
 //!

@@ -58,7 +58,7 @@ fn what_was_flushed_is_freed_though_a_call_for_another_collector_stands() {
     // Nobody is interrupted: each waits where the next is to go on. The reader waits for the other's flusher alone, so that it
     // sees as little of what the one has done as it may.
     model.preemption_bound = Some(0);
-    // Three flushes' looks at all records are more than loom's thousand.
+    // Two flushes, which advance three times each, look at more records than loom's thousand branches allow.
     model.max_branches = 2000;
     model.check(|| {
         let (one, other) = (Side::new(), Side::new());
