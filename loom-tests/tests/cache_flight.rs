@@ -1,4 +1,4 @@
-//! Single flight [F1]..[F5]: one loads, nobody sleeps for ever, and what was loaded before a write is not kept after it.
+//! Single flight [F1]..[F8]: one loads, nobody sleeps for ever, and what was loaded before a write is not kept after it.
 #![cfg(loom)]
 
 use std::future::Future;
@@ -281,5 +281,90 @@ fn who_waits_for_many_that_are_not_loaded_loads_them() {
         assert_eq!(scene.cache.try_load_many(&[2, 1], load), Ok(vec![Some(2), Some(1)]));
         other.join().unwrap();
         assert_eq!(scene.cache.loads(), 0);
+    });
+}
+
+/// A scene whose key has the value 5, which is due.
+fn due() -> Arc<Scene> {
+    let scene = Scene::new();
+    scene.cache.insert(1, 5);
+    scene.cache.make_due(&1);
+    scene
+}
+
+#[test]
+fn of_two_who_find_a_value_due_one_refreshes_it() {
+    loom::model(|| {
+        let scene = due();
+        let other = spawn(&scene, |scene| assert!(matches!(scene.get(7), 5 | 7 | 8)));
+        assert!(matches!(scene.get(8), 5 | 7 | 8));
+        other.join().unwrap();
+        assert_eq!(scene.end(), (1, 0));
+        assert!(matches!(scene.cache.get(&1), Some(7 | 8)));
+    });
+}
+
+/// The old value leaves meanwhile: who misses it then waits for the new one, or loads it.
+#[test]
+fn who_misses_what_is_refreshed_gets_it() {
+    loom::model(|| {
+        let scene = due();
+        let other = spawn(&scene, |scene| assert!(matches!(scene.get(7), 7 | 8)));
+        scene.cache.evict(&1);
+        assert!(matches!(scene.get(8), 7 | 8));
+        other.join().unwrap();
+        assert!(matches!(scene.end(), (1 | 2, 0)));
+    });
+}
+
+#[test]
+fn what_was_refreshed_before_a_removal_is_not_kept_after_it() {
+    model_with_preemptions(3, || {
+        let scene = due();
+        let source = Arc::new(AtomicU64::new(0));
+        let loader = {
+            let source = Arc::clone(&source);
+            spawn(&scene, move |scene| {
+                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
+            })
+        };
+        source.store(1, Ordering::Relaxed);
+        scene.cache.remove(&1);
+        assert!(matches!(scene.cache.get(&1), None | Some(1)));
+        loader.join().unwrap();
+        assert!(matches!(scene.cache.get(&1), None | Some(1)));
+    });
+}
+
+#[test]
+fn an_insert_is_not_replaced_by_what_was_refreshed() {
+    loom::model(|| {
+        let scene = due();
+        let loader = spawn(&scene, |scene| assert!(matches!(scene.get(7), 5 | 7 | 8)));
+        scene.cache.insert(1, 8);
+        assert_eq!(scene.cache.get(&1), Some(8));
+        loader.join().unwrap();
+        assert_eq!((scene.cache.get(&1), scene.cache.loads()), (Some(8), 0));
+    });
+}
+
+/// As the life of what is inserted may be short.
+#[test]
+fn what_was_refreshed_before_an_insert_does_not_replace_what_is_due_again() {
+    model_with_preemptions(3, || {
+        let scene = due();
+        let source = Arc::new(AtomicU64::new(0));
+        let loader = {
+            let source = Arc::clone(&source);
+            spawn(&scene, move |scene| {
+                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
+            })
+        };
+        source.store(1, Ordering::Relaxed);
+        scene.cache.insert(1, 1);
+        scene.cache.make_due(&1);
+        assert_eq!(scene.cache.get(&1), Some(1));
+        loader.join().unwrap();
+        assert_eq!(scene.cache.get(&1), Some(1));
     });
 }

@@ -2,7 +2,9 @@
 //! key was written to, and whether or not what was written has stayed; and against entries of a dump, which are older [L6].
 #![cfg(shuttle)]
 
-use koel::{Cache, InlineCache, Operation, RandomState};
+use std::time::Duration;
+
+use koel::{Cache, CacheBuilder, InlineCache, ManualClock, Operation, RandomState};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 use shuttle_tests::{Identity, explore, pause};
@@ -94,14 +96,18 @@ fn insert_inline(cache: &Inline, key: u64, value: u64) {
     cache.insert(key, value);
 }
 
-loads!(
-    Entries,
-    {
-        let builder: koel::CacheBuilder<u64, u64, RandomState> = Cache::builder();
-        builder.max_weight(1).estimated_entries(1).hasher(Identity::default()).build()
-    },
-    insert
-);
+fn entries() -> CacheBuilder<u64, u64, RandomState> {
+    Cache::builder().max_weight(1).estimated_entries(1)
+}
+
+/// One whose values are due as soon as they are there [F8].
+fn refreshing() -> Entries {
+    const LIFE: Duration = Duration::from_secs(1);
+    let builder = entries().expiry(|_, _| Some(LIFE)).refresh_ahead(LIFE);
+    builder.clock(ManualClock::new()).hasher(Identity::default()).build()
+}
+
+loads!(Entries, entries().hasher(Identity::default()).build(), insert);
 loads!(
     Inline,
     {
@@ -113,9 +119,14 @@ loads!(
 
 /// The source changes, and then the cache is told.
 fn nobody_gets_what_is_older<C: Loads>(how: Write) {
+    nobody_gets_what_is_older_from(C::new, how);
+}
+
+/// The same, of a cache that is made so.
+fn nobody_gets_what_is_older_from<C: Loads>(new: fn() -> C, how: Write) {
     const LAST: u64 = 3;
     explore(1000, move || {
-        let (cache, source) = (C::new(), AtomicU64::new(0));
+        let (cache, source) = (new(), AtomicU64::new(0));
         let load = || {
             let now = source.load(Ordering::SeqCst);
             pause();
@@ -217,6 +228,31 @@ fn nobody_gets_what_is_older_than_what_was_decided() {
 #[test]
 fn nobody_gets_what_is_older_than_a_clearing() {
     nobody_gets_what_is_older::<Entries>(Write::Clear);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_an_insertion_of_what_is_refreshed() {
+    nobody_gets_what_is_older_from(refreshing, Write::Insert);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_removal_of_what_is_refreshed() {
+    nobody_gets_what_is_older_from(refreshing, Write::Remove);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_what_was_computed_of_what_is_refreshed() {
+    nobody_gets_what_is_older_from(refreshing, Write::Compute);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_what_was_decided_of_what_is_refreshed() {
+    nobody_gets_what_is_older_from(refreshing, Write::Decide);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_clearing_of_what_is_refreshed() {
+    nobody_gets_what_is_older_from(refreshing, Write::Clear);
 }
 
 #[test]

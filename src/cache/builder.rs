@@ -16,7 +16,7 @@ use super::meta::Fields;
 use super::policy::{Evictor, Policy};
 use super::removal::{Cause, Listener, is_gathered};
 use super::share::Share;
-use super::time::{Clock, Lifetime, SystemClock, Time};
+use super::time::{Clock, Lifetime, SystemClock, Time, nanos};
 use crate::engine::{CapacityError, Shape};
 use crate::entries::Table;
 use crate::sync::SCHEDULED;
@@ -73,6 +73,7 @@ pub struct CacheBuilder<K, V, S = RandomState> {
     to_idle: Option<Duration>,
     own_life: Option<Lifetime<K, V>>,
     own_idle: Option<Lifetime<K, V>>,
+    ahead: Option<Duration>,
     clock: Option<Box<dyn Clock>>,
     listener: Option<Listener<K, V>>,
     hasher: S,
@@ -90,6 +91,7 @@ impl<K, V> CacheBuilder<K, V> {
             to_idle: None,
             own_life: None,
             own_idle: None,
+            ahead: None,
             clock: None,
             listener: None,
             hasher: RandomState::new(),
@@ -286,6 +288,50 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
+    /// Values are loaded anew before they expire, while others still get the old ones: a call that loads what is missed, as
+    /// [`get_or_insert_with`](Cache::get_or_insert_with) and its kin do, and finds an entry that has so much time left until
+    /// its deadline, or less, runs its loader, with no lock held, and what that returns takes the entry's place. While it runs,
+    /// the others who find the entry do not wait; who comes when it has expired waits, as for any load. No thread is started:
+    /// where no caller is to wait a task or thread of yours makes the
+    /// call, when [`Cache::time_left`] says so. Calls that load nothing, as [`get`](Cache::get), never refresh.
+    ///
+    /// If the loader fails, its caller gets the old value, unless that has expired or been taken out by then: then the error.
+    /// It counts as a failed load; nothing else is remembered of it, and the next to find the entry tries again. A panic is its
+    /// caller's. What is written to the key meanwhile is not replaced, as in any load.
+    ///
+    /// The deadline is that of [`time_to_live`](Self::time_to_live) and [`expiry`](Self::expiry); an entry whose own life is no
+    /// longer than this is refreshed by each call that loads. To be idle is no deadline: what nobody asks for is not refreshed,
+    /// and goes. Without this, and with 0, nothing is refreshed. A hit of a call that loads reads the clock once more.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let prices: koel::Cache<&str, u32> = koel::Cache::builder()
+    ///     .max_entries(100)
+    ///     .time_to_live(Duration::from_secs(60))
+    ///     .refresh_ahead(Duration::from_secs(10))
+    ///     .clock(clock.clone())
+    ///     .build();
+    /// assert_eq!(prices.get_or_insert_with("koel", || 7), 7);
+    ///
+    /// clock.advance(Duration::from_secs(50));
+    /// let new = prices.get_or_insert_with("koel", || {
+    ///     assert_eq!(prices.get_or_insert_with("koel", || unreachable!()), 7); // another thread, say
+    ///     8
+    /// });
+    /// assert_eq!(new, 8);
+    ///
+    /// clock.advance(Duration::from_secs(50));
+    /// let old = prices.try_get_or_insert_with("koel", || Err("the market is closed"));
+    /// assert_eq!(old, Ok(8)); // for ten seconds more
+    /// ```
+    #[doc(alias = "refreshAfterWrite")]
+    pub fn refresh_ahead(mut self, ahead: Duration) -> Self {
+        self.ahead = Some(ahead);
+        self
+    }
+
     /// The clock that entries expire by; without this, the system's monotonic one. See [`CoarseClock`](crate::CoarseClock) for
     /// one that makes hits cheaper.
     ///
@@ -361,6 +407,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             to_idle: self.to_idle,
             own_life: self.own_life,
             own_idle: self.own_idle,
+            ahead: self.ahead,
             clock: self.clock,
             listener: self.listener,
             hasher,
@@ -402,8 +449,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// # Errors
     ///
-    /// If there is no bound, or two; a weigher, though the bound is on entries; a clock, though entries do not expire; or a
-    /// capacity beyond the limit or the memory there is.
+    /// If there is no bound, or two; a weigher, though the bound is on entries; a clock, though entries do not expire; values
+    /// that are refreshed ahead of a deadline, though entries have none, or as soon as they are there; or a capacity beyond the
+    /// limit or the memory there is.
     ///
     /// ```
     /// use koel::{Cache, CacheError};
@@ -430,6 +478,14 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         if self.clock.is_some() && !expires {
             return Err(CacheError::ClockUnused);
         }
+        if self.ahead.is_some() && self.to_live.is_none() && self.own_life.is_none() {
+            return Err(CacheError::RefreshUnused);
+        }
+        if let (Some(ahead), Some(life)) = (self.ahead, self.to_live) {
+            if ahead >= life {
+                return Err(CacheError::RefreshTooEarly { ahead, life });
+            }
+        }
         let (segments, share) = self.division(capacity);
         // What was said, not what that comes to in segments.
         let said = self.max_entries.or(self.estimated_entries);
@@ -440,6 +496,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             to_live: self.to_live,
             to_idle: self.to_idle,
             own_life: self.own_life,
+            ahead: self.ahead.map_or(0, nanos),
             own_idle: self.own_idle,
         });
         let (policy, weigher, listener, hasher) = (self.policy, self.weigher, self.listener, self.hasher);
@@ -469,6 +526,7 @@ impl<K, V, S> fmt::Debug for CacheBuilder<K, V, S> {
             .field("time_to_idle", &self.to_idle)
             .field("expiry", &self.own_life.is_some())
             .field("idle_expiry", &self.own_idle.is_some())
+            .field("refresh_ahead", &self.ahead)
             .field("clock", &self.clock.is_some())
             .field("on_removal", &self.listener.is_some())
             .finish_non_exhaustive()
@@ -487,6 +545,15 @@ pub enum CacheError {
     WeigherUnused,
     /// There is a clock, and entries do not expire.
     ClockUnused,
+    /// Values are to be refreshed ahead of their deadline, and have none.
+    RefreshUnused,
+    /// Values are to be refreshed so long ahead of their deadline that they are never fresh.
+    RefreshTooEarly {
+        /// How long before the deadline.
+        ahead: Duration,
+        /// What `time_to_live` says.
+        life: Duration,
+    },
     /// The bound is beyond the limit, or there is no memory for it.
     Capacity(CapacityError),
 }
@@ -506,6 +573,12 @@ impl fmt::Display for CacheError {
             CacheError::ClockUnused => f.write_str(
                 "a clock for a cache whose entries do not expire: say `time_to_live`, `time_to_idle`, `expiry` or `idle_expiry`",
             ),
+            CacheError::RefreshUnused => {
+                f.write_str("`refresh_ahead` of a deadline that no entry has: say `time_to_live` or `expiry`")
+            }
+            CacheError::RefreshTooEarly { ahead, life } => {
+                write!(f, "`refresh_ahead` of {ahead:?} where entries live for {life:?}: it must be less than that")
+            }
             CacheError::Capacity(error) => error.fmt(f),
         }
     }

@@ -158,6 +158,19 @@ impl<K, V, S> Cache<K, V, S> {
         !self.has_expired(entry, self.now())
     }
 
+    /// Whether this thread may refresh what is due: not where nothing is, nor under this cache's lock, where loads panic.
+    #[inline]
+    pub(super) fn may_refresh(&self) -> bool {
+        self.time.as_ref().is_some_and(|time| time.ahead != 0) && !self.table.directory.is_writing()
+    }
+
+    /// Whether an entry has so little time left that its value is to be loaded anew [F8].
+    #[inline]
+    pub(super) fn is_due(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
+        let ahead = self.time.as_ref().map_or(0, |time| time.ahead);
+        ahead != 0 && self.meta(entry).deadline().saturating_sub(now) <= ahead
+    }
+
     /// A view whose look-ups return references. It keeps what it has returned alive, and for that long, memory of other
     /// entries that have left.
     ///
@@ -364,15 +377,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         &self,
         digest: Digest,
         key: &Q,
-        _: &'g impl Guard,
+        guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
+        // SAFETY: found after the guard was entered.
+        self.hit_entry(digest, key, guard).map(|entry| unsafe { Entry::deref(entry) })
+    }
+
+    /// The same; the entry is alive for as long as the guard.
+    #[inline(always)]
+    pub(super) fn hit_entry<Q: ?Sized + Hash + Equivalent<K>>(
+        &self,
+        digest: Digest,
+        key: &Q,
+        _: &impl Guard,
+    ) -> Option<NonNull<Entry<K, V>>> {
         // SAFETY: found after the guard was entered.
         let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
         let found = self.table.directory.find_and_mark(digest, eq, Policy::touch);
         let found = self.if_in_time(digest, found);
         self.counters.here().looked_up(found.is_some());
-        // SAFETY: found after the guard was entered.
-        found.map(|entry| unsafe { Entry::deref(entry) })
+        found
     }
 
     /// An entry that was found, if it has not expired, or what has come in its place; notes its use.
@@ -416,7 +440,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// An entry that has not expired, and the moment at which it had not; leaves no trace.
     #[inline]
-    fn find_alive<Q: ?Sized + Hash + Equivalent<K>>(
+    pub(super) fn find_alive<Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         digest: Digest,
         key: &Q,

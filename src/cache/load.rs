@@ -13,7 +13,7 @@ use equivalent::Equivalent;
 
 use super::Cache;
 use super::counters::Counters;
-use super::flight::{Flights, Landing, LoadError, Table, Terms, or_panic};
+use super::flight::{Flight, Flights, Landing, LoadError, Table, Terms, load_led, load_led_async, or_panic};
 use super::write::At;
 use crate::entries::Entry;
 use crate::hash::Digest;
@@ -21,10 +21,15 @@ use crate::hash::Digest;
 /// A cache, as far as a load needs it.
 pub(super) trait Loading<K, V>: Table<K, V> {
     /// The value of a key, if it is there: a hit or a miss.
-    fn hit(&self, digest: Digest, key: &K) -> Option<V>;
+    fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>>;
 
     /// The values of many keys, if they are there: hits and misses.
     fn hit_all(&self, keys: &[K], out: &mut [Option<V>]);
+
+    /// Whether the value of a key is due, as [`Hit::is_due`].
+    fn is_due(&self, _key: &K) -> bool {
+        false
+    }
 
     fn flights(&self) -> &Flights<K, V>;
 
@@ -34,7 +39,37 @@ pub(super) trait Loading<K, V>: Table<K, V> {
     fn assert_not_writing(&self);
 }
 
-/// The value of a key: the cache's, or, if it is missed, as `load_missed`.
+/// A value that was found.
+pub(super) struct Hit<V> {
+    pub(super) value: V,
+    /// It is so near its end that it is to be loaded anew [F8], and this thread may do that.
+    pub(super) is_due: bool,
+}
+
+/// What a look-up comes to.
+enum Found<'c, K, V> {
+    Value(V),
+    /// It is to be loaded: as it was missed, or, where there is a flight, as its value is due and nobody else leads that.
+    Lacking(Option<Flight<'c, K, V>>),
+}
+
+impl<'c, K: Eq + Clone, V> Found<'c, K, V> {
+    fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
+    where
+        Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        let Some(Hit { value, is_due }) = hit else { return Found::Lacking(None) };
+        match is_due.then(|| cache.flights().refresh(digest, key)).flatten() {
+            Some(flight) => {
+                flight.drop(value);
+                Found::Lacking(Some(flight))
+            }
+            None => Found::Value(value),
+        }
+    }
+}
+
+/// The value of a key: the cache's, or, if it is missed or due, as `load_lacking`.
 pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
@@ -42,13 +77,13 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
-    match cache.hit(digest, &key) {
-        Some(value) => {
+    match Found::new(cache, digest, &key, cache.hit(digest, &key)) {
+        Found::Value(value) => {
             // Before there is an answer: one that is returned leaks if a drop panics.
             drop((key, load));
             Ok(value)
         }
-        None => load_missed(cache, digest, key, terms, load),
+        Found::Lacking(flight) => load_lacking(cache, (digest, flight), key, terms, load),
     }
 }
 
@@ -61,20 +96,21 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
-    match cache.hit(digest, &key) {
-        Some(value) => {
+    match Found::new(cache, digest, &key, cache.hit(digest, &key)) {
+        Found::Value(value) => {
             // As there. The loader is the caller's.
             drop(key);
             Ok(value)
         }
-        None => load_missed_async(cache, digest, key, terms, load).await,
+        Found::Lacking(flight) => load_lacking_async(cache, (digest, flight), key, terms, load).await,
     }
 }
 
-/// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits.
-fn load_missed<K: Eq + Clone, V: Clone, E>(
+/// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits. Or of one that is
+/// due: then this thread leads its flight.
+fn load_lacking<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
-    digest: Digest,
+    (digest, flight): (Digest, Option<Flight<'_, K, V>>),
     key: K,
     terms: Terms<E>,
     load: impl FnOnce() -> Result<V, E>,
@@ -84,23 +120,29 @@ fn load_missed<K: Eq + Clone, V: Clone, E>(
         let timer = Timer::start(cache.counters());
         timer.end(load(), 1)
     };
-    cache.flights().load(cache, digest, key, terms, timed)
+    match flight {
+        None => cache.flights().load(cache, digest, key, terms, timed),
+        Some(flight) => load_led(cache, key, flight, &terms, timed),
+    }
 }
 
 /// The same for tasks.
-async fn load_missed_async<K: Eq + Clone, V: Clone, E>(
+async fn load_lacking_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
-    digest: Digest,
+    (digest, flight): (Digest, Option<Flight<'_, K, V>>),
     key: K,
     terms: Terms<E>,
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     cache.assert_not_writing();
-    let timed = async {
+    let timed = pin!(async {
         let timer = Timer::start(cache.counters());
         timer.end(load.await, 1)
+    });
+    let answer = match flight {
+        None => cache.flights().load_async(cache, digest, &key, terms, timed).await,
+        Some(flight) => load_led_async(cache, &key, flight, &terms, timed).await,
     };
-    let answer = cache.flights().load_async(cache, digest, &key, terms, timed).await;
     // Before there is an answer, as in `load`.
     drop(key);
     answer
@@ -133,13 +175,25 @@ impl Drop for Timer<'_> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// [`Cache::get`], and whether what is found is due.
+    #[inline]
+    fn hit_of<Q: ?Sized + Hash + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Option<Hit<V>> {
+        let guard = self.enter();
+        let entry = self.hit_entry(digest, key, &guard)?;
+        let is_due = self.may_refresh() && self.is_due(entry, self.now());
+        // SAFETY: found after the guard was entered.
+        let value = unsafe { Entry::deref(entry) }.pair().1.clone();
+        Some(Hit { value, is_due })
+    }
+
     /// The value of a key; if it is missed, what `load` returns, which the cache then has, if it is not [turned
     /// away](Cache::insert).
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
     /// `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes
-    /// it out, the value goes to those who wait for it and not into the cache; nor if it is too heavy for it.
+    /// it out, the value goes to those who wait for it and not into the cache; nor if it is too heavy for it. A value that is
+    /// there may be loaded anew before it expires: [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
     ///
     /// Who waits blocks the thread. In a task, take [`Cache::get_or_insert_async`]: if the loader is another task of the same
     /// thread, this would wait for ever.
@@ -331,13 +385,15 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match self.get_of(digest, key) {
-            Some(value) => {
+        match Found::new(self, digest, key, self.hit_of(digest, key)) {
+            Found::Value(value) => {
                 // As in `load`.
                 drop(load);
                 Ok(value)
             }
-            None => load_missed(self, digest, key.to_owned(), Terms::alone(), load),
+            Found::Lacking(flight) => {
+                load_lacking(self, (digest, flight), key.to_owned(), Terms::alone(), load)
+            }
         }
     }
 
@@ -368,13 +424,16 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match self.get_of(digest, key) {
-            Some(value) => {
+        match Found::new(self, digest, key, self.hit_of(digest, key)) {
+            Found::Value(value) => {
                 // As in `load`.
                 drop(load);
                 Ok(value)
             }
-            None => load_missed(self, digest, key.to_owned(), Terms::shared(), || load().map_err(Arc::new)),
+            Found::Lacking(flight) => {
+                let load = || load().map_err(Arc::new);
+                load_lacking(self, (digest, flight), key.to_owned(), Terms::shared(), load)
+            }
         }
     }
 
@@ -514,9 +573,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match self.get_of(digest, key) {
-            Some(value) => Ok(value),
-            None => load_missed_async(self, digest, key.to_owned(), Terms::alone(), pin!(load)).await,
+        match Found::new(self, digest, key, self.hit_of(digest, key)) {
+            Found::Value(value) => Ok(value),
+            Found::Lacking(flight) => {
+                load_lacking_async(self, (digest, flight), key.to_owned(), Terms::alone(), pin!(load)).await
+            }
         }
     }
 
@@ -546,12 +607,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match self.get_of(digest, key) {
-            Some(value) => Ok(value),
-            None => {
+        match Found::new(self, digest, key, self.hit_of(digest, key)) {
+            Found::Value(value) => Ok(value),
+            Found::Lacking(flight) => {
                 let load = pin!(load);
                 let load = async { load.await.map_err(Arc::new) };
-                load_missed_async(self, digest, key.to_owned(), Terms::shared(), load).await
+                load_lacking_async(self, (digest, flight), key.to_owned(), Terms::shared(), load).await
             }
         }
     }
@@ -567,6 +628,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
     }
 
+    fn look_up_fresh(&self, digest: Digest, key: &K) -> Option<V> {
+        let guard = self.enter();
+        let (entry, now) = self.find_alive(digest, key, &guard)?;
+        // SAFETY: found after the guard was entered.
+        (!self.is_due(entry, now)).then(|| unsafe { Entry::deref(entry) }.pair().1.clone())
+    }
+
     fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
         if self.time.is_some() {
             // Before the clock is read: who comes later may come when the value has expired.
@@ -579,8 +647,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let landing = landing;
         let now = new_entry.now;
         let may_keep = |at: &At<'_, K, V>| {
-            let is_there =
-                at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now));
+            let is_there = at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
+                // One that is due is what is refreshed [F8].
+                !self.has_expired(entry, now) && !self.is_due(entry, now)
+            });
             !is_there && !landing.is_stale_at_close()
         };
         let (value, left) = match self.at_with_quota(digest, &key, &mut new_entry, &mut out).filter(may_keep)
@@ -605,12 +675,20 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
-    fn hit(&self, digest: Digest, key: &K) -> Option<V> {
-        self.get_of(digest, key)
+    fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>> {
+        self.hit_of(digest, key)
     }
 
     fn hit_all(&self, keys: &[K], out: &mut [Option<V>]) {
         self.get_many(keys, out);
+    }
+
+    fn is_due(&self, key: &K) -> bool {
+        self.may_refresh() && {
+            let guard = self.enter();
+            let found = self.find_alive(self.digest(key), key, &guard);
+            found.is_some_and(|(entry, now)| self.is_due(entry, now))
+        }
     }
 
     fn flights(&self) -> &Flights<K, V> {

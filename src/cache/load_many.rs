@@ -91,7 +91,7 @@ fn or_failed<T>(counts: &Counters, make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// What was missed of many keys.
+/// What was missed of many keys, or is due.
 struct Lacking<'k, K, V> {
     /// Each key once.
     missed: Vec<Missed<'k, K, V>>,
@@ -103,7 +103,7 @@ struct Lacking<'k, K, V> {
 
 /// Looks all of them up.
 #[track_caller]
-fn look_up<'k, K: Eq, V>(
+fn look_up<'k, K: Eq, V: Clone>(
     cache: &impl Loading<K, V>,
     keys: &'k [K],
     out: &mut [Option<V>],
@@ -114,7 +114,8 @@ fn look_up<'k, K: Eq, V>(
     let mut lacking =
         Lacking { missed: Vec::with_capacity(n), places: Vec::with_capacity(n), again: Vec::new() };
     let mut by_key = HashTable::with_capacity(n);
-    for (place, key) in keys.iter().enumerate().filter(|&(place, _)| out[place].is_none()) {
+    let lacks = |(place, key): &(usize, &K)| out[*place].is_none() || cache.is_due(key);
+    for (place, key) in keys.iter().enumerate().filter(lacks) {
         let digest = cache.digest_of(key);
         let missed = &lacking.missed;
         let is_it = |&which: &usize| missed[which].key == key;
@@ -122,7 +123,7 @@ fn look_up<'k, K: Eq, V>(
             Entry::Occupied(which) => lacking.again.push((place, *which.get())),
             Entry::Vacant(entry) => {
                 entry.insert(missed.len());
-                lacking.missed.push(Missed { digest, key, value: None });
+                lacking.missed.push(Missed { digest, key, value: out[place].clone() });
                 lacking.places.push(place);
             }
         }

@@ -214,6 +214,7 @@ mod tests {
             clock: Box::new(ManualClock::new()),
             to_live: None,
             own_life: None,
+            ahead: 0,
             to_idle: all.then_some(ALL),
             own_idle: own.then(|| Box::new(|_: &u32, _: &u32| None) as _),
         }

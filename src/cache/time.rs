@@ -114,6 +114,8 @@ pub(super) struct Time<K, V> {
     pub(super) to_live: Option<Duration>,
     /// The same, for each entry.
     pub(super) own_life: Option<Lifetime<K, V>>,
+    /// How long before the end of that a value is due to be loaded anew [F8]; 0 is never.
+    pub(super) ahead: Nanos,
     /// Since the entry was inserted or hit.
     pub(super) to_idle: Option<Duration>,
     /// The same, for each entry.

@@ -26,6 +26,7 @@ mod metrics;
 mod oracle;
 mod panics;
 mod put_and_cleared;
+mod refresh;
 mod replaced;
 mod run;
 mod second_look;

@@ -9,11 +9,11 @@ use equivalent::Equivalent;
 
 use super::leader::{Flight, Landing};
 use super::running;
-use super::shard::{At, Entry, FlightId, Shard};
+use super::shard::{At, Entry, FlightId, Shard, ShardTable};
 use super::wait::Wait;
 use super::waits;
 use crate::hash::Digest;
-use crate::sync::{Ordering, SCHEDULED, fence};
+use crate::sync::{MutexGuard, Ordering, SCHEDULED, fence};
 
 /// A shard is held for some dozens of nanoseconds, twice a load: 32 are enough for any machine.
 const SHARDS: usize = if SCHEDULED { 1 } else { 32 };
@@ -84,42 +84,74 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         {
             return Join::Recursion;
         }
-        let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == *key) else {
+        match self.lead_in(table, digest, own_key) {
+            Ok(flight) => Join::Leader(flight),
+            Err(Led { mut table, at, own_key }) => {
+                let entry = table.find(digest, |entry| entry.number == at.number);
+                let (ticket, outcome) = entry.expect("found under this lock").follow();
+                drop(table);
+                let wait = Wait::new(at, ticket, outcome);
+                // Before there is an answer: one that is returned leaks if a drop panics.
+                drop(own_key);
+                follow_without_deadlock(wait, stack)
+            }
+        }
+    }
+
+    /// Leads the flight of a key: a new one, or one that has no leader.
+    fn lead_in<'a>(
+        &'a self,
+        mut table: MutexGuard<'a, ShardTable<K, V>>,
+        digest: Digest,
+        own_key: K,
+    ) -> Result<Flight<'a, K, V>, Led<'a, K, V>> {
+        let shard = self.shard(digest);
+        let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == own_key) else {
             let number = shard.start(&mut table, digest, own_key);
             drop(table);
             // Pairs with `invalidate`'s: that call sees the flight, or the loader what came before the call [F5].
             fence(Ordering::SeqCst);
-            return Join::Leader(Flight::new(At { shard, digest, number }));
+            return Ok(Flight::new(At { shard, digest, number }));
         };
         let at = At { shard, digest, number: entry.number };
-        if !entry.led {
-            entry.led = true;
-            let flight = Flight::new(at);
-            drop(table);
-            // Before there is an answer: one that is returned leaks if a drop panics. What it runs does not wait for us [F6].
-            let running = flight.running();
-            drop(own_key);
-            drop(running);
-            return Join::Leader(flight);
+        if entry.led {
+            return Err(Led { table, at, own_key });
         }
-        let (ticket, outcome) = entry.follow();
+        entry.led = true;
+        let flight = Flight::new(at);
         drop(table);
-        let wait = Wait::new(at, ticket, outcome);
-        // As above.
-        drop(own_key);
-        follow_without_deadlock(wait, stack)
+        flight.drop(own_key);
+        Ok(flight)
     }
-}
 
-impl<K: Eq + Clone, V> Flights<K, V> {
     /// Leads the flight of a key, unless it is being loaded: nobody loads it then before the result is dropped, and who joins
     /// meanwhile looks it up after that.
     pub(crate) fn lead(&self, digest: Digest, key: &K) -> Option<Landing<'_, K, V>> {
-        match self.join(digest, key) {
-            Join::Leader(flight) => Some(Landing::new(flight)),
-            Join::Follower(_) | Join::Recursion => None,
-        }
+        let own_key = key.clone();
+        self.lead_in(self.shard(digest).table.lock(), digest, own_key).ok().map(Landing::new)
     }
+
+    /// Leads the flight of a key whose value is due, unless somebody leads it [F8].
+    pub(crate) fn refresh<Q>(&self, digest: Digest, key: &Q) -> Option<Flight<'_, K, V>>
+    where
+        Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        let shard = self.shard(digest);
+        // Before the key is copied: until its new value has come all who ask for it do.
+        if shard.is_led(digest, key) {
+            return None;
+        }
+        let own_key = key.to_owned();
+        self.lead_in(shard.table.lock(), digest, own_key).ok().map(Flight::refreshing)
+    }
+}
+
+/// A flight that has a leader.
+struct Led<'a, K, V> {
+    /// Dropped first, as the key's drop is the user's.
+    table: MutexGuard<'a, ShardTable<K, V>>,
+    at: At<'a, K, V>,
+    own_key: K,
 }
 
 /// If the loads that run may wait for this flight, waits for it.

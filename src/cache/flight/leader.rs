@@ -7,18 +7,38 @@ use std::task::Waker;
 use super::running::{self, Running};
 use super::shard::{At, Entry, FlightId};
 use super::terms::Failure;
+use crate::hash::Digest;
 use crate::reclaim::FirstPanic;
 
 /// Leads a flight: one per flight at a time [F1]. Dropped without having landed (after an error, a panic, or with
 /// the future that held it) it leaves the lead to a follower [F4].
-pub(super) struct Flight<'a, K, V> {
+pub(crate) struct Flight<'a, K, V> {
     at: At<'a, K, V>,
     landed: bool,
+    /// The key had a value, which was due [F8].
+    refreshes: bool,
 }
 
 impl<'a, K, V> Flight<'a, K, V> {
     pub(super) fn new(at: At<'a, K, V>) -> Self {
-        Flight { at, landed: false }
+        Flight { at, landed: false, refreshes: false }
+    }
+
+    /// It is led as the key's value is due.
+    pub(super) fn refreshing(self) -> Self {
+        let mut flight = self;
+        flight.refreshes = true;
+        flight
+    }
+
+    /// Whether it is led as the key's value was due.
+    pub(super) fn refreshes(&self) -> bool {
+        self.refreshes
+    }
+
+    /// The key's.
+    pub(super) fn digest(&self) -> Digest {
+        self.at.digest
     }
 
     pub(super) fn id(&self) -> FlightId {
@@ -42,6 +62,13 @@ impl<'a, K, V> Flight<'a, K, V> {
                 entry.stale
             })
         })
+    }
+
+    /// Drops something, before there is an answer: one that is returned leaks if a drop panics. What that runs does not wait
+    /// for us [F6].
+    pub(crate) fn drop<T>(&self, what: T) {
+        let _running = self.running();
+        drop(what);
     }
 
     /// While the result lives, this thread runs the flight's loader.

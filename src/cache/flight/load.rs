@@ -2,7 +2,7 @@
 
 use core::future::{Future, poll_fn};
 use core::ops::ControlFlow;
-use core::pin::pin;
+use core::pin::{Pin, pin};
 
 use super::error::LoadError;
 use super::flights::{Flights, Join};
@@ -18,6 +18,11 @@ pub(crate) trait Table<K, V> {
     /// The value of a key, if the cache has it: the leader's second look, and his followers' if he finds it [F2]. Not a miss to
     /// be counted.
     fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
+
+    /// The same, if it is not due: the second look of a leader who refreshes it [F8].
+    fn look_up_fresh(&self, digest: Digest, key: &K) -> Option<V> {
+        self.look_up(digest, key)
+    }
 
     /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns it, or a clone;
     /// [`Flights::invalidate`] says when it must not put it, and under which lock it asks. Code of the user's that runs after
@@ -51,24 +56,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 ControlFlow::Continue(None) => {}
             }
         };
-        let landing = Landing::new(flight);
-        match table.look_up(digest, &key) {
-            Some(value) => {
-                landing.call_off();
-                // As above.
-                drop((key, load));
-                Ok(value)
-            }
-            None => match load() {
-                Ok(value) => Ok(table.keep(digest, key, value, landing)),
-                Err(error) => {
-                    let error = fail(landing, &terms, error);
-                    // As above.
-                    drop(key);
-                    Err(error)
-                }
-            },
-        }
+        load_led(table, key, flight, &terms, load)
     }
 
     /// The same for tasks, of any runtime. Dropping the future is always well: if it was loading, another one that waits
@@ -83,7 +71,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
         // Before the flight, so that it is dropped after it: what the loader's `Drop` does finds nobody loading.
-        let mut load = pin!(load);
+        let load = pin!(load);
         let flight = loop {
             let waited = match self.join(digest, key) {
                 Join::Leader(flight) => break flight,
@@ -96,32 +84,103 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 ControlFlow::Continue(None) => {}
             }
         };
-        let found = {
-            let _running = flight.running();
-            table.look_up(digest, key)
-        };
-        if let Some(value) = found {
-            flight.call_off();
-            return Ok(value);
-        }
-        let loaded = poll_fn(|context| {
-            let _running = flight.running();
-            load.as_mut().poll(context)
-        });
-        match loaded.await {
-            Ok(value) => {
-                // Before `Clone`, which is the user's [F6].
-                let landing = Landing::new(flight);
-                // A clone: a future that hands its key on by value has room for it twice.
-                let own_key = key.clone();
-                Ok(table.keep(digest, own_key, value, landing))
-            }
-            Err(error) => Err(fail(Landing::new(flight), &terms, error)),
-        }
+        load_led_async(table, key, flight, &terms, load).await
     }
 }
 
 pub(super) type Answer<V, E> = Result<V, LoadError<E>>;
+
+/// The value of a key whose flight this thread leads: from `load`, if the cache does not have it by now.
+pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
+    table: &impl Table<K, V>,
+    key: K,
+    flight: Flight<'_, K, V>,
+    terms: &Terms<E>,
+    load: impl FnOnce() -> Result<V, E>,
+) -> Answer<V, E> {
+    let (digest, refreshes) = (flight.digest(), flight.refreshes());
+    let landing = Landing::new(flight);
+    if let Some(value) = look_again(table, digest, &key, refreshes) {
+        landing.call_off();
+        // Before there is an answer: one that is returned leaks if a drop panics.
+        drop((key, load));
+        return Ok(value);
+    }
+    match load() {
+        Ok(value) => Ok(table.keep(digest, key, value, landing)),
+        Err(error) => {
+            let error = fail(landing, terms, error);
+            let answer = old_or(table, digest, &key, refreshes, error);
+            // As above.
+            drop(key);
+            answer
+        }
+    }
+}
+
+/// The same for tasks. The loader is the caller's, so that it is dropped after the flight.
+pub(crate) async fn load_led_async<K: Eq + Clone, V: Clone, E>(
+    table: &impl Table<K, V>,
+    key: &K,
+    flight: Flight<'_, K, V>,
+    terms: &Terms<E>,
+    mut load: Pin<&mut impl Future<Output = Result<V, E>>>,
+) -> Answer<V, E> {
+    let (digest, refreshes) = (flight.digest(), flight.refreshes());
+    let found = {
+        let _running = flight.running();
+        look_again(table, digest, key, refreshes)
+    };
+    if let Some(value) = found {
+        flight.call_off();
+        return Ok(value);
+    }
+    let loaded = poll_fn(|context| {
+        let _running = flight.running();
+        load.as_mut().poll(context)
+    });
+    match loaded.await {
+        Ok(value) => {
+            // Before `Clone`, which is the user's [F6].
+            let landing = Landing::new(flight);
+            // A clone: a future that hands its key on by value has room for it twice.
+            let own_key = key.clone();
+            Ok(table.keep(digest, own_key, value, landing))
+        }
+        Err(error) => {
+            let error = fail(Landing::new(flight), terms, error);
+            old_or(table, digest, key, refreshes, error)
+        }
+    }
+}
+
+/// The leader's second look [F2], [F8].
+pub(super) fn look_again<K, V>(
+    table: &impl Table<K, V>,
+    digest: Digest,
+    key: &K,
+    refreshes: bool,
+) -> Option<V> {
+    if refreshes { table.look_up_fresh(digest, key) } else { table.look_up(digest, key) }
+}
+
+/// What a failed load comes to: the old value, if there was one to refresh and it is still there [F8].
+fn old_or<K, V, E>(
+    table: &impl Table<K, V>,
+    digest: Digest,
+    key: &K,
+    refreshes: bool,
+    error: LoadError<E>,
+) -> Answer<V, E> {
+    match refreshes.then(|| table.look_up(digest, key)).flatten() {
+        Some(old) => {
+            // Before there is an answer, as above.
+            drop(error);
+            Ok(old)
+        }
+        None => Err(error),
+    }
+}
 
 /// What a wait has come to: an answer, or the lead; or neither, and its caller joins anew.
 pub(super) fn follow<'a, K, V, E>(

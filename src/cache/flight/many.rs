@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 use super::error::LoadError;
 use super::flights::{Flights, Join};
 use super::leader::{Flight, Landing};
-use super::load::{Table, follow};
+use super::load::{self, Table, follow};
 use super::running::{self, RunningAll};
 use super::terms::Terms;
 use super::wait::{Wait, Waited};
@@ -23,7 +23,7 @@ use crate::hash::Digest;
 pub(crate) struct Missed<'k, K, V> {
     pub(crate) digest: Digest,
     pub(crate) key: &'k K,
-    /// What has come of it.
+    /// What has come of it; its old value at first, if it was not missed, but due [F8].
     pub(crate) value: Option<V>,
 }
 
@@ -109,6 +109,14 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         // `Clone`, which is the user's, does not wait for what is led already.
         let mut running = RunningAll::new();
         for missed in missed {
+            if missed.value.is_some() {
+                // Nobody waits for others who refresh it.
+                if let Some(flight) = self.refresh(missed.digest, missed.key) {
+                    running.add(flight.id());
+                    led.push((flight, missed));
+                }
+                continue;
+            }
             match self.join_from(&stack, missed.digest, missed.key) {
                 Join::Leader(flight) => {
                     running.add(flight.id());
@@ -204,7 +212,7 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
 fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
     table: &impl Table<K, V>,
     loaded: Result<P, E>,
-    led: Vec<Landed<'_, '_, '_, K, V>>,
+    mut led: Vec<Landed<'_, '_, '_, K, V>>,
 ) -> Result<(), LoadError<E>> {
     match loaded {
         Ok(pairs) => {
@@ -212,11 +220,22 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
             Ok(())
         }
         Err(error) => {
+            let all_have_old = have_old(table, &mut led);
             // Before there is an answer: an error that is returned leaks if a waker panics.
             leave(led);
-            Err(LoadError::Loader(error))
+            if all_have_old { Ok(()) } else { Err(LoadError::Loader(error)) }
         }
     }
+}
+
+/// Whether all of them still have the values that were to be refreshed [F8].
+fn have_old<K, V>(table: &impl Table<K, V>, led: &mut [Landed<'_, '_, '_, K, V>]) -> bool {
+    led.iter_mut().all(|(_, missed)| {
+        if missed.value.is_some() {
+            missed.value = table.look_up(missed.digest, missed.key);
+        }
+        missed.value.is_some()
+    })
 }
 
 /// From now on they are loaded on this thread.
@@ -235,9 +254,11 @@ fn look_again<'f, 'm, 'k, K, V>(
 ) -> Vec<Landed<'f, 'm, 'k, K, V>> {
     let mut lacking = Vec::with_capacity(led.len());
     for (landing, missed) in led {
-        missed.value = table.look_up(missed.digest, missed.key);
-        match missed.value {
-            Some(_) => landing.call_off(),
+        match load::look_again(table, missed.digest, missed.key, missed.value.is_some()) {
+            Some(value) => {
+                missed.value = Some(value);
+                landing.call_off();
+            }
             None => lacking.push((landing, missed)),
         }
     }

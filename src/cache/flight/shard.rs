@@ -110,6 +110,12 @@ impl<K, V> Shard<K, V> {
         entry.into_iter().for_each(Entry::mark_stale);
     }
 
+    /// Whether somebody loads this key, and nobody has written to it since.
+    pub(super) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+        let is_it = |entry: &Entry<K, V>| !entry.stale && key.equivalent(&entry.key);
+        !self.is_idle() && self.table.lock().find(digest, is_it).is_some_and(|entry| entry.led)
+    }
+
     pub(super) fn id(&self, number: u64) -> FlightId {
         FlightId { shard: self.number, number }
     }

@@ -6,12 +6,13 @@ use core::any::Any;
 use core::convert::Infallible;
 use core::future::Future;
 use core::hash::{BuildHasher, BuildHasherDefault, Hash};
+use core::pin::pin;
 use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry};
+use std::collections::hash_map::DefaultHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Flights, Landing, LoadError, Missed, Table, Terms, or_panic};
+use super::{Flight, Flights, Landing, LoadError, Missed, Table, Terms, load_led, load_led_async, or_panic};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
@@ -21,9 +22,23 @@ type Hasher = BuildHasherDefault<DefaultHasher>;
 #[derive(Debug)]
 pub struct LoadOnce<K, V> {
     flights: Flights<K, V>,
-    map: Mutex<HashMap<K, V, Hasher>>,
+    map: Mutex<HashMap<K, Kept<V>, Hasher>>,
     /// It keeps nothing any more that is loaded, as if it were too heavy.
     refuses: Mutex<bool>,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+struct Kept<V> {
+    value: V,
+    /// It is to be loaded anew [F8].
+    is_due: bool,
+}
+
+impl<V> Kept<V> {
+    fn fresh(value: V) -> Self {
+        Kept { value, is_due: false }
+    }
 }
 
 impl<K, V> Default for LoadOnce<K, V> {
@@ -44,19 +59,24 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
 
     /// The value of a key.
     pub fn get(&self, key: &K) -> Option<V> {
-        self.map.lock().get(key).cloned()
+        self.map.lock().get(key).map(|kept| kept.value.clone())
     }
 
     /// Sets the value of a key.
     pub fn insert(&self, key: K, value: V) {
         self.flights.invalidate(Self::digest(&key), &key);
-        let _old = self.map.lock().insert(key, value);
+        let _old = self.map.lock().insert(key, Kept::fresh(value));
     }
 
     /// Removes a key, and hands its value out.
     pub fn remove(&self, key: &K) -> Option<V> {
         self.flights.invalidate(Self::digest(key), key);
-        self.map.lock().remove(key)
+        self.map.lock().remove(key).map(|kept| kept.value)
+    }
+
+    /// From now on the value of a key, if it has one, is to be loaded anew.
+    pub fn make_due(&self, key: &K) {
+        self.map.lock().get_mut(key).into_iter().for_each(|kept| kept.is_due = true);
     }
 
     /// Removes all keys.
@@ -81,9 +101,10 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         key: &K,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        match self.get(key) {
-            Some(value) => Ok(value),
-            None => self.flights.load(self, Self::digest(key), key.clone(), Terms::alone(), load),
+        match self.look(key) {
+            Ok(value) => Ok(value),
+            Err(None) => self.flights.load(self, Self::digest(key), key.clone(), Terms::alone(), load),
+            Err(Some(flight)) => load_led(self, key.clone(), flight, &Terms::alone(), load),
         }
     }
 
@@ -122,10 +143,19 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         key: &K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        match self.get(key) {
-            Some(value) => Ok(value),
-            None => self.flights.load_async(self, Self::digest(key), key, Terms::alone(), load).await,
+        let load = pin!(load);
+        match self.look(key) {
+            Ok(value) => Ok(value),
+            Err(None) => self.flights.load_async(self, Self::digest(key), key, Terms::alone(), load).await,
+            Err(Some(flight)) => load_led_async(self, key, flight, &Terms::alone(), load).await,
         }
+    }
+
+    /// The value of a key; or it is to be loaded, and if it is due, by this caller.
+    fn look(&self, key: &K) -> Result<V, Option<Flight<'_, K, V>>> {
+        let kept = self.map.lock().get(key).cloned().ok_or(None)?;
+        let flight = kept.is_due.then(|| self.flights.refresh(Self::digest(key), key)).flatten();
+        flight.map_or(Ok(kept.value), |flight| Err(Some(flight)))
     }
 
     /// The value, loaded if need be; who waits gets the loader's error.
@@ -143,13 +173,13 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The values of keys that it does not have, each of which comes once: loaded together.
+    /// The values of keys that it does not have, or that are due, each of which comes once: loaded together.
     pub fn try_load_many<E, P: IntoIterator<Item = (K, V)>>(
         &self,
         keys: &[K],
         load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<Vec<Option<V>>, LoadError<E>> {
-        let mut missed = Self::missed(keys);
+        let mut missed = self.missed(keys);
         self.flights.load_many(self, &mut missed, load)?;
         Ok(missed.into_iter().map(|missed| missed.value).collect())
     }
@@ -163,14 +193,15 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     where
         F: Future<Output = Result<P, E>>,
     {
-        let mut missed = Self::missed(keys);
+        let mut missed = self.missed(keys);
         let load = |keys| (load(keys), ());
         self.flights.load_many_async(self, &mut missed, load, |(), loaded| loaded).await?;
         Ok(missed.into_iter().map(|missed| missed.value).collect())
     }
 
-    fn missed(keys: &[K]) -> Vec<Missed<'_, K, V>> {
-        keys.iter().map(|key| Missed { digest: Self::digest(key), key, value: None }).collect()
+    fn missed<'k>(&self, keys: &'k [K]) -> Vec<Missed<'k, K, V>> {
+        let due = |key| self.map.lock().get(key).filter(|kept| kept.is_due).map(|kept| kept.value.clone());
+        keys.iter().map(|key| Missed { digest: Self::digest(key), key, value: due(key) }).collect()
     }
 
     /// Does not keep what is loaded from now on.
@@ -198,15 +229,16 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         self.get(key)
     }
 
+    fn look_up_fresh(&self, _: Digest, key: &K) -> Option<V> {
+        self.map.lock().get(key).filter(|kept| !kept.is_due).map(|kept| kept.value.clone())
+    }
+
     fn keep(&self, _: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
-        if !refuses {
-            if let Entry::Vacant(place) = map.entry(key) {
-                if !landing.is_stale_at_close() {
-                    place.insert(value.clone());
-                }
-            }
+        let may_keep = !refuses && map.get(&key).is_none_or(|kept| kept.is_due);
+        if may_keep && !landing.is_stale_at_close() {
+            map.insert(key, Kept::fresh(value.clone()));
         }
         drop(map);
         landing.land(&value);

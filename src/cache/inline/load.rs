@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use super::InlineCache;
 use crate::cache::counters::Counters;
 use crate::cache::flight::{Flights, Landing, LoadError, Table, Terms, or_panic};
-use crate::cache::load::{self, Loading};
+use crate::cache::load::{self, Hit, Loading};
 use crate::hash::Digest;
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
@@ -253,8 +253,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Loading<K, V> for InlineCache<K, V, S> {
-    fn hit(&self, digest: Digest, key: &K) -> Option<V> {
-        self.get_of(digest, key)
+    fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>> {
+        self.get_of(digest, key).map(|value| Hit { value, is_due: false })
     }
 
     fn hit_all(&self, keys: &[K], out: &mut [Option<V>]) {

@@ -2,6 +2,7 @@
 
 mod many;
 mod nested;
+mod refresh;
 mod shared;
 mod tasks;
 mod threads;
