@@ -288,20 +288,29 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Values are loaded anew before they expire, while others still get the old ones: a call that loads what is missed, as
-    /// [`get_or_insert_with`](Cache::get_or_insert_with) and its kin do, and finds an entry that has so much time left until
-    /// its deadline, or less, runs its loader, with no lock held, and what that returns takes the entry's place. While it runs,
-    /// the others who find the entry do not wait; who comes when it has expired waits, as for any load. No thread is started:
-    /// where no caller is to wait a task or thread of yours makes the
-    /// call, when [`Cache::time_left`] says so. Calls that load nothing, as [`get`](Cache::get), never refresh.
+    /// Values are loaded anew before they expire, while others still get the old ones. Each method that loads what is missed,
+    /// such as [`get_or_insert_with`](Cache::get_or_insert_with), also loads when it finds an entry that has no more than so
+    /// much time left until its deadline, unless somebody is loading it: with no lock held, and what the loader returns takes
+    /// the entry's place. All others who find the entry meanwhile get the old value and do not wait; who comes when it has
+    /// expired waits, as for any load.
     ///
-    /// If the loader fails, its caller gets the old value, unless that has expired or been taken out by then: then the error.
-    /// It counts as a failed load; nothing else is remembered of it, and the next to find the entry tries again. A panic is its
-    /// caller's. What is written to the key meanwhile is not replaced, as in any load.
+    /// No thread is started: the caller waits for its own loader. Where nobody is to wait let a task or thread make the call,
+    /// as soon as [`Cache::needs_refresh`] says so. And where calls are limited in time, put the limit around what the loader
+    /// does, not around the call, or the old value is lost with that. Methods that load nothing, such as [`get`](Cache::get),
+    /// never refresh; nor does what is called under the cache's lock.
     ///
-    /// The deadline is that of [`time_to_live`](Self::time_to_live) and [`expiry`](Self::expiry); an entry whose own life is no
-    /// longer than this is refreshed by each call that loads. To be idle is no deadline: what nobody asks for is not refreshed,
-    /// and goes. Without this, and with 0, nothing is refreshed. A hit of a call that loads reads the clock once more.
+    /// If the loader fails, or what it returns is too heavy, the old value stays, and is due again when half of the time is
+    /// left, then a quarter, and so on, up to fifteen times: so a source that fails is not asked all the time. The loader's
+    /// caller gets the old value if that has not expired or been taken out by then; else the error. A panic is its caller's,
+    /// and one whose future is dropped has done nothing: the next to come loads. What is written to the key meanwhile is not
+    /// replaced, as in any load.
+    ///
+    /// The deadline is that of [`time_to_live`](Self::time_to_live) and [`expiry`](Self::expiry). An entry whose whole life is
+    /// no longer than `ahead` is never refreshed; so a failure that is kept for a short time is not asked for again before it
+    /// expires. To be idle is no deadline: what nobody asks for is not refreshed, and goes. Deadlines are up to 15 ns early.
+    ///
+    /// A hit of a method that loads reads the clock once more, and takes a lock for a moment while the value is being loaded
+    /// anew. Without this option, and with 0, nothing is refreshed. It must be less than the time to live.
     ///
     /// ```
     /// use std::time::Duration;
@@ -324,11 +333,12 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// clock.advance(Duration::from_secs(50));
     /// let old = prices.try_get_or_insert_with("koel", || Err("the market is closed"));
-    /// assert_eq!(old, Ok(8)); // for ten seconds more
+    /// assert_eq!(old, Ok(8)); // for ten seconds more; tried again when five are left
+    /// assert_eq!(prices.get_or_insert_with("koel", || unreachable!()), 8);
     /// ```
     #[doc(alias = "refreshAfterWrite")]
     pub fn refresh_ahead(mut self, ahead: Duration) -> Self {
-        self.ahead = Some(ahead);
+        self.ahead = Some(ahead).filter(|ahead| !ahead.is_zero());
         self
     }
 

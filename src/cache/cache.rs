@@ -167,8 +167,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// Whether an entry has so little time left that its value is to be loaded anew [F8].
     #[inline]
     pub(super) fn is_due(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
-        let ahead = self.time.as_ref().map_or(0, |time| time.ahead);
-        ahead != 0 && self.meta(entry).deadline().saturating_sub(now) <= ahead
+        self.time.as_ref().is_some_and(|time| self.meta(entry).is_due(now, time.ahead))
     }
 
     /// A view whose look-ups return references. It keeps what it has returned alive, and for that long, memory of other
@@ -549,6 +548,35 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let guard = self.enter();
         let (entry, now) = self.find_alive(self.digest(key), key, &guard)?;
         Some(self.meta(entry).left(now).map_or(Duration::MAX, Duration::from_nanos))
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Whether the value of a key is [due to be refreshed](crate::CacheBuilder::refresh_ahead), and nobody does that: a call
+    /// that loads would now. For who lets a task or thread make that call. Leaves no trace, as [`Cache::peek`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = koel::ManualClock::new();
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::builder()
+    ///     .max_entries(10)
+    ///     .time_to_live(Duration::from_secs(60))
+    ///     .refresh_ahead(Duration::from_secs(10))
+    ///     .clock(clock.clone())
+    ///     .build();
+    /// cache.insert("price", 7).unwrap();
+    /// assert!(!cache.needs_refresh("price"));
+    /// clock.advance(Duration::from_secs(50));
+    /// assert!(cache.needs_refresh("price") && !cache.needs_refresh("weight"));
+    /// ```
+    pub fn needs_refresh<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
+        if !self.may_refresh() {
+            return false;
+        }
+        let (digest, guard) = (self.digest(key), self.enter());
+        let found = self.find_alive(digest, key, &guard);
+        found.is_some_and(|(entry, now)| self.is_due(entry, now)) && !self.flights.is_led(digest, key)
     }
 }
 

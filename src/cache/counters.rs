@@ -98,7 +98,7 @@ impl fmt::Display for CacheStats {
         let CacheStats { hits, misses, loads, failed_loads, .. } = self;
         let CacheStats { insertions, evictions, turned_away, expirations, .. } = self;
         writeln!(f, "{hits} hits, {misses} misses: {:.1}% hits", 100.0 * self.hit_ratio())?;
-        writeln!(f, "{loads} loads in {:?}, {failed_loads} failed", self.load_time)?;
+        writeln!(f, "{loads} loads, and {failed_loads} that failed, in {:?}", self.load_time)?;
         writeln!(
             f,
             "{insertions} insertions, {evictions} evictions ({turned_away} turned away), {expirations} expirations"

@@ -1,5 +1,6 @@
 //! [`CacheEntry`]: a key of a cache, and what to do if it is missed.
 
+use core::convert::Infallible;
 use core::fmt;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
@@ -7,8 +8,8 @@ use core::pin::pin;
 
 use ahash::RandomState;
 
-use super::flight::LoadError;
-use super::{Cache, Refused};
+use super::flight::{LoadError, or_panic};
+use super::{Cache, Refused, load};
 use crate::outcome::{Compute, Operation};
 
 /// A key of a cache, there or not: from [`Cache::entry`]. Other names for what the cache does by key.
@@ -46,14 +47,14 @@ impl<K, V, S> CacheEntry<'_, K, V, S> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
-    /// The key's value, or this one, which the cache then has: as [`Cache::get_or_insert_with`].
+    /// The key's value, or this one, which the cache then has: as [`Cache::get_or_insert_with`], but it refreshes nothing.
     ///
     /// # Panics
     ///
     /// As [`Cache::get_or_insert_with`].
     #[track_caller]
     pub fn or_insert(self, value: V) -> V {
-        self.cache.get_or_insert_with(self.key, || value)
+        or_panic(load::load_missed(self.cache, self.key, || Ok::<V, Infallible>(value)))
     }
 
     /// The key's value, or what `load` returns: [`Cache::get_or_insert_with`].
@@ -66,7 +67,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         self.cache.get_or_insert_with(self.key, load)
     }
 
-    /// The key's value, or the type's default.
+    /// The key's value, or the type's default: as [`CacheEntry::or_insert`].
     ///
     /// # Panics
     ///
@@ -81,7 +82,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
     where
         V: Default,
     {
-        self.or_insert_with(V::default)
+        or_panic(load::load_missed(self.cache, self.key, || Ok::<V, Infallible>(V::default())))
     }
 
     /// The key's value, or what `load` returns: [`Cache::try_get_or_insert_with`].

@@ -61,11 +61,34 @@ impl<'c, K: Eq + Clone, V> Found<'c, K, V> {
         let Some(Hit { value, is_due }) = hit else { return Found::Lacking(None) };
         match is_due.then(|| cache.flights().refresh(digest, key)).flatten() {
             Some(flight) => {
-                flight.drop(value);
+                // Before there is an answer: one that is returned leaks if a drop panics.
+                flight.run(|| drop(value));
                 Found::Lacking(Some(flight))
             }
             None => Found::Value(value),
         }
+    }
+}
+
+/// A copy of a key that is to be loaded.
+fn own<K, V, Q: ?Sized + ToOwned<Owned = K>>(flight: Option<&Flight<'_, K, V>>, key: &Q) -> K {
+    flight.map_or_else(|| key.to_owned(), |flight| flight.run(|| key.to_owned()))
+}
+
+/// The value of a key: the cache's, due or not, or, if it is missed, as `load_lacking`.
+pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    load: impl FnOnce() -> Result<V, E>,
+) -> Result<V, LoadError<E>> {
+    let digest = cache.digest_of(&key);
+    match cache.hit(digest, &key) {
+        Some(Hit { value, .. }) => {
+            // As below.
+            drop((key, load));
+            Ok(value)
+        }
+        None => load_lacking(cache, (digest, None), key, Terms::alone(), load),
     }
 }
 
@@ -392,7 +415,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 Ok(value)
             }
             Found::Lacking(flight) => {
-                load_lacking(self, (digest, flight), key.to_owned(), Terms::alone(), load)
+                let own_key = own(flight.as_ref(), key);
+                load_lacking(self, (digest, flight), own_key, Terms::alone(), load)
             }
         }
     }
@@ -431,8 +455,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 Ok(value)
             }
             Found::Lacking(flight) => {
-                let load = || load().map_err(Arc::new);
-                load_lacking(self, (digest, flight), key.to_owned(), Terms::shared(), load)
+                let (own_key, load) = (own(flight.as_ref(), key), || load().map_err(Arc::new));
+                load_lacking(self, (digest, flight), own_key, Terms::shared(), load)
             }
         }
     }
@@ -576,7 +600,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         match Found::new(self, digest, key, self.hit_of(digest, key)) {
             Found::Value(value) => Ok(value),
             Found::Lacking(flight) => {
-                load_lacking_async(self, (digest, flight), key.to_owned(), Terms::alone(), pin!(load)).await
+                let own_key = own(flight.as_ref(), key);
+                load_lacking_async(self, (digest, flight), own_key, Terms::alone(), pin!(load)).await
             }
         }
     }
@@ -610,9 +635,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         match Found::new(self, digest, key, self.hit_of(digest, key)) {
             Found::Value(value) => Ok(value),
             Found::Lacking(flight) => {
-                let load = pin!(load);
+                let (own_key, load) = (own(flight.as_ref(), key), pin!(load));
                 let load = async { load.await.map_err(Arc::new) };
-                load_lacking_async(self, (digest, flight), key.to_owned(), Terms::shared(), load).await
+                load_lacking_async(self, (digest, flight), own_key, Terms::shared(), load).await
             }
         }
     }
@@ -633,6 +658,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let (entry, now) = self.find_alive(digest, key, &guard)?;
         // SAFETY: found after the guard was entered.
         (!self.is_due(entry, now)).then(|| unsafe { Entry::deref(entry) }.pair().1.clone())
+    }
+
+    fn put_off(&self, digest: Digest, key: &K) {
+        if self.time.as_ref().is_some_and(|time| time.ahead != 0) {
+            let guard = self.enter();
+            let found = self.find_alive(digest, key, &guard).filter(|&(entry, now)| self.is_due(entry, now));
+            found.into_iter().for_each(|(entry, _)| self.meta(entry).put_off());
+        }
     }
 
     fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
@@ -662,6 +695,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             },
             None => (value, Some(key)),
         };
+        if let Some(key) = &left {
+            // What it was to refresh, if it is there, stays.
+            self.put_off(digest, key);
+        }
         // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
         landing.land(&value);
         // Before there is an answer: one that is returned leaks if a drop panics, or the listener does.

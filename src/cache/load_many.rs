@@ -158,6 +158,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// that are known to have none by then. Until all of a call's values are in the cache, who runs in the middle of that, such
     /// as a weigher or a removal listener, cannot load its other keys.
     ///
+    /// Where values are [refreshed ahead](crate::CacheBuilder::refresh_ahead), those that are due are loaded with those that
+    /// are missed, and the whole call waits for that; of one for which `load` returns nothing, the old value stays.
+    ///
     /// If all are there it costs what [`Cache::get_many`] does; else some allocations, and for each key that is missed a load
     /// without its loader.
     ///

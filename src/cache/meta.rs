@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use super::time::{NEVER, Nanos, Time, nanos};
+use super::time::{NEVER, Nanos, TRIES, Time, nanos};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Hits within so much of one another may count as one: a hot entry's time of last use is not written with every hit.
@@ -15,7 +15,7 @@ const USE_GRAIN: Nanos = 1_000_000;
 pub(super) struct Facts {
     /// What the weigher said.
     pub(super) weight: u64,
-    /// When the entry must go, used or not.
+    /// When the entry must go, used or not: see [`Time::deadline`].
     pub(super) deadline: Nanos,
     /// When it was hit last, or inserted.
     pub(super) last_use: Nanos,
@@ -45,6 +45,8 @@ pub(super) struct Fields {
     has_idle: bool,
     /// How long all of them may be idle, if they have no word for it.
     idle: Nanos,
+    /// Which bits of a deadline are not its time: [`TRIES`] or none.
+    tries: Nanos,
 }
 
 impl Fields {
@@ -55,7 +57,8 @@ impl Fields {
         let has_last_use = has_idle || to_idle.is_some();
         let words = [has_weight, has_deadline, has_last_use, has_idle].map(u8::from).iter().sum();
         let idle = to_idle.map_or(NEVER, nanos);
-        Fields { words, has_weight, has_deadline, has_last_use, has_idle, idle }
+        let tries = if time.is_some_and(|time| time.ahead != 0) { TRIES } else { 0 };
+        Fields { words, has_weight, has_deadline, has_last_use, has_idle, idle, tries }
     }
 
     /// How many bytes follow each entry.
@@ -144,10 +147,42 @@ impl<'g> Meta<'g> {
     }
 
     /// When it must go, used or not.
-    #[inline(always)]
     pub(super) fn deadline(self) -> Nanos {
+        // Without its last bits `NEVER` would be a moment.
+        if self.until() >= NEVER & !TRIES { NEVER } else { self.until() }
+    }
+
+    /// The same, but of an entry that lives for ever some moment that no clock shows.
+    #[inline(always)]
+    fn until(self) -> Nanos {
+        // Relaxed: as in `has_expired`.
+        self.deadline_word().map_or(NEVER, |word| word.load(Ordering::Relaxed) & !self.fields.tries)
+    }
+
+    #[inline(always)]
+    fn deadline_word(self) -> Option<&'g AtomicU64> {
         // SAFETY: it follows the weight.
-        if self.fields.has_deadline { unsafe { self.word(0) }.load(Ordering::Relaxed) } else { NEVER }
+        self.fields.has_deadline.then(|| unsafe { self.word(0) })
+    }
+
+    /// Whether it has so little time left that its value is to be loaded anew: no more than `ahead`, or, where that was tried
+    /// in vain, than half of that for each time [F8].
+    pub(super) fn is_due(self, now: Nanos, ahead: Nanos) -> bool {
+        let Some(word) = self.deadline_word() else { return false };
+        // Relaxed: as in `has_expired`.
+        let word = word.load(Ordering::Relaxed);
+        let tries = word & TRIES;
+        self.fields.tries != 0 && tries != TRIES && (word & !TRIES).saturating_sub(now) <= ahead >> tries
+    }
+
+    /// Notes that its value could not be refreshed.
+    pub(super) fn put_off(self) {
+        let Some(word) = self.deadline_word() else { return };
+        // Relaxed: a number, which says nothing of others. In vain if somebody else has noted it at the same time.
+        let old = word.load(Ordering::Relaxed);
+        if old & TRIES != TRIES {
+            let _ = word.compare_exchange(old, old + 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// Where it is noted when it was used last, if it is, and how long after that it must go.
@@ -175,7 +210,7 @@ impl<'g> Meta<'g> {
         let is_idle = |(last_use, idle): (&AtomicU64, Nanos)| {
             now >= last_use.load(Ordering::Relaxed).saturating_add(idle)
         };
-        self.fields.has_deadline && (now >= self.deadline() || self.idle().is_some_and(is_idle))
+        self.fields.has_deadline && (now >= self.until() || self.idle().is_some_and(is_idle))
     }
 
     /// How long it may still be returned, if it is not used meanwhile; `None` is for ever.

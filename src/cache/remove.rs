@@ -31,6 +31,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if !expired && !condition(old.pair().0, old.pair().1) {
             return None;
         }
+        if self.time.is_some() {
+            // Whoever has begun to load meanwhile, as it had expired or was due, may have read what `condition` has written to
+            // the source.
+            self.flights.invalidate(digest, key);
+        }
         let cause = if expired { Cause::Expired } else { Cause::Explicit };
         self.take_out(&mut writing.locked, found, cause, &mut out);
         self.settle(&mut writing.locked, &mut out);

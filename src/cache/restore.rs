@@ -10,7 +10,6 @@ use super::quota::FEW;
 use super::refused::Refused;
 use super::removal::Departures;
 use super::share::Share;
-use super::time::NEVER;
 use super::write::NewEntry;
 use super::{Cache, Cause};
 use crate::hash::{Digest, scale};
@@ -176,7 +175,9 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
         let mut new_entry = self.new_entry(key, value);
         let (facts, now) = (&mut new_entry.facts, new_entry.now);
-        facts.deadline = facts.deadline.min(lives.map_or(NEVER, |lives| now.saturating_add(lives)));
+        if let (Some(time), &Some(lives)) = (&self.time, lives) {
+            facts.deadline = time.sooner(facts.deadline, now.saturating_add(lives));
+        }
         facts.last_use = now.saturating_sub(*idle);
         let expired = self.time.is_some() && facts.has_expired(now);
         new_entry.heat = Some(*heat);

@@ -131,16 +131,38 @@ const BEGINNING: Nanos = 1 << 60;
 /// No moment comes after it.
 pub(super) const NEVER: Nanos = Nanos::MAX;
 
+/// The last bits of a deadline, where values are refreshed: how often that was tried in vain, or all of them where it is not to
+/// be [F8].
+pub(super) const TRIES: Nanos = 15;
+
+/// The last moment that a clock shows: also without these bits, [`NEVER`] comes after it.
+const LAST: Nanos = (NEVER & !TRIES) - 1;
+
 impl<K, V> Time<K, V> {
     /// Now: before [`NEVER`], whatever the clock shows.
     #[inline]
     pub(super) fn now(&self) -> Nanos {
-        BEGINNING.saturating_add(nanos(self.clock.now())).min(NEVER - 1)
+        BEGINNING.saturating_add(nanos(self.clock.now())).min(LAST)
     }
 
-    /// When an entry that is inserted now must go, used or not. Calls the user's function.
+    /// When an entry that is inserted now must go, used or not, as the entry has it. Calls the user's function.
     pub(super) fn deadline(&self, now: Nanos, key: &K, value: &V) -> Nanos {
-        now.saturating_add(shorter(self.to_live, self.own_life.as_ref(), key, value))
+        let life = shorter(self.to_live, self.own_life.as_ref(), key, value);
+        self.with_tries(now.saturating_add(life), life > self.ahead)
+    }
+
+    /// A deadline, or another moment if that is sooner, whose value is refreshed if that of the deadline is.
+    pub(super) fn sooner(&self, deadline: Nanos, end: Nanos) -> Nanos {
+        deadline.min(self.with_tries(end, deadline == NEVER || deadline & TRIES != TRIES))
+    }
+
+    /// A deadline as entries have it, with its last bits; up to 15 ns before `end`.
+    fn with_tries(&self, end: Nanos, refreshes: bool) -> Nanos {
+        match (self.ahead, refreshes && end != NEVER) {
+            (0, _) => end,
+            (_, true) => end & !TRIES,
+            (_, false) => end | TRIES,
+        }
     }
 
     /// How long after its last use an entry must go. Calls the user's function.

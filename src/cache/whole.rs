@@ -88,8 +88,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Keeps the entries for which `keep` holds and takes the others out.
     ///
     /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
-    /// its removal, `keep` is asked again about the new one. What is being loaded for a key that is not there it does not see,
-    /// and that comes in all the same, as old as it may be: [`Cache::clear`] and, for its key, [`Cache::remove`] keep it out.
+    /// its removal, `keep` is asked again about the new one. What is being loaded for a key that is not there, or refreshed, it
+    /// does not see, and that comes in all the same, as old as it may be: [`Cache::clear`] and, for its key, [`Cache::remove`]
+    /// keep it out.
     ///
     /// # Panics
     ///

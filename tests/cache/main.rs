@@ -27,6 +27,8 @@ mod oracle;
 mod panics;
 mod put_and_cleared;
 mod refresh;
+mod refresh_failed;
+mod refresh_hooks;
 mod replaced;
 mod run;
 mod second_look;

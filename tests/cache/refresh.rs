@@ -1,17 +1,19 @@
 //! Values that are refreshed ahead of their deadline; `flight`'s own tests say what becomes of who waits.
 
 use std::cell::Cell;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
-use koel::{Cache, CacheBuilder, CacheError, Cause, LoadError, ManualClock};
+use koel::{Cache, CacheBuilder, CacheError, Cause, ManualClock};
 use pollster::block_on;
 
-use crate::common::catch;
 use crate::listening;
 
-const LIFE: Duration = Duration::from_secs(60);
-const AHEAD: Duration = Duration::from_secs(10);
+pub(crate) const LIFE: Duration = Duration::from_secs(60);
+pub(crate) const AHEAD: Duration = Duration::from_secs(10);
 
 /// Of a cache whose values are due ten seconds before they expire, after a minute.
 fn builder(clock: &ManualClock) -> CacheBuilder<u64, u64> {
@@ -19,7 +21,7 @@ fn builder(clock: &ManualClock) -> CacheBuilder<u64, u64> {
 }
 
 /// One whose key 1 has the value 7, which has become due just now.
-fn due() -> (Cache<u64, u64>, ManualClock) {
+pub(crate) fn due() -> (Cache<u64, u64>, ManualClock) {
     let clock = ManualClock::new();
     let cache = builder(&clock).build();
     cache.insert(1, 7).unwrap();
@@ -133,27 +135,6 @@ fn others_get_the_old_value_until_it_has_expired() {
 }
 
 #[test]
-fn who_fails_gets_the_old_value_until_it_has_expired() {
-    let (cache, clock) = due();
-    assert_eq!(cache.try_get_or_insert_with(1, || Err("no")), Ok(7));
-    assert_eq!(block_on(cache.try_get_or_insert_async(1, async { Err("no") })), Ok(7));
-    let mut out = [None];
-    assert_eq!(cache.try_get_many_or_insert_with(&[1], &mut out, |_| Err::<[_; 0], _>("no")), Ok(()));
-    assert_eq!(out, [Some(7)]);
-    let late = cache.try_get_or_insert_with(1, || {
-        clock.advance(AHEAD);
-        Err("no")
-    });
-    assert_eq!(late, Err(LoadError::Loader("no")));
-    let stats = cache.stats();
-    assert_eq!((stats.loads, stats.failed_loads), (0, 4));
-
-    let (cache, _) = due();
-    assert_eq!(catch(|| cache.get_or_insert_with(1, || panic!("as planned"))).unwrap_err(), "as planned");
-    assert_eq!(cache.get_or_insert_with(1, || 8), 8);
-}
-
-#[test]
 fn what_was_written_meanwhile_is_not_replaced() {
     type Write = fn(&Cache<u64, u64>);
     let writes: [(Write, Option<u64>); 6] = [
@@ -189,12 +170,14 @@ fn the_old_value_is_replaced_once_and_the_bound_is_kept() {
     let told = std::mem::take(&mut *told.lock().unwrap());
     assert_eq!(told.iter().filter(|(key, ..)| *key == 1).collect::<Vec<_>>(), [&(1, 7, Cause::Replaced)]);
 
+    // What is too heavy leaves the old one, and that is not loaded again at once.
     clock.advance(LIFE - AHEAD);
     assert_eq!(cache.get_or_insert_with(1, || 101), 101);
     assert_eq!((cache.get(&1), cache.weight()), (Some(90), 90));
+    assert_eq!(cache.get_or_insert_with(1, || unreachable!()), 90);
 }
 
-/// Each of them may be asked for its own life; idle times are no deadline.
+/// Each has its own life; idle times are no deadline. So a failure that is kept for a short time is not asked for again.
 #[test]
 fn the_deadline_counts_and_not_how_long_it_may_be_idle() {
     let clock = ManualClock::new();
@@ -205,13 +188,13 @@ fn the_deadline_counts_and_not_how_long_it_may_be_idle() {
         .refresh_ahead(AHEAD)
         .clock(clock.clone())
         .build();
-    for (key, life) in [(0, 0), (5, 5), (60, 60)] {
+    for (key, life) in [(0, 0), (5, 5), (10, 10), (60, 60)] {
         cache.insert(key, life).unwrap();
     }
-    // Never, as it lives for ever; each time; not yet.
-    assert_eq!(cache.get_or_insert_with(0, || unreachable!()), 0);
-    assert_eq!(cache.get_or_insert_with(5, || 6), 6);
-    assert_eq!(cache.get_or_insert_with(5, || 7), 7);
+    // Never, as it lives for ever, or no longer than it would be due; not yet.
+    for key in [0, 5, 10, 60] {
+        assert_eq!(cache.get_or_insert_with(key, || unreachable!()), key);
+    }
     clock.advance(LIFE - AHEAD);
     assert_eq!(cache.get_or_insert_with(0, || unreachable!()), 0);
     assert_eq!(cache.get_or_insert_with(60, || 61), 61);
@@ -249,6 +232,73 @@ fn of_many_keys_those_that_are_due_are_asked_for_with_those_that_are_missed() {
     assert_eq!((cache.get(&1), cache.get(&3)), (Some(10), Some(30)));
 }
 
+/// A value that is there is no reason to put another in its place.
+#[test]
+fn who_says_what_to_insert_refreshes_nothing() {
+    let (cache, _) = due();
+    assert_eq!((cache.entry(1).or_insert(8), cache.entry(1).or_default()), (7, 7));
+    assert_eq!((cache.entry(2).or_insert(8), cache.entry(3).or_default()), (8, 0));
+    assert_eq!(cache.entry(1).or_insert_with(|| 9), 9);
+}
+
+/// It is due when it would have been.
+#[test]
+fn what_was_dumped_is_refreshed_as_it_was() {
+    let clock = ManualClock::new();
+    let new = || builder(&clock).expiry(|_, life| Some(Duration::from_secs(*life))).build();
+    let cache = new();
+    cache.insert(1, 60).unwrap();
+    cache.insert(2, 10).unwrap();
+    clock.advance(Duration::from_secs(5));
+    let warm = new();
+    assert!(warm.load(cache.dump()).is_empty());
+    assert_eq!(
+        (warm.time_left(&1), warm.time_left(&2)),
+        (Some(LIFE - Duration::from_secs(5)), Some(AHEAD / 2))
+    );
+    clock.advance(Duration::from_secs(4));
+    assert!(!warm.needs_refresh(&1) && !warm.needs_refresh(&2) && warm.contains_key(&2));
+    clock.advance(Duration::from_secs(41));
+    assert!(warm.needs_refresh(&1) && !warm.contains_key(&2));
+}
+
+#[test]
+fn whoever_lets_another_refresh_is_told_once() {
+    let (cache, _) = due();
+    assert!(cache.needs_refresh(&1) && !cache.needs_refresh(&2));
+    cache.get_or_insert_with(1, || {
+        assert!(!cache.needs_refresh(&1), "it is being refreshed");
+        8
+    });
+    assert!(!cache.needs_refresh(&1));
+    assert!(!Cache::<u64, u64>::new(10).needs_refresh(&1));
+}
+
+/// A closure may write to the source, which somebody reads meanwhile.
+#[test]
+fn what_is_loaded_while_a_condition_decides_is_not_kept() {
+    let (cache, _) = due();
+    let (source, go) = (AtomicU64::new(7), Barrier::new(2));
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            go.wait();
+            cache.get_or_insert_with(1, || {
+                let read = source.load(SeqCst);
+                go.wait();
+                read
+            })
+        });
+        let removed = cache.remove_if(&1, |_, _| {
+            go.wait();
+            go.wait(); // it has read the old one, and waits for the lock
+            source.store(8, SeqCst);
+            true
+        });
+        assert_eq!((removed, reader.join().unwrap()), (Some(7), 7));
+    });
+    assert_eq!(cache.get(&1), None);
+}
+
 #[test]
 fn of_many_threads_one_refreshes() {
     const THREADS: u64 = 8;
@@ -271,6 +321,7 @@ fn what_is_never_due_or_never_fresh_is_refused() {
     let builder = || Cache::<u64, u64>::builder().max_entries(10).refresh_ahead(AHEAD);
     let refused = |builder: CacheBuilder<u64, u64>| builder.try_build().err().unwrap();
     assert_eq!(refused(builder()), CacheError::RefreshUnused);
+    assert!(builder().refresh_ahead(Duration::ZERO).try_build().is_ok());
     assert_eq!(refused(builder().time_to_idle(LIFE)), CacheError::RefreshUnused);
     let error = refused(builder().time_to_live(AHEAD));
     assert_eq!(error, CacheError::RefreshTooEarly { ahead: AHEAD, life: AHEAD });

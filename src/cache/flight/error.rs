@@ -8,9 +8,10 @@ use core::fmt;
 ///
 /// Whatever it is, the key is as absent as before, and the next call tries again: nothing is remembered of a failure.
 /// An error of a loader goes to the caller whose loader it was; others who wait for the key then run their own
-/// loaders, one at a time. To spare a source that fails, share the error with them
-/// ([`Cache::try_get_or_insert_with_shared`](crate::Cache::try_get_or_insert_with_shared)); to spare it for longer, cache the
-/// failure itself, as a `Result<V, E>` with a short time to live.
+/// loaders, one at a time, so that the last of n waits for n failures. To spare a source that fails, and those who wait, share
+/// the error with them ([`Cache::try_get_or_insert_with_shared`](crate::Cache::try_get_or_insert_with_shared)); to spare it for
+/// longer, cache the failure itself, as a `Result<V, E>` with a short time to live. An old value that is
+/// [refreshed ahead](crate::CacheBuilder::refresh_ahead) of its end takes the place of an error.
 ///
 /// ```
 /// use koel::LoadError;

@@ -84,7 +84,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         {
             return Join::Recursion;
         }
-        match self.lead_in(table, digest, own_key) {
+        match self.lead_in(digest, own_key, table) {
             Ok(flight) => Join::Leader(flight),
             Err(Led { mut table, at, own_key }) => {
                 let entry = table.find(digest, |entry| entry.number == at.number);
@@ -98,12 +98,13 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         }
     }
 
-    /// Leads the flight of a key: a new one, or one that has no leader.
+    /// Leads the flight of a key: a new one, or one that has no leader. If `Eq` panics the key is dropped unlocked, as it comes
+    /// before the table.
     fn lead_in<'a>(
         &'a self,
-        mut table: MutexGuard<'a, ShardTable<K, V>>,
         digest: Digest,
         own_key: K,
+        mut table: MutexGuard<'a, ShardTable<K, V>>,
     ) -> Result<Flight<'a, K, V>, Led<'a, K, V>> {
         let shard = self.shard(digest);
         let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == own_key) else {
@@ -120,7 +121,8 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         entry.led = true;
         let flight = Flight::new(at);
         drop(table);
-        flight.drop(own_key);
+        // Before there is an answer, as above.
+        flight.run(|| drop(own_key));
         Ok(flight)
     }
 
@@ -128,7 +130,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
     /// meanwhile looks it up after that.
     pub(crate) fn lead(&self, digest: Digest, key: &K) -> Option<Landing<'_, K, V>> {
         let own_key = key.clone();
-        self.lead_in(self.shard(digest).table.lock(), digest, own_key).ok().map(Landing::new)
+        self.lead_in(digest, own_key, self.shard(digest).table.lock()).ok().map(Landing::new)
     }
 
     /// Leads the flight of a key whose value is due, unless somebody leads it [F8].
@@ -136,13 +138,12 @@ impl<K: Eq + Clone, V> Flights<K, V> {
     where
         Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
     {
-        let shard = self.shard(digest);
         // Before the key is copied: until its new value has come all who ask for it do.
-        if shard.is_led(digest, key) {
+        if self.is_led(digest, key) {
             return None;
         }
         let own_key = key.to_owned();
-        self.lead_in(shard.table.lock(), digest, own_key).ok().map(Flight::refreshing)
+        self.lead_in(digest, own_key, self.shard(digest).table.lock()).ok().map(Flight::refreshing)
     }
 }
 
@@ -169,10 +170,15 @@ fn follow_without_deadlock<'a, K, V>(mut wait: Wait<'a, K, V>, running: &[Flight
 }
 
 impl<K, V> Flights<K, V> {
+    /// Whether somebody loads this key, and nobody has written to it since.
+    pub(crate) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+        self.shard(digest).is_led(digest, key)
+    }
+
     /// The key is about to be written to, or removed, other than by its loader.
     ///
-    /// What [F5] asks of the cache: every such write calls this first, and then changes the cache's table under the
-    /// lock under which leaders ask [`Flight::is_stale_at_close`] and put their values where there is none. A removal takes
+    /// What [F5] asks of the cache: every such write calls this first, and then changes the cache's table under the lock under
+    /// which leaders ask [`Flight::is_stale_at_close`] and put their values where there is none that stays. A removal takes
     /// that lock even if it finds nothing to remove. Evictions and expiry need not call.
     ///
     /// Costs a fence and a load while nothing is loaded in this shard.

@@ -64,11 +64,10 @@ impl<'a, K, V> Flight<'a, K, V> {
         })
     }
 
-    /// Drops something, before there is an answer: one that is returned leaks if a drop panics. What that runs does not wait
-    /// for us [F6].
-    pub(crate) fn drop<T>(&self, what: T) {
+    /// Calls `f`, and what that runs does not wait for us [F6].
+    pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
         let _running = self.running();
-        drop(what);
+        f()
     }
 
     /// While the result lives, this thread runs the flight's loader.

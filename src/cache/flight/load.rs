@@ -24,6 +24,9 @@ pub(crate) trait Table<K, V> {
         self.look_up(digest, key)
     }
 
+    /// Notes that a value that is due could not be refreshed: it is not due again for a while [F8].
+    fn put_off(&self, _: Digest, _: &K) {}
+
     /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns it, or a clone;
     /// [`Flights::invalidate`] says when it must not put it, and under which lock it asks. Code of the user's that runs after
     /// the flight has landed may ask for the key.
@@ -109,6 +112,9 @@ pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
     match load() {
         Ok(value) => Ok(table.keep(digest, key, value, landing)),
         Err(error) => {
+            if refreshes {
+                table.put_off(digest, &key);
+            }
             let error = fail(landing, terms, error);
             let answer = old_or(table, digest, &key, refreshes, error);
             // As above.
@@ -148,7 +154,11 @@ pub(crate) async fn load_led_async<K: Eq + Clone, V: Clone, E>(
             Ok(table.keep(digest, own_key, value, landing))
         }
         Err(error) => {
-            let error = fail(Landing::new(flight), terms, error);
+            let landing = Landing::new(flight);
+            if refreshes {
+                table.put_off(digest, key);
+            }
+            let error = fail(landing, terms, error);
             old_or(table, digest, key, refreshes, error)
         }
     }

@@ -220,7 +220,7 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
             Ok(())
         }
         Err(error) => {
-            let all_have_old = have_old(table, &mut led);
+            let all_have_old = keep_old(table, led.iter_mut().map(|(_, missed)| &mut **missed));
             // Before there is an answer: an error that is returned leaks if a waker panics.
             leave(led);
             if all_have_old { Ok(()) } else { Err(LoadError::Loader(error)) }
@@ -228,14 +228,20 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
     }
 }
 
-/// Whether all of them still have the values that were to be refreshed [F8].
-fn have_old<K, V>(table: &impl Table<K, V>, led: &mut [Landed<'_, '_, '_, K, V>]) -> bool {
-    led.iter_mut().all(|(_, missed)| {
+/// Of those that could not be refreshed, the old values if they are still there [F8]. Whether all have a value.
+fn keep_old<'m, 'k: 'm, K: 'k, V: 'm>(
+    table: &impl Table<K, V>,
+    led: impl Iterator<Item = &'m mut Missed<'k, K, V>>,
+) -> bool {
+    let mut all = true;
+    for missed in led {
         if missed.value.is_some() {
+            table.put_off(missed.digest, missed.key);
             missed.value = table.look_up(missed.digest, missed.key);
         }
-        missed.value.is_some()
-    })
+        all &= missed.value.is_some();
+    }
+    all
 }
 
 /// From now on they are loaded on this thread.
@@ -283,6 +289,7 @@ fn keep<K: Eq, V>(
             missed.value = Some(table.keep(missed.digest, key, value, landing));
         }
     }
+    keep_old(table, awaited.led.iter_mut().flatten().map(|(_, missed)| &mut **missed));
     leave(awaited.led);
 }
 

@@ -1,8 +1,8 @@
 //! Single flight: of all who miss a key at once, one loads it and the others wait for what it loads.
 //!
 //! A *flight* is one key's load with those who wait for it. [`Flights`] has a small table of them, beside the cache's own
-//! table: a hit never comes here. Who joins a flight becomes its *leader*, who has a [`Flight`](leader::Flight) and runs
-//! the loader, or a *follower*, who has a [`Wait`].
+//! table: a hit never comes here, unless it is due [F8]. Who joins a flight becomes its *leader*, who has a
+//! [`Flight`](leader::Flight) and runs the loader, or a *follower*, who has a [`Wait`].
 //!
 //! 1. After a miss, [`Flights::join`]: the first is the leader [F1].
 //! 2. The leader looks the key up once more [F2], for an earlier flight may have landed since its miss. If it finds it,

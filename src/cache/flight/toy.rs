@@ -233,6 +233,10 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         self.map.lock().get(key).filter(|kept| !kept.is_due).map(|kept| kept.value.clone())
     }
 
+    fn put_off(&self, _: Digest, key: &K) {
+        self.map.lock().get_mut(key).into_iter().for_each(|kept| kept.is_due = false);
+    }
+
     fn keep(&self, _: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();

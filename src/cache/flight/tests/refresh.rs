@@ -42,6 +42,9 @@ fn one_loads_anew_and_the_others_get_the_old_value_meanwhile() {
 fn who_fails_gets_the_old_value_if_that_is_still_there() {
     let cache = due();
     assert_eq!(cache.try_get_or_insert_with(&1, || Err("no")), Ok(7));
+    // It is put off.
+    assert_eq!(cache.get_or_insert_with(&1, unreachable), 7);
+    cache.make_due(&1);
     let gone = cache.try_get_or_insert_with(&1, || {
         cache.evict(&1);
         Err("no")
@@ -140,6 +143,9 @@ fn a_task_that_is_dropped_leaves_the_old_value_and_the_lead() {
     assert_eq!((cache.get(&1), cache.loads()), (Some(7), 0));
     let task = pin!(cache.try_get_or_insert_async(&1, async { Err("no") }));
     assert_eq!(task.poll(&mut context), Poll::Ready(Ok(7)));
+    let task = pin!(cache.try_get_or_insert_async(&1, pending::<Result<u32, ()>>()));
+    assert_eq!(task.poll(&mut context), Poll::Ready(Ok(7)), "it is put off");
+    cache.make_due(&1);
     let task = pin!(cache.try_get_or_insert_async(&1, async { Ok::<_, ()>(8) }));
     assert_eq!(task.poll(&mut context), Poll::Ready(Ok(8)));
     assert_eq!((cache.get(&1), cache.loads()), (Some(8), 0));
@@ -172,13 +178,35 @@ fn of_many_keys_that_cannot_be_loaded_anew_the_old_values_are_there() {
     let cache = due();
     let fail = |_| Err::<[_; 0], _>("no");
     assert_eq!(cache.try_load_many(&[1], fail), Ok(vec![Some(7)]));
+    assert_eq!(cache.get_or_insert_with(&1, unreachable), 7, "it is put off");
     // Another is missed, and has none.
+    cache.make_due(&1);
     assert_eq!(cache.try_load_many(&[1, 2], fail), Err(LoadError::Loader("no")));
-    // The source has no row for it any more.
-    assert_eq!(cache.try_load_many(&[1], |_| Ok::<[_; 0], ()>([])), Ok(vec![Some(7)]));
+    cache.make_due(&1);
     let gone = cache.try_load_many(&[1], |_| {
         cache.evict(&1);
         Err::<[_; 0], _>("no")
     });
     assert_eq!((gone, cache.loads()), (Err(LoadError::Loader("no")), 0));
+}
+
+/// The source has no row for it any more.
+#[test]
+fn of_many_keys_that_have_no_new_value_the_old_one_is_there_unless_it_has_left() {
+    type Write = fn(&Cache);
+    let writes: [(Write, Option<u32>); 4] = [
+        (|_| {}, Some(7)),
+        (|cache| cache.insert(1, 9), Some(9)),
+        (|cache| assert_eq!(cache.remove(&1), Some(7)), None),
+        (|cache| cache.evict(&1), None),
+    ];
+    for (write, there) in writes {
+        let cache = due();
+        let load = |_| {
+            write(&cache);
+            Ok::<[_; 0], ()>([])
+        };
+        assert_eq!(cache.try_load_many(&[1], load), Ok(vec![there]));
+        assert_eq!((cache.get(&1), cache.loads()), (there, 0));
+    }
 }
