@@ -47,32 +47,45 @@ pub(super) struct Hit<V> {
 }
 
 /// What a look-up comes to.
-enum Found<'c, K, V> {
+enum Lookup<'c, K, V> {
     Value(V),
-    /// It is to be loaded: as it was missed, or, where there is a flight, as its value is due and nobody else leads that.
-    Lacking(Option<Flight<'c, K, V>>),
+    Lacks(ToLoad<'c, K, V>),
 }
 
-impl<'c, K: Eq + Clone, V> Found<'c, K, V> {
+/// A key that is to be loaded.
+struct ToLoad<'c, K, V> {
+    digest: Digest,
+    /// If it was not missed: its value is due, and nobody else leads the flight in which it is loaded anew.
+    refreshing: Option<Flight<'c, K, V>>,
+}
+
+impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
     fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
     where
         Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
     {
-        let Some(Hit { value, is_due }) = hit else { return Found::Lacking(None) };
+        let Some(Hit { value, is_due }) = hit else {
+            return Lookup::Lacks(ToLoad { digest, refreshing: None });
+        };
         match is_due.then(|| cache.flights().refresh(digest, key)).flatten() {
             Some(flight) => {
                 // Before there is an answer: one that is returned leaks if a drop panics.
                 flight.run(|| drop(value));
-                Found::Lacking(Some(flight))
+                Lookup::Lacks(ToLoad { digest, refreshing: Some(flight) })
             }
-            None => Found::Value(value),
+            None => Lookup::Value(value),
         }
     }
 }
 
-/// A copy of a key that is to be loaded.
-fn own<K, V, Q: ?Sized + ToOwned<Owned = K>>(flight: Option<&Flight<'_, K, V>>, key: &Q) -> K {
-    flight.map_or_else(|| key.to_owned(), |flight| flight.run(|| key.to_owned()))
+impl<K, V> ToLoad<'_, K, V> {
+    /// A copy of the key. What that runs does not wait for this flight [F6].
+    fn own<Q: ?Sized + ToOwned<Owned = K>>(&self, key: &Q) -> K {
+        match &self.refreshing {
+            Some(flight) => flight.run(|| key.to_owned()),
+            None => key.to_owned(),
+        }
+    }
 }
 
 /// The value of a key: the cache's, due or not, or, if it is missed, as `load_lacking`.
@@ -88,7 +101,7 @@ pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
             drop((key, load));
             Ok(value)
         }
-        None => load_lacking(cache, (digest, None), key, Terms::alone(), load),
+        None => load_lacking(cache, ToLoad { digest, refreshing: None }, key, Terms::alone(), load),
     }
 }
 
@@ -100,13 +113,13 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
-    match Found::new(cache, digest, &key, cache.hit(digest, &key)) {
-        Found::Value(value) => {
+    match Lookup::new(cache, digest, &key, cache.hit(digest, &key)) {
+        Lookup::Value(value) => {
             // Before there is an answer: one that is returned leaks if a drop panics.
             drop((key, load));
             Ok(value)
         }
-        Found::Lacking(flight) => load_lacking(cache, (digest, flight), key, terms, load),
+        Lookup::Lacks(to_load) => load_lacking(cache, to_load, key, terms, load),
     }
 }
 
@@ -119,13 +132,13 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
-    match Found::new(cache, digest, &key, cache.hit(digest, &key)) {
-        Found::Value(value) => {
+    match Lookup::new(cache, digest, &key, cache.hit(digest, &key)) {
+        Lookup::Value(value) => {
             // As there. The loader is the caller's.
             drop(key);
             Ok(value)
         }
-        Found::Lacking(flight) => load_lacking_async(cache, (digest, flight), key, terms, load).await,
+        Lookup::Lacks(to_load) => load_lacking_async(cache, to_load, key, terms, load).await,
     }
 }
 
@@ -133,7 +146,7 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
 /// due: then this thread leads its flight.
 fn load_lacking<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
-    (digest, flight): (Digest, Option<Flight<'_, K, V>>),
+    ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
     load: impl FnOnce() -> Result<V, E>,
@@ -143,7 +156,7 @@ fn load_lacking<K: Eq + Clone, V: Clone, E>(
         let timer = Timer::start(cache.counters());
         timer.end(load(), 1)
     };
-    match flight {
+    match refreshing {
         None => cache.flights().load(cache, digest, key, terms, timed),
         Some(flight) => load_led(cache, key, flight, &terms, timed),
     }
@@ -152,7 +165,7 @@ fn load_lacking<K: Eq + Clone, V: Clone, E>(
 /// The same for tasks.
 async fn load_lacking_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
-    (digest, flight): (Digest, Option<Flight<'_, K, V>>),
+    ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
     load: impl Future<Output = Result<V, E>>,
@@ -162,7 +175,7 @@ async fn load_lacking_async<K: Eq + Clone, V: Clone, E>(
         let timer = Timer::start(cache.counters());
         timer.end(load.await, 1)
     });
-    let answer = match flight {
+    let answer = match refreshing {
         None => cache.flights().load_async(cache, digest, &key, terms, timed).await,
         Some(flight) => load_led_async(cache, &key, flight, &terms, timed).await,
     };
@@ -408,15 +421,15 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match Found::new(self, digest, key, self.hit_of(digest, key)) {
-            Found::Value(value) => {
+        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
+            Lookup::Value(value) => {
                 // As in `load`.
                 drop(load);
                 Ok(value)
             }
-            Found::Lacking(flight) => {
-                let own_key = own(flight.as_ref(), key);
-                load_lacking(self, (digest, flight), own_key, Terms::alone(), load)
+            Lookup::Lacks(to_load) => {
+                let own_key = to_load.own(key);
+                load_lacking(self, to_load, own_key, Terms::alone(), load)
             }
         }
     }
@@ -448,15 +461,15 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match Found::new(self, digest, key, self.hit_of(digest, key)) {
-            Found::Value(value) => {
+        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
+            Lookup::Value(value) => {
                 // As in `load`.
                 drop(load);
                 Ok(value)
             }
-            Found::Lacking(flight) => {
-                let (own_key, load) = (own(flight.as_ref(), key), || load().map_err(Arc::new));
-                load_lacking(self, (digest, flight), own_key, Terms::shared(), load)
+            Lookup::Lacks(to_load) => {
+                let (own_key, load) = (to_load.own(key), || load().map_err(Arc::new));
+                load_lacking(self, to_load, own_key, Terms::shared(), load)
             }
         }
     }
@@ -597,11 +610,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match Found::new(self, digest, key, self.hit_of(digest, key)) {
-            Found::Value(value) => Ok(value),
-            Found::Lacking(flight) => {
-                let own_key = own(flight.as_ref(), key);
-                load_lacking_async(self, (digest, flight), own_key, Terms::alone(), pin!(load)).await
+        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
+            Lookup::Value(value) => Ok(value),
+            Lookup::Lacks(to_load) => {
+                let own_key = to_load.own(key);
+                load_lacking_async(self, to_load, own_key, Terms::alone(), pin!(load)).await
             }
         }
     }
@@ -632,12 +645,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
         let digest = self.digest(key);
-        match Found::new(self, digest, key, self.hit_of(digest, key)) {
-            Found::Value(value) => Ok(value),
-            Found::Lacking(flight) => {
-                let (own_key, load) = (own(flight.as_ref(), key), pin!(load));
+        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
+            Lookup::Value(value) => Ok(value),
+            Lookup::Lacks(to_load) => {
+                let (own_key, load) = (to_load.own(key), pin!(load));
                 let load = async { load.await.map_err(Arc::new) };
-                load_lacking_async(self, (digest, flight), own_key, Terms::shared(), load).await
+                load_lacking_async(self, to_load, own_key, Terms::shared(), load).await
             }
         }
     }

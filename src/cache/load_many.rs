@@ -1,16 +1,18 @@
 //! Values of many keys that are loaded when they are missed: by one call, and each once for all who miss it.
 
+use core::any::Any;
 use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::Cache;
 use super::counters::Counters;
-use super::flight::{LoadError, Missed, or_panic};
+use super::flight::{LoadError, Missed, Terms, or_panic};
 use super::load::{Loading, Timer};
 
 /// The values of many keys: the cache's, or, where they are missed, from `load`, or from other callers', for whom this thread
@@ -20,6 +22,7 @@ pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
     cache: &impl Loading<K, V>,
     keys: &[K],
     out: &mut [Option<V>],
+    terms: Terms<E>,
     mut load: impl FnMut(Vec<K>) -> Result<P, E>,
 ) -> Result<(), LoadError<E>> {
     let mut lacking = look_up(cache, keys, out);
@@ -31,7 +34,7 @@ pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
         let timer = Timer::start(cache.counters());
         timer.end(load(keys), 0).map(|pairs| counted(cache, pairs))
     };
-    let loaded = cache.flights().load_many(cache, &mut lacking.missed, timed);
+    let loaded = cache.flights().load_many(cache, &mut lacking.missed, &terms, timed);
     lacking.hand_out(out);
     // Before there is an answer: an error that is returned leaks if a drop panics.
     drop(load);
@@ -43,6 +46,7 @@ pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<
     cache: &impl Loading<K, V>,
     keys: &[K],
     out: &mut [Option<V>],
+    terms: Terms<E>,
     mut load: impl FnMut(Vec<K>) -> F,
     answer: impl Fn(F::Output) -> Result<P, E>,
 ) -> Result<(), LoadError<E>> {
@@ -56,7 +60,7 @@ pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<
         (load(keys), timer)
     };
     let end = |timer, loaded| Timer::end(timer, answer(loaded), 0).map(|pairs| counted(cache, pairs));
-    let loaded = cache.flights().load_many_async(cache, &mut lacking.missed, begin, end).await;
+    let loaded = cache.flights().load_many_async(cache, &mut lacking.missed, &terms, begin, end).await;
     lacking.hand_out(out);
     // As there.
     drop(load);
@@ -188,7 +192,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         out: &mut [Option<V>],
         mut load: impl FnMut(Vec<K>) -> P,
     ) {
-        or_panic(load_many(self, keys, out, |keys| Ok::<P, Infallible>(load(keys))));
+        or_panic(load_many(self, keys, out, Terms::alone(), |keys| Ok::<P, Infallible>(load(keys))));
     }
 
     /// The values of many keys, with a loader that may fail: as [`Cache::get_many_or_insert_with`].
@@ -222,7 +226,37 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         out: &mut [Option<V>],
         load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<(), LoadError<E>> {
-        load_many(self, keys, out, load)
+        load_many(self, keys, out, Terms::alone(), load)
+    }
+
+    /// As [`Cache::try_get_many_or_insert_with`], but if the loader fails, all who wait for one of its keys on these terms get
+    /// its error at once, by whichever call: see [`Cache::try_get_or_insert_with_shared`]. So a source that takes long to fail
+    /// is asked once, and not once more for each who waits.
+    ///
+    /// # Errors
+    ///
+    /// The error of this caller's loader, or of one for which it waited; either ends the call. Or that it would wait for
+    /// itself. What the cache had, and what was loaded by then, is in `out`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_many_or_insert_with`].
+    ///
+    /// ```
+    /// let ports: koel::Cache<&str, u16> = koel::Cache::new(100);
+    /// let mut out = [None; 2];
+    /// let fail = |_| Err::<[_; 0], _>("no file");
+    /// let failed = ports.try_get_many_or_insert_with_shared(&["http", "ssh"], &mut out, fail);
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no file"); // an `Arc` of it
+    /// ```
+    #[track_caller]
+    pub fn try_get_many_or_insert_with_shared<P: IntoIterator<Item = (K, V)>, E: Any + Send + Sync>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<(), LoadError<Arc<E>>> {
+        load_many(self, keys, out, Terms::shared(), |keys| load(keys).map_err(Arc::new))
     }
 
     /// The values of many keys, for tasks: as [`Cache::get_many_or_insert_with`], with a future for what was missed. On any
@@ -245,7 +279,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         out: &mut [Option<V>],
         load: impl FnMut(Vec<K>) -> F,
     ) {
-        or_panic(load_many_async(self, keys, out, load, Ok::<P, Infallible>).await);
+        or_panic(load_many_async(self, keys, out, Terms::alone(), load, Ok::<P, Infallible>).await);
     }
 
     /// The values of many keys, for tasks, with a loader that may fail: as [`Cache::get_many_or_insert_async`].
@@ -290,6 +324,38 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         P: IntoIterator<Item = (K, V)>,
         F: Future<Output = Result<P, E>>,
     {
-        load_many_async(self, keys, out, load, identity).await
+        load_many_async(self, keys, out, Terms::alone(), load, identity).await
+    }
+
+    /// As [`Cache::try_get_many_or_insert_async`], but if the loader fails, all who wait for one of its keys on these terms get
+    /// its error: see [`Cache::try_get_many_or_insert_with_shared`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_many_or_insert_with_shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_many_or_insert_async`].
+    ///
+    /// ```
+    /// let names: koel::Cache<u32, String> = koel::Cache::new(100);
+    /// let mut out = [None, None];
+    /// let load = |_| async { Err::<[_; 0], _>("no connection") };
+    /// let failed = pollster::block_on(names.try_get_many_or_insert_async_shared(&[1, 2], &mut out, load));
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no connection");
+    /// ```
+    pub async fn try_get_many_or_insert_async_shared<P, E, F>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        load: impl FnMut(Vec<K>) -> F,
+    ) -> Result<(), LoadError<Arc<E>>>
+    where
+        P: IntoIterator<Item = (K, V)>,
+        E: Any + Send + Sync,
+        F: Future<Output = Result<P, E>>,
+    {
+        load_many_async(self, keys, out, Terms::shared(), load, |loaded| loaded.map_err(Arc::new)).await
     }
 }

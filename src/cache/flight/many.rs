@@ -43,23 +43,24 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         &self,
         table: &impl Table<K, V>,
         missed: &mut [Missed<'_, K, V>],
+        terms: &Terms<E>,
         mut load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<(), LoadError<E>> {
         let mut pending: Vec<_> = missed.iter_mut().collect();
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
-            load_led(table, led, &mut load)?;
+            load_led(table, led, terms, &mut load)?;
             pending = Vec::new();
             let mut followed = followed.into_iter();
             while let Some((wait, missed)) = followed.next() {
                 let waited = wait.block(None).expect("there is no time at which it ends");
-                match take(table, waited, missed) {
-                    ControlFlow::Break(()) => {}
-                    ControlFlow::Continue((Some(flight), missed)) => {
+                match take(table, waited, missed, terms)? {
+                    None => {}
+                    Some((Some(flight), missed)) => {
                         let led = lead_more((flight, missed), &mut followed);
-                        load_led(table, led, &mut load)?;
+                        load_led(table, led, terms, &mut load)?;
                     }
-                    ControlFlow::Continue((None, missed)) => pending.push(missed),
+                    Some((None, missed)) => pending.push(missed),
                 }
             }
         }
@@ -72,6 +73,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         &self,
         table: &impl Table<K, V>,
         missed: &mut [Missed<'_, K, V>],
+        terms: &Terms<E>,
         mut load: impl FnMut(Vec<K>) -> (F, B),
         mut end: impl FnMut(B, F::Output) -> Result<P, E>,
     ) -> Result<(), LoadError<E>> {
@@ -80,17 +82,17 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         let mut pending: Vec<_> = missed.iter_mut().collect();
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
-            load_led_async(table, led, &mut load, &mut end, loader.as_mut()).await?;
+            load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
             pending = Vec::new();
             let mut followed = followed.into_iter();
             while let Some((wait, missed)) = followed.next() {
-                match take(table, wait.await, missed) {
-                    ControlFlow::Break(()) => {}
-                    ControlFlow::Continue((Some(flight), missed)) => {
+                match take(table, wait.await, missed, terms)? {
+                    None => {}
+                    Some((Some(flight), missed)) => {
                         let led = lead_more((flight, missed), &mut followed);
-                        load_led_async(table, led, &mut load, &mut end, loader.as_mut()).await?;
+                        load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
                     }
-                    ControlFlow::Continue((None, missed)) => pending.push(missed),
+                    Some((None, missed)) => pending.push(missed),
                 }
             }
         }
@@ -130,20 +132,23 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     }
 }
 
-/// What a wait has come to: an answer; or the lead, or neither.
-#[expect(clippy::type_complexity, reason = "what there is to do with the key that was missed")]
-fn take<'f, 'm, 'k, K, V>(
+/// What there is to do with a key when the wait for it is over: nothing; or with the lead, or with neither.
+type ToDo<'f, 'm, 'k, K, V> = Option<(Option<Flight<'f, K, V>>, &'m mut Missed<'k, K, V>)>;
+
+/// Takes what a wait has come to, if that is a value.
+fn take<'f, 'm, 'k, K, V, E>(
     table: &impl Table<K, V>,
     waited: Waited<'f, K, V>,
     missed: &'m mut Missed<'k, K, V>,
-) -> ControlFlow<(), (Option<Flight<'f, K, V>>, &'m mut Missed<'k, K, V>)> {
+    terms: &Terms<E>,
+) -> Result<ToDo<'f, 'm, 'k, K, V>, LoadError<E>> {
     let look_up = || table.look_up(missed.digest, missed.key);
-    match follow(waited, &Terms::<()>::alone(), look_up) {
+    match follow(waited, terms, look_up) {
         ControlFlow::Break(answer) => {
-            missed.value = answer.ok();
-            ControlFlow::Break(())
+            missed.value = Some(answer?);
+            Ok(None)
         }
-        ControlFlow::Continue(flight) => ControlFlow::Continue((flight, missed)),
+        ControlFlow::Continue(flight) => Ok(Some((flight, missed))),
     }
 }
 
@@ -168,21 +173,22 @@ fn lead_more<'f, 'm, 'k, K, V>(
 fn load_led<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
     table: &impl Table<K, V>,
     led: Vec<Led<'_, '_, '_, K, V>>,
+    terms: &Terms<E>,
     load: impl FnOnce(Vec<K>) -> Result<P, E>,
 ) -> Result<(), LoadError<E>> {
     let led = look_again(table, land(led));
     if led.is_empty() {
         return Ok(());
     }
-    finish(table, load(keys(&led)), led)
+    finish(table, load(keys(&led)), led, terms)
 }
 
 /// The same for tasks.
 async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F: Future, B>(
     table: &impl Table<K, V>,
     led: Vec<Led<'_, '_, '_, K, V>>,
-    load: impl FnOnce(Vec<K>) -> (F, B),
-    end: impl FnOnce(B, F::Output) -> Result<P, E>,
+    terms: &Terms<E>,
+    (load, end): (impl FnOnce(Vec<K>) -> (F, B), impl FnOnce(B, F::Output) -> Result<P, E>),
     mut loader: Pin<&mut Option<F>>,
 ) -> Result<(), LoadError<E>> {
     let (led, begun) = {
@@ -202,7 +208,7 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
     });
     let loaded = loaded.await;
     let led = land(led);
-    let answer = finish(table, end(begun, loaded), led);
+    let answer = finish(table, end(begun, loaded), led, terms);
     // Before others are waited for, and after the flights, as at the end.
     loader.set(None);
     answer
@@ -213,6 +219,7 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
     table: &impl Table<K, V>,
     loaded: Result<P, E>,
     mut led: Vec<Landed<'_, '_, '_, K, V>>,
+    terms: &Terms<E>,
 ) -> Result<(), LoadError<E>> {
     match loaded {
         Ok(pairs) => {
@@ -222,7 +229,10 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
         Err(error) => {
             let all_have_old = keep_old(table, led.iter_mut().map(|(_, missed)| &mut **missed));
             // Before there is an answer: an error that is returned leaks if a waker panics.
-            leave(led);
+            match (terms.tell)(&error) {
+                Some(failure) => led.into_iter().for_each(|(landing, _)| landing.fail(failure.clone())),
+                None => leave(led),
+            }
             if all_have_old { Ok(()) } else { Err(LoadError::Loader(error)) }
         }
     }

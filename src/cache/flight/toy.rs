@@ -180,7 +180,19 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<Vec<Option<V>>, LoadError<E>> {
         let mut missed = self.missed(keys);
-        self.flights.load_many(self, &mut missed, load)?;
+        self.flights.load_many(self, &mut missed, &Terms::alone(), load)?;
+        Ok(missed.into_iter().map(|missed| missed.value).collect())
+    }
+
+    /// The same; who waits gets the loader's error.
+    pub fn try_load_many_shared<E: Any + Send + Sync, P: IntoIterator<Item = (K, V)>>(
+        &self,
+        keys: &[K],
+        mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<Vec<Option<V>>, LoadError<Arc<E>>> {
+        let mut missed = self.missed(keys);
+        let load = |keys| load(keys).map_err(Arc::new);
+        self.flights.load_many(self, &mut missed, &Terms::shared(), load)?;
         Ok(missed.into_iter().map(|missed| missed.value).collect())
     }
 
@@ -195,7 +207,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     {
         let mut missed = self.missed(keys);
         let load = |keys| (load(keys), ());
-        self.flights.load_many_async(self, &mut missed, load, |(), loaded| loaded).await?;
+        self.flights.load_many_async(self, &mut missed, &Terms::alone(), load, |(), loaded| loaded).await?;
         Ok(missed.into_iter().map(|missed| missed.value).collect())
     }
 

@@ -1,13 +1,15 @@
 //! Values of many keys that are loaded when they are missed, by one call.
 
+use core::any::Any;
 use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
 use super::InlineCache;
-use crate::cache::flight::{LoadError, or_panic};
+use crate::cache::flight::{LoadError, Terms, or_panic};
 use crate::cache::load_many::{load_many, load_many_async};
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
@@ -35,7 +37,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         out: &mut [Option<V>],
         mut load: impl FnMut(Vec<K>) -> P,
     ) {
-        or_panic(load_many(self, keys, out, |keys| Ok::<P, Infallible>(load(keys))));
+        or_panic(load_many(self, keys, out, Terms::alone(), |keys| Ok::<P, Infallible>(load(keys))));
     }
 
     /// The values of many keys, with a loader that may fail: as
@@ -62,7 +64,35 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         out: &mut [Option<V>],
         load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<(), LoadError<E>> {
-        load_many(self, keys, out, load)
+        load_many(self, keys, out, Terms::alone(), load)
+    }
+
+    /// The same, with an error that all who wait get: as
+    /// [`Cache::try_get_many_or_insert_with_shared`](crate::Cache::try_get_many_or_insert_with_shared).
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
+    /// let mut squares = [None; 2];
+    /// let fail = |_| Err::<[_; 0], _>("too tired");
+    /// let failed = cache.try_get_many_or_insert_with_shared(&[1, 2], &mut squares, fail);
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "too tired");
+    /// ```
+    #[track_caller]
+    pub fn try_get_many_or_insert_with_shared<P: IntoIterator<Item = (K, V)>, E: Any + Send + Sync>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<(), LoadError<Arc<E>>> {
+        load_many(self, keys, out, Terms::shared(), |keys| load(keys).map_err(Arc::new))
     }
 
     /// The values of many keys, for tasks: as
@@ -85,7 +115,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         out: &mut [Option<V>],
         load: impl FnMut(Vec<K>) -> F,
     ) {
-        or_panic(load_many_async(self, keys, out, load, Ok::<P, Infallible>).await);
+        or_panic(load_many_async(self, keys, out, Terms::alone(), load, Ok::<P, Infallible>).await);
     }
 
     /// The values of many keys, for tasks, with a loader that may fail: as
@@ -116,6 +146,38 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         P: IntoIterator<Item = (K, V)>,
         F: Future<Output = Result<P, E>>,
     {
-        load_many_async(self, keys, out, load, identity).await
+        load_many_async(self, keys, out, Terms::alone(), load, identity).await
+    }
+
+    /// The same, with an error that all who wait get: as
+    /// [`Cache::try_get_many_or_insert_async_shared`](crate::Cache::try_get_many_or_insert_async_shared).
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
+    /// let mut squares = [None; 2];
+    /// let load = |_| async { Err::<[_; 0], _>("no connection") };
+    /// let failed = pollster::block_on(cache.try_get_many_or_insert_async_shared(&[1, 2], &mut squares, load));
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no connection");
+    /// ```
+    pub async fn try_get_many_or_insert_async_shared<P, E, F>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        load: impl FnMut(Vec<K>) -> F,
+    ) -> Result<(), LoadError<Arc<E>>>
+    where
+        P: IntoIterator<Item = (K, V)>,
+        E: Any + Send + Sync,
+        F: Future<Output = Result<P, E>>,
+    {
+        load_many_async(self, keys, out, Terms::shared(), load, |loaded| loaded.map_err(Arc::new)).await
     }
 }

@@ -136,3 +136,49 @@ fn who_is_woken_may_ask_for_what_waits_for_the_flight_that_has_ended() {
         assert!(matches!(asks.1.lock()[..], [Poll::Pending]), "{ended:?}: {:?}", asks.1.lock());
     }
 }
+
+/// Of many keys, by whichever call: each of those who wait gets the error, and what others have loaded stays.
+#[test]
+fn all_who_wait_for_some_of_many_keys_get_one_error() {
+    let (cache, loads) = (Cache::new(), Count::default());
+    let fail = |keys: Vec<u32>| {
+        assert_eq!((keys, loads.add()), (vec![1, 2], 0));
+        until(|| cache.followers(&1) == 2 && cache.followers(&2) == 1);
+        Err::<[(u32, u32); 0], _>(Failed(0))
+    };
+    let unused = |keys: Vec<u32>| {
+        // Those that nobody else is loading.
+        assert_eq!(keys, [3]);
+        Ok::<_, Failed>([(3, 30)])
+    };
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| cache.try_load_many_shared(&[1, 2], fail).unwrap_err());
+        until(|| cache.loads() == 2);
+        let many = scope.spawn(|| cache.try_load_many_shared(&[2, 3, 1], unused).unwrap_err());
+        let one = || cache.try_get_or_insert_shared(&1, || -> Result<u32, Failed> { unreachable!() });
+        let single = scope.spawn(move || one().unwrap_err());
+        let errors = [leader, many, single].map(|thread| thread.join().unwrap().into_loader().unwrap());
+        assert!(errors.iter().all(|error| Arc::ptr_eq(error, &errors[0])));
+    });
+    assert_eq!((cache.get(&3), cache.loads(), loads.get()), (Some(30), 0, 1));
+    let tens = |keys: Vec<u32>| Ok::<_, Failed>(keys.into_iter().map(|key| (key, 10 * key)));
+    assert_eq!(cache.try_load_many_shared(&[1, 2], tens).ok(), Some(vec![Some(10), Some(20)]));
+}
+
+/// Who shares no errors loads what is left, by one call.
+#[test]
+fn who_shares_no_errors_loads_many_keys_itself() {
+    let cache = Cache::new();
+    let fail = |_| {
+        until(|| cache.followers(&1) == 1 && cache.followers(&2) == 1);
+        Err::<[(u32, u32); 0], _>(Failed(0))
+    };
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| cache.try_load_many_shared(&[1, 2], fail).is_err());
+        until(|| cache.loads() == 2);
+        let tens = |keys: Vec<u32>| Ok::<_, ()>(keys.into_iter().map(|key| (key, 10 * key)));
+        assert_eq!(cache.try_load_many(&[1, 2], tens), Ok(vec![Some(10), Some(20)]));
+        assert!(leader.join().unwrap());
+    });
+    assert_eq!((cache.get(&1), cache.get(&2), cache.loads()), (Some(10), Some(20), 0));
+}
