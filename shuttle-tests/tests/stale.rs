@@ -102,9 +102,14 @@ fn entries() -> CacheBuilder<u64, u64, RandomState> {
 
 /// One whose values are due as soon as they are there [F8].
 fn refreshing() -> Entries {
-    const LIFE: Duration = Duration::from_secs(1);
-    let builder = entries().expiry(|_, _| Some(LIFE)).refresh_ahead(LIFE);
-    builder.clock(ManualClock::new()).hasher(Identity::default()).build()
+    const AHEAD: Duration = Duration::from_secs(1);
+    // Longer, or it would never be refreshed, but no more than a deadline is exact.
+    const LIFE: Duration = AHEAD.saturating_add(Duration::from_nanos(1));
+    let builder = entries().expiry(|_, _| Some(LIFE)).refresh_ahead(AHEAD);
+    let cache = builder.clock(ManualClock::new()).hasher(Identity::default()).build();
+    insert(&cache, KEY, 0);
+    assert!(cache.needs_refresh(&KEY));
+    cache
 }
 
 loads!(Entries, entries().hasher(Identity::default()).build(), insert);

@@ -300,10 +300,10 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// never refresh; nor does what is called under the cache's lock.
     ///
     /// If the loader fails, or what it returns is too heavy, the old value stays, and is due again when half of the time is
-    /// left, then a quarter, and so on, up to fifteen times: so a source that fails is not asked all the time. The loader's
-    /// caller gets the old value if that has not expired or been taken out by then; else the error. A panic is its caller's,
-    /// and one whose future is dropped has done nothing: the next to come loads. What is written to the key meanwhile is not
-    /// replaced, as in any load.
+    /// left, then a quarter, and so on, up to fifteen times, and never soon after a failure: so a source that fails is not
+    /// asked all the time. The loader's caller gets the old value if that has not expired or been taken out by then; else the
+    /// error. A panic is its caller's, and one whose future is dropped has done nothing: the next to come loads. What is
+    /// written to the key meanwhile is not replaced, as in any load.
     ///
     /// The deadline is that of [`time_to_live`](Self::time_to_live) and [`expiry`](Self::expiry). An entry whose whole life is
     /// no longer than `ahead` is never refreshed; so a failure that is kept for a short time is not asked for again before it

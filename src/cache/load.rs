@@ -674,10 +674,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
     }
 
     fn put_off(&self, digest: Digest, key: &K) {
-        if self.time.as_ref().is_some_and(|time| time.ahead != 0) {
-            let guard = self.enter();
-            let found = self.find_alive(digest, key, &guard).filter(|&(entry, now)| self.is_due(entry, now));
-            found.into_iter().for_each(|(entry, _)| self.meta(entry).put_off());
+        let guard = self.enter();
+        if let Some((entry, now)) = self.find_alive(digest, key, &guard) {
+            self.put_off_entry(entry, now);
         }
     }
 
@@ -694,23 +693,26 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let now = new_entry.now;
         let may_keep = |at: &At<'_, K, V>| {
             let is_there = at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
-                // One that is due is what is refreshed [F8].
-                !self.has_expired(entry, now) && !self.is_due(entry, now)
+                let goes = landing.refreshes() && self.may_be_refreshed(entry, now);
+                !self.has_expired(entry, now) && !goes
             });
             !is_there && !landing.is_stale_at_close()
         };
-        let (value, left) = match self.at_with_quota(digest, &key, &mut new_entry, &mut out).filter(may_keep)
-        {
+        let at = self.at_with_quota(digest, &key, &mut new_entry, &mut out);
+        let mut is_refused = at.is_none();
+        let (value, left) = match at.filter(may_keep) {
             Some(at) => match self.put(at, &new_entry, key, value, &mut out) {
                 // SAFETY: put into the table, or retired, after the guard was entered.
                 Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
-                Err(refused) => (refused.value, Some(refused.key)),
+                Err(refused) => {
+                    is_refused = true;
+                    (refused.value, Some(refused.key))
+                }
             },
             None => (value, Some(key)),
         };
-        if let Some(key) = &left {
-            // What it was to refresh, if it is there, stays.
-            self.put_off(digest, key);
+        if let Some(key) = left.as_ref().filter(|_| is_refused) {
+            landing.put_off(self, digest, key);
         }
         // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
         landing.land(&value);

@@ -165,8 +165,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Where values are [refreshed ahead](crate::CacheBuilder::refresh_ahead), those that are due are loaded with those that
     /// are missed, and the whole call waits for that; of one for which `load` returns nothing, the old value stays.
     ///
-    /// If all are there it costs what [`Cache::get_many`] does; else some allocations, and for each key that is missed a load
-    /// without its loader.
+    /// If all are there it costs what [`Cache::get_many`] does, and where values are refreshed a second look at each; else some
+    /// allocations, and for each key that is missed a load without its loader.
     ///
     /// # Panics
     ///
@@ -256,7 +256,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         out: &mut [Option<V>],
         mut load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<(), LoadError<Arc<E>>> {
-        load_many(self, keys, out, Terms::shared(), |keys| load(keys).map_err(Arc::new))
+        // Moved in, so that it is dropped before there is an answer.
+        load_many(self, keys, out, Terms::shared(), move |keys| load(keys).map_err(Arc::new))
     }
 
     /// The values of many keys, for tasks: as [`Cache::get_many_or_insert_with`], with a future for what was missed. On any

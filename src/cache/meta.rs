@@ -175,14 +175,21 @@ impl<'g> Meta<'g> {
         self.fields.tries != 0 && tries != TRIES && (word & !TRIES).saturating_sub(now) <= ahead >> tries
     }
 
-    /// Notes that its value could not be refreshed.
-    pub(super) fn put_off(self) {
+    /// Whether it has no more than `ahead` left, however often its value could not be refreshed.
+    pub(super) fn is_near_end(self, now: Nanos, ahead: Nanos) -> bool {
+        self.fields.tries != 0 && self.until().saturating_sub(now) <= ahead
+    }
+
+    /// Notes that its value, which was due, could not be refreshed: it is not due again before at least a quarter of what is
+    /// left now has passed.
+    pub(super) fn put_off(self, now: Nanos, ahead: Nanos) {
         let Some(word) = self.deadline_word() else { return };
-        // Relaxed: a number, which says nothing of others. In vain if somebody else has noted it at the same time.
+        // Relaxed, both: a number, which says nothing of others. In vain if somebody else has noted it at the same time.
         let old = word.load(Ordering::Relaxed);
-        if old & TRIES != TRIES {
-            let _ = word.compare_exchange(old, old + 1, Ordering::Relaxed, Ordering::Relaxed);
-        }
+        let left = (old & !TRIES).saturating_sub(now);
+        let is_soon = |tries: &Nanos| ahead >> tries > left - left / 4;
+        let tries = ((old & TRIES) + 1..TRIES).find(|tries| !is_soon(tries)).unwrap_or(TRIES);
+        let _ = word.compare_exchange(old, old & !TRIES | tries, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Where it is noted when it was used last, if it is, and how long after that it must go.

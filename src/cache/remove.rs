@@ -28,13 +28,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // SAFETY: in the table, under the lock; what leaves is retired by `out`, after both guards were entered.
         let old = unsafe { Entry::deref(entry) };
         let expired = !self.is_alive(entry);
-        if !expired && !condition(old.pair().0, old.pair().1) {
-            return None;
-        }
+        let goes = expired || condition(old.pair().0, old.pair().1);
         if self.time.is_some() {
             // Whoever has begun to load meanwhile, as it had expired or was due, may have read what `condition` has written to
             // the source.
             self.flights.invalidate(digest, key);
+        }
+        if !goes {
+            return None;
         }
         let cause = if expired { Cause::Expired } else { Cause::Explicit };
         self.take_out(&mut writing.locked, found, cause, &mut out);

@@ -176,7 +176,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         let mut new_entry = self.new_entry(key, value);
         let (facts, now) = (&mut new_entry.facts, new_entry.now);
         if let (Some(time), &Some(lives)) = (&self.time, lives) {
-            facts.deadline = time.sooner(facts.deadline, now.saturating_add(lives));
+            facts.deadline = time.sooner(facts.deadline, now, lives);
         }
         facts.last_use = now.saturating_sub(*idle);
         let expired = self.time.is_some() && facts.has_expired(now);

@@ -151,9 +151,11 @@ impl<K, V> Time<K, V> {
         self.with_tries(now.saturating_add(life), life > self.ahead)
     }
 
-    /// A deadline, or another moment if that is sooner, whose value is refreshed if that of the deadline is.
-    pub(super) fn sooner(&self, deadline: Nanos, end: Nanos) -> Nanos {
-        deadline.min(self.with_tries(end, deadline == NEVER || deadline & TRIES != TRIES))
+    /// A deadline, or the end of what an entry has left to live if that is sooner, whose value is refreshed if that of the
+    /// deadline is.
+    pub(super) fn sooner(&self, deadline: Nanos, now: Nanos, left: Nanos) -> Nanos {
+        let refreshes = if deadline == NEVER { left > self.ahead } else { deadline & TRIES != TRIES };
+        deadline.min(self.with_tries(now.saturating_add(left), refreshes))
     }
 
     /// A deadline as entries have it, with its last bits; up to 15 ns before `end`.

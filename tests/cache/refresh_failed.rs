@@ -83,3 +83,28 @@ fn who_panics_leaves_the_old_value_to_be_refreshed_by_the_next() {
     assert!(cache.needs_refresh(&1));
     assert_eq!(cache.get_or_insert_with(1, || 8), 8);
 }
+
+/// However late it fails, or was asked for.
+#[test]
+fn who_fails_late_puts_it_off_all_the_same() {
+    let second = Duration::from_secs(1);
+    let (cache, clock) = due();
+    let slow = cache.try_get_or_insert_with(1, || {
+        clock.advance(5 * second);
+        Err("no")
+    });
+    assert_eq!(slow, Ok(7));
+    clock.advance(2 * second);
+    assert!(!cache.needs_refresh(&1), "three of five seconds are left");
+    clock.advance(second / 2);
+    assert!(cache.needs_refresh(&1));
+
+    // For the first time at the last moment.
+    let (cache, clock) = due();
+    clock.advance(9 * second);
+    assert_eq!(cache.try_get_or_insert_with(1, || Err("no")), Ok(7));
+    clock.advance(second / 4);
+    assert!(!cache.needs_refresh(&1));
+    clock.advance(second / 2);
+    assert!(cache.needs_refresh(&1));
+}

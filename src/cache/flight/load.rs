@@ -112,9 +112,7 @@ pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
     match load() {
         Ok(value) => Ok(table.keep(digest, key, value, landing)),
         Err(error) => {
-            if refreshes {
-                table.put_off(digest, &key);
-            }
+            landing.put_off(table, digest, &key);
             let error = fail(landing, terms, error);
             let answer = old_or(table, digest, &key, refreshes, error);
             // As above.
@@ -155,9 +153,7 @@ pub(crate) async fn load_led_async<K: Eq + Clone, V: Clone, E>(
         }
         Err(error) => {
             let landing = Landing::new(flight);
-            if refreshes {
-                table.put_off(digest, key);
-            }
+            landing.put_off(table, digest, key);
             let error = fail(landing, terms, error);
             old_or(table, digest, key, refreshes, error)
         }
@@ -198,15 +194,19 @@ pub(super) fn follow<'a, K, V, E>(
     terms: &Terms<E>,
     look_up: impl FnOnce() -> Option<V>,
 ) -> ControlFlow<Answer<V, E>, Option<Flight<'a, K, V>>> {
-    let answer = match waited {
+    let failure = match waited {
         Waited::Lead(flight) => return ControlFlow::Continue(Some(flight)),
-        Waited::Value(value) => Some(Ok(value)),
-        Waited::Failed(failure) => (terms.hear)(failure).map(|error| Err(LoadError::Loader(error))),
+        Waited::Value(value) => return ControlFlow::Break(Ok(value)),
+        Waited::Failed(failure) => Some(failure),
         Waited::Over => None,
     };
+    // Also instead of an error: of one who could not refresh a value, say, which is still there.
+    if let Some(value) = look_up() {
+        return ControlFlow::Break(Ok(value));
+    }
     // An error for which it has no use is as none [F4].
-    match answer.or_else(|| look_up().map(Ok)) {
-        Some(answer) => ControlFlow::Break(answer),
+    match failure.and_then(terms.hear) {
+        Some(error) => ControlFlow::Break(Err(LoadError::Loader(error))),
         None => ControlFlow::Continue(None),
     }
 }

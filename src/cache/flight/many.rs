@@ -227,7 +227,8 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
             Ok(())
         }
         Err(error) => {
-            let all_have_old = keep_old(table, led.iter_mut().map(|(_, missed)| &mut **missed));
+            let have_old = led.iter_mut().map(|led| keep_old(table, led)).filter(|&has_old| has_old).count();
+            let all_have_old = have_old == led.len();
             // Before there is an answer: an error that is returned leaks if a waker panics.
             match (terms.tell)(&error) {
                 Some(failure) => led.into_iter().for_each(|(landing, _)| landing.fail(failure.clone())),
@@ -238,20 +239,13 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
     }
 }
 
-/// Of those that could not be refreshed, the old values if they are still there [F8]. Whether all have a value.
-fn keep_old<'m, 'k: 'm, K: 'k, V: 'm>(
-    table: &impl Table<K, V>,
-    led: impl Iterator<Item = &'m mut Missed<'k, K, V>>,
-) -> bool {
-    let mut all = true;
-    for missed in led {
-        if missed.value.is_some() {
-            table.put_off(missed.digest, missed.key);
-            missed.value = table.look_up(missed.digest, missed.key);
-        }
-        all &= missed.value.is_some();
+/// Of one that could not be refreshed, the old value if it is still there [F8]. Whether it has a value.
+fn keep_old<K, V>(table: &impl Table<K, V>, (landing, missed): &mut Landed<'_, '_, '_, K, V>) -> bool {
+    if missed.value.is_some() {
+        landing.put_off(table, missed.digest, missed.key);
+        missed.value = table.look_up(missed.digest, missed.key);
     }
-    all
+    missed.value.is_some()
 }
 
 /// From now on they are loaded on this thread.
@@ -299,7 +293,9 @@ fn keep<K: Eq, V>(
             missed.value = Some(table.keep(missed.digest, key, value, landing));
         }
     }
-    keep_old(table, awaited.led.iter_mut().flatten().map(|(_, missed)| &mut **missed));
+    for led in awaited.led.iter_mut().flatten() {
+        keep_old(table, led);
+    }
     leave(awaited.led);
 }
 

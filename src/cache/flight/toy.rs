@@ -31,13 +31,20 @@ pub struct LoadOnce<K, V> {
 #[derive(Clone, Debug)]
 struct Kept<V> {
     value: V,
-    /// It is to be loaded anew [F8].
+    /// It is near its end [F8].
     is_due: bool,
+    /// It is not to be loaded anew for a while all the same.
+    is_put_off: bool,
 }
 
 impl<V> Kept<V> {
     fn fresh(value: V) -> Self {
-        Kept { value, is_due: false }
+        Kept { value, is_due: false, is_put_off: false }
+    }
+
+    /// It is to be loaded anew.
+    fn needs_refresh(&self) -> bool {
+        self.is_due && !self.is_put_off
     }
 }
 
@@ -76,7 +83,8 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
 
     /// From now on the value of a key, if it has one, is to be loaded anew.
     pub fn make_due(&self, key: &K) {
-        self.map.lock().get_mut(key).into_iter().for_each(|kept| kept.is_due = true);
+        let mut map = self.map.lock();
+        map.get_mut(key).into_iter().for_each(|kept| (kept.is_due, kept.is_put_off) = (true, false));
     }
 
     /// Removes all keys.
@@ -154,7 +162,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     /// The value of a key; or it is to be loaded, and if it is due, by this caller.
     fn look(&self, key: &K) -> Result<V, Option<Flight<'_, K, V>>> {
         let kept = self.map.lock().get(key).cloned().ok_or(None)?;
-        let flight = kept.is_due.then(|| self.flights.refresh(Self::digest(key), key)).flatten();
+        let flight = kept.needs_refresh().then(|| self.flights.refresh(Self::digest(key), key)).flatten();
         flight.map_or(Ok(kept.value), |flight| Err(Some(flight)))
     }
 
@@ -212,7 +220,8 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     }
 
     fn missed<'k>(&self, keys: &'k [K]) -> Vec<Missed<'k, K, V>> {
-        let due = |key| self.map.lock().get(key).filter(|kept| kept.is_due).map(|kept| kept.value.clone());
+        let due =
+            |key| self.map.lock().get(key).filter(|kept| kept.needs_refresh()).map(|kept| kept.value.clone());
         keys.iter().map(|key| Missed { digest: Self::digest(key), key, value: due(key) }).collect()
     }
 
@@ -242,17 +251,17 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
     }
 
     fn look_up_fresh(&self, _: Digest, key: &K) -> Option<V> {
-        self.map.lock().get(key).filter(|kept| !kept.is_due).map(|kept| kept.value.clone())
+        self.map.lock().get(key).filter(|kept| !kept.needs_refresh()).map(|kept| kept.value.clone())
     }
 
     fn put_off(&self, _: Digest, key: &K) {
-        self.map.lock().get_mut(key).into_iter().for_each(|kept| kept.is_due = false);
+        self.map.lock().get_mut(key).into_iter().for_each(|kept| kept.is_put_off = true);
     }
 
     fn keep(&self, _: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
-        let may_keep = !refuses && map.get(&key).is_none_or(|kept| kept.is_due);
+        let may_keep = !refuses && map.get(&key).is_none_or(|kept| landing.refreshes() && kept.is_due);
         if may_keep && !landing.is_stale_at_close() {
             map.insert(key, Kept::fresh(value.clone()));
         }

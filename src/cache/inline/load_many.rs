@@ -92,7 +92,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         out: &mut [Option<V>],
         mut load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<(), LoadError<Arc<E>>> {
-        load_many(self, keys, out, Terms::shared(), |keys| load(keys).map_err(Arc::new))
+        // As there: dropped before there is an answer.
+        load_many(self, keys, out, Terms::shared(), move |keys| load(keys).map_err(Arc::new))
     }
 
     /// The values of many keys, for tasks: as

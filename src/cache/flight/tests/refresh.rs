@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 use std::thread;
 
-use super::{Cache, until};
+use super::{Cache, Count, until};
 use crate::cache::flight::LoadError;
 
 /// One whose key 1 has the value 7, which is due.
@@ -208,5 +208,34 @@ fn of_many_keys_that_have_no_new_value_the_old_one_is_there_unless_it_has_left()
         };
         assert_eq!(cache.try_load_many(&[1], load), Ok(vec![there]));
         assert_eq!((cache.get(&1), cache.loads()), (there, 0));
+    }
+}
+
+/// A flight that is stale leaves it to the next one: whether it fails or not, that is not put off by it.
+#[test]
+fn a_load_that_is_too_old_does_not_put_off_the_next() {
+    type Load = fn() -> Result<u32, &'static str>;
+    let loads: [(Load, u32); 2] = [(|| Ok(8), 8), (|| Err("no"), 7)];
+    for (load, answer) in loads {
+        let (cache, go) = (due(), Count::default());
+        let load_next = || {
+            until(|| go.get() == 1);
+            9
+        };
+        thread::scope(|scope| {
+            let mut next = None;
+            let outer = cache.try_get_or_insert_with(&1, || {
+                // It is written to, and has the value as before.
+                cache.insert(1, 7);
+                cache.make_due(&1);
+                next = Some(scope.spawn(|| cache.get_or_insert_with(&1, load_next)));
+                until(|| cache.loads() == 2);
+                load()
+            });
+            assert_eq!((outer, cache.get(&1)), (Ok(answer), Some(7)));
+            go.add();
+            assert_eq!(next.map(|next| next.join().unwrap()), Some(9));
+        });
+        assert_eq!((cache.get(&1), cache.loads()), (Some(9), 0));
     }
 }
