@@ -65,6 +65,14 @@ fn spawn(scene: &Arc<Scene>, f: impl FnOnce(&Scene) + 'static) -> thread::JoinHa
     thread::spawn(move || f(&scene))
 }
 
+/// Loads what the source has, in another thread.
+fn load_from(scene: &Arc<Scene>, source: &Arc<AtomicU64>) -> thread::JoinHandle<()> {
+    let source = Arc::clone(source);
+    spawn(scene, move |scene| {
+        scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
+    })
+}
+
 #[test]
 fn of_two_loaders_exactly_one_loads() {
     loom::model(|| {
@@ -144,12 +152,7 @@ fn what_was_loaded_before_is_not_kept_after(removal: fn(&Cache)) {
     model_with_preemptions(3, move || {
         let scene = Scene::new();
         let source = Arc::new(AtomicU64::new(0));
-        let loader = {
-            let source = Arc::clone(&source);
-            spawn(&scene, move |scene| {
-                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
-            })
-        };
+        let loader = load_from(&scene, &source);
         source.store(1, Ordering::Relaxed);
         removal(&scene.cache);
         assert_ne!(scene.cache.get(&1), Some(0));
@@ -175,12 +178,7 @@ fn who_comes_after_a_removal_does_not_get_what_was_loaded_before() {
     loom::model(|| {
         let scene = Scene::new();
         let source = Arc::new(AtomicU64::new(0));
-        let loader = {
-            let source = Arc::clone(&source);
-            spawn(&scene, move |scene| {
-                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
-            })
-        };
+        let loader = load_from(&scene, &source);
         source.store(1, Ordering::Relaxed);
         scene.cache.remove(&1);
         assert_eq!(scene.cache.get_or_insert_with(&1, || 1), 1);
@@ -322,12 +320,7 @@ fn what_was_refreshed_before_a_removal_is_not_kept_after_it() {
     model_with_preemptions(3, || {
         let scene = due();
         let source = Arc::new(AtomicU64::new(0));
-        let loader = {
-            let source = Arc::clone(&source);
-            spawn(&scene, move |scene| {
-                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
-            })
-        };
+        let loader = load_from(&scene, &source);
         source.store(1, Ordering::Relaxed);
         scene.cache.remove(&1);
         assert!(matches!(scene.cache.get(&1), None | Some(1)));
@@ -354,12 +347,7 @@ fn what_was_refreshed_before_an_insert_does_not_replace_what_is_due_again() {
     model_with_preemptions(3, || {
         let scene = due();
         let source = Arc::new(AtomicU64::new(0));
-        let loader = {
-            let source = Arc::clone(&source);
-            spawn(&scene, move |scene| {
-                scene.cache.get_or_insert_with(&1, || source.load(Ordering::Relaxed));
-            })
-        };
+        let loader = load_from(&scene, &source);
         source.store(1, Ordering::Relaxed);
         scene.cache.insert(1, 1);
         scene.cache.make_due(&1);
