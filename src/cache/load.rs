@@ -60,6 +60,7 @@ struct ToLoad<'c, K, V> {
 }
 
 impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
+    #[inline(always)]
     fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
     where
         Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
@@ -67,7 +68,16 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
         let Some(Hit { value, is_due }) = hit else {
             return Lookup::Lacks(ToLoad { digest, refreshing: None });
         };
-        match is_due.then(|| cache.flights().refresh(digest, key)).flatten() {
+        if is_due { Self::of_due(cache, digest, key, value) } else { Lookup::Value(value) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn of_due<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, value: V) -> Self
+    where
+        Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match cache.flights().refresh(digest, key) {
             Some(flight) => {
                 // Before there is an answer: one that is returned leaks if a drop panics.
                 flight.run(|| drop(value));

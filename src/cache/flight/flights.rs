@@ -100,6 +100,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
 
     /// Leads the flight of a key: a new one, or one that has no leader. If `Eq` panics the key is dropped unlocked, as it comes
     /// before the table.
+    #[inline(always)]
     fn lead_in<'a>(
         &'a self,
         digest: Digest,

@@ -94,6 +94,8 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
 pub(super) type Answer<V, E> = Result<V, LoadError<E>>;
 
 /// The value of a key whose flight this thread leads: from `load`, if the cache does not have it by now.
+// Where most loads end, which would hand all of this on.
+#[inline(always)]
 pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
     table: &impl Table<K, V>,
     key: K,
