@@ -175,13 +175,6 @@ impl<K, V, S> Cache<K, V, S> {
         self.time.as_ref().is_some_and(|time| self.meta(entry).is_near_end(now, time.ahead))
     }
 
-    /// Notes that the value of an entry, if it is due, could not be refreshed.
-    pub(super) fn put_off_entry(&self, entry: NonNull<Entry<K, V>>, now: Nanos) {
-        if let Some(time) = self.time.as_ref().filter(|_| self.is_due(entry, now)) {
-            self.meta(entry).put_off(now, time.ahead);
-        }
-    }
-
     /// A view whose look-ups return references. It keeps what it has returned alive, and for that long, memory of other
     /// entries that have left.
     ///
@@ -561,9 +554,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let (entry, now) = self.find_alive(self.digest(key), key, &guard)?;
         Some(self.meta(entry).left(now).map_or(Duration::MAX, Duration::from_nanos))
     }
-}
 
-impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Whether the value of a key is [due to be refreshed](crate::CacheBuilder::refresh_ahead), and nobody does that: a method
     /// that loads would now. For who lets a task or thread call that; if somebody else has been faster it loads nothing. Leaves
     /// no trace, as [`Cache::peek`].

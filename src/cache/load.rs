@@ -13,7 +13,9 @@ use equivalent::Equivalent;
 
 use super::Cache;
 use super::counters::Counters;
-use super::flight::{Flight, Flights, Landing, LoadError, Table, Terms, load_led, load_led_async, or_panic};
+use super::flight::{
+    Flight, Flights, Landing, LoadError, Table, Terms, load_led, load_led_async, or_panic, put_off,
+};
 use super::write::At;
 use crate::entries::Entry;
 use crate::hash::Digest;
@@ -26,8 +28,8 @@ pub(super) trait Loading<K, V>: Table<K, V> {
     /// The values of many keys, if they are there: hits and misses.
     fn hit_all(&self, keys: &[K], out: &mut [Option<V>]);
 
-    /// Whether the value of a key is due, as [`Hit::is_due`].
-    fn is_due(&self, _key: &K) -> bool {
+    /// Whether the value of a key is due, as [`Hit::is_due`], and nobody loads it anew.
+    fn needs_refresh(&self, _key: &K) -> bool {
         false
     }
 
@@ -60,6 +62,7 @@ struct ToLoad<'c, K, V> {
 }
 
 impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
+    // In line, as a hit has nothing else to do.
     #[inline(always)]
     fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
     where
@@ -685,8 +688,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 
     fn put_off(&self, digest: Digest, key: &K) {
         let guard = self.enter();
-        if let Some((entry, now)) = self.find_alive(digest, key, &guard) {
-            self.put_off_entry(entry, now);
+        let found = self.find_alive(digest, key, &guard).filter(|&(entry, now)| self.is_due(entry, now));
+        if let (Some(time), Some((entry, now))) = (&self.time, found) {
+            self.meta(entry).put_off(now, time.ahead);
         }
     }
 
@@ -722,7 +726,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             None => (value, Some(key)),
         };
         if let Some(key) = left.as_ref().filter(|_| is_refused) {
-            landing.put_off(self, digest, key);
+            put_off(self, digest, key, &landing);
         }
         // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
         landing.land(&value);
@@ -745,12 +749,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, 
         self.get_many(keys, out);
     }
 
-    fn is_due(&self, key: &K) -> bool {
-        self.may_refresh() && {
-            let guard = self.enter();
-            let found = self.find_alive(self.digest(key), key, &guard);
-            found.is_some_and(|(entry, now)| self.is_due(entry, now))
-        }
+    fn needs_refresh(&self, key: &K) -> bool {
+        self.needs_refresh(key)
     }
 
     fn flights(&self) -> &Flights<K, V> {

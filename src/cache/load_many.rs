@@ -118,7 +118,7 @@ fn look_up<'k, K: Eq, V: Clone>(
     let mut lacking =
         Lacking { missed: Vec::with_capacity(n), places: Vec::with_capacity(n), again: Vec::new() };
     let mut by_key = HashTable::with_capacity(n);
-    let lacks = |(place, key): &(usize, &K)| out[*place].is_none() || cache.is_due(key);
+    let lacks = |(place, key): &(usize, &K)| out[*place].is_none() || cache.needs_refresh(key);
     for (place, key) in keys.iter().enumerate().filter(lacks) {
         let digest = cache.digest_of(key);
         let missed = &lacking.missed;

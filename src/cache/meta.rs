@@ -168,11 +168,9 @@ impl<'g> Meta<'g> {
     /// Whether it has so little time left that its value is to be loaded anew: no more than `ahead`, or, where that was tried
     /// in vain, than half of that for each time [F8].
     pub(super) fn is_due(self, now: Nanos, ahead: Nanos) -> bool {
-        let Some(word) = self.deadline_word() else { return false };
         // Relaxed: as in `has_expired`.
-        let word = word.load(Ordering::Relaxed);
-        let tries = word & TRIES;
-        self.fields.tries != 0 && tries != TRIES && (word & !TRIES).saturating_sub(now) <= ahead >> tries
+        let tries = self.deadline_word().map_or(TRIES, |word| word.load(Ordering::Relaxed) & TRIES);
+        tries != TRIES && self.is_near_end(now, ahead >> tries)
     }
 
     /// Whether it has no more than `ahead` left, however often its value could not be refreshed.

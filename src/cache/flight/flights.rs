@@ -86,7 +86,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         }
         match self.lead_in(digest, own_key, table) {
             Ok(flight) => Join::Leader(flight),
-            Err(Led { mut table, at, own_key }) => {
+            Err(LedByOther { mut table, at, own_key }) => {
                 let entry = table.find(digest, |entry| entry.number == at.number);
                 let (ticket, outcome) = entry.expect("found under this lock").follow();
                 drop(table);
@@ -100,13 +100,14 @@ impl<K: Eq + Clone, V> Flights<K, V> {
 
     /// Leads the flight of a key: a new one, or one that has no leader. If `Eq` panics the key is dropped unlocked, as it comes
     /// before the table.
+    // In line, as most loads begin here.
     #[inline(always)]
     fn lead_in<'a>(
         &'a self,
         digest: Digest,
         own_key: K,
         mut table: MutexGuard<'a, ShardTable<K, V>>,
-    ) -> Result<Flight<'a, K, V>, Led<'a, K, V>> {
+    ) -> Result<Flight<'a, K, V>, LedByOther<'a, K, V>> {
         let shard = self.shard(digest);
         let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == own_key) else {
             let number = shard.start(&mut table, digest, own_key);
@@ -117,7 +118,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         };
         let at = At { shard, digest, number: entry.number };
         if entry.led {
-            return Err(Led { table, at, own_key });
+            return Err(LedByOther { table, at, own_key });
         }
         entry.led = true;
         let flight = Flight::new(at);
@@ -149,7 +150,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
 }
 
 /// A flight that has a leader.
-struct Led<'a, K, V> {
+struct LedByOther<'a, K, V> {
     /// Dropped first, as the key's drop is the user's.
     table: MutexGuard<'a, ShardTable<K, V>>,
     at: At<'a, K, V>,

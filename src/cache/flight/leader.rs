@@ -4,7 +4,6 @@ use core::fmt;
 use core::mem;
 use std::task::Waker;
 
-use super::load::Table;
 use super::running::{self, Running};
 use super::shard::{At, Entry, FlightId};
 use super::terms::Failure;
@@ -165,14 +164,6 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// Whether it is led as the key's value was due [F8].
     pub(crate) fn refreshes(&self) -> bool {
         self.flight.refreshes()
-    }
-
-    /// Notes that the value could not be refreshed, if it was to be. Not if the key was written to meanwhile: then it is
-    /// another, or another refreshes it.
-    pub(crate) fn put_off(&self, table: &impl Table<K, V>, digest: Digest, key: &K) {
-        if self.refreshes() && !self.is_stale() {
-            table.put_off(digest, key);
-        }
     }
 
     /// Closes the flight: for caches whose values expire, as one may before the flight has ended.

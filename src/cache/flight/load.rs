@@ -94,7 +94,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
 pub(super) type Answer<V, E> = Result<V, LoadError<E>>;
 
 /// The value of a key whose flight this thread leads: from `load`, if the cache does not have it by now.
-// Where most loads end, which would hand all of this on.
+// In line: a load would hand all of this on once more.
 #[inline(always)]
 pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
     table: &impl Table<K, V>,
@@ -114,7 +114,7 @@ pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
     match load() {
         Ok(value) => Ok(table.keep(digest, key, value, landing)),
         Err(error) => {
-            landing.put_off(table, digest, &key);
+            put_off(table, digest, &key, &landing);
             let error = fail(landing, terms, error);
             let answer = old_or(table, digest, &key, refreshes, error);
             // As above.
@@ -155,10 +155,18 @@ pub(crate) async fn load_led_async<K: Eq + Clone, V: Clone, E>(
         }
         Err(error) => {
             let landing = Landing::new(flight);
-            landing.put_off(table, digest, key);
+            put_off(table, digest, key, &landing);
             let error = fail(landing, terms, error);
             old_or(table, digest, key, refreshes, error)
         }
+    }
+}
+
+/// Notes that the value could not be refreshed, if it was to be [F8]. Not if the key was written to meanwhile: then it is
+/// another, or another refreshes it.
+pub(crate) fn put_off<K, V>(table: &impl Table<K, V>, digest: Digest, key: &K, landing: &Landing<'_, K, V>) {
+    if landing.refreshes() && !landing.is_stale() {
+        table.put_off(digest, key);
     }
 }
 

@@ -227,8 +227,10 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
             Ok(())
         }
         Err(error) => {
-            let have_old = led.iter_mut().map(|led| keep_old(table, led)).filter(|&has_old| has_old).count();
-            let all_have_old = have_old == led.len();
+            let mut all_have_old = true;
+            for led in &mut led {
+                all_have_old &= keep_old(table, led);
+            }
             // Before there is an answer: an error that is returned leaks if a waker panics.
             match (terms.tell)(&error) {
                 Some(failure) => led.into_iter().for_each(|(landing, _)| landing.fail(failure.clone())),
@@ -242,7 +244,7 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
 /// Of one that could not be refreshed, the old value if it is still there [F8]. Whether it has a value.
 fn keep_old<K, V>(table: &impl Table<K, V>, (landing, missed): &mut Landed<'_, '_, '_, K, V>) -> bool {
     if missed.value.is_some() {
-        landing.put_off(table, missed.digest, missed.key);
+        load::put_off(table, missed.digest, missed.key, landing);
         missed.value = table.look_up(missed.digest, missed.key);
     }
     missed.value.is_some()

@@ -53,6 +53,6 @@ pub use error::LoadError;
 pub(crate) use error::or_panic;
 pub(crate) use flights::Flights;
 pub(crate) use leader::{Flight, Landing};
-pub(crate) use load::{Table, load_led, load_led_async};
+pub(crate) use load::{Table, load_led, load_led_async, put_off};
 pub(crate) use many::Missed;
 pub(crate) use terms::Terms;
