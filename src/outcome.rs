@@ -13,10 +13,10 @@ pub(crate) const NOTHING_TO_REMOVE: &str = "compute: Operation::Remove for a key
 /// `try_insert` found the key: here is its value, and the one that was not inserted.
 ///
 /// `C` is `&V` for a [`HashMap`](crate::HashMap), and so borrows the pin: copy or clone what must live longer before you
-/// return it with `?`. It is `V` for an [`InlineMap`](crate::InlineMap).
+/// return it with `?`. It is `V` for an [`InlineMap`](crate::InlineMap) and for caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupied<C, V> {
-    /// The value that the map has.
+    /// The value that is there.
     pub current: C,
     /// The value that was not inserted.
     pub not_inserted: V,

@@ -1,9 +1,10 @@
 //! The guard over a store without locks [D1]..[D3], [D5], [D6]: a key that the store holds is never reported absent, a value is
-//! never older than the last write that was over.
+//! never older than the last write that was over, and what was decided by it is done to it [D9].
 #![cfg(loom)]
 
 use std::sync::Arc;
 
+use koel::Operation;
 use koel::guard::{Filter, Generation, Guarded, Phase, Scanned, Store, Value};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -94,6 +95,23 @@ fn a_cached_value_is_never_older_than_the_last_write_that_was_over() {
         put(&guard, 2);
         assert_eq!(get(&guard), 2);
         reader.join().unwrap();
+        assert_eq!(get(&guard), 2);
+    });
+}
+
+/// Adds 1 to the key's value.
+fn add(guard: &Guarded<Word>) {
+    let more = |old: Option<&[u8]>| Operation::<_, ()>::Insert([old.map_or(1, |old| old[0] + 1)]);
+    guard.compute(KEY, more).unwrap();
+}
+
+#[test]
+fn of_two_who_add_to_a_value_both_are_counted() {
+    model(|| {
+        let guard = guard(Filter::None, 1 << 10);
+        let other = spawn(&guard, add);
+        add(&guard);
+        other.join().unwrap();
         assert_eq!(get(&guard), 2);
     });
 }

@@ -2,6 +2,7 @@
 //! older than the last write that was over, whatever puts, deletes, look-ups and scans for new filters meet.
 #![cfg(shuttle)]
 
+use koel::Operation;
 use koel::guard::{Filter, Guarded, HashMapStore, Phase, Store, Write};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
@@ -174,6 +175,36 @@ fn guard_never_denies_what_the_store_holds_while_it_scans_with_a_cache() {
 #[test]
 fn guard_with_a_bloom_filter_never_denies_what_the_store_holds() {
     never_denies_what_the_store_holds(Options { filter: Filter::Bloom, rebuilds: 2, ..PLAIN });
+}
+
+/// Some add to values, others look, while the filter is built anew: what was added is not lost [D9].
+#[test]
+fn guard_counts_all_that_is_added_to_a_value() {
+    const ADDERS: u64 = 3;
+    const TIMES: u64 = 4;
+    explore(500, || {
+        let builder = Guarded::builder(HashMapStore::new()).expected_keys(4).cache_bytes(2000);
+        let guard = builder.open().expect("options in their range");
+        thread::scope(|scope| {
+            let guard = &guard;
+            for _ in 0..ADDERS {
+                scope.spawn(move || {
+                    for time in 0..TIMES {
+                        let more =
+                            |old: Option<&[u8]>| Operation::<_, ()>::Insert(key(old.map_or(0, number) + 1));
+                        guard.compute(&key(time % 2), more).expect("a store that cannot fail");
+                    }
+                });
+            }
+            scope.spawn(|| {
+                (0..3).for_each(|i| assert!(get(guard, i % 2).is_none_or(|n| n <= ADDERS * TIMES)))
+            });
+            scope.spawn(|| guard.rebuild().expect("threads"));
+        });
+        assert_eq!(get(&guard, 0).zip(get(&guard, 1)).map(|(a, b)| a + b), Some(ADDERS * TIMES));
+        guard.wait_until_ready().expect("a store that cannot fail");
+        assert_eq!(guard.stats().filter_keys, 2);
+    });
 }
 
 /// Somebody writes around the guard while it scans, and says so: it ends with a filter, of a scan that has seen the write.

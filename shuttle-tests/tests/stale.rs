@@ -18,6 +18,8 @@ const KEY: u64 = 1;
 #[derive(Clone, Copy, Debug)]
 enum Write {
     Insert,
+    /// Only where the key is not there; what is there, and is older, goes.
+    TryInsert,
     Remove,
     Compute,
     /// As `Compute`; the source changes in the closure.
@@ -39,7 +41,7 @@ trait Loads: Send + Sync + 'static {
 }
 
 macro_rules! loads {
-    ($cache:ty, $new:expr, $insert:ident) => {
+    ($cache:ty, $new:expr, $insert:ident, $is_new:ident) => {
         impl Loads for $cache {
             fn new() -> Self {
                 $new
@@ -63,6 +65,11 @@ macro_rules! loads {
                 }
                 match how {
                     Write::Insert => $insert(self, KEY, value),
+                    Write::TryInsert => {
+                        while !$is_new(self, KEY, value) {
+                            self.remove(&KEY);
+                        }
+                    }
                     Write::Remove => drop(self.remove(&KEY)),
                     // What is there is older.
                     Write::Compute => drop(self.compute(KEY, |there| match there {
@@ -92,6 +99,15 @@ fn insert(cache: &Entries, key: u64, value: u64) {
     cache.insert(key, value).expect("light enough");
 }
 
+/// Whether the key was new, and has been inserted.
+fn is_new(cache: &Entries, key: u64, value: u64) -> bool {
+    cache.try_insert(key, value).expect("light enough").is_ok()
+}
+
+fn is_new_inline(cache: &Inline, key: u64, value: u64) -> bool {
+    cache.try_insert(key, value).is_ok()
+}
+
 fn insert_inline(cache: &Inline, key: u64, value: u64) {
     cache.insert(key, value);
 }
@@ -112,14 +128,15 @@ fn refreshing() -> Entries {
     cache
 }
 
-loads!(Entries, entries().hasher(Identity::default()).build(), insert);
+loads!(Entries, entries().hasher(Identity::default()).build(), insert, is_new);
 loads!(
     Inline,
     {
         let builder: koel::InlineCacheBuilder<u64, u64, RandomState> = InlineCache::builder();
         builder.max_entries(1).hasher(Identity::default()).build()
     },
-    insert_inline
+    insert_inline,
+    is_new_inline
 );
 
 /// The source changes, and then the cache is told.
@@ -216,6 +233,11 @@ fn nobody_gets_what_is_older_than_an_insertion() {
 }
 
 #[test]
+fn nobody_gets_what_is_older_than_what_was_inserted_as_it_was_absent() {
+    nobody_gets_what_is_older::<Entries>(Write::TryInsert);
+}
+
+#[test]
 fn nobody_gets_what_is_older_than_a_removal() {
     nobody_gets_what_is_older::<Entries>(Write::Remove);
 }
@@ -263,6 +285,11 @@ fn nobody_gets_what_is_older_than_a_clearing_of_what_is_refreshed() {
 #[test]
 fn nobody_gets_what_is_older_than_an_insertion_into_an_inline_cache() {
     nobody_gets_what_is_older::<Inline>(Write::Insert);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_what_was_inserted_into_an_inline_cache_as_it_was_absent() {
+    nobody_gets_what_is_older::<Inline>(Write::TryInsert);
 }
 
 #[test]

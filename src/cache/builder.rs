@@ -140,7 +140,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// What an entry weighs; 0 counts as 1. Asked once, before it is inserted, and with no lock held, but by `compute`
-    /// and `update`, whose entries are made under one.
+    /// and `update`, whose entries are made under one. A value that changes where it is, behind a `Mutex`, keeps its weight:
+    /// [`update`](Cache::update) by `Arc::clone` weighs it again.
     ///
     /// Best in bytes: what has left is freed soon if it weighs an eighth of the bound, but not before that is 65,536.
     ///
@@ -195,7 +196,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Entries are not returned any more when so much time has passed since they were inserted.
+    /// Entries are not returned any more when so much time has passed since they were inserted. They leave the cache, and the
+    /// [removal listener](Self::on_removal) is told, when somebody comes by: who looks one up or inserts others, or
+    /// [`Cache::purge`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -345,6 +348,10 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// The clock that entries expire by; without this, the system's monotonic one. See [`CoarseClock`](crate::CoarseClock) for
     /// one that makes hits cheaper.
     ///
+    /// On Linux both stand still while the machine is suspended, so that entries live longer by that; on some other systems
+    /// they go on. Where a value ends at a time of day, as a token does, give a clock that reads `CLOCK_BOOTTIME`. The time of
+    /// day itself will not do, as it may be set back.
+    ///
     /// ```
     /// use std::time::Duration;
     ///
@@ -372,6 +379,13 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// As no lock is held, others may put the key in again before it is told; and where two threads take two values of one key
     /// out, it may be told of the later one first. So one that keeps an index beside the cache takes out of it the value that
     /// has left, and not whatever the index has for the key by then.
+    ///
+    /// What has expired leaves when somebody comes by, not at its deadline: who looks it up or inserts others, or
+    /// [`Cache::purge`], which a thread or task of yours may call now and then.
+    ///
+    /// Whoever sent the entry away waits for the listener, and nobody else. But while it is told of an expired entry by the
+    /// look-up that found that, or by somebody who has a view or is in [`Cache::retain`], nothing that has left the cache
+    /// meanwhile is freed: so what takes long, such as writing to a disk, is sent through a channel that does not block.
     ///
     /// It may use the cache; but what it inserts into a full one evicts, of which it is told in turn, and so on: to insert at
     /// each call ends the process, as the stack overflows.

@@ -263,7 +263,8 @@ impl<K, V, S> Cache<K, V, S> {
     /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is inserted and
     /// evicted meanwhile; others at most once; expired ones not at all, also if another has come in the place of such a one
     /// since the walk met it. Pointers are copied under the lock of one segment at a time, and no lock is held while you look
-    /// at the entries: you may write to the cache as you walk. Not `Send`: a task that waits on the way walks over a view,
+    /// at the entries: you may write to the cache as you walk. What leaves the cache meanwhile is freed when the walk has
+    /// ended: where each step takes long, collect the keys first. Not `Send`: a task that waits on the way walks over a view,
     /// `for (key, value) in &cache.pin_owned()`.
     ///
     /// # Panics

@@ -11,7 +11,8 @@ use super::Clock;
 /// To read the exact time a processor first ends what it has begun, so that one hit does not overlap with the next; this takes
 /// a few loads. If a tick comes late, as on a virtual machine whose host is overloaded, so does the time. On Linux this is
 /// `CLOCK_MONOTONIC_COARSE`, which in some kernels goes back by some nanoseconds when the system's clock is adjusted: an entry
-/// that had expired may be found again for so long. Elsewhere it is exact, as the clock of a cache that is given none.
+/// that had expired may be found again for so long. It stands still while the machine is suspended. Elsewhere it is exact, as
+/// the clock of a cache that is given none.
 ///
 /// ```
 /// use std::time::Duration;

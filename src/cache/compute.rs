@@ -136,8 +136,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<Decided<A, T>, Refused<K, V>> {
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
-        let guard = self.enter_to_write();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter_to_write());
         loop {
             // Before the lock: they are dropped after that is released.
             let (value, decided);

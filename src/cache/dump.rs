@@ -279,8 +279,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// [L2] Copies what there is of the segment that begins at `cursor`, under its lock, but for what has expired. Entries are
     /// alive as long as a guard that was entered before.
     fn look_over(&self, cursor: u64, windows: &mut Windows) -> Option<(Vec<Seen<K, V>>, u64)> {
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter());
         let (mut writing, next) = self.table.directory.visit(cursor)?;
         let locked = &mut writing.locked;
         windows.add(&locked.state_ref().keep.evictor);

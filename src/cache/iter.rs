@@ -11,7 +11,8 @@ use crate::engine::Walk;
 use crate::entries::Entry;
 use crate::reclaim::LocalGuard;
 
-type Entries<K, V> = Walk<NonNull<Entry<K, V>>>;
+/// A walk over pointers to entries.
+pub(super) type Entries<K, V> = Walk<NonNull<Entry<K, V>>>;
 
 /// The next entry that has not expired.
 fn next<K, V, S>(walk: &mut Entries<K, V>, cache: &Cache<K, V, S>) -> Option<NonNull<Entry<K, V>>> {

@@ -700,8 +700,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             landing.close();
         }
         let mut new_entry = self.new_entry(&key, &value);
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter());
         // Dropped before that if the user's code panics: it ends before anybody is told then, too.
         let landing = landing;
         let now = new_entry.now;
@@ -716,7 +715,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let mut is_refused = at.is_none();
         let (value, left) = match at.filter(may_keep) {
             Some(at) => match self.put(at, &new_entry, key, value, &mut out) {
-                // SAFETY: put into the table, or retired, after the guard was entered.
+                // SAFETY: in the table after the guard of `out` was entered, or turned away, and `out` has not ended.
                 Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
                 Err(refused) => {
                     is_refused = true;
@@ -733,7 +732,6 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         // Before there is an answer: one that is returned leaks if a drop panics, or the listener does.
         drop(left);
         drop(out);
-        drop(guard);
         // Not before, as elsewhere: nobody waits for others' destructors, and they may ask for this key.
         self.free_if_heavy();
         value

@@ -289,8 +289,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     fn change_capacity(&self, capacity: u64) {
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter());
         let now = self.now();
         let lending = &mut *self.bound.lend();
         let before = self.bound.capacity();

@@ -60,7 +60,8 @@ type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
 pub(super) struct Departures<'c, K, V> {
-    guard: &'c LocalGuard<'c>,
+    /// Entered before anything is locked, left while the listener is told.
+    guard: LocalGuard<'c>,
     /// Where the thread counts them.
     pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
@@ -76,11 +77,7 @@ pub(super) struct Departures<'c, K, V> {
 
 impl<'c, K, V> Departures<'c, K, V> {
     /// Nothing has left. The guard is of the cache.
-    pub(super) fn new(
-        guard: &'c LocalGuard<'c>,
-        counts: Here<'c>,
-        listener: Option<&'c Listener<K, V>>,
-    ) -> Self {
+    pub(super) fn new(guard: LocalGuard<'c>, counts: Here<'c>, listener: Option<&'c Listener<K, V>>) -> Self {
         let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(Vec::new()));
         Departures { guard, counts, listener, coming: None, gone, many }
     }
@@ -113,15 +110,19 @@ impl<'c, K, V> Departures<'c, K, V> {
         self.many.push(reserve.old.take());
     }
 
-    /// Tells the listener of each, even if it panics.
-    fn tell(&self) -> FirstPanic {
+    /// Tells the listener of each, even if it panics; under no guard, as it may take its time: what others have retired does
+    /// not wait for it.
+    fn tell(&mut self) -> FirstPanic {
         let mut panic = FirstPanic::default();
-        if let Some(listener) = self.listener {
-            for &(entry, cause) in self.gone.iter() {
-                // SAFETY: it was in the table after the guard was entered, or was turned away since.
-                let (key, value) = unsafe { Entry::deref(entry) }.pair();
-                panic.call(|| listener(key, value, cause));
-            }
+        let gone = &*self.gone;
+        if let Some(listener) = self.listener.filter(|_| !gone.is_empty()) {
+            self.guard.outside(|| {
+                for &(entry, cause) in gone {
+                    // SAFETY: it has left the table, or was turned away, and is ours to retire, which is done after this.
+                    let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                    panic.call(|| listener(key, value, cause));
+                }
+            });
         }
         panic
     }
@@ -147,7 +148,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         }
         for many in take(&mut *self.many) {
             // SAFETY: our cache's guard.
-            unsafe { many.retire(self.guard) };
+            unsafe { many.retire(&self.guard) };
         }
         told.go_on();
     }

@@ -1,34 +1,33 @@
 //! [`Cache`]: entries that are asked to go.
 
 use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::Cache;
-use super::removal::Cause;
+use super::removal::{Cause, Departures};
 use super::write::At;
 use crate::entries::Entry;
-use crate::reclaim::Guard;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Takes an entry out, if `condition` holds for it. With what is left of it, which `_guard` keeps alive.
-    pub(super) fn remove_entry<'g, Q: ?Sized + Hash + Equivalent<K>>(
+    /// Takes an entry out, if `condition` holds for it: it is one of those that `out` has to tell of, and is there as long as
+    /// that has not ended, or a guard is there that was entered before. Nothing, if it had expired.
+    pub(super) fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
-        _guard: &'g impl Guard,
+        out: &mut Departures<'_, K, V>,
         condition: impl FnOnce(&K, &V) -> bool,
-    ) -> Option<&'g Entry<K, V>> {
+    ) -> Option<NonNull<Entry<K, V>>> {
         let digest = self.digest(key);
         self.flights.invalidate(digest, key);
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
         let At { mut writing, found, .. } = self.at(digest, key);
         let found = found?;
         let entry = writing.locked.item(found);
-        // SAFETY: in the table, under the lock; what leaves is retired by `out`, after both guards were entered.
-        let old = unsafe { Entry::deref(entry) };
+        // SAFETY: in the table, under the lock.
+        let (own_key, value) = unsafe { Entry::deref(entry) }.pair();
         let expired = !self.is_alive(entry);
-        let goes = expired || condition(old.pair().0, old.pair().1);
+        let goes = expired || condition(own_key, value);
         if self.time.is_some() {
             // Whoever has begun to load meanwhile, as it had expired or was due, may have read what `condition` has written to
             // the source.
@@ -38,9 +37,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             return None;
         }
         let cause = if expired { Cause::Expired } else { Cause::Explicit };
-        self.take_out(&mut writing.locked, found, cause, &mut out);
-        self.settle(&mut writing.locked, &mut out);
-        (!expired).then_some(old)
+        self.take_out(&mut writing.locked, found, cause, out);
+        self.settle(&mut writing.locked, out);
+        (!expired).then_some(entry)
     }
 
     /// Takes the entry of a key out; a clone of its value. Without `Clone`: [`CacheView::remove`](super::CacheView::remove).
@@ -85,7 +84,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
         F: FnOnce(&K, &V) -> bool,
     {
-        let guard = self.enter_to_write();
-        self.remove_entry(key, &guard, condition).map(|entry| entry.pair().1.clone())
+        let mut out = self.departures(self.enter_to_write());
+        let entry = self.remove_entry(key, &mut out, condition)?;
+        // SAFETY: `out` has not ended.
+        let value = unsafe { Entry::deref(entry) }.pair().1.clone();
+        // Before there is an answer: what is returned leaks if the listener panics.
+        out.end();
+        Some(value)
     }
 }

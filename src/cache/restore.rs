@@ -126,8 +126,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
 
     /// How much room there is. What has expired is taken out, where there is not enough for what is wanted of each segment.
     fn room(&self, wanted: &[u64]) -> Room {
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter());
         let mut segments = Vec::new();
         self.table.directory.each_segment(|mut writing| {
             let locked = &mut writing.locked;
@@ -187,8 +186,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer; and of those
     /// that begin later each finds what was put in [L6].
     fn restore(&self, entry: Dumped<K, V>, digest: Digest, new_entry: NewEntry) -> Result<(), Dumped<K, V>> {
-        let guard = self.enter_to_write();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter_to_write());
         let restored = match self.flights.lead(digest, &entry.key) {
             Some(flight) => self.put_restored(entry, (digest, new_entry), &flight, &mut out),
             None => Err(entry),

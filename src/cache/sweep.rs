@@ -145,8 +145,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             return;
         }
         self.flush_if_heavy();
-        let guard = self.enter();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter());
         let Some(At { mut writing, found, .. }) =
             self.table.directory.try_lock_and_find(digest, |other| other == entry)
         else {

@@ -8,6 +8,7 @@ use equivalent::Equivalent;
 
 use super::Cache;
 use super::iter::ViewIter;
+use crate::entries::Entry;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`Cache`] that keeps what it returns alive: from [`Cache::pin`].
@@ -141,7 +142,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
         key: &Q,
         condition: impl FnOnce(&K, &V) -> bool,
     ) -> Option<&V> {
-        self.cache.remove_entry(key, &self.guard, condition).map(|entry| entry.pair().1)
+        let mut out = self.cache.departures(self.cache.enter());
+        let entry = self.cache.remove_entry(key, &mut out, condition)?;
+        // SAFETY: it was in the table after the view's guard was entered.
+        Some(unsafe { Entry::deref(entry) }.pair().1)
     }
 }
 

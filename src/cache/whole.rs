@@ -3,6 +3,7 @@
 use core::hash::{BuildHasher, Hash};
 
 use super::Cache;
+use super::iter::Entries;
 use super::write::At;
 use crate::entries::Entry;
 
@@ -24,11 +25,10 @@ impl<K, V, S> Cache<K, V, S> {
     #[doc(alias = "invalidate_all")]
     pub fn clear(&self) {
         self.flights.invalidate_all();
-        let guard = self.enter();
         let mut cursor = 0;
         loop {
             // Told segment by segment.
-            let mut out = self.departures(&guard);
+            let mut out = self.departures(self.enter());
             let now = self.now();
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             let buckets = writing.locked.segment().buckets().len();
@@ -41,7 +41,6 @@ impl<K, V, S> Cache<K, V, S> {
             self.settle(&mut writing.locked, &mut out);
             cursor = next;
         }
-        drop(guard);
         self.free_if_heavy();
     }
 
@@ -67,27 +66,26 @@ impl<K, V, S> Cache<K, V, S> {
     /// ```
     #[doc(alias = "run_pending_tasks")]
     pub fn purge(&self) {
-        let guard = self.enter();
         let mut cursor = 0;
         loop {
-            let mut out = self.departures(&guard);
+            let mut out = self.departures(self.enter());
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             self.sweep(&mut writing.locked, u32::MAX, self.now(), &mut out);
             self.settle(&mut writing.locked, &mut out);
             cursor = next;
         }
-        self.table.flush(&guard);
+        self.flush();
         // What has left is freed now, unless somebody else looks at it: its memory can be given back then.
-        drop(guard);
         self.table.collector.flush();
         self.table.purge(&self.enter());
     }
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Keeps the entries for which `keep` holds and takes the others out.
+    /// Keeps the entries for which `keep` holds and takes the others out, and those that have expired, which it does not see.
     ///
-    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
+    /// Sees each entry that is present throughout, with no lock held; what leaves the cache meanwhile is freed when it is over.
+    /// If an entry is replaced between `keep`'s verdict and
     /// its removal, `keep` is asked again about the new one. What is being loaded for a key that is not there, or refreshed, it
     /// does not see, and that comes in all the same, as old as it may be: [`Cache::clear`] and, for its key, [`Cache::remove`]
     /// keep it out.
@@ -108,23 +106,30 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[doc(alias = "invalidate_entries_if")]
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         let view = self.pin();
-        for (mut key, mut value) in view.iter() {
-            while !keep(key, value) {
-                let guard = self.enter();
+        let mut walk = Entries::new();
+        while let Some(mut entry) = walk.next(|cursor, out| self.table.directory.snapshot(cursor, out)) {
+            loop {
+                // SAFETY: in the table, under its segment's lock, after the view was pinned, which is there until the end.
+                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                let is_alive = self.is_alive(entry);
+                if is_alive && keep(key, value) {
+                    break;
+                }
                 let digest = self.digest(key);
-                self.flights.invalidate(digest, key);
-                let mut out = self.departures(&guard);
+                if is_alive {
+                    self.flights.invalidate(digest, key);
+                }
+                let mut out = self.departures(self.enter());
                 let At { mut writing, found, .. } = self.at(digest, key);
                 let Some(found) = found else { break };
-                // SAFETY: in the table, under the lock, after the view was pinned, which is there until the end.
-                let current = unsafe { Entry::deref(writing.locked.item(found)) }.pair();
-                if core::ptr::eq(current.1, value) && core::ptr::eq(current.0, key) {
+                let current = writing.locked.item(found);
+                if current == entry {
                     // It may have expired since `keep` has seen it.
                     self.take_out_asked(&mut writing.locked, found, self.now(), &mut out);
                     self.settle(&mut writing.locked, &mut out);
                     break;
                 }
-                (key, value) = current;
+                entry = current;
             }
         }
         drop(view);

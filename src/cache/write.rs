@@ -23,6 +23,7 @@ use super::time::{NEVER, Nanos};
 use crate::engine::{self, Found, Locked, Spot, Writing};
 use crate::entries::{Entry, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
+use crate::outcome::Occupied;
 use crate::reclaim::LocalGuard;
 
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
@@ -44,7 +45,8 @@ impl NewEntry {
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    pub(super) fn departures<'c>(&'c self, guard: &'c LocalGuard<'c>) -> Departures<'c, K, V> {
+    /// What leaves from here on, under this guard.
+    pub(super) fn departures<'c>(&'c self, guard: LocalGuard<'c>) -> Departures<'c, K, V> {
         Departures::new(guard, self.counters.here(), self.listener.as_ref())
     }
 
@@ -345,7 +347,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Inserts or replaces an entry; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
+    /// Inserts or replaces an entry, with its key; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
     /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is new matters
     /// most take [`Policy::Clock`](crate::Policy::Clock).
     ///
@@ -384,8 +386,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mut new_entry = self.new_entry(&key, &value);
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
-        let guard = self.enter_to_write();
-        let mut out = self.departures(&guard);
+        let mut out = self.departures(self.enter_to_write());
         let mut at = self.at(digest, &key);
         if !self.has_quota_at_once(&at, &new_entry) {
             match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
@@ -403,6 +404,76 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // Before there is an answer: what is returned leaks if the listener panics.
         out.end();
         put.map(|_| ())
+    }
+
+    /// Inserts an entry unless the key is there: an error says so, with a clone of its value, and the one that was not
+    /// inserted. To be told of an entry here is not to use it.
+    ///
+    /// Waits for no loader: of a key that is being loaded it is the value that is inserted here that stays. The weigher and the
+    /// closures that say when an entry expires are asked about the value, whether or not the key is there. Like all that is
+    /// new, it may be [turned away](Cache::insert) at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if it does not fit, as [`Cache::insert`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::insert`].
+    ///
+    /// ```
+    /// let sessions: koel::Cache<&str, u32> = koel::Cache::new(10);
+    /// assert_eq!(sessions.try_insert("ada", 1)?, Ok(()));
+    /// let occupied = sessions.try_insert("ada", 2)?.unwrap_err();
+    /// assert_eq!((occupied.current, occupied.not_inserted), (1, 2));
+    /// # Ok::<(), koel::Refused<&str, u32>>(())
+    /// ```
+    #[doc(alias = "insert_if_absent")]
+    pub fn try_insert(&self, key: K, value: V) -> Result<Result<(), Occupied<V, V>>, Refused<K, V>>
+    where
+        V: Clone,
+    {
+        // Mostly it is there, where several threads do the same; then nothing is locked, and no load is disturbed.
+        if let Some(current) = self.peek(&key) {
+            return Ok(Err(Occupied { current, not_inserted: value }));
+        }
+        let mut new_entry = self.new_entry(&key, &value);
+        let digest = self.digest(&key);
+        self.flights.invalidate(digest, &key);
+        let mut out = self.departures(self.enter_to_write());
+        let mut at = self.at(digest, &key);
+        if self.alive_at(&at).is_none() && !self.has_quota_at_once(&at, &new_entry) {
+            match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
+                // Others may have come while it asked.
+                Some(with_quota) => at = with_quota,
+                None => {
+                    let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
+                    out.end();
+                    return Err(Refused { key, value, why });
+                }
+            }
+        }
+        let done = match self.alive_at(&at) {
+            Some(entry) => {
+                drop(at);
+                // SAFETY: in the table, under the lock, after the guard of `out` was entered, which has not ended.
+                let current = unsafe { Entry::deref(entry) }.pair().1.clone();
+                Ok(Err(Occupied { current, not_inserted: value }))
+            }
+            None => {
+                let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
+                drop(at);
+                put.map(|_| Ok(()))
+            }
+        };
+        // Before there is an answer: what is returned leaks if the listener panics.
+        out.end();
+        done
+    }
+
+    /// The entry of a key that was looked for, if it may be returned.
+    fn alive_at(&self, at: &At<'_, K, V>) -> Option<NonNull<Entry<K, V>>> {
+        at.found.map(|found| at.writing.locked.item(found)).filter(|&entry| self.is_alive(entry))
     }
 
     /// Puts an entry where a key is or should be, in a segment that has quota for it, and unlocks that.

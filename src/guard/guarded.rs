@@ -67,8 +67,17 @@ impl<S: Store> Guarded<S> {
     /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error<S::Error>> {
+        self.put_in(Section::begin(&self.shared, self.shared.plan.hash(key), key), key, value)
+    }
+
+    /// The same, in a section of the key's.
+    pub(super) fn put_in(
+        &self,
+        mut section: Section<'_>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool, Error<S::Error>> {
         let shared = &*self.shared;
-        let mut section = Section::begin(shared, shared.plan.hash(key), key);
         section.announce();
         let existed = match shared.store.put(key, value) {
             Ok(existed) => existed,
@@ -113,8 +122,12 @@ impl<S: Store> Guarded<S> {
     /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error<S::Error>> {
+        self.delete_in(Section::begin(&self.shared, self.shared.plan.hash(key), key), key)
+    }
+
+    /// The same, in a section of the key's.
+    pub(super) fn delete_in(&self, section: Section<'_>, key: &[u8]) -> Result<bool, Error<S::Error>> {
         let shared = &*self.shared;
-        let section = Section::begin(shared, shared.plan.hash(key), key);
         let existed = shared.store.delete(key).map_err(|error| {
             shared.counters.mine().count(Event::Failed);
             Error::Store(error)

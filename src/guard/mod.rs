@@ -30,6 +30,7 @@
 //! | `builder` | options; opening |
 //! | `lookup` | look-ups |
 //! | `guarded` | writes, and what is asked of the whole |
+//! | `compute` | a write that depends on what is there |
 //! | `batch` | several writes at once |
 //! | `verify` | samples for false negatives |
 //! | `rebuild` | a filter from the store's keys, while serving |
@@ -53,6 +54,7 @@ mod batch;
 mod beside;
 mod bloom;
 mod builder;
+mod compute;
 mod error;
 mod filter;
 #[cfg(feature = "fjall")]
@@ -74,6 +76,7 @@ mod stripes;
 mod verify;
 
 pub use builder::Builder;
+pub use compute::Computed;
 pub use error::{Error, SnapshotError};
 pub use filter::Filter;
 #[cfg(feature = "fjall")]

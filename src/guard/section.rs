@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::filter::{Active, Added};
 use super::rebuild::Rebuild;
 use super::shared::Shared;
-use super::stripes::{Writing, stripe_of};
+use super::stripes::{Seen, Writing, stripe_of};
 
 /// From before the commit until filter and store agree again.
 ///
@@ -26,7 +26,21 @@ pub(super) struct Section<'a> {
 impl<'a> Section<'a> {
     /// Waits for other writers of the stripe. From here on nothing of the key is cached, until the section ends.
     pub(super) fn begin<S, E>(shared: &'a Shared<S, E>, hash: u64, key: &[u8]) -> Self {
-        let writing = shared.stripes.write(stripe_of(hash));
+        Self::with(shared, hash, key, shared.stripes.write(stripe_of(hash)))
+    }
+
+    /// The same; nothing, if a write of the stripe was over since it looked like this.
+    pub(super) fn begin_unless_changed<S, E>(
+        shared: &'a Shared<S, E>,
+        hash: u64,
+        key: &[u8],
+        seen: Seen,
+    ) -> Option<Self> {
+        let writing = shared.stripes.write_unless_changed(stripe_of(hash), seen)?;
+        Some(Self::with(shared, hash, key, writing))
+    }
+
+    fn with<S, E>(shared: &Shared<S, E>, hash: u64, key: &[u8], writing: Writing<'a>) -> Self {
         let mut section = Self::within(shared, hash, key, &writing);
         section.writing = Some(writing);
         section

@@ -83,6 +83,16 @@ impl Stripes {
         Writing { seen: &self.seen[stripe], absent, _lock: lock.lock() }
     }
 
+    /// The same; nothing, if a write was over since the stripe looked like this.
+    pub(super) fn write_unless_changed(&self, stripe: usize, seen: Seen) -> Option<Writing<'_>> {
+        let (Stripe { lock, absent }, now) = (&*self.all[stripe], &self.seen[stripe]);
+        let lock = lock.lock();
+        // Relaxed: stored to only by who holds the lock.
+        let is_unchanged = Seen(now.load(Ordering::Relaxed)).is_as_late_as(seen);
+        // Not made in vain: it counts as a write when it is dropped.
+        is_unchanged.then(|| Writing { seen: now, absent, _lock: lock })
+    }
+
     /// Waits for the other writers of several stripes: each once, in their order, so that of two who take several none waits
     /// for the other one for ever.
     pub(super) fn write_all(&self, mut stripes: Vec<usize>) -> WritingAll<'_> {

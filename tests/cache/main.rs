@@ -34,9 +34,11 @@ mod run;
 mod second_look;
 #[cfg(feature = "serde")]
 mod serde;
+mod slow_listener;
 mod strays;
 mod threads;
 mod told;
+mod try_insert;
 
 use std::sync::{Arc, Mutex};
 

@@ -185,6 +185,7 @@ impl<C: Choices> Run<'_, C> {
         assert_eq!(asked, expected, "`retain` sees each entry");
         self.told(Act::Remove, None);
         assert!(self.oracle.alive().iter().all(|(key, _)| (key % 2 == 1) == odd));
+        assert_eq!(self.oracle.expired(), 0, "what has expired has gone, and was told");
     }
 
     fn clear(&mut self) {

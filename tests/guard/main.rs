@@ -5,6 +5,7 @@ mod around;
 mod bad_input;
 mod batch;
 mod common;
+mod compute;
 mod drops;
 mod faults;
 mod filters;

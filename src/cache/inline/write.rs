@@ -14,7 +14,7 @@ use crate::cache::residents::{Entries, Evict};
 use crate::cache::room::{self, Insertion};
 use crate::engine::{self, Found, Locked, Spot};
 use crate::hash::Digest;
-use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
+use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::plain;
 
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
@@ -120,6 +120,40 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         // Where it is: handed on as a value, it would be written in parts and copied as a whole.
         let mut at = self.at(digest, &key);
         self.put_at(&mut at, key, value)
+    }
+
+    /// Inserts a value unless the key is there. To be told of an entry here is not to use it. Waits for no loader: of a key
+    /// that is being loaded it is the value that is inserted here that stays.
+    ///
+    /// # Errors
+    ///
+    /// [`Occupied`] if the key is there: with its value, and the one that was not inserted.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::insert`].
+    ///
+    /// ```
+    /// let sessions = koel::InlineCache::new(10);
+    /// assert_eq!(sessions.try_insert(7_u32, 1_u32), Ok(()));
+    /// let occupied = sessions.try_insert(7, 2).unwrap_err();
+    /// assert_eq!((occupied.current, occupied.not_inserted), (1, 2));
+    /// ```
+    #[doc(alias = "insert_if_absent")]
+    pub fn try_insert(&self, key: K, value: V) -> Result<(), Occupied<V, V>> {
+        // As in a `Cache`.
+        if let Some(current) = self.peek(&key) {
+            return Err(Occupied { current, not_inserted: value });
+        }
+        let digest = self.digest(&key);
+        self.flights.invalidate(digest, &key);
+        let mut at = self.at(digest, &key);
+        if let Some(found) = at.found {
+            let (_, current) = at.writing.locked.item(found);
+            return Err(Occupied { current, not_inserted: value });
+        }
+        self.put_at(&mut at, key, value);
+        Ok(())
     }
 
     /// Puts an entry where its key is or should be, and unlocks that; the value that was there.

@@ -1,0 +1,89 @@
+//! [`Guarded::compute`]: a write that depends on what is there.
+
+use super::error::Error;
+use super::guarded::Guarded;
+use super::section::Section;
+use super::store::{Store, Value};
+use super::stripes::stripe_of;
+use crate::outcome::{NOTHING_TO_REMOVE, Operation};
+
+/// What [`Guarded::compute`] has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Computed<T> {
+    /// A value was put; the key had this one before, or none.
+    Put(Option<Value>),
+    /// The key was deleted; it had this value.
+    Deleted(Value),
+    /// Nothing was written.
+    Aborted(T),
+}
+
+impl<S: Store> Guarded<S> {
+    /// Decides what becomes of a key's value: `decide` sees it, if there is one, and says whether to put, delete or leave it.
+    /// What it saw is what the store has when its decision is carried out: so a key is put only if it is absent, or a value
+    /// replaced only if it is the one that is expected.
+    ///
+    /// `decide` runs with nothing locked, and is asked again if a key of the same stripe, which is one in a thousand, was
+    /// written to meanwhile. So it must not write through this guard itself, or that may be for ever. What it sees is what
+    /// [`Guarded::get`] returns, which is counted each time: a key that is not there mostly costs no look into the store.
+    ///
+    /// # Errors
+    ///
+    /// The store's. Whether the decision was carried out is then as the store leaves it; the guard is right either way.
+    ///
+    /// # Panics
+    ///
+    /// If `decide` panics, or says `Remove` where there is nothing: nothing was done.
+    ///
+    /// ```
+    /// use koel::Operation;
+    /// use koel::guard::{Computed, Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// for _ in 0..3 {
+    ///     guarded.compute(b"visits", |visits| Operation::<_, ()>::Insert([visits.map_or(1, |n| n[0] + 1)]))?;
+    /// }
+    /// assert_eq!(guarded.get(b"visits")?.as_deref(), Some(&[3][..]));
+    ///
+    /// // Only if the key is absent.
+    /// let put = guarded.compute(b"visits", |visits| match visits {
+    ///     None => Operation::Insert([1]),
+    ///     Some(visits) => Operation::Abort(visits[0]),
+    /// })?;
+    /// assert_eq!(put, Computed::Aborted(3));
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
+    #[doc(alias = "compare_and_swap")]
+    #[doc(alias = "fetch_and_update")]
+    #[track_caller]
+    pub fn compute<V: AsRef<[u8]>, T>(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<&[u8]>) -> Operation<V, T>,
+    ) -> Result<Computed<T>, Error<S::Error>> {
+        let shared = &*self.shared;
+        let hash = shared.plan.hash(key);
+        loop {
+            // Before the value is read: whoever writes later is noticed [D9].
+            let seen = shared.stripes.look(stripe_of(hash));
+            let old = self.get(key)?;
+            let begin = || Section::begin_unless_changed(shared, hash, key, seen);
+            match (decide(old.as_deref()), old) {
+                (Operation::Abort(answer), _) => return Ok(Computed::Aborted(answer)),
+                (Operation::Insert(value), old) => {
+                    if let Some(section) = begin() {
+                        self.put_in(section, key, value.as_ref())?;
+                        return Ok(Computed::Put(old));
+                    }
+                }
+                (Operation::Remove, None) => panic!("{NOTHING_TO_REMOVE}"),
+                (Operation::Remove, Some(old)) => {
+                    if let Some(section) = begin() {
+                        self.delete_in(section, key)?;
+                        return Ok(Computed::Deleted(old));
+                    }
+                }
+            }
+        }
+    }
+}

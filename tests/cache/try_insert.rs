@@ -1,0 +1,111 @@
+//! To insert unless the key is there.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::scope;
+use std::time::Duration;
+
+use koel::{Cache, Cause, InlineCache, ManualClock, Occupied, Why};
+
+use crate::{listening, weighing_values};
+
+#[test]
+fn of_many_who_insert_a_key_one_is_told_that_it_is_new() {
+    const THREADS: usize = 4;
+    let (cache, inline) = (Cache::new(1000), InlineCache::new(1000));
+    let (new, barrier) = (AtomicUsize::new(0), Barrier::new(THREADS));
+    let counts = |is_new| new.fetch_add(usize::from(is_new), Ordering::Relaxed);
+    scope(|scope| {
+        for thread in 0..THREADS {
+            let (cache, inline, barrier, counts) = (&cache, &inline, &barrier, &counts);
+            scope.spawn(move || {
+                for key in 0..500_u64 {
+                    barrier.wait();
+                    match cache.try_insert(key, thread).unwrap() {
+                        Ok(()) => counts(true),
+                        Err(Occupied { current, not_inserted }) => {
+                            assert_eq!((Some(current), not_inserted), (cache.peek(&key), thread));
+                            0
+                        }
+                    };
+                    counts(inline.try_insert(key, thread).is_ok());
+                }
+            });
+        }
+    });
+    assert_eq!((new.into_inner(), cache.len(), inline.len()), (1000, 500, 500));
+}
+
+#[test]
+fn what_has_expired_is_not_there() {
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(10).time_to_live(Duration::from_secs(60)).clock(clock.clone());
+    let (builder, told) = listening(builder);
+    let cache = builder.build();
+    assert_eq!(cache.try_insert(1, 10), Ok(Ok(())));
+    assert_eq!(cache.try_insert(1, 11), Ok(Err(Occupied { current: 10, not_inserted: 11 })));
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(cache.try_insert(1, 12), Ok(Ok(())));
+    assert_eq!((cache.get(&1), cache.time_left(&1)), (Some(12), Some(Duration::from_secs(60))));
+    assert_eq!(*told.lock().unwrap(), [(1, 10, Cause::Expired)]);
+}
+
+/// Room is asked of other segments only for what comes in.
+#[test]
+fn what_is_too_heavy_is_handed_back_and_what_is_there_sends_nobody_away() {
+    let cache = weighing_values(100).build();
+    let refused = cache.try_insert(1, 101).unwrap_err();
+    assert_eq!(
+        (refused.key, refused.value, refused.why),
+        (1, 101, Why::TooHeavy { weight: 101, capacity: 100 })
+    );
+    assert_eq!(cache.try_insert(1, 60), Ok(Ok(())));
+    assert_eq!(cache.try_insert(2, 40), Ok(Ok(())));
+    // Also where what was not inserted would not fit.
+    for heavy in [50, 100, 101] {
+        assert_eq!(cache.try_insert(1, heavy), Ok(Err(Occupied { current: 60, not_inserted: heavy })));
+    }
+    assert_eq!((cache.len(), cache.weight(), cache.stats().evictions), (2, 100, 0));
+    assert_eq!(cache.try_insert(3, 100), Ok(Ok(())));
+    assert!(cache.weight() <= 100);
+}
+
+/// To look at an entry is no hit, and no use of it.
+#[test]
+fn it_leaves_no_trace() {
+    let clock = ManualClock::new();
+    let idle = Duration::from_secs(60);
+    let cache = Cache::builder().max_entries(10).time_to_idle(idle).clock(clock.clone()).build();
+    cache.insert(1, 10).unwrap();
+    clock.advance(idle / 2);
+    assert!(cache.try_insert(1, 11).unwrap().is_err());
+    assert_eq!((cache.time_left(&1), cache.stats().hits, cache.stats().misses), (Some(idle / 2), 0, 0));
+}
+
+/// Whoever is loading the key gets his value, and what was inserted stays.
+#[test]
+fn it_waits_for_no_loader_and_stays() {
+    let cache = Cache::new(10);
+    let loaded = cache.get_or_insert_with(1, || {
+        assert_eq!(cache.try_insert(1, "inserted"), Ok(Ok(())));
+        "loaded"
+    });
+    assert_eq!((loaded, cache.get(&1)), ("loaded", Some("inserted")));
+    let inline = InlineCache::new(10);
+    let loaded = inline.get_or_insert_with(1, || {
+        assert_eq!(inline.try_insert(1, b'i'), Ok(()));
+        b'l'
+    });
+    assert_eq!((loaded, inline.get(&1)), (b'l', Some(b'i')));
+    assert_eq!(inline.try_insert(1, b'x'), Err(Occupied { current: b'i', not_inserted: b'x' }));
+}
+
+/// It keeps nothing, and says that the key was not there.
+#[test]
+fn an_inline_cache_for_nothing_takes_all() {
+    let nothing = InlineCache::new(0);
+    assert_eq!(
+        (nothing.try_insert(1_u64, 1_u64), nothing.try_insert(1, 2), nothing.len()),
+        (Ok(()), Ok(()), 0)
+    );
+}
