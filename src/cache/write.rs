@@ -347,9 +347,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Inserts or replaces an entry, with its key; to replace one is to use it, as a hit is. If the cache is full, others leave; it may be
-    /// this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is new matters
-    /// most take [`Policy::Clock`](crate::Policy::Clock).
+    /// Inserts or replaces an entry, with its key; to replace one is to use it, as a hit is. If the cache is full, others
+    /// leave; it may be this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what
+    /// is new matters most take [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Heavy entries
     ///
