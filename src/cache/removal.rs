@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::counters::Here;
 use crate::entries::{Entry, OldEntries, OwnedEntry, Reserve};
-use crate::reclaim::{FirstPanic, Guard, LocalGuard};
+use crate::reclaim::{Collector, FirstPanic, Guard, LocalGuard};
 
 /// Why an entry has left a cache.
 #[doc(alias = "RemovalCause")]
@@ -60,8 +60,9 @@ type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
 pub(super) struct Departures<'c, K, V> {
-    /// Entered before anything is locked, left while the listener is told.
-    guard: LocalGuard<'c>,
+    collector: &'c Collector,
+    /// Entered before anything is locked; none, while the listener is told.
+    guard: Option<LocalGuard<'c>>,
     /// Where the thread counts them.
     pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
@@ -76,10 +77,15 @@ pub(super) struct Departures<'c, K, V> {
 }
 
 impl<'c, K, V> Departures<'c, K, V> {
-    /// Nothing has left. The guard is of the cache.
-    pub(super) fn new(guard: LocalGuard<'c>, counts: Here<'c>, listener: Option<&'c Listener<K, V>>) -> Self {
+    /// Nothing has left. The guard is of the collector, and that of the cache.
+    pub(super) fn new(
+        collector: &'c Collector,
+        guard: LocalGuard<'c>,
+        counts: Here<'c>,
+        listener: Option<&'c Listener<K, V>>,
+    ) -> Self {
         let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(Vec::new()));
-        Departures { guard, counts, listener, coming: None, gone, many }
+        Departures { collector, guard: Some(guard), counts, listener, coming: None, gone, many }
     }
 
     /// An entry has just been taken out of a segment, whose reserve this is.
@@ -114,15 +120,13 @@ impl<'c, K, V> Departures<'c, K, V> {
     /// not wait for it.
     fn tell(&mut self) -> FirstPanic {
         let mut panic = FirstPanic::default();
-        let gone = &*self.gone;
-        if let Some(listener) = self.listener.filter(|_| !gone.is_empty()) {
-            self.guard.outside(|| {
-                for &(entry, cause) in gone {
-                    // SAFETY: it has left the table, or was turned away, and is ours to retire, which is done after this.
-                    let (key, value) = unsafe { Entry::deref(entry) }.pair();
-                    panic.call(|| listener(key, value, cause));
-                }
-            });
+        if let Some(listener) = self.listener.filter(|_| !self.gone.is_empty()) {
+            self.guard = None;
+            for &(entry, cause) in self.gone.iter() {
+                // SAFETY: it has left the table, or was turned away, and is ours to retire, which is done after this.
+                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                panic.call(|| listener(key, value, cause));
+            }
         }
         panic
     }
@@ -142,13 +146,14 @@ impl<'c, K, V> Departures<'c, K, V> {
         // SAFETY: not in the table, and nobody else has it (`coming`).
         let _coming = self.coming.take().map(|entry| unsafe { OwnedEntry::from_raw(entry) });
         let told = self.tell();
+        let guard = self.guard.get_or_insert_with(|| self.collector.enter());
         for (entry, _) in take(&mut *self.gone) {
             // SAFETY: taken out of the table, once, under its segment's lock (`add`) [I6].
-            unsafe { self.guard.retire(entry.as_ptr()) };
+            unsafe { guard.retire(entry.as_ptr()) };
         }
         for many in take(&mut *self.many) {
             // SAFETY: our cache's guard.
-            unsafe { many.retire(&self.guard) };
+            unsafe { many.retire(guard) };
         }
         told.go_on();
     }

@@ -47,7 +47,7 @@ impl NewEntry {
 impl<K, V, S> Cache<K, V, S> {
     /// What leaves from here on, under this guard.
     pub(super) fn departures<'c>(&'c self, guard: LocalGuard<'c>) -> Departures<'c, K, V> {
-        Departures::new(guard, self.counters.here(), self.listener.as_ref())
+        Departures::new(&self.table.collector, guard, self.counters.here(), self.listener.as_ref())
     }
 
     /// Takes an entry out of its slot, which the policy did not ask for.

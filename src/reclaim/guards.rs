@@ -3,7 +3,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::ManuallyDrop;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::bags::Retired;
@@ -101,26 +100,6 @@ pub struct LocalGuard<'c> {
     collector: &'c Collector,
     record: &'c Record,
     here: PhantomData<*mut ()>,
-}
-
-impl LocalGuard<'_> {
-    /// Leaves while `f` runs, however long that takes, and enters anew: whoever has looked at something under this guard has
-    /// given up looking, as it is borrowed no more.
-    pub(crate) fn outside<T>(&mut self, f: impl FnOnce() -> T) -> T {
-        /// Enters anew, also if `f` panics.
-        struct Outside<'o, 'c>(&'o mut LocalGuard<'c>);
-
-        impl Drop for Outside<'_, '_> {
-            fn drop(&mut self) {
-                // Not where it was: what `f` has entered may still be there.
-                self.0.record = ManuallyDrop::new(self.0.collector.enter()).record;
-            }
-        }
-
-        self.collector.leave(self.record);
-        let _outside = Outside(self);
-        f()
-    }
 }
 
 /// A guard that may be sent and shared. Of many at a time those of one epoch share a record.

@@ -109,7 +109,8 @@ fn what_panics_or_fails_has_done_nothing() {
     let store = filled(0);
     let guarded = ready(Arc::clone(&store));
     guarded.put(b"key", b"1").unwrap();
-    let panics = |of: &[u8], decide: fn(Option<&[u8]>) -> Operation<Vec<u8>, ()>| {
+    type Decide = fn(Option<&[u8]>) -> Operation<Vec<u8>, ()>;
+    let panics = |of: &[u8], decide: Decide| {
         catch_unwind(AssertUnwindSafe(|| drop(guarded.compute(of, decide)))).unwrap_err();
     };
     panics(b"key", |_| panic!("decided nothing"));
