@@ -116,7 +116,7 @@ pub use filter::{
 pub use full::Full;
 pub use map::{
     Builder, ClonedIter, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
-    InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, Pinned, PinnedOwned, Ref, Values,
+    InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, MappedRef, Pinned, PinnedOwned, Ref, Values,
 };
 #[cfg(feature = "rayon")]
 pub use map::{InlineParIter, ParIter};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{AnyMap, Config, Counted, Ledger, Seeded, fixed_configs, growing_configs, on_threads, seeded};
-use koel::{Full, HashMap, Occupied, Operation};
+use koel::{Full, HashMap, Occupied, Operation, Ref};
 
 type Map = HashMap<Counted, Counted, Seeded>;
 
@@ -319,6 +319,29 @@ fn an_entry_that_has_its_view_with_it_may_be_returned_and_sent() {
         assert_eq!((here.key().n, here.value().n), (3, 3));
         assert_eq!(format!("{here:?}"), format!("Ref({:?}, {:?})", here.key(), here.value()));
         drop(here);
+        map.flush();
+        assert_eq!(ledger.alive(), 0);
+    });
+}
+
+/// The same of what was removed with its view, and of a part of a value.
+#[test]
+fn what_was_removed_or_is_a_part_lives_as_long_as_its_view() {
+    all_is_dropped_once("into_remove", Some(0), |ledger, map| {
+        assert!(map.pin().into_remove(&ledger.value(ENTRIES)).is_none());
+        let removed = map.pin().into_remove(&ledger.value(3)).unwrap();
+        assert!(map.pin().get(&ledger.value(3)).is_none());
+        let part = Ref::map(map.pin_owned().into_get(&ledger.value(7)).unwrap(), |value| &value.n);
+        map.clear();
+        map.flush();
+        assert!(ledger.alive() >= 4);
+        assert_eq!((removed.key().n, removed.n, *part), (3, 3, 7));
+        drop(removed);
+        map.flush();
+        assert!(ledger.alive() >= 2 && *part == 7);
+        std::thread::scope(|scope| {
+            scope.spawn(move || drop(part));
+        });
         map.flush();
         assert_eq!(ledger.alive(), 0);
     });

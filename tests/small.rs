@@ -1,6 +1,6 @@
 //! A little of all in both maps, two filters and both caches, on two threads: small enough for Miri, see docs/verification.md.
 
-use koel::{Cache, CuckooFilter, HashMap, InlineCache, InlineMap};
+use koel::{Cache, CuckooFilter, HashMap, InlineCache, InlineMap, MappedRef, Ref};
 
 const KEYS: u64 = if cfg!(miri) { 24 } else { 400 };
 
@@ -53,4 +53,30 @@ fn two_threads_agree_on_everything_small() {
     map.shrink_to_fit();
     inline.shrink_to_fit();
     assert!((0..2 * KEYS).all(|key| map.pin().contains_key(&key) == (key % 3 != 0)));
+}
+
+/// Replaced, removed, and looked at by another thread, which ends the view.
+#[test]
+fn a_part_of_a_value_lives_as_long_as_its_view() {
+    let map: HashMap<u64, (String, Vec<u64>)> = (0..4).map(|n| (n, (n.to_string(), vec![n; 3]))).collect();
+    let name = Ref::map(map.pin().into_get(&1).unwrap(), |value| value.0.as_str());
+    let numbers = Ref::map(map.pin_owned().into_remove(&2).unwrap(), |value| &value.1[1..]);
+    let last = Ref::try_map(map.pin_owned().into_get(&3).unwrap(), |value| value.1.last()).unwrap();
+    let refused = Ref::try_map(map.pin().into_get(&3).unwrap(), |value| value.1.get(3)).unwrap_err();
+    assert_eq!((map.len(), refused.key(), refused.1.len()), (3, &3, 3));
+    for n in 0..4 {
+        map.pin().insert(n, (String::new(), Vec::new()));
+    }
+    map.clear();
+    map.flush();
+    assert_eq!((&*name, &*numbers, *last), ("1", &[2, 2][..], 3));
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(*last, 3));
+        scope.spawn(move || {
+            let first = MappedRef::map(numbers, |numbers| &numbers[0]);
+            assert_eq!((*first, format!("{first:?} {first}")), (2, "MappedRef(2) 2".to_string()));
+        });
+    });
+    assert!(MappedRef::into_pin(name).is_empty());
+    assert_eq!(*last, 3);
 }

@@ -1,4 +1,4 @@
-//! [`Ref`]: an entry that was found, with the view that keeps it alive.
+//! [`Ref`]: an entry that was found, with the view that keeps it alive; [`MappedRef`]: a part of its value.
 
 use core::fmt;
 use core::ops::Deref;
@@ -69,6 +69,63 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     pub fn into_pin(self) -> Pinned<'m, K, V, S, G> {
         self.pin
     }
+
+    /// A part of the value, with the view. It is called as `Ref::map(found, ..)`, so that it hides no method of the value.
+    ///
+    /// ```
+    /// use std::ops::Deref;
+    ///
+    /// use koel::{HashMap, Ref};
+    ///
+    /// struct User {
+    ///     name: String,
+    /// }
+    ///
+    /// struct Users(HashMap<u32, User>);
+    ///
+    /// impl Users {
+    ///     fn name(&self, id: u32) -> Option<impl Deref<Target = str>> {
+    ///         let user = self.0.pin().into_get(&id)?;
+    ///         Some(Ref::map(user, |user| user.name.as_str()))
+    ///     }
+    /// }
+    ///
+    /// let users = Users(HashMap::from([(7, User { name: "ada".to_string() })]));
+    /// assert_eq!(&*users.name(7).unwrap(), "ada");
+    /// ```
+    #[inline]
+    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&V) -> &U) -> MappedRef<'m, U, K, V, S, G> {
+        let part = NonNull::from(part(this.value()));
+        // SAFETY: lent by the entry, for as long as any view would have it.
+        unsafe { MappedRef::new(part, this.pin) }
+    }
+
+    /// A part of the value, if there is one, with the view.
+    ///
+    /// # Errors
+    ///
+    /// If there is none: the entry.
+    ///
+    /// ```
+    /// use koel::{HashMap, Ref};
+    ///
+    /// let lists = HashMap::from([("primes", vec![2, 3, 5])]);
+    /// let first = Ref::try_map(lists.pin().into_get("primes").unwrap(), |list| list.first());
+    /// assert_eq!(first.map(|first| *first).ok(), Some(2));
+    /// let sixth = Ref::try_map(lists.pin().into_get("primes").unwrap(), |list| list.get(5));
+    /// assert_eq!(sixth.unwrap_err().len(), 3);
+    /// ```
+    #[inline]
+    pub fn try_map<U: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&V) -> Option<&U>,
+    ) -> Result<MappedRef<'m, U, K, V, S, G>, Self> {
+        match part(this.value()).map(NonNull::from) {
+            // SAFETY: as in `map`.
+            Some(part) => Ok(unsafe { MappedRef::new(part, this.pin) }),
+            None => Err(this),
+        }
+    }
 }
 
 impl<K, V, S, G> Deref for Ref<'_, K, V, S, G> {
@@ -83,5 +140,89 @@ impl<K, V, S, G> Deref for Ref<'_, K, V, S, G> {
 impl<K: fmt::Debug, V: fmt::Debug, S, G> fmt::Debug for Ref<'_, K, V, S, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Ref").field(self.key()).field(self.value()).finish()
+    }
+}
+
+impl<K, V: fmt::Display, S, G> fmt::Display for Ref<'_, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value().fmt(f)
+    }
+}
+
+/// A part of an entry's value, with the view that keeps it alive: from [`Ref::map`]. It is used as the part is.
+///
+/// It stays as it was found, as a [`Ref`] does. `Send` and `Sync`, if the view is and the part is `Sync`.
+pub struct MappedRef<'m, U: ?Sized, K, V, S = RandomState, G = LocalGuard<'m>> {
+    part: NonNull<U>,
+    /// Keeps it alive. The guard alone would not do: when that ends on another thread, entries of the map may be dropped there,
+    /// and only the view tells whether they may.
+    pin: Pinned<'m, K, V, S, G>,
+}
+
+// SAFETY: it is a `&U` and a view, both of which go with it: `&U` may be sent if `U` is `Sync`, which `V` being so does not
+// tell, as the part may be of any type and lie anywhere; and what happens where the view ends is the view's to say.
+unsafe impl<'m, U: ?Sized + Sync, K, V, S, G> Send for MappedRef<'m, U, K, V, S, G> where
+    Pinned<'m, K, V, S, G>: Send
+{
+}
+// SAFETY: as above; who shares it has no more of it than `&U`: the view, which may be shared besides, is had only by who has it
+// whole.
+unsafe impl<'m, U: ?Sized + Sync, K, V, S, G> Sync for MappedRef<'m, U, K, V, S, G> where
+    Pinned<'m, K, V, S, G>: Sync
+{
+}
+
+impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
+    /// # Safety
+    ///
+    /// The part is as good as a reference for as long as the view lives.
+    #[inline]
+    unsafe fn new(part: NonNull<U>, pin: Pinned<'m, K, V, S, G>) -> Self {
+        MappedRef { part, pin }
+    }
+
+    /// A part of the part, as [`Ref::map`].
+    ///
+    /// ```
+    /// use koel::{HashMap, MappedRef, Ref};
+    ///
+    /// let map = HashMap::from([(1, (2, [3, 4]))]);
+    /// let second = Ref::map(map.pin().into_get(&1).unwrap(), |pair| &pair.1);
+    /// let last = MappedRef::map(second, |array| &array[1]);
+    /// assert_eq!(*last, 4);
+    /// ```
+    #[inline]
+    pub fn map<T: ?Sized>(this: Self, part: impl FnOnce(&U) -> &T) -> MappedRef<'m, T, K, V, S, G> {
+        let part = NonNull::from(part(&this));
+        // SAFETY: lent by what is good for as long as the view lives.
+        unsafe { MappedRef::new(part, this.pin) }
+    }
+
+    /// The view, with which to go on.
+    #[inline]
+    pub fn into_pin(this: Self) -> Pinned<'m, K, V, S, G> {
+        this.pin
+    }
+}
+
+impl<U: ?Sized, K, V, S, G> Deref for MappedRef<'_, U, K, V, S, G> {
+    type Target = U;
+
+    #[inline]
+    fn deref(&self) -> &U {
+        // SAFETY: `new`'s caller's; the reference does not outlive `self`, and with it the view.
+        unsafe { self.part.as_ref() }
+    }
+}
+
+impl<U: ?Sized + fmt::Debug, K, V, S, G> fmt::Debug for MappedRef<'_, U, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MappedRef").field(&&**self).finish()
+    }
+}
+
+impl<U: ?Sized + fmt::Display, K, V, S, G> fmt::Display for MappedRef<'_, U, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }

@@ -5,7 +5,7 @@
 //! | `hash_map` | [`HashMap`]: constructors, traits of the whole map |
 //! | `pinned`, `pinned_write` | [`Pinned`]: its operations |
 //! | `pinned_steps` | what those are made of that write |
-//! | `entry_ref` | an entry with its view |
+//! | `entry_ref` | an entry with its view, or a part of one |
 //! | `iter` | its iterators |
 //! | `inline_map`, `inline_write`, `inline_iter` | [`InlineMap`]: making one and reading, its writing half, its iterators |
 //! | `bulk` | inserting many pairs, for both |
@@ -32,7 +32,7 @@ mod serde;
 
 pub(crate) use crate::full::Full;
 pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};
-pub use entry_ref::Ref;
+pub use entry_ref::{MappedRef, Ref};
 pub use hash_map::HashMap;
 pub use inline_iter::{InlineDrain, InlineIter, InlineKeys, InlineValues};
 pub use inline_map::InlineMap;

@@ -2,18 +2,19 @@
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
-use super::{Full, Pinned};
+use super::{Full, Pinned, Ref};
 use crate::engine::CapacityError;
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
 
-impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
+impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
     ///
     /// # Panics
@@ -439,6 +440,26 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let spot = self.spot(key);
         let found = spot.found?;
         Some(self.take_out(spot, found).pair())
+    }
+
+    /// Removes a key, and returns the entry that it had, with the view: to be returned from the function that has made the pin,
+    /// or kept. It is dropped when this and all older pins have ended, and some more is removed.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::from([("one".to_string(), 1)]);
+    /// let one = map.pin().into_remove("one").unwrap();
+    /// assert_eq!((one.pair(), map.len()), ((&"one".to_string(), &1), 0));
+    /// ```
+    pub fn into_remove<Q: ?Sized + Hash + Equivalent<K>>(self, key: &Q) -> Option<Ref<'m, K, V, S, G>> {
+        let spot = self.spot(key);
+        let found = spot.found?;
+        let entry = NonNull::from(self.take_out(spot, found));
+        // SAFETY: there until now, and so since the view was made or later.
+        Some(unsafe { Ref::new(entry, self) })
     }
 
     /// Removes a key if `condition` holds for its entry.

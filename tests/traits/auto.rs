@@ -52,6 +52,8 @@ assert_is!(koel::ClonedIter<'static, u64, String, koel::RandomState, OwnedGuard<
 assert_is!(koel::ClonedIter<'static, u64, String>: UnwindSafe + core::iter::FusedIterator);
 assert_is!(koel::Ref<'static, u64, String, koel::RandomState, OwnedGuard<'static>>: Send + Sync + Debug);
 assert_is!(koel::Ref<'static, u64, String>: Debug + UnwindSafe);
+assert_is!(OfOwned<str, String>: Send + Sync + Debug + core::fmt::Display + UnwindSafe);
+assert_is!(koel::MappedRef<'static, str, u64, String>: Debug + UnwindSafe);
 assert_is!(Keys<'static, u64, String>: Send + Debug);
 assert_is!(Values<'static, u64, String>: Send + Debug);
 // Whatever key and value are: they are not cloned.
@@ -79,6 +81,10 @@ assert_is!(Builder<InlineMapKind<u64, u64>>: Send + Sync + Debug + Clone);
 assert_is!(HashMap<u64, u64>: Unpin);
 
 struct NotDebug;
+
+/// A part of a value, with a view that may be sent.
+type OfOwned<U, V, K = u64, S = koel::RandomState> =
+    koel::MappedRef<'static, U, K, V, S, OwnedGuard<'static>>;
 
 // A panic leaves a map as it was, and so it may be looked at afterwards.
 assert_is!(HashMap<u64, String>: UnwindSafe + RefUnwindSafe);
@@ -151,6 +157,21 @@ assert_is_not!(koel::Ref<'static, u64, Cell<u64>, koel::RandomState, OwnedGuard<
 assert_is_not!(koel::Ref<'static, u64, Cell<u64>, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is_not!(koel::Ref<'static, Rc<u64>, u64, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is_not!(koel::Ref<'static, u64, u64, NotShared, OwnedGuard<'static>>: Send);
+// What a view drops where it ends may be any entry of its map; and a part need not be of a type that values tell of.
+assert_is_not!(koel::MappedRef<'static, u64, u64, u64>: Send);
+assert_is_not!(koel::MappedRef<'static, u64, u64, u64>: Sync);
+assert_is_not!(OfOwned<u64, Rc<u64>>: Send);
+assert_is_not!(OfOwned<u64, Rc<u64>>: Sync);
+assert_is_not!(OfOwned<u64, Cell<u64>>: Send);
+assert_is_not!(OfOwned<u64, std::sync::MutexGuard<'static, u64>>: Send);
+assert_is_not!(OfOwned<u64, u64, Rc<u64>>: Send);
+assert_is_not!(OfOwned<u64, u64, u64, NotShared>: Send);
+assert_is_not!(OfOwned<Cell<u64>, u64>: Send);
+assert_is_not!(OfOwned<Cell<u64>, u64>: Sync);
+assert_is_not!(OfOwned<Rc<u64>, u64>: Send);
+assert_is_not!(OfOwned<Cell<u64>, u64>: UnwindSafe);
+// It is never dropped with the view, and so need not be sent itself.
+assert_is!(OfOwned<std::sync::MutexGuard<'static, u64>, u64>: Send + Sync);
 
 // Caches: as maps, and weigher, expiry function, listener and clock may be used by any thread.
 assert_is!(Cache<u64, String>: Send + Sync + Debug + Unpin);
