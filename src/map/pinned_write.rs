@@ -223,6 +223,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// assert_eq!(*map.pin().get_or_insert_with_ref("key", || 7), 7);
     /// assert_eq!(*map.pin().get_or_insert_with_ref("key", || unreachable!()), 7);
     /// ```
+    #[doc(alias = "or_insert_with_key")]
     #[track_caller]
     pub fn get_or_insert_with_ref<Q>(&self, key: &Q, make: impl FnOnce() -> V) -> &V
     where
@@ -269,6 +270,36 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
                     Err(error)
                 }
             },
+        }
+    }
+
+    /// [`Pinned::try_get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// That of `make`; the map is as it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::HashMap<String, u32> = koel::HashMap::new();
+    /// assert!(map.pin().try_get_or_insert_with_ref("key", || "seven".parse()).is_err());
+    /// assert_eq!(map.pin().try_get_or_insert_with_ref("key", || "7".parse()), Ok(&7));
+    /// ```
+    #[track_caller]
+    pub fn try_get_or_insert_with_ref<Q, E>(
+        &self,
+        key: &Q,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<&V, E>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => self.try_get_or_insert_with(key.to_owned(), make),
         }
     }
 

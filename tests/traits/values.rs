@@ -293,6 +293,9 @@ fn what_is_absent_is_made_once_or_not_at_all() {
     assert_eq!(*pin.get_or_insert_with_ref("a", || unreachable!()), 1);
     assert_eq!(*pin.get_or_insert_with_ref("b", || 2), 2);
     assert_eq!((map.len(), pin.get("b")), (2, Some(&2)));
+    assert_eq!(pin.try_get_or_insert_with_ref("d", || Err("none")), Err("none"));
+    assert_eq!((map.len(), pin.try_get_or_insert_with_ref("d", || Ok::<_, ()>(4))), (2, Ok(&4)));
+    assert_eq!((map.len(), pin.try_get_or_insert_with_ref("d", || Err("none"))), (3, Ok(&4)));
     assert_eq!((pin.get_or_insert_default("c".to_string()), pin.get("c")), (&0, Some(&0)));
     assert_eq!(*pin.get_or_insert_default("b".to_string()), 2);
     let inline: InlineMap<u64, u64> = InlineMap::new();
