@@ -1,6 +1,7 @@
 //! Concurrent hash maps, caches and cuckoo filters whose readers take no lock and never wait.
 //!
 //! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
+//! * [`HashSet`]: such a map to `()`, by the names that sets have.
 //! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.
 //! * [`Cache`]: bounded by entries or weight; what is least likely to be asked for again makes room.
 //! * [`InlineCache`]: the same for small plain data in the slots themselves, bounded by entries.
@@ -39,11 +40,12 @@
 //!
 //! # Features
 //!
-//! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for filters, for a cache's [`CacheDump`], and for a [`Policy`];
-//!   `Serialize` for [`CacheStats`]. What is read goes into a growing map; options of the builder are not saved.
+//! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for sets, as sequences, for filters, for a cache's
+//!   [`CacheDump`], and for a [`Policy`]; `Serialize` for [`CacheStats`]. What is read goes into a growing map; options of the
+//!   builder are not saved.
 //! * `metrics`: `CacheStats::report`, to whatever recorder the `metrics` crate has.
-//! * `rayon`: `par_iter` on [`Pinned`] and [`InlineMap`], `IntoParallelIterator`, `FromParallelIterator`, `ParallelExtend`;
-//!   filters built on all threads.
+//! * `rayon`: `par_iter` on [`Pinned`], [`PinnedSet`] and [`InlineMap`], `IntoParallelIterator`, `FromParallelIterator`,
+//!   `ParallelExtend`; filters built on all threads.
 //! * `redb`, `fjall`: stores that [`guard`] can stand before.
 //!
 //! # Without memory
@@ -99,6 +101,7 @@ mod reclaim;
 mod record;
 mod reentry;
 mod seats;
+mod set;
 mod swapped;
 mod sync;
 
@@ -122,6 +125,9 @@ pub use map::{
 pub use map::{InlineParIter, ParIter};
 pub use outcome::{Compute, Occupied, Operation};
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
+#[cfg(feature = "rayon")]
+pub use set::SetParIter;
+pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetIntoIter, SetRef};
 
 /// The hash function of maps and caches unless told otherwise: keyed at random for each.
 pub use ahash::RandomState;

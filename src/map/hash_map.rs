@@ -32,7 +32,7 @@ use crate::hash::Digest;
 ///
 /// Keys and values that are small plain data are faster and smaller in an [`InlineMap`](crate::InlineMap). A map that
 /// one thread uses at a time is better off as a `std::collections::HashMap`. Values that are changed in place under
-/// a lock ask for a `dashmap`; here a change makes a new entry. A set is a map to `()`.
+/// a lock ask for a `dashmap`; here a change makes a new entry. A set is a [`HashSet`](crate::HashSet).
 ///
 /// # Coming from other maps
 ///

@@ -40,3 +40,5 @@ pub use iter::{ClonedIter, Drain, IntoIter, Iter, Keys, Values};
 pub use pinned::{Pinned, PinnedOwned};
 #[cfg(feature = "rayon")]
 pub use rayon::{InlineParIter, ParIter};
+#[cfg(feature = "serde")]
+pub(crate) use serde::collect_cautiously;

@@ -493,6 +493,19 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(unsafe { Ref::new(entry, self) })
     }
 
+    /// Inserts a value, as [`Pinned::insert`]: the entry that was replaced, with the view.
+    #[track_caller]
+    pub(crate) fn into_insert(self, key: K, value: V) -> Option<Ref<'m, K, V, S, G>> {
+        let spot = self.spot(&key);
+        let Some(found) = spot.found else {
+            self.must_add(spot, key, value);
+            return None;
+        };
+        let entry = NonNull::from(self.replace(spot, found, key, value).0);
+        // SAFETY: there until now, and so since the view was made or later.
+        Some(unsafe { Ref::new(entry, self) })
+    }
+
     /// Removes a key if `condition` holds for its entry.
     ///
     /// `condition` runs at most once, under the writer lock of the key's segment.

@@ -88,19 +88,27 @@ where
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<M, A::Error> {
-        let mut map = M::default();
-        let most = const { cautious::<(K, V)>() };
-        let mut entries = Vec::with_capacity(access.size_hint().unwrap_or(0).min(most));
-        loop {
-            let next = access.next_entry()?;
-            let done = next.is_none();
-            entries.extend(next);
-            if done || entries.len() >= most {
-                map.extend(entries.drain(..));
-            }
-            if done {
-                return Ok(map);
-            }
+        collect_cautiously(access.size_hint(), || access.next_entry())
+    }
+}
+
+/// Collects what foreign data has, some at a time; whatever the hint says.
+pub(crate) fn collect_cautiously<C: Default + Extend<T>, T, E>(
+    hint: Option<usize>,
+    mut next: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<C, E> {
+    let mut all = C::default();
+    let most = const { cautious::<T>() };
+    let mut some = Vec::with_capacity(hint.unwrap_or(0).min(most));
+    loop {
+        let next = next()?;
+        let done = next.is_none();
+        some.extend(next);
+        if done || some.len() >= most {
+            all.extend(some.drain(..));
+        }
+        if done {
+            return Ok(all);
         }
     }
 }

@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 use koel::{
     Builder, Cache, CacheBuilder, CacheDump, CacheError, CacheIter, CacheStats, CacheView, CapacityError,
-    Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, InlineCache, InlineCacheBuilder,
+    Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, HashSet, InlineCache, InlineCacheBuilder,
     InlineCacheIter, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind, InlineValues, IntoIter,
-    Iter, Keys, LocalGuard, ManualClock, Occupied, Operation, OwnedGuard, Pinned, PinnedOwned, Policy,
-    Refused, Stats, Values, ViewIter, Why,
+    Iter, Keys, LocalGuard, ManualClock, Occupied, Operation, OwnedGuard, Pinned, PinnedOwned, PinnedSet,
+    PinnedSetOwned, Policy, Refused, SetDrain, SetIntoIter, SetRef, Stats, Values, ViewIter, Why,
 };
 
 /// Does not compile unless the type implements all the traits.
@@ -41,6 +41,29 @@ macro_rules! assert_is_not {
 
 assert_is!(HashMap<u64, String>: Send + Sync + Debug + Clone + PartialEq + Eq + Default);
 assert_is!(InlineMap<u64, u64>: Send + Sync + Debug + Clone + PartialEq + Eq + Default);
+assert_is!(HashSet<String>: Send + Sync + Debug + Clone + PartialEq + Eq + Default + Unpin);
+assert_is!(HashSet<String>: UnwindSafe + RefUnwindSafe + FromIterator<String> + Extend<String>);
+assert_is!(HashSet<u64>: Extend<u64> + Extend<&'static u64> + IntoIterator<Item = u64> + From<[u64; 3]>);
+assert_is!(&'static HashSet<u64>: Extend<u64> + Extend<&'static u64>);
+assert_is!(&'static PinnedSet<'static, String>: IntoIterator<Item = &'static String>);
+assert_is!(PinnedSet<'static, String>: Debug + UnwindSafe + RefUnwindSafe);
+assert_is!(PinnedSetOwned<'static, String>: Send + Sync + Debug);
+assert_is!(SetDrain<'static, String, OwnedGuard<'static>>: Send + Debug + core::iter::FusedIterator);
+assert_is!(SetDrain<'static, String>: UnwindSafe);
+assert_is!(SetIntoIter<String>: Send + Sync + Debug + ExactSizeIterator + core::iter::FusedIterator + UnwindSafe);
+assert_is!(SetRef<'static, String>: Debug + core::fmt::Display + UnwindSafe);
+assert_is!(SetRef<'static, String, koel::RandomState, OwnedGuard<'static>>: Send + Sync);
+assert_is_not!(HashSet<Rc<u64>>: Send);
+assert_is_not!(HashSet<Cell<u64>>: Sync);
+assert_is_not!(HashSet<Cell<u64>>: UnwindSafe);
+assert_is_not!(HashSet<std::sync::MutexGuard<'static, u64>>: Sync);
+assert_is_not!(HashSet<u64, NotShared>: Sync);
+assert_is_not!(PinnedSet<'static, u64>: Send);
+assert_is_not!(PinnedSetOwned<'static, Cell<u64>>: Send);
+assert_is_not!(SetDrain<'static, u64>: Send);
+assert_is_not!(SetIntoIter<Rc<u64>>: Send);
+assert_is_not!(SetRef<'static, u64>: Send);
+assert_is_not!(SetRef<'static, Cell<u64>, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is!(IntoIter<u64, String>: Send + Sync + Debug + ExactSizeIterator + core::iter::FusedIterator);
 assert_is!(InlineIter<'static, u64, u64>: Send + Sync + Debug + core::iter::FusedIterator);
 assert_is!(InlineDrain<'static, u64, u64>: Send + Sync + Debug);

@@ -1,0 +1,506 @@
+//! [`HashSet`]: the whole set; what returns references is on [`PinnedSet`](super::PinnedSet).
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+
+use ahash::RandomState;
+use equivalent::Equivalent;
+
+use super::{PinnedSet, PinnedSetOwned, SetIntoIter, SetRef};
+use crate::engine::CapacityError;
+use crate::map::HashMap;
+
+/// A concurrent hash set: a [`HashMap`] to `()`, by the names that sets have.
+///
+/// Look-ups take no lock and never wait; writers lock one segment of some thousand slots. What answers with yes or no needs no
+/// pin. References come from a pinned view, [`HashSet::pin`], or have one with them, as a [`SetRef`]; several calls in a row
+/// are cheaper on one view, too.
+///
+/// ```
+/// let seen = koel::HashSet::new();
+/// assert!(seen.insert("koel".to_string()) && !seen.insert("koel".to_string()));
+/// assert!(seen.contains("koel"));
+/// assert!(seen.remove("koel") && seen.is_empty());
+/// ```
+///
+/// What is told of [`HashMap`] holds for a set as well: its [memory](HashMap#memory), nine bytes a slot, and the value; [when
+/// values are dropped](HashMap#when-values-are-dropped) that were removed; what may run [under a lock](HashMap#under-a-lock);
+/// and what [panics](HashMap#panics-in-your-code) leave. Options are those of its builder: [`HashSet::from`] makes a set of the
+/// map, and [`HashSet::as_map`] leads to all else.
+///
+/// ```
+/// use koel::{HashMap, HashSet};
+///
+/// let bounded = HashSet::from(HashMap::builder().fixed_capacity(1_000).build());
+/// assert!(bounded.insert(7_u64));
+/// let full = (0..2_000).find_map(|n| bounded.as_map().pin().checked_insert(n, ()).err());
+/// assert!(full.is_some_and(|full| full.key >= 1_000));
+/// println!("{}", bounded.as_map().stats());
+/// ```
+///
+/// # When to pick something else
+///
+/// A set that one thread uses at a time is better off as a `std::collections::HashSet`. Small plain data is faster and smaller
+/// as the keys of an [`InlineMap`](crate::InlineMap) to `()`. Where one wrong "yes" in a hundred does no harm, a
+/// [`CuckooFilter`](crate::CuckooFilter) takes some ten bits a value.
+#[doc(alias = "DashSet")]
+pub struct HashSet<T, S = RandomState> {
+    pub(super) map: HashMap<T, (), S>,
+}
+
+impl<T> HashSet<T> {
+    /// An empty set.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for it.
+    ///
+    /// ```
+    /// let set = koel::HashSet::new();
+    /// assert!(set.insert(1) && set.len() == 1);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn new() -> Self {
+        HashMap::new().into()
+    }
+
+    /// A set with room for so many values, if they spread evenly, which grows when it has more.
+    ///
+    /// # Panics
+    ///
+    /// If so many are beyond the limit, or there is no memory for them.
+    ///
+    /// ```
+    /// let set = koel::HashSet::with_capacity(1000);
+    /// let slots = set.capacity();
+    /// set.extend(0..1000);
+    /// assert_eq!(set.capacity(), slots); // it did not have to grow
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity(values: usize) -> Self {
+        HashMap::with_capacity(values).into()
+    }
+}
+
+impl<T, S> HashSet<T, S> {
+    /// An empty set with this hash function; see [`HashMap::with_hasher`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for it.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    ///
+    /// let set: koel::HashSet<&str, RandomState> = koel::HashSet::with_hasher(RandomState::new());
+    /// assert!(set.insert("value"));
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_hasher(hasher: S) -> Self {
+        HashMap::with_hasher(hasher).into()
+    }
+
+    /// A set with room for so many values, and this hash function.
+    ///
+    /// # Panics
+    ///
+    /// As [`HashSet::with_capacity`].
+    ///
+    /// ```
+    /// let set = koel::HashSet::with_capacity_and_hasher(1000, std::hash::RandomState::new());
+    /// assert!(set.insert(1) && set.capacity() >= 1000);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity_and_hasher(values: usize, hasher: S) -> Self {
+        HashMap::with_capacity_and_hasher(values, hasher).into()
+    }
+
+    /// A view of the set for this thread, which returns references and keeps alive what they lead to. It costs some
+    /// nanoseconds; it is not `Send`: see [`HashSet::pin_owned`].
+    ///
+    /// ```
+    /// let set = koel::HashSet::from(["one".to_string(), "two".to_string()]);
+    /// let pin = set.pin();
+    /// let one: &String = pin.get("one").unwrap();
+    /// set.clear();
+    /// assert_eq!(one, "one"); // the view keeps it
+    /// ```
+    #[inline]
+    pub fn pin(&self) -> PinnedSet<'_, T, S> {
+        PinnedSet(self.map.pin())
+    }
+
+    /// A view that may move between threads, as [`HashMap::pin_owned`].
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1, 2]);
+    /// let pin = set.pin_owned();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || assert_eq!(pin.get(&1), Some(&1)));
+    /// });
+    /// ```
+    pub fn pin_owned(&self) -> PinnedSetOwned<'_, T, S> {
+        PinnedSet(self.map.pin_owned())
+    }
+
+    /// How many values there are: exact while nobody writes, and never fewer than are there throughout. Looks at every segment.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are no values: never, if there is one throughout.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// How many slots there are: more than values fit, as told of [`HashMap::capacity`].
+    pub fn capacity(&self) -> usize {
+        self.map.capacity()
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        self.map.hasher()
+    }
+
+    /// Removes all values, one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1, 2]);
+    /// set.clear();
+    /// assert!(set.is_empty());
+    /// ```
+    pub fn clear(&self) {
+        self.map.clear();
+    }
+
+    /// Drops all that was removed, as far as no older pin lives, as [`HashMap::flush`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let kept = Arc::new(7);
+    /// let set = koel::HashSet::from([Arc::clone(&kept)]);
+    /// assert!(set.remove(&7) && Arc::strong_count(&kept) == 2); // not dropped yet
+    /// set.flush();
+    /// assert_eq!(Arc::strong_count(&kept), 1);
+    /// ```
+    pub fn flush(&self) {
+        self.map.flush();
+    }
+
+    /// The map that the set is.
+    ///
+    /// ```
+    /// let set: koel::HashSet<u64> = (0..1000).collect();
+    /// assert!(set.as_map().memory_usage() > 9_000);
+    /// assert_eq!(set.as_map().stats().overflow, 0);
+    /// ```
+    pub fn as_map(&self) -> &HashMap<T, (), S> {
+        &self.map
+    }
+
+    /// The map that the set was. [`HashSet::from`] makes a set of it again.
+    ///
+    /// ```
+    /// let map = koel::HashSet::from([1, 2]).into_map();
+    /// assert_eq!(map.pin().get(&1), Some(&()));
+    /// ```
+    pub fn into_map(self) -> HashMap<T, (), S> {
+        self.map
+    }
+}
+
+impl<T, S: BuildHasher> HashSet<T, S> {
+    /// Whether the value is there, or an equal one.
+    ///
+    /// ```
+    /// let set = koel::HashSet::from(["one".to_string()]);
+    /// assert!(set.contains("one") && !set.contains("two"));
+    /// ```
+    #[doc(alias = "contains_key")]
+    #[inline]
+    pub fn contains<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> bool {
+        self.pin().contains(value)
+    }
+
+    /// The value that is equal to this one, with a view that keeps it alive: to be returned, or kept.
+    ///
+    /// ```
+    /// let set = koel::HashSet::from(["one".to_string()]);
+    /// let one = set.get("one").unwrap();
+    /// set.remove("one");
+    /// assert_eq!(*one, "one");
+    /// ```
+    #[inline]
+    pub fn get<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> Option<SetRef<'_, T, S>> {
+        self.pin().into_get(value)
+    }
+}
+
+impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
+    /// Adds a value; whether it is new. If an equal one is there, that stays, and this one is dropped: it costs no more than
+    /// [`HashSet::contains`] then. Of several threads that insert equal values at the same moment one is told that it is new.
+    ///
+    /// # Panics
+    ///
+    /// If the set has a fixed capacity and is full, or cannot grow for lack of memory; and, like all that writes, in a closure
+    /// that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set = koel::HashSet::new();
+    /// assert!(set.insert(1));
+    /// assert!(!set.insert(1));
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn insert(&self, value: T) -> bool {
+        self.pin().insert(value)
+    }
+
+    /// Puts a value into the place of the one that is equal to it, if there is one; that one, with a view that keeps it alive.
+    ///
+    /// # Panics
+    ///
+    /// As [`HashSet::insert`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let (first, second) = (Arc::new(7), Arc::new(7));
+    /// let set = koel::HashSet::from([Arc::clone(&first)]);
+    /// let old = set.replace(Arc::clone(&second)).unwrap();
+    /// assert!(Arc::ptr_eq(&old, &first) && Arc::ptr_eq(&set.get(&7).unwrap(), &second));
+    /// ```
+    #[track_caller]
+    pub fn replace(&self, value: T) -> Option<SetRef<'_, T, S>> {
+        self.map.pin().into_insert(value, ()).map(SetRef)
+    }
+
+    /// Removes a value; whether it was there. Of several threads that remove it at the same moment one is told so.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set = koel::HashSet::from(["one".to_string()]);
+    /// assert!(set.remove("one") && !set.remove("one"));
+    /// ```
+    #[inline]
+    pub fn remove<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> bool {
+        self.pin().remove(value)
+    }
+
+    /// Removes a value; the one that was there, with a view that keeps it alive. It is not handed out by value, as others may
+    /// be looking at it.
+    ///
+    /// # Panics
+    ///
+    /// As [`HashSet::remove`].
+    ///
+    /// ```
+    /// let set = koel::HashSet::from(["one".to_string()]);
+    /// assert_eq!(set.take("one").as_deref(), Some(&"one".to_string()));
+    /// assert!(set.take("one").is_none());
+    /// ```
+    pub fn take<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> Option<SetRef<'_, T, S>> {
+        self.map.pin().into_remove(value).map(SetRef)
+    }
+
+    /// Keeps the values for which `keep` holds and removes the others, as [`Pinned::retain`](crate::Pinned::retain): it is
+    /// asked with no lock held.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set: koel::HashSet<u32> = (0..10).collect();
+    /// set.retain(|n| n % 2 == 0);
+    /// assert_eq!(set.len(), 5);
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
+        self.map.retain(|value, ()| keep(value));
+    }
+
+    /// Adds all values, 32 at a time, so that their waits for memory overlap, as [`Pinned::extend`](crate::Pinned::extend). Of
+    /// equal ones the last stays, unlike one that is inserted. With the set to yourself, `Extend::extend(&mut set, values)`
+    /// takes no locks.
+    ///
+    /// # Panics
+    ///
+    /// As [`HashSet::insert`].
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1, 2]);
+    /// set.extend([2, 3]);
+    /// assert_eq!(set.len(), 3);
+    /// ```
+    #[track_caller]
+    pub fn extend(&self, values: impl IntoIterator<Item = T>) {
+        self.map.extend(pairs(values));
+    }
+
+    /// Makes room for `additional` more values, as [`HashMap::reserve`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for them, and in a closure that runs under the set's lock.
+    ///
+    /// ```
+    /// let set: koel::HashSet<u64> = koel::HashSet::new();
+    /// set.reserve(10_000);
+    /// assert!(set.capacity() >= 10_000);
+    /// ```
+    #[track_caller]
+    pub fn reserve(&self, additional: usize) {
+        self.map.reserve(additional);
+    }
+
+    /// [`HashSet::reserve`], or an error if there is no room to be had.
+    ///
+    /// # Errors
+    ///
+    /// [`CapacityError`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set: koel::HashSet<u64> = koel::HashSet::new();
+    /// assert!(set.try_reserve(10_000).is_ok() && set.try_reserve(usize::MAX).is_err());
+    /// ```
+    #[track_caller]
+    pub fn try_reserve(&self, additional: usize) -> Result<(), CapacityError> {
+        self.map.try_reserve(additional)
+    }
+
+    /// Gives back memory, as [`HashMap::shrink_to_fit`].
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set: koel::HashSet<u64> = (0..100_000).collect();
+    /// set.retain(|n| *n < 10);
+    /// let before = set.capacity();
+    /// set.shrink_to_fit();
+    /// assert!(set.capacity() < before / 10);
+    /// ```
+    pub fn shrink_to_fit(&self) {
+        self.map.shrink_to_fit();
+    }
+}
+
+/// As a map has them.
+pub(super) fn pairs<T>(values: impl IntoIterator<Item = T>) -> impl Iterator<Item = (T, ())> {
+    values.into_iter().map(|value| (value, ()))
+}
+
+/// The set of a map's keys: with the map's options, and without a copy.
+impl<T, S> From<HashMap<T, (), S>> for HashSet<T, S> {
+    fn from(map: HashMap<T, (), S>) -> Self {
+        HashSet { map }
+    }
+}
+
+impl<T: Hash + Eq, const N: usize> From<[T; N]> for HashSet<T> {
+    #[track_caller]
+    fn from(values: [T; N]) -> Self {
+        values.into_iter().collect()
+    }
+}
+
+impl<T, S: Default> Default for HashSet<T, S> {
+    #[track_caller]
+    fn default() -> Self {
+        Self::with_hasher(S::default())
+    }
+}
+
+/// Walks over the set. Panics in a closure that runs under its lock: see [`HashMap`](HashMap#under-a-lock).
+impl<T: fmt::Debug, S> fmt::Debug for HashSet<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pin().fmt(f)
+    }
+}
+
+/// As [`HashMap`]'s: every value that is present throughout, in a set with the same options.
+impl<T: Clone + Hash + Eq, S: Clone + BuildHasher> Clone for HashSet<T, S> {
+    #[track_caller]
+    fn clone(&self) -> Self {
+        self.map.clone().into()
+    }
+}
+
+/// Equal if they have the same values; both should be quiet. Walks over the first: panics in a closure that runs under its
+/// lock.
+impl<T: Hash + Eq, S: BuildHasher> PartialEq for HashSet<T, S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.map == other.map
+    }
+}
+
+impl<T: Hash + Eq, S: BuildHasher> Eq for HashSet<T, S> {}
+
+/// A set made for as many values as the iterator promises. Of equal ones the last stays. Panics if there is no memory for them.
+impl<T: Hash + Eq, S: BuildHasher + Default> FromIterator<T> for HashSet<T, S> {
+    #[track_caller]
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        pairs(values).collect::<HashMap<T, (), S>>().into()
+    }
+}
+
+/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`].
+impl<T: Hash + Eq, S: BuildHasher> Extend<T> for HashSet<T, S> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        Extend::extend(&mut self.map, pairs(values));
+    }
+}
+
+/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`].
+impl<'a, T: Hash + Eq + Copy + 'a, S: BuildHasher> Extend<&'a T> for HashSet<T, S> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = &'a T>>(&mut self, values: I) {
+        Extend::extend(self, values.into_iter().copied());
+    }
+}
+
+impl<T: Hash + Eq, S: BuildHasher> Extend<T> for &HashSet<T, S> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        HashSet::extend(self, values);
+    }
+}
+
+impl<'a, T: Hash + Eq + Copy + 'a, S: BuildHasher> Extend<&'a T> for &HashSet<T, S> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = &'a T>>(&mut self, values: I) {
+        HashSet::extend(self, values.into_iter().copied());
+    }
+}
+
+impl<T, S> IntoIterator for HashSet<T, S> {
+    type Item = T;
+    type IntoIter = SetIntoIter<T>;
+
+    fn into_iter(self) -> SetIntoIter<T> {
+        SetIntoIter(self.map.into_iter())
+    }
+}

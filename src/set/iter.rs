@@ -1,0 +1,58 @@
+//! Walks over sets that are the map's, without the `()`. That over a view is the map's [`Keys`](crate::Keys).
+
+use core::fmt;
+use core::iter::FusedIterator;
+
+use crate::map::{Drain, IntoIter};
+use crate::reclaim::{Guard, LocalGuard};
+
+/// Iterator over the values that it removes: from [`PinnedSet::drain`](super::PinnedSet::drain). `Send`, if the view is `Sync`.
+pub struct SetDrain<'p, T, G: Guard = LocalGuard<'p>>(pub(super) Drain<'p, T, (), G>);
+
+impl<'p, T, G: Guard> Iterator for SetDrain<'p, T, G> {
+    type Item = &'p T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'p T> {
+        self.0.next().map(|(value, ())| value)
+    }
+}
+
+impl<T, G: Guard> FusedIterator for SetDrain<'_, T, G> {}
+
+impl<T, G: Guard> fmt::Debug for SetDrain<'_, T, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetDrain").finish_non_exhaustive()
+    }
+}
+
+/// Iterator over the values of a set that is no more: from `HashSet::into_iter`.
+///
+/// ```
+/// let set = koel::HashSet::from(["one".to_string()]);
+/// let names: Vec<String> = set.into_iter().collect(); // moved, not cloned
+/// assert_eq!(names, ["one"]);
+/// ```
+pub struct SetIntoIter<T>(pub(super) IntoIter<T, ()>);
+
+impl<T> Iterator for SetIntoIter<T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.0.next().map(|(value, ())| value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<T> ExactSizeIterator for SetIntoIter<T> {}
+impl<T> FusedIterator for SetIntoIter<T> {}
+
+impl<T> fmt::Debug for SetIntoIter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetIntoIter").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,25 @@
+//! The set: the map to `()`, by the names that sets have.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | `hash_set` | [`HashSet`]: constructors, calls that need no view, traits of the whole set |
+//! | `pinned` | [`PinnedSet`]: what returns references |
+//! | `set_ref` | a value with its view |
+//! | `iter` | its iterators |
+//! | `serde`, `rayon` | the features of these names |
+
+mod hash_set;
+mod iter;
+mod pinned;
+#[cfg(feature = "rayon")]
+mod rayon;
+#[cfg(feature = "serde")]
+mod serde;
+mod set_ref;
+
+pub use hash_set::HashSet;
+pub use iter::{SetDrain, SetIntoIter};
+pub use pinned::{PinnedSet, PinnedSetOwned};
+#[cfg(feature = "rayon")]
+pub use rayon::SetParIter;
+pub use set_ref::SetRef;

@@ -1,0 +1,312 @@
+//! [`PinnedSet`]: a view of a set, which returns references.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+
+use ahash::RandomState;
+use equivalent::Equivalent;
+
+use super::{SetDrain, SetRef};
+use crate::map::{Keys, Pinned};
+use crate::outcome::{Compute, Operation};
+use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
+
+/// A view of a [`HashSet`](crate::HashSet) that keeps what it returns alive: from [`HashSet::pin`](crate::HashSet::pin).
+///
+/// Not `Send`, though walks over it are; any number may exist at a time. A [`PinnedSetOwned`] may move between threads.
+///
+/// ```compile_fail
+/// let set = koel::HashSet::from([1]);
+/// let one = set.pin().get(&1); // the view ends here, and with it the reference
+/// println!("{one:?}");
+/// ```
+pub struct PinnedSet<'s, T, S = RandomState, G = LocalGuard<'s>>(pub(super) Pinned<'s, T, (), S, G>);
+
+/// A [`PinnedSet`] that is `Send` and `Sync`: from [`HashSet::pin_owned`](crate::HashSet::pin_owned).
+pub type PinnedSetOwned<'s, T, S = RandomState> = PinnedSet<'s, T, S, OwnedGuard<'s>>;
+
+impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
+    /// The view of the map that the set is, for all else that is done to one.
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1]);
+    /// assert!(set.pin().as_map().may_contain(&1));
+    /// ```
+    pub fn as_map(&self) -> &Pinned<'s, T, (), S, G> {
+        &self.0
+    }
+
+    /// How many values there are, as [`HashSet::len`](crate::HashSet::len).
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no values: never, if there is one throughout.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Walks over all values, in no particular order, as [`Pinned::iter`]: each that is present throughout is seen exactly
+    /// once, and no lock is held while you look at it.
+    ///
+    /// # Panics
+    ///
+    /// When the walk goes on in a closure that runs under the set's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1, 2]);
+    /// let pin = set.pin();
+    /// assert_eq!(pin.iter().sum::<i32>(), 3);
+    /// for n in &pin {
+    ///     pin.remove(n);
+    /// }
+    /// assert!(set.is_empty());
+    /// ```
+    pub fn iter(&self) -> Keys<'_, T, ()> {
+        self.0.keys()
+    }
+
+    /// Removes all values, and walks over those removed, as [`Pinned::drain`]. A segment is emptied when the walk reaches it,
+    /// or when the iterator is dropped.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::drain`].
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1]);
+    /// assert_eq!(set.pin().drain().collect::<Vec<_>>(), [&1]);
+    /// assert!(set.is_empty());
+    /// ```
+    pub fn drain(&self) -> SetDrain<'_, T, G> {
+        SetDrain(self.0.drain())
+    }
+
+    /// Removes all values, one segment after the other.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1, 2]);
+    /// let pin = set.pin();
+    /// let one = pin.get(&1);
+    /// pin.clear();
+    /// assert_eq!((pin.len(), one), (0, Some(&1))); // what was read stays readable
+    /// ```
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+}
+
+impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
+    /// Whether the value is there, or an equal one.
+    ///
+    /// ```
+    /// let names = koel::HashSet::from(["ada".to_string()]);
+    /// let pin = names.pin(); // once for both
+    /// assert!(pin.contains("ada") && !pin.contains("bob"));
+    /// ```
+    #[inline]
+    pub fn contains<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> bool {
+        self.0.contains_key(value)
+    }
+
+    /// The value that is equal to this one.
+    ///
+    /// ```
+    /// let names = koel::HashSet::from(["ada".to_string()]);
+    /// assert_eq!(names.pin().get("ada").map(String::as_str), Some("ada"));
+    /// ```
+    #[inline]
+    pub fn get<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> Option<&T> {
+        self.0.get_key_value(value).map(|(there, ())| there)
+    }
+
+    /// The value that is equal to this one, with the view: to be returned from the function that has made the pin, or kept.
+    /// From a [`pin_owned`](crate::HashSet::pin_owned) it is `Send`.
+    ///
+    /// ```
+    /// let names = koel::HashSet::from(["ada".to_string()]);
+    /// let ada = names.pin_owned().into_get("ada").unwrap();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || assert_eq!(*ada, "ada"));
+    /// });
+    /// ```
+    #[inline]
+    pub fn into_get<Q: ?Sized + Hash + Equivalent<T>>(self, value: &Q) -> Option<SetRef<'s, T, S, G>> {
+        self.0.into_get(value).map(SetRef)
+    }
+
+    /// Whether many values are there: `out[i]` becomes what `contains(&values[i])` would be. Their waits for memory overlap, as
+    /// in [`Pinned::contains_many`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1, 2]);
+    /// let mut present = [false; 3];
+    /// set.pin().contains_many(&[2, 3, 1], &mut present);
+    /// assert_eq!(present, [true, false, true]);
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn contains_many<Q: Hash + Equivalent<T>>(&self, values: &[Q], out: &mut [bool]) {
+        self.0.contains_many(values, out);
+    }
+
+    /// Whether many values, given by reference, are there, as [`PinnedSet::contains_many`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    ///
+    /// ```
+    /// let names = koel::HashSet::from(["ada".to_string()]);
+    /// let mut present = [false; 2];
+    /// names.pin().contains_many_ref(&["ada", "bob"], &mut present);
+    /// assert_eq!(present, [true, false]);
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn contains_many_ref<Q: ?Sized + Hash + Equivalent<T>>(&self, values: &[&Q], out: &mut [bool]) {
+        self.0.contains_many_ref(values, out);
+    }
+}
+
+impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
+    /// Adds a value; whether it is new. If an equal one is there, that stays: see [`HashSet::insert`](crate::HashSet::insert).
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::insert`].
+    ///
+    /// ```
+    /// let set = koel::HashSet::new();
+    /// let pin = set.pin();
+    /// assert!(pin.insert(1) && !pin.insert(1));
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn insert(&self, value: T) -> bool {
+        self.0.try_insert_with(value, || ()).is_ok()
+    }
+
+    /// The value that is in the set and equal to this one: the one that was there, or else this one, which is then in it. If
+    /// there is one, it costs no more than [`PinnedSet::get`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::insert`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let names: koel::HashSet<Arc<str>> = koel::HashSet::new();
+    /// let pin = names.pin();
+    /// let (first, second) = (pin.get_or_insert(Arc::from("ada")), pin.get_or_insert(Arc::from("ada")));
+    /// assert!(Arc::ptr_eq(first, second));
+    /// ```
+    #[track_caller]
+    pub fn get_or_insert(&self, value: T) -> &T {
+        if let Some(there) = self.get(&value) {
+            return there;
+        }
+        let done = self.0.compute(value, |entry| match entry {
+            Some((there, ())) => Operation::Abort(there),
+            None => Operation::Insert(()),
+        });
+        match done {
+            Compute::Inserted(value, ()) | Compute::Aborted(value) => value,
+            Compute::Updated { new: (value, ()), .. } | Compute::Removed(value, ()) => value,
+        }
+    }
+
+    /// Puts a value into the place of the one that is equal to it, if there is one: that one.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::insert`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let (first, second) = (Arc::new(7), Arc::new(7));
+    /// let set = koel::HashSet::from([Arc::clone(&first)]);
+    /// let pin = set.pin();
+    /// assert!(pin.replace(Arc::clone(&second)).is_some_and(|old| Arc::ptr_eq(old, &first)));
+    /// assert!(Arc::ptr_eq(pin.get(&7).unwrap(), &second));
+    /// ```
+    #[track_caller]
+    pub fn replace(&self, value: T) -> Option<&T> {
+        match self.0.compute(value, |_| Operation::<(), ()>::Insert(())) {
+            Compute::Updated { old: (old, ()), .. } => Some(old),
+            _ => None,
+        }
+    }
+
+    /// Removes a value; whether it was there.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1]);
+    /// let pin = set.pin();
+    /// assert!(pin.remove(&1) && !pin.remove(&1));
+    /// ```
+    #[inline]
+    pub fn remove<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> bool {
+        self.0.remove(value).is_some()
+    }
+
+    /// Removes a value: the one that was there. It is dropped when nobody can look at it any more.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let names = koel::HashSet::from(["ada".to_string()]);
+    /// let pin = names.pin();
+    /// assert_eq!((pin.take("ada"), pin.take("ada")), (Some(&"ada".to_string()), None));
+    /// ```
+    pub fn take<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> Option<&T> {
+        self.0.remove_entry(value).map(|(value, ())| value)
+    }
+
+    /// Keeps the values for which `keep` holds, as [`HashSet::retain`](crate::HashSet::retain).
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let set: koel::HashSet<u32> = (0..10).collect();
+    /// set.pin().retain(|n| n % 2 == 0);
+    /// assert_eq!(set.len(), 5);
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
+        self.0.retain(|value, ()| keep(value));
+    }
+}
+
+/// Walks over the set. Panics in a closure that runs under its lock, as [`PinnedSet::iter`].
+impl<T: fmt::Debug, S, G: Guard> fmt::Debug for PinnedSet<'_, T, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl<'p, T, S, G: Guard> IntoIterator for &'p PinnedSet<'_, T, S, G> {
+    type Item = &'p T;
+    type IntoIter = Keys<'p, T, ()>;
+
+    fn into_iter(self) -> Keys<'p, T, ()> {
+        self.iter()
+    }
+}

@@ -1,0 +1,232 @@
+//! [`HashSet`]: answers as the standard library's, on threads as well; its traits; each value is dropped once.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[cfg(feature = "rayon")]
+mod rayon;
+#[cfg(feature = "serde")]
+mod serde;
+
+use std::collections::HashSet as Model;
+use std::hash::{Hash, Hasher};
+
+use common::{
+    AnyMap, Counted, Ledger, Seeded, env_number, fixed_configs, growing_configs, on_threads, seed, seeded,
+};
+use koel::{Equivalent, HashMap, HashSet};
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+/// A value by which equal ones can be told apart.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    value: u64,
+    note: usize,
+}
+
+impl PartialEq for Noted {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Noted {}
+
+impl Hash for Noted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
+    }
+}
+
+impl Equivalent<Noted> for u64 {
+    fn equivalent(&self, noted: &Noted) -> bool {
+        *self == noted.value
+    }
+}
+
+type Set = HashSet<Noted, Seeded>;
+
+const VALUES: u64 = 60;
+
+/// Does one thing to both; `note` is new.
+fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: usize) {
+    let new = Noted { value, note };
+    let pin = set.pin();
+    let note_of = |noted: Option<Noted>| noted.map(|noted| noted.note);
+    match what {
+        0 | 1 => assert_eq!(set.insert(new), model.insert(new)),
+        2 => assert_eq!(pin.insert(new), model.insert(new)),
+        3 => assert_eq!(note_of(set.replace(new).map(|old| *old)), note_of(model.replace(new))),
+        4 => assert_eq!(note_of(pin.replace(new).copied()), note_of(model.replace(new))),
+        5 => assert_eq!(set.remove(&value), model.remove(&new)),
+        6 => assert_eq!(note_of(set.take(&value).map(|old| *old)), note_of(model.take(&new))),
+        7 => assert_eq!(note_of(pin.take(&value).copied()), note_of(model.take(&new))),
+        8 => {
+            let expected = model.get(&new).copied().unwrap_or(new);
+            model.insert(new);
+            assert_eq!(pin.get_or_insert(new).note, expected.note);
+        }
+        9 => {
+            set.retain(|noted| noted.value % 3 != value % 3);
+            model.retain(|noted| noted.value % 3 != value % 3);
+        }
+        10 if note % 8 == 0 => {
+            let mut drained: Vec<u64> = pin.drain().map(|noted| noted.value).collect();
+            let mut expected: Vec<u64> = model.drain().map(|noted| noted.value).collect();
+            drained.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(drained, expected);
+        }
+        _ => {
+            // Of equal ones the last stays.
+            let all = [new, Noted { value: value / 2, note: note + 1 }];
+            set.extend(all);
+            for new in all {
+                model.replace(new);
+            }
+        }
+    }
+}
+
+fn agree(set: &Set, model: &Model<Noted>) {
+    let pin = set.pin();
+    assert_eq!(
+        (set.len(), set.is_empty(), pin.is_empty()),
+        (model.len(), model.is_empty(), model.is_empty())
+    );
+    let mut present = [false; VALUES as usize];
+    let values: Vec<u64> = (0..VALUES).collect();
+    pin.contains_many(&values, &mut present);
+    for (value, present) in (0..).zip(present) {
+        let there = model.get(&Noted { value, note: 0 }).map(|noted| noted.note);
+        assert_eq!(present, there.is_some());
+        assert_eq!((set.contains(&value), pin.contains(&value)), (present, present));
+        assert_eq!(set.get(&value).map(|noted| noted.note), there);
+        assert_eq!(pin.get(&value).map(|noted| noted.note), there);
+    }
+    assert_eq!(pin.iter().copied().collect::<Model<_>>(), *model);
+}
+
+#[test]
+fn a_set_agrees_with_the_model() {
+    let seed = seed();
+    let config = ProptestConfig {
+        cases: u32::try_from(env_number("KOEL_CASES", 500)).expect("fewer than 2^32 cases"),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let configs = [growing_configs(), fixed_configs(VALUES as usize)].concat();
+    let operation = (0..12_u8, 0..VALUES);
+    let input = (prop::sample::select(configs), any::<u64>(), prop::collection::vec(operation, 0..200));
+    let result = runner.run(&input, |(config, hasher, operations)| {
+        let map: HashMap<Noted, (), Seeded> = AnyMap::build(config, seeded(hasher));
+        let (set, mut model) = (HashSet::from(map), Model::new());
+        for (note, (what, value)) in (0..).zip(operations) {
+            apply(&set, &mut model, what, value, 2 * note);
+        }
+        agree(&set, &model);
+        let copy = set.clone();
+        assert!(copy == set && copy.into_iter().collect::<Model<_>>() == model);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("with KOEL_SEED={seed}: {error}");
+    }
+}
+
+/// Of two, or four, that insert a value at the same moment, or remove it.
+#[test]
+fn one_is_told_that_a_value_is_new_and_one_that_it_is_gone() {
+    for threads in [2, 4] {
+        let set: HashSet<u64> = HashSet::new();
+        let counts = on_threads(threads, |_| {
+            let new = (0..10_000).filter(|n| set.insert(*n)).count();
+            let known = (0..10_000).filter(|n| set.contains(n)).count();
+            (new, known)
+        });
+        assert_eq!(counts.iter().map(|(new, _)| new).sum::<usize>(), 10_000);
+        assert!(counts.iter().all(|(_, known)| *known == 10_000) && set.len() == 10_000);
+        let gone = on_threads(threads, |_| (0..10_000).filter(|n| set.remove(n)).count());
+        assert_eq!((gone.iter().sum::<usize>(), set.len()), (10_000, 0));
+    }
+}
+
+/// All threads have the same one of those that they have made.
+#[test]
+fn an_interner_has_one_of_each() {
+    let names: HashSet<std::sync::Arc<str>> = HashSet::new();
+    let of_threads = on_threads(3, |_| {
+        let pin = names.pin();
+        let mut intern = |n: u64| std::sync::Arc::clone(pin.get_or_insert(n.to_string().into()));
+        (0..2000).map(&mut intern).collect::<Vec<_>>()
+    });
+    for (n, name) in of_threads[0].iter().enumerate() {
+        assert_eq!(**name, *n.to_string());
+        assert!(of_threads.iter().all(|names| std::sync::Arc::ptr_eq(&names[n], name)));
+    }
+}
+
+#[test]
+fn each_value_is_dropped_once_and_not_before_its_view_ends() {
+    let ledger = Ledger::new();
+    let set: HashSet<Counted> = (0..200).map(|n| ledger.value(n)).collect();
+    assert!(!set.insert(ledger.value(7)) && ledger.alive() == 200);
+    let replaced = set.replace(ledger.value(7)).unwrap();
+    let taken = set.take(&ledger.value(8)).unwrap();
+    let found = set.pin_owned().into_get(&ledger.value(9)).unwrap();
+    assert!(set.replace(ledger.value(1000)).is_none() && set.take(&ledger.value(2000)).is_none());
+    drop(set.pin().drain());
+    set.flush();
+    assert_eq!((replaced.n, taken.n, found.n, set.len()), (7, 8, 9, 0));
+    std::thread::scope(|scope| {
+        scope.spawn(move || assert_eq!(format!("{found:?}"), format!("{:?}", *found)));
+    });
+    assert!(ledger.alive() > 0 && replaced.into_pin().is_empty());
+    drop(taken);
+    set.flush();
+    assert_eq!(ledger.alive(), 0);
+    set.extend((0..100).map(|n| ledger.value(n)));
+    let mut values = set.into_iter();
+    assert_eq!((values.len(), values.by_ref().take(10).count(), values.len()), (100, 10, 90));
+    drop(values);
+    ledger.assert_settled("a set");
+}
+
+#[test]
+fn sets_are_collected_extended_compared_and_shown_as_sets_are() {
+    let mut set: HashSet<u64> = [1, 2, 2].into_iter().collect();
+    assert!(
+        set == HashSet::from([2, 1]) && set != HashSet::from([1]) && HashSet::<u64>::default().is_empty()
+    );
+    Extend::extend(&mut set, [3]);
+    Extend::extend(&mut set, &[4]);
+    Extend::extend(&mut &set, [5]);
+    Extend::extend(&mut &set, &[6, 6]);
+    assert_eq!((set.len(), (1..=6).all(|n| set.contains(&n))), (6, true));
+    let mut sum = 0;
+    for n in &set.pin() {
+        sum += n;
+    }
+    assert_eq!(sum, 21);
+    let one = HashSet::from(["one"]);
+    let debug = format!("{one:?} {:?} {:?} {}", one.pin(), one.get("one").unwrap(), one.get("one").unwrap());
+    assert_eq!(debug, r#"{"one"} {"one"} "one" one"#);
+    let sized = HashSet::<u64, _>::with_capacity_and_hasher(1000, std::hash::RandomState::new());
+    let slots = sized.capacity();
+    sized.extend(0..1000);
+    assert_eq!(sized.capacity(), slots);
+    sized.retain(|n| *n < 10);
+    sized.shrink_to_fit();
+    assert!(sized.capacity() < slots / 2 && sized.len() == 10);
+    sized.reserve(5000);
+    assert!(sized.capacity() > 5000 && sized.try_reserve(usize::MAX).is_err());
+    let map = sized.into_map();
+    assert!(map.len() == 10 && HashSet::from(map).contains(&3));
+    let bounded = HashSet::from(HashMap::builder().fixed_capacity(10).build());
+    assert!(
+        common::catch(|| (0..100).for_each(|n| assert!(bounded.insert(n)))).unwrap_err().contains("full")
+    );
+}
