@@ -90,6 +90,8 @@ mod filter;
 mod full;
 pub mod guard;
 mod hash;
+#[cfg(doctest)]
+mod lifetimes;
 mod map;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]

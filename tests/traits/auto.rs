@@ -268,7 +268,7 @@ unsafe impl koel::Zeroable for NotSent {}
 // SAFETY: a number.
 unsafe impl koel::Pod for NotSent {}
 
-/// Values of one lifetime are no values of a longer one.
+/// Which lifetimes must not be shortened, `src/lifetimes.rs` says.
 #[test]
 fn a_map_of_borrowed_values_holds_them() {
     let text = String::from("borrowed");

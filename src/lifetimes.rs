@@ -1,0 +1,43 @@
+//! Lifetimes that must not be shortened: tests, which run with those of the documentation.
+//!
+//! Who could take a `&HashMap<&'static str, ()>` for a `&HashMap<&'short str, ()>` would insert a text that goes before the map
+//! does. So whatever takes keys and values in, or leads to what does, is invariant in their types. What only gives them out
+//! need not be: iterators, even where they remove.
+//!
+//! That something does not compile may have many reasons: beside each is a twin that compiles, with the same type, and the same
+//! function of a type that is covariant.
+
+/// Types in which `T` must not become one of a shorter lifetime; `'s` is that of a borrow.
+macro_rules! must_not_shorten {
+    ($($name:ident: $type:literal;)*) => {$(
+        #[doc = concat!(
+            "```compile_fail\ntype Of<'s, T> = ", $type, ";\n",
+            "fn shorter<'s>(of: Of<'s, &'static str>) -> Of<'s, &'s str> { of }\n",
+            "```\n\n",
+            "```\ntype Of<'s, T> = ", $type, ";\n",
+            "fn as_long<'s>(of: Of<'s, &'s str>) -> Of<'s, &'s str> { of }\n",
+            "type Covariant<'s, T> = &'s Option<T>;\n",
+            "fn shorter<'s>(of: Covariant<'s, &'static str>) -> Covariant<'s, &'s str> { of }\n",
+            "```"
+        )]
+        struct $name;
+    )*};
+}
+
+must_not_shorten! {
+    KeysOfHashMap: "&'s koel::HashMap<T, ()>";
+    ValuesOfHashMap: "&'s koel::HashMap<(), T>";
+    KeysOfPinned: "koel::Pinned<'s, T, ()>";
+    ValuesOfPinned: "koel::Pinned<'s, (), T>";
+    KeysOfPinnedOwned: "koel::PinnedOwned<'s, T, ()>";
+    ValuesOfPinnedOwned: "koel::PinnedOwned<'s, (), T>";
+    KeysOfRef: "koel::Ref<'s, T, ()>";
+    ValuesOfMappedRef: "koel::MappedRef<'s, (), (), T>";
+    ValuesOfHashSet: "&'s koel::HashSet<T>";
+    ValuesOfPinnedSet: "koel::PinnedSet<'s, T>";
+    ValuesOfSetRef: "koel::SetRef<'s, T>";
+    KeysOfCache: "&'s koel::Cache<T, ()>";
+    ValuesOfCache: "&'s koel::Cache<(), T>";
+    KeysOfCacheView: "koel::CacheView<'s, T, ()>";
+    ValuesOfCacheView: "koel::CacheView<'s, (), T>";
+}
