@@ -75,6 +75,15 @@
 //! * the hashes that `par_from_keys` collects, 8 bytes a key, and those for which a filter that is built of keys has no room;
 //! * what is returned whole: filters as bytes, clones, and an iterator's entries, those of one segment at a time.
 //!
+//! # Targets, and forks
+//!
+//! Written for Linux, macOS and Windows; 64-bit atomics are required. `wasm32-unknown-unknown` is not supported: it has no
+//! clock.
+//!
+//! In the child of a fork, of a process of several threads, do not write to maps, caches, filters and guards, walk over them or
+//! drop them before `exec`: a thread that is not there may have held a lock, for which the child would wait for ever, or a pin,
+//! for which memory would.
+//!
 //! # Design
 //!
 //! `docs/design.md` in the repository has the invariants, the protocols as numbered steps, a table of every atomic

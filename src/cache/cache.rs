@@ -45,9 +45,10 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory. A weigher
 ///   takes eight more, times take eight, a time without a hit eight more, or sixteen if each entry has its own.
-/// * What has left is dropped a little later, by further writes or by [`Cache::flush`]:
-///   [how much may wait](crate::HashMap#when-values-are-dropped). With a weigher it may be an eighth of the bound, or 65,536 if
-///   that is more, and for each thread a sixteenth of that besides; writes under some map's lock do not count.
+/// * What has left is dropped a little later, by further calls of any kind, look-ups and the ends of views among them, on any
+///   thread, or by [`Cache::flush`]: [how much may wait, and what a `Drop` must not
+///   do](crate::HashMap#when-values-are-dropped). With a weigher it may be an eighth of the bound, or 65,536 if that is more,
+///   and for each thread a sixteenth of that besides; writes under some map's lock do not count.
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads

@@ -82,6 +82,36 @@ use crate::hash::Digest;
 /// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after it; or keep what must end
 /// at once, a lock, a file, a gigabyte, in a `Mutex<Option<_>>` or an `Arc`, and take it out of that yourself.
 ///
+/// The `Drop` of a key or value may run at the end of *any* call or pin of the map, look-ups included, on any thread that uses
+/// it. So it must not take a lock, or borrow a `RefCell`, that some thread holds while it uses the map: that thread would wait
+/// for itself for ever, or the panic would leave undone what the `Drop` is for. Nor may it rely on which thread it runs on. Who
+/// must lock sends what is left of the value over a channel, to who takes the lock.
+///
+/// ```
+/// use std::sync::{Mutex, mpsc};
+///
+/// /// Gives its number back to those that are free, but not by itself.
+/// struct Lease(u32, mpsc::Sender<u32>);
+///
+/// impl Drop for Lease {
+///     fn drop(&mut self) {
+///         let _ = self.1.send(self.0); // `free.lock()` might wait for this very thread
+///     }
+/// }
+///
+/// let free = Mutex::new(vec![1, 2]);
+/// let (back, given_back) = mpsc::channel();
+/// let leases = koel::HashMap::new();
+/// {
+///     let mut free = free.lock().unwrap();
+///     leases.pin().insert("ada", Lease(free.pop().unwrap(), back)); // may drop what was removed before
+/// }
+/// leases.pin().remove("ada");
+/// leases.flush();
+/// free.lock().unwrap().extend(given_back.try_iter());
+/// assert_eq!(free.into_inner().unwrap(), [1, 2]);
+/// ```
+///
 /// Without older pins, so many may wait:
 ///
 /// | entries of | how many may wait |
@@ -293,7 +323,9 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().is_empty()
     }
 
-    /// How many slots there are.
+    /// How many slots there are: more than entries fit. Some 7/8 of them are filled before a map grows, and some 94% of those
+    /// of a fixed capacity. [`reserve`](HashMap::reserve) makes room for so many more entries, and
+    /// [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.pin().capacity()
     }

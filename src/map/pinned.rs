@@ -85,7 +85,9 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         self.map.table.directory.is_empty()
     }
 
-    /// How many slots there are.
+    /// How many slots there are: more than entries fit. Some 7/8 of them are filled before a map grows, and some 94% of those
+    /// of a fixed capacity. [`reserve`](Pinned::reserve) makes room for so many more entries, and
+    /// [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.map.table.directory.slots()
     }
