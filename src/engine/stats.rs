@@ -52,12 +52,24 @@ pub struct Stats {
     pub overflow: usize,
     /// The longest time that a segment was locked to grow: what the unluckiest write waited for.
     pub longest_write_pause: Duration,
+    /// What was removed or replaced and waits until it may be dropped: of a [`HashMap`](crate::HashMap) whose entries own
+    /// memory or have more than 512 bytes, those entries; of others lists of up to 31 entries, whose memory `memory_usage`
+    /// counts. A few more are tables that were given back. Many of them tell of a pin that is held for long.
+    pub waiting: usize,
 }
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats {
-            displacements, failed_searches, read_retries, segments, splits, doublings, overflow, ..
+            displacements,
+            failed_searches,
+            read_retries,
+            segments,
+            splits,
+            doublings,
+            overflow,
+            waiting,
+            ..
         } = self;
         let [at_once, moved @ ..] = &self.path_lengths;
         writeln!(
@@ -71,7 +83,8 @@ impl fmt::Display for Stats {
              {failed_searches} searches in vain",
             moved.iter().sum::<u64>()
         )?;
-        write!(f, "{read_retries} reads again; longest write pause: {:?}", self.longest_write_pause)
+        writeln!(f, "{read_retries} reads again; {waiting} removed and not dropped yet")?;
+        write!(f, "longest write pause: {:?}", self.longest_write_pause)
     }
 }
 

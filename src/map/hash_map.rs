@@ -77,7 +77,8 @@ use crate::hash::Digest;
 ///
 /// A removed or replaced entry is dropped later, key and value: not before every pin that is older than the removal has ended,
 /// and then together with others, in batches. So those that were removed last wait until more are removed,
-/// [`HashMap::flush`] is called, or the map is dropped. A pin that is held for long holds up all that is removed meanwhile.
+/// [`HashMap::flush`] is called, or the map is dropped. A pin that is held for long holds up all that is removed meanwhile:
+/// [`Stats::waiting`] counts it.
 ///
 /// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after it; or keep what must end
 /// at once, a lock, a file, a gigabyte, in a `Mutex<Option<_>>` or an `Arc`, and take it out of that yourself.

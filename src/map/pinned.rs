@@ -115,7 +115,8 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// println!("{stats}");
     /// ```
     pub fn stats(&self) -> Stats {
-        self.map.table.directory.stats()
+        let table = &self.map.table;
+        Stats { waiting: table.collector.waiting(), ..table.directory.stats() }
     }
 
     /// Walks over all entries, in no particular order.

@@ -164,6 +164,11 @@ impl Bags {
         !self.sealed.is_empty() || self.is_closed
     }
 
+    /// How many objects there are. Looks at each bag.
+    pub(super) fn len(&self) -> usize {
+        self.open.len() + self.sealed.iter().map(|(_, bag)| bag.len()).sum::<usize>()
+    }
+
     /// All bags, oldest first.
     pub(super) fn into_all(self) -> impl Iterator<Item = Bag> {
         self.sealed.into_iter().map(|(_, bag)| bag).chain([self.open])

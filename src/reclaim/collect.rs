@@ -252,6 +252,13 @@ impl Collector {
         self.bags.iter().for_each(|bags| bags.lock().lacks_memory = true);
     }
 
+    /// How many objects were retired and are not freed yet, but for those that wait without memory. Locks one list after the
+    /// other, and looks at each of its bags.
+    #[cfg_attr(loom, allow(dead_code, reason = "the tables have the stand-in's"))]
+    pub(crate) fn waiting(&self) -> usize {
+        self.bags.iter().map(|bags| bags.lock().len()).sum()
+    }
+
     fn has_sealed(&self) -> bool {
         self.bags.iter().any(|bags| bags.lock().has_sealed()) || self.has_stranded.load(Relaxed)
     }

@@ -42,6 +42,11 @@ impl Collector {
         OwnedGuard(self)
     }
 
+    /// How many objects were retired and do not count as freed yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.lock().retired.len()
+    }
+
     /// There are no batches.
     pub(crate) fn flush(&self) -> bool {
         true

@@ -98,6 +98,25 @@ fn memory_under_held_pins_is_what_was_retired_and_is_told_and_used_again() {
     assert!(at_last <= before + retired * ENTRY / 4, "{at_last} bytes stay of {held}: there were {before}");
 }
 
+/// Where the map's memory does not show it.
+#[test]
+fn what_waits_for_a_pin_is_told_where_entries_own_memory() {
+    let map: HashMap<u64, String> = (0..KEYS).map(|key| (key, key.to_string())).collect();
+    assert_eq!(map.stats().waiting, 0);
+    let pin = map.pin_owned();
+    for round in 1..=20 {
+        (0..KEYS).for_each(|key| assert!(map.pin().insert(key, "new".to_string()).is_some()));
+        // Bags that are not full are not more than what is in them.
+        map.flush();
+        assert_eq!(map.stats().waiting, round * KEYS as usize);
+    }
+    let stats = map.stats();
+    assert!(stats.to_string().contains("20000 removed and not dropped yet"), "{stats}");
+    drop(pin);
+    map.flush();
+    assert_eq!((map.stats().waiting, map.len()), (0, KEYS as usize));
+}
+
 #[test]
 fn a_cache_view_that_is_held_holds_up_what_was_evicted_and_no_more() {
     let cache = Cache::<u64, u64>::builder().max_entries(KEYS as usize).hasher(seeded(1)).build();
