@@ -86,6 +86,12 @@ fn from_seed<S: FilterHasher>(seed: u64, check: u64) -> Result<S, BytesError> {
     if hash_check(&hasher) == check { Ok(hasher) } else { Err(BytesError::Hasher) }
 }
 
+/// Whether two hash functions are one: by seed, and by the hash of some bytes, as one may have keys that its seed does not
+/// tell.
+pub(crate) fn are_same<S: FilterHasher>(one: &S, other: &S) -> bool {
+    (one.seed(), hash_check(one)) == (other.seed(), hash_check(other))
+}
+
 /// The same hash function once more, if its seed is enough to make it.
 pub(crate) fn made_again<S: FilterHasher>(hasher: &S) -> Result<S, BytesError> {
     from_seed(hasher.seed(), hash_check(hasher))

@@ -4,6 +4,7 @@ use super::codec::Codec;
 use super::collect::{reserve, with_room};
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
+use super::format::are_same;
 use super::geometry::Place;
 use super::hasher::FilterHasher;
 use super::layout::Task;
@@ -32,17 +33,16 @@ impl<S: FilterHasher> CuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Mismatch`] if they differ in size, layout, hash function or seed. [`FilterError::Full`] if there
+    /// [`FilterError::Mismatch`] if they differ in size, layout, hash function or seed; a hash function is known by its hash of
+    /// some bytes, as when a filter is read [from bytes](CuckooFilter::from_bytes_as). [`FilterError::Full`] if there
     /// is no room for all, [`FilterError::OutOfMemory`] if there is none for a list of them: what had been inserted was
     /// removed again.
     #[doc(alias = "union")]
     #[doc(alias = "merge")]
     pub fn try_union(&self, other: &Self) -> Result<(), FilterError> {
         let (mine, theirs) = (self.inner.shape(), other.inner.shape());
-        let same = mine.format == theirs.format
-            && mine.geometry == theirs.geometry
-            && self.hasher.seed() == other.hasher.seed();
-        if !same {
+        let same = mine.format == theirs.format && mine.geometry == theirs.geometry;
+        if !same || !are_same(&self.hasher, &other.hasher) {
             return Err(FilterError::Mismatch);
         }
         let places = other.inner.layout.run(Collect(&other.inner.table))?;

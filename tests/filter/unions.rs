@@ -1,6 +1,8 @@
 //! Which filters may be united, and that those which may not are left as they are.
 
-use koel::{CuckooFilter, FilterBuilder, FilterError};
+use std::hash::BuildHasher;
+
+use koel::{CuckooFilter, FilterBuilder, FilterError, FilterHasher, Xxh3, Xxh3Hasher};
 
 /// Each differs from the first in one thing: size, up and down, width, buckets, encoding, seed.
 fn parameters() -> [FilterBuilder; 7] {
@@ -37,4 +39,42 @@ fn filters_of_unequal_parameters_are_not_united_and_stay_as_they_are() {
         one.try_union(other).unwrap();
         assert!((0..100_u64).all(|key| one.contains(&key)), "{}", one.info());
     }
+}
+
+/// A hash function with a key that is no part of its seed.
+struct Keyed(u64);
+
+impl BuildHasher for Keyed {
+    type Hasher = Xxh3Hasher;
+
+    fn build_hasher(&self) -> Xxh3Hasher {
+        Xxh3::with_seed(self.0).build_hasher()
+    }
+}
+
+impl FilterHasher for Keyed {
+    const ID: u32 = 0x0001_0003;
+
+    fn seed(&self) -> u64 {
+        0
+    }
+
+    fn from_seed(seed: u64) -> Self {
+        Keyed(seed)
+    }
+}
+
+#[test]
+fn filters_whose_hash_functions_differ_in_more_than_their_seed_are_not_united() {
+    let of_key = |key| {
+        let filter = CuckooFilter::builder().capacity(100).hasher(Keyed(key)).build().unwrap();
+        filter.insert(&key).unwrap();
+        filter
+    };
+    let [one, same, other] = [7, 7, 8].map(of_key);
+    one.try_union(&same).unwrap();
+    assert_eq!(one.count(&7_u64), 2);
+    assert!(matches!(one.try_union(&other), Err(FilterError::Mismatch)));
+    assert!(matches!(other.try_union(&one), Err(FilterError::Mismatch)));
+    assert_eq!((one.len(), other.len()), (2, 1));
 }
