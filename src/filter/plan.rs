@@ -33,6 +33,12 @@ impl Plan {
         Some(Shape { format, geometry, capacity: capacity as usize })
     }
 
+    /// Keys that fit in all tables that there can be, together; as many as can be counted, if they are more.
+    pub(crate) fn max_keys(self) -> usize {
+        let tables = (0..).map_while(|index| self.shape(index));
+        tables.map(|shape| shape.capacity).fold(0, usize::saturating_add)
+    }
+
     /// The plan that a table follows, and its index.
     pub(crate) fn of(shape: &Shape) -> Option<(Self, u32)> {
         let geometry = &shape.geometry;

@@ -11,6 +11,7 @@ mod format;
 mod hostile;
 mod laws;
 mod many;
+mod max_keys;
 mod max_memory;
 mod owned_view;
 mod scalable;

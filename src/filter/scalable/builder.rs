@@ -109,7 +109,10 @@ impl<S> ScalableFilterBuilder<S> {
     /// How often a look-up of an absent key may say that it is present, over all tables and however many there come to be:
     /// above 0 and below 1. 0.01 unless this or a width is given.
     ///
-    /// The first table has half of it, and each further one half of what the one before has.
+    /// The first table has half of it, and each further one half of what the one before has. Fingerprints have 32 bits at the
+    /// most, so that a filter of a low rate has few tables, and room for few keys unless its first one is large: at the default
+    /// capacity for 2 million at a rate of 1e-6, for 119 thousand at 1e-7, and for 11 thousand at 1e-8
+    /// ([the list](ScalableCuckooFilter::new)).
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().false_positive_rate(0.001).build()?;

@@ -88,7 +88,21 @@ impl<S: RefUnwindSafe> RefUnwindSafe for ScalableCuckooFilter<S> {}
 impl<S: UnwindSafe> UnwindSafe for ScalableCuckooFilter<S> {}
 
 impl ScalableCuckooFilter {
-    /// A filter of this false-positive rate.
+    /// A filter of this false-positive rate. Its first table is made for 3,500 keys. Each further one is twice as large, and
+    /// its fingerprints are one bit longer, 32 bits at the most. So the lower the rate, the fewer keys there is room for in
+    /// all:
+    ///
+    /// | rate | most keys |
+    /// | --- | --- |
+    /// | 1e-3 and more | 504,900,000 |
+    /// | 1e-4 | 126,200,000 |
+    /// | 1e-5 | 15,770,000 |
+    /// | 1e-6 | 1,968,000 |
+    /// | 1e-7 | 119,400 |
+    /// | 1e-8 | 11,550 |
+    ///
+    /// What has no room any more is [`Full`]. Say the [capacity](ScalableFilterBuilder::capacity) to raise it: at low rates,
+    /// twice as large a first table has room for twice as many keys in all. [`max_keys`](Self::max_keys) says for how many.
     ///
     /// # Errors
     ///
@@ -182,6 +196,23 @@ impl<S> ScalableCuckooFilter<S> {
     /// How many slots there are now.
     pub fn capacity(&self) -> usize {
         self.chain.levels().iter().map(|level| level.inner.slots()).sum()
+    }
+
+    /// For how many different keys there is room when it has all tables that it can have: as many as 94% of their slots, in
+    /// buckets of one, two and eight slots 40, 84 and 98%. Some more may find room, in buckets of one twice as many. A
+    /// [limit](Self::max_memory) of its memory may make it full earlier. More than a `usize` counts are `usize::MAX`.
+    ///
+    /// It depends on the rate, as each further table takes one bit more, and a fingerprint has 32 at the most; and on the
+    /// [capacity](ScalableFilterBuilder::capacity) of the first table. [`new`](ScalableCuckooFilter::new) has a list.
+    ///
+    /// ```
+    /// let of = |keys| koel::ScalableCuckooFilter::builder().capacity(keys).false_positive_rate(1e-8).build();
+    /// assert_eq!(of(3500)?.max_keys(), 11_556); // a table with fingerprints of 31 bits, and one with 32
+    /// assert!(of(1_000_000)?.max_keys() > 3_000_000);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn max_keys(&self) -> usize {
+        self.plan.max_keys()
     }
 
     /// Keys by slots, 0 to 1.

@@ -1,0 +1,63 @@
+//! How many keys a growing filter takes, as fingerprints cannot be longer than 32 bits.
+
+use koel::{FilterError, ScalableCuckooFilter};
+
+use crate::common::seed;
+
+/// The list in the documentation of `ScalableCuckooFilter::new`.
+#[test]
+fn as_many_keys_have_room_as_the_documentation_says() {
+    let list = [
+        (0.5, 504_900_000),
+        (0.01, 504_900_000),
+        (1e-3, 504_900_000),
+        (1e-4, 126_200_000),
+        (1e-5, 15_770_000),
+        (1e-6, 1_968_000),
+        (1e-7, 119_400),
+        (1e-8, 11_550),
+    ];
+    for (rate, keys) in list {
+        let most = ScalableCuckooFilter::new(rate).unwrap().max_keys();
+        assert!((keys..keys + keys / 1000).contains(&most), "{rate}: {most}");
+    }
+}
+
+#[test]
+fn a_larger_first_table_has_room_for_more_keys_in_all() {
+    let most = |capacity, rate| {
+        let builder = ScalableCuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
+        builder.build().unwrap().max_keys()
+    };
+    // Tables have 1,024 buckets at the least.
+    assert_eq!(most(1, 1e-7), most(3500, 1e-7));
+    for (capacity, keys) in [(10_000, 310_000), (100_000, 3_100_000), (1_000_000, 31_000_000)] {
+        assert!((keys..keys + keys / 500).contains(&most(capacity, 1e-7)), "{capacity}");
+    }
+    // As many segments as there can be.
+    #[cfg(target_pointer_width = "64")]
+    assert_eq!(most(1_000_000, 0.1), most(1_000_000, 1e-3));
+}
+
+/// It is full when it has as many, and not many more.
+#[test]
+fn a_filter_of_a_low_rate_takes_as_many_keys_as_it_says() {
+    for (rate, tables) in [(4e-9, 1), (1e-8, 2), (1e-7, 5)] {
+        for (slots, beyond) in [(1, 2.1), (2, 1.15), (4, 1.06), (8, 1.04)] {
+            let builder = ScalableCuckooFilter::builder().false_positive_rate(rate).bucket_slots(slots);
+            let filter = match builder.seed(seed()).build() {
+                Ok(filter) => filter,
+                // Of larger buckets, the lowest rates cannot be.
+                Err(FilterError::RateTooLow { .. }) => continue,
+                Err(error) => panic!("{error}"),
+            };
+            let most = filter.max_keys();
+            let inserted = (0_u64..).take_while(|key| filter.insert(key).is_ok()).count();
+            let info = filter.info();
+            assert!(inserted >= most, "{rate}, {slots}: {inserted} of {most} keys\n{info}");
+            assert!(inserted as f64 <= beyond * most as f64, "{rate}, {slots}: {inserted} of {most}\n{info}");
+            assert!(slots != 4 || info.tables.len() == tables, "{info}");
+            assert_eq!(filter.max_keys(), most, "it stays");
+        }
+    }
+}
