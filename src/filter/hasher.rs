@@ -76,37 +76,91 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
 
 /// A hash function whose filters can be kept as bytes: what the bytes say of it is enough to make it again.
 ///
+/// # The same everywhere
+///
+/// It must give a key the same hash wherever the bytes are read, on other machines and by later versions of it, or a filter
+/// denies keys that it has. What is checked when bytes are read is the hash of a few bytes, by one [`write`](Hasher::write),
+/// and nothing else. So write integers equally everywhere: the methods that [`Hasher`] has for them,
+/// [`write_u64`](Hasher::write_u64) and its kin, hand on the bytes as they lie in memory unless you say otherwise, whose order
+/// depends on the machine, and of a `usize` also the number. Say otherwise, as here, or let keys be asked by bytes only, in the
+/// `_bytes` forms.
+///
+/// The standard library's `DefaultHasher` and `ahash` may change with each version: not for filters that are kept.
+///
 /// ```
-/// # use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-/// use koel::FilterHasher;
+/// use std::hash::{BuildHasher, Hasher};
 ///
-/// #[derive(Clone, Default)]
-/// struct Sip(BuildHasherDefault<DefaultHasher>);
+/// use koel::{CuckooFilter, FilterHasher};
 ///
-/// impl BuildHasher for Sip {
-///     type Hasher = DefaultHasher;
-///     fn build_hasher(&self) -> DefaultHasher {
-///         self.0.build_hasher()
+/// /// FNV-1a of 64 bits that begins with a seed, and is mixed when it ends.
+/// #[derive(Clone)]
+/// struct Fnv {
+///     seed: u64,
+/// }
+///
+/// struct FnvHasher(u64);
+///
+/// impl Hasher for FnvHasher {
+///     fn write(&mut self, bytes: &[u8]) {
+///         for byte in bytes {
+///             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+///         }
+///     }
+///
+///     // Little-endian, and `usize` as 64 bits. The other signed ones come here, too.
+///     fn write_u16(&mut self, number: u16) {
+///         self.write(&number.to_le_bytes());
+///     }
+///     fn write_u32(&mut self, number: u32) {
+///         self.write(&number.to_le_bytes());
+///     }
+///     fn write_u64(&mut self, number: u64) {
+///         self.write(&number.to_le_bytes());
+///     }
+///     fn write_u128(&mut self, number: u128) {
+///         self.write(&number.to_le_bytes());
+///     }
+///     fn write_usize(&mut self, number: usize) {
+///         self.write_u64(number as u64);
+///     }
+///     fn write_isize(&mut self, number: isize) {
+///         self.write_i64(number as i64);
+///     }
+///
+///     fn finish(&self) -> u64 {
+///         // All bits of the result depend on all of the last bytes: SplitMix64's end.
+///         let mut hash = self.0;
+///         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+///         hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+///         hash ^ hash >> 31
 ///     }
 /// }
 ///
-/// impl FilterHasher for Sip {
+/// impl BuildHasher for Fnv {
+///     type Hasher = FnvHasher;
+///     fn build_hasher(&self) -> FnvHasher {
+///         FnvHasher(0xcbf2_9ce4_8422_2325 ^ self.seed)
+///     }
+/// }
+///
+/// impl FilterHasher for Fnv {
 ///     const ID: u32 = 0x0001_0001;
 ///     fn seed(&self) -> u64 {
-///         0
+///         self.seed
 ///     }
-///     fn from_seed(_: u64) -> Self {
-///         Sip::default()
+///     fn from_seed(seed: u64) -> Self {
+///         Fnv { seed }
 ///     }
 /// }
 ///
-/// let filter = koel::CuckooFilter::builder().capacity(100).hasher(Sip::default()).build()?;
-/// filter.insert("ada").unwrap();
-/// let copy = koel::CuckooFilter::<Sip>::from_bytes_as(&filter.to_bytes())?;
-/// assert!(copy.contains("ada"));
+/// let filter = CuckooFilter::builder().capacity(100).hasher(Fnv { seed: 7 }).build()?;
+/// filter.insert("ada")?;
+/// filter.insert(&1815_u64)?;
+/// let copy = CuckooFilter::<Fnv>::from_bytes_as(&filter.to_bytes())?;
+/// assert!(copy.contains("ada") && copy.contains(&1815_u64));
 /// // Not with another hash function.
-/// assert!(koel::CuckooFilter::from_bytes(&filter.to_bytes()).is_err());
-/// # Ok::<(), koel::FilterError>(())
+/// assert!(CuckooFilter::from_bytes(&filter.to_bytes()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FilterHasher: BuildHasher {
     /// Names the hash function. Numbers below 0x1_0000 are for this library: 1 is [`Xxh3`].

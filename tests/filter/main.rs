@@ -8,6 +8,7 @@ mod bytes;
 mod capacity;
 mod churn;
 mod format;
+mod hash_functions;
 mod hostile;
 mod laws;
 mod many;
