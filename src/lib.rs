@@ -124,8 +124,8 @@ pub use cache::{
 pub use engine::{CapacityError, Stats};
 pub use filter::{
     BytesError, ChunkLoader, Chunks, CuckooFilter, FilterBuilder, FilterError, FilterHasher, FilterInfo,
-    FilterView, FilterViewOwned, ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo, Xxh3,
-    Xxh3Hasher,
+    FilterView, FilterViewOwned, ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo,
+    ViewInfo, Xxh3, Xxh3Hasher,
 };
 pub use full::Full;
 pub use map::{

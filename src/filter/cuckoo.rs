@@ -188,21 +188,8 @@ impl<S> CuckooFilter<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn info(&self) -> FilterInfo {
-        let shape = self.inner.shape();
-        FilterInfo {
-            capacity_keys: shape.capacity,
-            slots: self.capacity(),
-            len: self.len(),
-            fingerprint_bits: shape.format.fingerprint_bits,
-            bucket_slots: shape.format.bucket_slots,
-            semi_sorted: shape.format.semi_sorted,
-            segments: shape.geometry.segments as usize,
-            segment_buckets: shape.geometry.buckets as usize,
-            memory_usage: self.memory_usage(),
-            false_positive_rate: self.false_positive_rate(),
-            false_positive_rate_when_full: shape.rate_when_full(),
-            displacements: self.inner.table.displacements(),
-        }
+        let (shape, table) = (self.inner.shape(), &self.inner.table);
+        FilterInfo::new(&shape, table.len(), table.memory_usage(), table.displacements())
     }
 
     /// The hash function.

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use super::sizing::{Shape, rate_at};
+
 /// What a filter is made of, and how full it is: from `info()`. Displays as a few lines of text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -22,7 +24,7 @@ pub struct FilterInfo {
     pub segments: usize,
     /// Buckets in each.
     pub segment_buckets: usize,
-    /// Bytes.
+    /// Bytes from the allocator.
     pub memory_usage: usize,
     /// The expected false-positive rate now.
     pub false_positive_rate: f64,
@@ -33,6 +35,25 @@ pub struct FilterInfo {
 }
 
 impl FilterInfo {
+    /// Of a table of this shape, with so many keys, bytes and displacements.
+    pub(super) fn new(shape: &Shape, len: usize, memory_usage: usize, displacements: u64) -> Self {
+        let table = TableInfo::new(shape, len, memory_usage, displacements);
+        FilterInfo {
+            capacity_keys: table.capacity_keys,
+            slots: table.slots,
+            len,
+            fingerprint_bits: table.fingerprint_bits,
+            bucket_slots: table.bucket_slots,
+            semi_sorted: table.semi_sorted,
+            segments: shape.geometry.segments as usize,
+            segment_buckets: shape.geometry.buckets as usize,
+            memory_usage,
+            false_positive_rate: table.false_positive_rate,
+            false_positive_rate_when_full: shape.rate_when_full(),
+            displacements,
+        }
+    }
+
     /// Bits of memory for each key that fits.
     #[must_use]
     pub fn bits_per_key(&self) -> f64 {
@@ -71,5 +92,86 @@ impl fmt::Display for FilterInfo {
             "false positives: {:.3e} now, {:.3e} when full",
             self.false_positive_rate, self.false_positive_rate_when_full
         )
+    }
+}
+
+/// One table of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), or of a [`FilterView`](crate::FilterView). Displays as
+/// a line of text.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// Keys that fit for sure.
+    pub capacity_keys: usize,
+    /// Slots.
+    pub slots: usize,
+    /// Occupied slots.
+    pub len: usize,
+    /// Bits of a fingerprint.
+    pub fingerprint_bits: u32,
+    /// Slots in a bucket.
+    pub bucket_slots: u32,
+    /// Whether buckets are [semi-sorted](crate::FilterBuilder::semi_sorted): one bit less for each slot.
+    pub semi_sorted: bool,
+    /// Bytes: from the allocator; of a view, in what it looks up in.
+    pub memory_usage: usize,
+    /// The expected false-positive rate now.
+    pub false_positive_rate: f64,
+    /// Fingerprints moved from one of their buckets to the other; 0 in a view, as the bytes do not say.
+    pub displacements: u64,
+}
+
+impl TableInfo {
+    /// Of a table of this shape, with so many keys, bytes and displacements.
+    pub(super) fn new(shape: &Shape, len: usize, memory_usage: usize, displacements: u64) -> Self {
+        let slots = shape.slots() as usize;
+        TableInfo {
+            capacity_keys: shape.capacity,
+            slots,
+            len,
+            fingerprint_bits: shape.format.fingerprint_bits,
+            bucket_slots: shape.format.bucket_slots,
+            semi_sorted: shape.format.semi_sorted,
+            memory_usage,
+            false_positive_rate: rate_at(shape.format, len as f64 / slots as f64),
+            displacements,
+        }
+    }
+}
+
+impl fmt::Display for TableInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TableInfo { slots, len, fingerprint_bits, bucket_slots, memory_usage, .. } = self;
+        write!(
+            f,
+            "{len} keys in {slots} slots of {fingerprint_bits} bits, {}buckets of {bucket_slots}, {memory_usage} bytes, {:.3e} \
+             false positives now",
+            if self.semi_sorted { "semi-sorted " } else { "" },
+            self.false_positive_rate
+        )
+    }
+}
+
+/// Writes a line for each table, after what was written before.
+pub(super) fn write_tables(f: &mut fmt::Formatter<'_>, tables: &[TableInfo]) -> fmt::Result {
+    tables.iter().enumerate().try_for_each(|(number, table)| write!(f, "\ntable {number}: {table}"))
+}
+
+/// What a [`FilterView`](crate::FilterView) looks up in: from its `info()`. Displays as lines of text.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ViewInfo {
+    /// The bytes are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter); else of a
+    /// [`CuckooFilter`](crate::CuckooFilter).
+    pub scalable: bool,
+    /// Its tables, the oldest first; of a `CuckooFilter` one.
+    pub tables: Vec<TableInfo>,
+}
+
+impl fmt::Display for ViewInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = self.tables.len();
+        let kind = if self.scalable { "growing " } else { "" };
+        write!(f, "view of a {kind}cuckoo filter: {tables} table{}", if tables == 1 { "" } else { "s" })?;
+        write_tables(f, &self.tables)
     }
 }

@@ -13,7 +13,7 @@
 //! | `build` | the filter, of all its keys at once |
 //! | `many` | the filter, many keys at once |
 //! | `cuckoo` | the filter |
-//! | `info` | what it says of itself |
+//! | `info` | what it, a table and a view say of themselves |
 //! | `builder` | its options |
 //! | `chunks`, `loader` | bytes in chunks; chunks to tables |
 //! | `format` | the bytes |
@@ -79,10 +79,10 @@ pub use cuckoo::CuckooFilter;
 pub use error::{BytesError, FilterError};
 pub(crate) use hasher::hash_bytes;
 pub use hasher::{FilterHasher, Xxh3, Xxh3Hasher};
-pub use info::FilterInfo;
+pub use info::{FilterInfo, TableInfo, ViewInfo};
 pub use loader::ChunkLoader;
 pub use owned_view::FilterViewOwned;
-pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo, TableInfo};
+pub use scalable::{ScalableCuckooFilter, ScalableFilterBuilder, ScalableInfo};
 pub use view::FilterView;
 
 /// For the models: see `crate::model`.

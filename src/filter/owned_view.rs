@@ -9,6 +9,7 @@ use super::collect::try_collect;
 use super::error::FilterError;
 use super::geometry::{ToPlace, WholeDigest};
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
+use super::info::ViewInfo;
 use super::layout::Task;
 use super::view::{FilterView, Form, Table, Tables};
 use crate::hash::Digest;
@@ -175,6 +176,23 @@ impl<B, S> FilterViewOwned<B, S> {
     /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// What it looks up in, as [`FilterView::info`].
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys(0..1000, 0.001)?;
+    /// let info = koel::FilterViewOwned::from_bytes(filter.to_bytes())?.info();
+    /// assert!(info.scalable && info.tables[0].len == 1000);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn info(&self) -> ViewInfo {
+        self.tables.info(|placed| placed.form.info(placed.segments.len()))
     }
 
     /// What it was made of.

@@ -11,6 +11,7 @@ use super::error::{BytesError, FilterError};
 use super::format::{ChainHeader, HEADER_LEN, Header, SegmentBytes, all_read};
 use super::geometry::{Place, ToPlace, WholeDigest};
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
+use super::info::{TableInfo, ViewInfo};
 use super::layout::{Layout, Task};
 use super::plan::Lineage;
 use super::sizing::{Shape, rate_at, rate_of_any};
@@ -56,6 +57,12 @@ impl<T> Tables<T> {
             Tables::One(table) => core::slice::from_ref(table),
             Tables::Chain(tables) => tables,
         }
+    }
+
+    /// What they are, by what each is.
+    pub(super) fn info(&self, of_table: impl Fn(&T) -> TableInfo) -> ViewInfo {
+        let scalable = matches!(self, Tables::Chain(_));
+        ViewInfo { scalable, tables: self.as_slice().iter().rev().map(of_table).collect() }
     }
 }
 
@@ -112,6 +119,11 @@ impl<'a> Table<'a> {
 }
 
 impl Form {
+    /// What the table is, whose segments are so many bytes.
+    pub(super) fn info(&self, bytes: usize) -> TableInfo {
+        TableInfo::new(&self.shape, self.len, bytes, 0)
+    }
+
     /// A place in this table, and the words of its segment, of these.
     #[inline(always)]
     fn locate<'a, C: Codec>(&self, _: C, segments: &'a [u8], at: impl ToPlace) -> (Place, Bytes<'a>) {
@@ -325,6 +337,26 @@ impl<'a, S> FilterView<'a, S> {
     /// How many slots there are.
     pub fn capacity(&self) -> usize {
         self.tables.as_slice().iter().map(|table| table.form.shape.slots() as usize).sum()
+    }
+
+    /// The hash function.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// What it looks up in. Reads none of the bytes.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(0..1000, 0.001)?;
+    /// let bytes = filter.to_bytes();
+    /// let info = koel::FilterView::from_bytes(&bytes)?.info();
+    /// let (table, of_filter) = (&info.tables[0], filter.info());
+    /// assert_eq!((info.scalable, table.len, table.slots), (false, 1000, of_filter.slots));
+    /// println!("{info}");
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn info(&self) -> ViewInfo {
+        self.tables.info(|table| table.form.info(table.segments.len()))
     }
 
     /// The expected false-positive rate.

@@ -108,7 +108,7 @@ impl Active {
     fn with_crowded(sets: Sets, crowded: Box<[AtomicBool]>) -> Self {
         let slots = match &sets {
             // Of the oldest table: one from a snapshot has grown.
-            Sets::Cuckoo(filter) => filter.info().tables[0].slots,
+            Sets::Cuckoo(filter) => filter.first_slots(),
             Sets::Bloom(_) => 0,
         };
         let marks = crowded.iter().filter(|mark| mark.load(Ordering::Relaxed)).count();

@@ -10,6 +10,7 @@ mod churn;
 mod format;
 mod hash_functions;
 mod hostile;
+mod info;
 mod laws;
 mod many;
 mod max_keys;

@@ -7,12 +7,13 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use super::super::collect::with_room;
 use super::super::error::FilterError;
 use super::super::hasher::{Xxh3, hash_bytes};
+use super::super::info::TableInfo;
 use super::super::inner::{Inner, measured_rate};
 use super::super::plan::Plan;
 use super::super::sizing::rate_of_any;
 use super::builder::ScalableFilterBuilder;
 use super::chain::{Chain, Level, Restructuring};
-use super::info::{ScalableInfo, TableInfo};
+use super::info::ScalableInfo;
 use super::places::Places;
 use super::turns::Turns;
 use crate::full::Full;
@@ -226,6 +227,19 @@ impl<S> ScalableCuckooFilter<S> {
         self.chain.levels().iter().map(|level| level.inner.table.memory_usage()).sum()
     }
 
+    /// How often a key may be there: what [the builder](ScalableFilterBuilder::max_duplicates) was asked for, or has chosen.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::builder().max_duplicates(2).build()?;
+    /// assert_eq!(filter.max_duplicates(), 2);
+    /// // Of a filter that comes from bytes as well.
+    /// assert_eq!(koel::ScalableCuckooFilter::from_bytes(&filter.to_bytes())?.max_duplicates(), 2);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn max_duplicates(&self) -> usize {
+        self.max_duplicates
+    }
+
     /// The most bytes that its tables may take, if there is a [limit](Self::set_max_memory).
     pub fn max_memory(&self) -> Option<usize> {
         // Relaxed: a number to look at.
@@ -260,7 +274,7 @@ impl<S> ScalableCuckooFilter<S> {
         measured_rate(probes, |hash| self.contains_hash(hash))
     }
 
-    /// What the filter is made of and how full it is.
+    /// What the filter is made of and how full it is. Locks each segment for a moment.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys(0..20_000, 0.001)?;
@@ -273,16 +287,19 @@ impl<S> ScalableCuckooFilter<S> {
     pub fn info(&self) -> ScalableInfo {
         let levels = self.chain.levels();
         let tables = levels.iter().rev().map(|level| {
-            let shape = level.inner.shape();
-            TableInfo {
-                slots: level.inner.slots(),
-                len: level.inner.table.len(),
-                fingerprint_bits: shape.format.fingerprint_bits,
-                memory_usage: level.inner.table.memory_usage(),
-                false_positive_rate: level.inner.rate(),
-            }
+            let table = &level.inner.table;
+            TableInfo::new(&level.inner.shape(), table.len(), table.memory_usage(), table.displacements())
         });
-        ScalableInfo { tables: tables.collect() }
+        ScalableInfo {
+            tables: tables.collect(),
+            max_keys: self.max_keys(),
+            max_duplicates: self.max_duplicates,
+        }
+    }
+
+    /// Slots of the first table.
+    pub(crate) fn first_slots(&self) -> usize {
+        self.chain.levels().last().map_or(0, |level| level.inner.slots())
     }
 
     /// The hash function.

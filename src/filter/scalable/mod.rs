@@ -38,4 +38,4 @@ mod turns;
 
 pub use builder::ScalableFilterBuilder;
 pub use filter::ScalableCuckooFilter;
-pub use info::{ScalableInfo, TableInfo};
+pub use info::ScalableInfo;
