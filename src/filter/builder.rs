@@ -3,6 +3,7 @@
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::hasher::Xxh3;
+use super::info::FilterInfo;
 use super::inner::Inner;
 use super::sizing::Options;
 
@@ -144,6 +145,29 @@ impl<S> FilterBuilder<S> {
     pub fn huge_pages(mut self, yes: bool) -> Self {
         self.options.huge_pages = Some(yes);
         self
+    }
+
+    /// What the filter would be, without any memory for it: its layout, its size, its rate. It has no keys, `len` and
+    /// `displacements` are 0, and `memory_usage` is the most that it would take, which may be some cache lines more than it
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilterBuilder::build`], but for want of memory.
+    ///
+    /// ```
+    /// // What do a hundred million keys take, and what if more absent ones may pass?
+    /// let bytes = |rate| {
+    ///     let builder = koel::CuckooFilter::builder().capacity(100_000_000).false_positive_rate(rate);
+    ///     Ok::<_, koel::FilterError>(builder.plan()?.memory_usage)
+    /// };
+    /// assert!((150_000_000..170_000_000).contains(&bytes(0.001)?));
+    /// assert!((105_000_000..125_000_000).contains(&bytes(0.01)?));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn plan(&self) -> Result<FilterInfo, FilterError> {
+        let shape = self.options.shape()?;
+        Ok(FilterInfo::new(&shape, 0, Inner::bytes(&shape), 0))
     }
 
     /// Builds the filter.

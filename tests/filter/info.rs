@@ -1,6 +1,6 @@
 //! What filters, their tables, views and builders say of themselves.
 
-use koel::{CuckooFilter, FilterView, FilterViewOwned, ScalableCuckooFilter, TableInfo};
+use koel::{CuckooFilter, FilterError, FilterView, FilterViewOwned, ScalableCuckooFilter, TableInfo};
 
 use crate::common::seed;
 use crate::{builder, layouts};
@@ -75,4 +75,55 @@ fn what_they_say_is_lines_of_text() {
     assert!(lines[2].starts_with("room for "), "{text}");
     let text = FilterView::from_bytes(&growing.to_bytes()).unwrap().info().to_string();
     assert!(text.starts_with("view of a growing cuckoo filter: 1 table\n"), "{text}");
+}
+
+/// Memory may be some cache lines less.
+fn is_as_planned(planned: usize, taken: usize) -> bool {
+    taken <= planned && planned - taken <= 256
+}
+
+#[test]
+fn a_filter_is_as_it_was_planned() {
+    for layout in layouts() {
+        for capacity in [1, 30, 500] {
+            let Ok(mut plan) = builder(layout).capacity(capacity).plan() else {
+                assert!(builder(layout).capacity(capacity).build().is_err(), "{layout:?}, {capacity}");
+                continue;
+            };
+            let info = builder(layout).capacity(capacity).build().unwrap().info();
+            assert!(is_as_planned(plan.memory_usage, info.memory_usage), "{plan}\n{info}");
+            plan.memory_usage = info.memory_usage;
+            assert_eq!(plan, info);
+        }
+    }
+    for (capacity, rate) in [(1, 0.5), (1000, 0.01), (300_000, 1e-3), (3_000_000, 1e-5)] {
+        let builder = CuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
+        let (plan, info) = (builder.plan().unwrap(), builder.build().unwrap().info());
+        assert!(is_as_planned(plan.memory_usage, info.memory_usage), "{plan}\n{info}");
+        assert_eq!((plan.slots, plan.fingerprint_bits), (info.slots, info.fingerprint_bits));
+    }
+}
+
+#[test]
+fn a_growing_filter_is_as_it_was_planned() {
+    for capacity in [1, 3500, 300_000, 1_000_000] {
+        let builder = ScalableCuckooFilter::builder().capacity(capacity).bucket_slots(8);
+        let (mut plan, info) = (builder.plan().unwrap(), builder.build().unwrap().info());
+        assert!(is_as_planned(plan.tables[0].memory_usage, info.tables[0].memory_usage), "{plan}\n{info}");
+        plan.tables[0].memory_usage = info.tables[0].memory_usage;
+        assert_eq!(plan, info);
+    }
+}
+
+/// More than any machine has memory for; and what cannot be is refused as by `build`.
+#[test]
+fn to_plan_takes_no_memory() {
+    let builder = || CuckooFilter::builder().fingerprint_bits(32);
+    #[cfg(target_pointer_width = "64")]
+    assert!(builder().capacity(1 << 33).plan().unwrap().memory_usage > 32 << 30);
+    assert!(matches!(builder().plan(), Err(FilterError::Capacity { requested: 0, .. })));
+    let growing = || ScalableCuckooFilter::builder().fingerprint_bits(32);
+    #[cfg(target_pointer_width = "64")]
+    assert!(growing().capacity(1 << 33).plan().unwrap().tables[0].memory_usage > 32 << 30);
+    assert!(matches!(growing().capacity(0).plan(), Err(FilterError::Capacity { requested: 0, .. })));
 }

@@ -3,12 +3,14 @@
 use super::super::error::FilterError;
 use super::super::geometry::{MAX_BUCKETS, MAX_SEGMENTS};
 use super::super::hasher::Xxh3;
+use super::super::info::TableInfo;
 use super::super::inner::Inner;
 use super::super::layout::Format;
 use super::super::plan::Plan;
-use super::super::sizing::{DEFAULT_RATE, check, load_limit, rate_at};
+use super::super::sizing::{DEFAULT_RATE, Shape, check, load_limit, rate_at};
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
+use super::info::ScalableInfo;
 use crate::sync::SCHEDULED;
 
 /// Fewest buckets of a segment: smaller ones fill unevenly, and a lock would be much beside them. Models look at each.
@@ -211,24 +213,57 @@ impl<S> ScalableFilterBuilder<S> {
         }
     }
 
+    /// What the filter would be, without any memory for it: its first table, and for how many keys there would be room in all.
+    /// It has no keys, `len` and `displacements` are 0, and `memory_usage` is the most that the table would take, which may be
+    /// some cache lines more than it does.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableFilterBuilder::build`], but for want of memory.
+    ///
+    /// ```
+    /// let plan = koel::ScalableCuckooFilter::builder().capacity(1_000_000).false_positive_rate(1e-7).plan()?;
+    /// assert_eq!((plan.tables.len(), plan.tables[0].fingerprint_bits), (1, 28));
+    /// assert!(plan.max_keys > 30_000_000);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn plan(&self) -> Result<ScalableInfo, FilterError> {
+        let (plan, first) = self.first()?;
+        Ok(ScalableInfo {
+            tables: vec![TableInfo::new(&first, 0, Inner::bytes(&first), 0)],
+            max_keys: plan.max_keys(),
+            max_duplicates: self.copies(),
+        })
+    }
+
     /// Builds the filter.
     ///
     /// # Errors
     ///
     /// If a value is out of its range, which the error names; if there is no memory for it.
     pub fn build(self) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let plan = self.plan()?;
-        let shape = plan
-            .shape(0)
-            .ok_or(FilterError::Capacity { requested: self.capacity, limit: most_keys(self.bucket_slots) })?;
-        let level = Level::new(Inner::new(shape, None)?, 0);
-        let copies = self.max_duplicates.unwrap_or((2 * self.bucket_slots as usize).max(LEAST_COPIES));
+        let (plan, first) = self.first()?;
+        let level = Level::new(Inner::new(first, None)?, 0);
+        let copies = self.copies();
         let filter = ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher)?;
         filter.set_max_memory(self.max_memory);
         Ok(filter)
     }
 
-    fn plan(&self) -> Result<Plan, FilterError> {
+    /// How often a key may be there.
+    fn copies(&self) -> usize {
+        self.max_duplicates.unwrap_or((2 * self.bucket_slots as usize).max(LEAST_COPIES))
+    }
+
+    /// What all tables have in common, and the first.
+    fn first(&self) -> Result<(Plan, Shape), FilterError> {
+        let (plan, limit) = (self.common()?, most_keys(self.bucket_slots));
+        let first = plan.shape(0).ok_or(FilterError::Capacity { requested: self.capacity, limit })?;
+        Ok((plan, first))
+    }
+
+    /// What all tables have in common.
+    fn common(&self) -> Result<Plan, FilterError> {
         let format = self.format()?;
         let limit = most_keys(self.bucket_slots);
         if self.capacity == 0 || self.capacity > limit {
