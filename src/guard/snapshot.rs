@@ -10,8 +10,11 @@
 //! | 40 | 8 | seed of the hash function |
 //! | 48 | 8 | false-positive rate, as bits |
 //! | 56 | 8 | bytes of the body |
-//! | 64 | | the body: 1,024 bytes that say which stripes are crowded; the filter |
+//! | 64 | | the body: 1,024 bytes, one for each stripe: 1 if it is crowded, else 0; the filter |
 //! | | 8 | XXH3-64 of all before |
+//!
+//! The stripe of a key is `(hash >> 10) % 1024`, by the hash of its bytes with the seed: with another one marks would stand for
+//! other keys, and those that they were made for would be denied.
 //!
 //! The filter is what `ScalableCuckooFilter::to_bytes` gives; or, of a Bloom filter, four numbers of eight bytes (hashes a
 //! key, keys it was made for, keys that went in, keys that went out) and its words.

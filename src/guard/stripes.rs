@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, SCHEDULED};
 /// So many that two writes at random rarely meet, and all of them are taken in some microseconds.
 pub(super) const STRIPES: usize = if SCHEDULED { 4 } else { 1024 };
 
-/// The stripe of a key by its hash.
+/// The stripe of a key by its hash: part of the format of snapshots, which mark stripes.
 #[inline]
 pub(super) fn stripe_of(hash: u64) -> usize {
     // Bits 10 to 19 say nothing of the order in which tables and shards use a hash's ends.
@@ -196,6 +196,24 @@ impl Frozen<'_> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+
+    /// If it is not, snapshots need another version.
+    #[test]
+    fn a_hash_has_the_stripe_that_it_has_in_snapshots() {
+        let expected = [
+            (0, 0),
+            (0x3ff, 0),
+            (0x400, 1),
+            (0x0123_4567_89ab_cdef, 0x2f3),
+            (0xfedc_ba98_7654_3210, 0x10c),
+            (0xf_fc00, 1023),
+            (u64::MAX, 1023),
+            (1 << 20, 0),
+        ];
+        for (hash, stripe) in expected {
+            assert_eq!(stripe_of(hash), stripe, "{hash:#x}");
+        }
+    }
 
     #[test]
     fn of_several_stripes_each_is_held_once_and_found() {
