@@ -100,6 +100,11 @@ impl Bloom {
         self.inserted().saturating_sub(self.deleted.load(Ordering::Relaxed))
     }
 
+    /// Keys that it was made for.
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     fn inserted(&self) -> u64 {
         self.inserted.load(Ordering::Relaxed)
     }

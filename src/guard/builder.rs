@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::Error;
-use super::filter::{Filter, Plan};
+use super::filter::{Filter, Plan, with_spare};
 use super::guarded::Guarded;
 use super::hot::Hot;
-use super::rebuild::{EXPECTED_KEYS, Progress, with_spare};
+use super::rebuild::{EXPECTED_KEYS, Progress};
 use super::shared::{OnProgress, Shared};
 use super::snapshot;
 use super::stats::Counters;

@@ -8,6 +8,9 @@ use crate::filter::{FilterError, ScalableCuckooFilter, Xxh3, hash_bytes};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// Which filter a guard keeps.
+///
+/// While one is built anew the old one answers, and there is memory for both: about twice as much, for as long as the scan
+/// takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
@@ -86,6 +89,16 @@ const GROWN: usize = 8;
 
 /// When more of the stripes are crowded than one in so many, a filter is of little use, whatever its rate.
 const CROWDED: usize = 16;
+
+/// A filter is far too large that has room for more than so many times the keys for which a new one would be made.
+const FAR: u64 = 4;
+/// Bytes to be saved by a smaller filter that are worth a scan.
+const WORTH_A_SCAN: usize = 256 << 10;
+
+/// How many keys a filter has room for that is made for so many: a quarter more.
+pub(super) fn with_spare(keys: u64) -> u64 {
+    keys.saturating_add(keys / 4)
+}
 
 /// What became of a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +217,16 @@ impl Active {
     /// Whether so many stripes are crowded that a new filter would be much better.
     pub(super) fn is_crowded_out(&self) -> bool {
         self.crowded_stripes() > STRIPES / CROWDED
+    }
+
+    /// Whether it is far too large for so many keys, and a smaller one is worth a scan.
+    pub(super) fn is_far_too_large(&self, keys: u64) -> bool {
+        let room = match &self.sets {
+            Sets::Cuckoo(filter) => filter.capacity() as u64,
+            Sets::Bloom(filter) => filter.capacity(),
+        };
+        // One for these would take less than a quarter of the memory.
+        room / FAR > with_spare(keys) && self.memory_usage() / 4 * 3 >= WORTH_A_SCAN
     }
 
     pub(super) fn len(&self) -> u64 {

@@ -24,6 +24,10 @@ const SPARE: u64 = 16 << 20;
 /// own; what the guard spares there is less than with other stores. fjall takes no empty key: that is an error here, and only
 /// here.
 ///
+/// fjall does not know how many keys there are: what it says ([`Store::len_hint`]) counts those that were overwritten or
+/// deleted as well, until it compacts its trees. Where most have been, a guard begins with a filter that is far too large, and
+/// scans the store a second time for a smaller one.
+///
 /// fjall 2 does not notice when the disk has no room for its journal in the midst of a key or a value of some kilobytes: such a
 /// write seems to be done, but it and what follows it, or some of that, are gone when the keyspace is opened again; and a
 /// snapshot of the guard's filter may fit then though it does not know all keys. So a write of 4 KiB and more is refused

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::error::Error;
-use super::filter::Active;
+use super::filter::{Active, with_spare};
 use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
@@ -29,7 +29,7 @@ pub struct Progress {
     pub phase: Phase,
     /// Keys that the current or last scan has seen.
     pub scanned: u64,
-    /// Keys that it will see, about: as many as the store says, else as
+    /// Keys that it will see, about: as many as the store says, unless it has just said far too many; else as
     /// [`Builder::expected_keys`](super::Builder::expected_keys) or the filter before; 0 if nobody knows.
     pub expected: u64,
 }
@@ -63,6 +63,17 @@ struct Pending {
     /// Hashes of keys that were there when they were put, and no filter could say whether it knew them: it must have brought
     /// them, also those that were deleted since. `MOST_HELD` at the most.
     held: HashSet<u64, ahash::RandomState>,
+}
+
+/// What is to follow a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Nothing: what it has made will do, or the guard is to end.
+    Nothing,
+    /// Another: what it has made is not to be trusted, or more has come than there was room for.
+    Another,
+    /// Another, for as many keys as it has found: there were to be far more, as the store had said.
+    Smaller,
 }
 
 /// Keys that are looked for when a scan is over, with their writers waiting.
@@ -141,11 +152,18 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
     pub(super) fn rebuild(&self) {
+        // Whether the store is believed how many keys it has: after it has said far too many, not again. So one scan at the
+        // most is for that.
+        let mut believes = true;
         // Until one is published that is not worn at once, and nobody has asked for another.
         loop {
-            let mut failure = match catch_unwind(AssertUnwindSafe(|| self.scan())) {
-                Ok(Ok(true)) => continue,
-                Ok(Ok(false)) => None,
+            let mut failure = match catch_unwind(AssertUnwindSafe(|| self.scan(believes))) {
+                Ok(Ok(Next::Another)) => continue,
+                Ok(Ok(Next::Smaller)) => {
+                    believes = false;
+                    continue;
+                }
+                Ok(Ok(Next::Nothing)) => None,
                 Ok(Err(error)) => Some(error),
                 Err(payload) => {
                     discard(payload);
@@ -226,8 +244,8 @@ impl<S: Store> Shared<S, S::Error> {
         self.scanned.load(Ordering::Relaxed).max(FEWEST_WRITES)
     }
 
-    /// Whether another scan is needed: this one is not to be trusted, or more has come than the filter had room for.
-    fn scan(&self) -> Result<bool, Error<S::Error>> {
+    /// Scans once. The filter is made for as many keys as the store says, if it is believed.
+    fn scan(&self, believes: bool) -> Result<Next, Error<S::Error>> {
         // Relaxed, here and below: information.
         let before = self.scanned.load(Ordering::Relaxed);
         self.scanned.store(0, Ordering::Relaxed);
@@ -235,8 +253,8 @@ impl<S: Store> Shared<S, S::Error> {
         if core::mem::take(&mut self.again.lock().is_due) {
             self.forget();
         }
-        let room = self.expect_keys(before);
-        let Some(filter) = self.plan.build(room)? else { return Ok(false) };
+        let room = self.expect_keys(before, believes);
+        let Some(filter) = self.plan.build(room)? else { return Ok(Next::Nothing) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
             // A write is over, and the scan sees it, or begins after this, and tells the rebuild.
@@ -255,7 +273,7 @@ impl<S: Store> Shared<S, S::Error> {
             }
             // Asked for each key: a store may take long to find one. Relaxed: soon enough.
             if self.stop.load(Ordering::Relaxed) {
-                return Ok(false);
+                return Ok(Next::Nothing);
             }
         }
         if !rebuild.settle() {
@@ -266,24 +284,37 @@ impl<S: Store> Shared<S, S::Error> {
         // The old filter, with nothing locked: it is large.
         self.active.flush();
         let (filter, scanned) = (&rebuild.filter, self.scanned.load(Ordering::Relaxed));
-        Ok(!published? || filter.is_worn() || filter.is_crowded_out() && scanned > room)
+        if !published? || filter.is_worn() || filter.is_crowded_out() && scanned > room {
+            return Ok(Next::Another);
+        }
+        // Asked of what was made for more than it is made for at the least.
+        let is_far_too_large = believes
+            && room > with_spare(self.fewest_keys())
+            && filter.is_far_too_large(filter.len().max(scanned).max(self.fewest_keys()));
+        Ok(if is_far_too_large { Next::Smaller } else { Next::Nothing })
+    }
+
+    /// Fewest keys that a filter is made for, before there is a quarter more.
+    fn fewest_keys(&self) -> u64 {
+        self.expected_keys.unwrap_or(EXPECTED_KEYS)
     }
 
     /// How many keys the filter of a scan is to have room for, after a scan that has seen so many `before`; and tells how many
     /// the scan will see, about.
-    fn expect_keys(&self, before: u64) -> u64 {
-        let hint = self.store.len_hint();
-        // A store that does not know how many keys it has should not get a filter that is too small again.
-        let known = self.active.pin().map(|active| match active.crowded_stripes() {
-            0 => active.len(),
+    fn expect_keys(&self, before: u64, believes: bool) -> u64 {
+        let hint = self.store.len_hint().filter(|_| believes);
+        // A store that does not know how many keys it has should not get a filter that is too small again. Nor need it be asked
+        // while there is a filter that has all its keys: it may count what was deleted long ago.
+        let (known, is_sure) = match self.active.pin() {
+            Some(active) if active.crowded_stripes() == 0 => (active.len(), true),
             // Others had no room in it.
-            _ => active.len().max(before),
-        });
-        // Relaxed, both: information.
-        let known = known.unwrap_or_else(|| self.known_keys.load(Ordering::Relaxed));
+            Some(active) => (active.len().max(before), false),
+            // Relaxed, here and below: information.
+            None => (self.known_keys.load(Ordering::Relaxed), false),
+        };
         let to_scan = hint.unwrap_or(known.max(self.expected_keys.unwrap_or(0)));
         self.to_scan.store(to_scan, Ordering::Relaxed);
-        with_spare(hint.unwrap_or(0).max(known).max(self.expected_keys.unwrap_or(EXPECTED_KEYS)))
+        with_spare(hint.filter(|_| !is_sure).unwrap_or(0).max(known).max(self.fewest_keys()))
     }
 
     /// Puts a filter that is whole in the place of the one that readers ask; not, and false, if it is not to be trusted.
@@ -325,11 +356,6 @@ impl<S: Store> Shared<S, S::Error> {
         }
         left == Some(1)
     }
-}
-
-/// How many keys a filter has room for that is made for so many: a quarter more.
-pub(super) fn with_spare(keys: u64) -> u64 {
-    keys.saturating_add(keys / 4)
 }
 
 /// Counts a write of those to be waited for; how many there were before, unless none. Of those who come at once one finds the

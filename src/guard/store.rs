@@ -170,7 +170,14 @@ pub trait Store: Send + Sync + 'static {
     /// The store's.
     fn generation(&self) -> Result<Generation, Self::Error>;
 
-    /// About how many keys there are, if that is known at once. Sizes the filter, and the progress bar.
+    /// About how many keys there are, if that is known at once. Sizes the progress bar, and the filter where there is none that
+    /// has all keys: when a guard is opened, and after [`Guarded::rebuild`](super::Guarded::rebuild).
+    ///
+    /// It may be too low: a filter grows, or is built anew. And it may be far too high, as that of a store which counts what
+    /// was deleted until it tidies up. Then the first filter has room for too many keys, and takes memory for them. When its
+    /// scan has found less than a quarter of these (and of [`Builder::expected_keys`](super::Builder::expected_keys)), and
+    /// another filter would be smaller by 256 KiB or more, the store is scanned once more for that one, while the first one
+    /// answers.
     fn len_hint(&self) -> Option<u64> {
         None
     }

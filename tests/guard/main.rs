@@ -18,5 +18,6 @@ mod policy;
 mod presence;
 mod rebuild;
 mod scripted;
+mod sizes;
 mod snapshots;
 mod stress;

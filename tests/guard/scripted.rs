@@ -98,6 +98,8 @@ pub(crate) struct ScriptedStore {
     pub(crate) reads: AtomicU64,
     scans: AtomicU64,
     hides_length: AtomicBool,
+    /// How many keys it says that it has beyond those that it has.
+    beyond: AtomicU64,
 }
 
 impl ScriptedStore {
@@ -115,6 +117,11 @@ impl ScriptedStore {
     /// From now on it does not say how many keys it has.
     pub(crate) fn hides_its_length(&self) {
         self.hides_length.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on it says that it has so many keys more than it has.
+    pub(crate) fn exaggerates_by(&self, keys: u64) {
+        self.beyond.store(keys, Ordering::Relaxed);
     }
 
     /// How often `get` was called.
@@ -197,6 +204,7 @@ impl Store for ScriptedStore {
     }
 
     fn len_hint(&self) -> Option<u64> {
-        if self.hides_length.load(Ordering::Relaxed) { None } else { self.inner.len_hint() }
+        let len = self.inner.len_hint().filter(|_| !self.hides_length.load(Ordering::Relaxed));
+        len.map(|len| len + self.beyond.load(Ordering::Relaxed))
     }
 }

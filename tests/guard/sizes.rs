@@ -1,0 +1,136 @@
+//! How large a filter is made, and when it is made smaller.
+
+use std::sync::Arc;
+
+use koel::guard::{Builder, Filter, FjallStore, Guarded, Phase, Store, Write};
+
+use crate::common::{finds, key, ready};
+use crate::scripted::{Act, Gate, Op, ScriptedStore, filled};
+
+const KEYS: u64 = 10_000;
+
+fn opened(builder: Builder<Arc<ScriptedStore>>) -> Guarded<Arc<ScriptedStore>> {
+    let guarded = builder.open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    guarded
+}
+
+/// A guard before a store that says it has so many keys more than it has.
+fn exaggerated(filter: Filter, keys: u64) -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
+    let store = filled(KEYS);
+    store.exaggerates_by(keys);
+    let guarded = opened(Guarded::builder(Arc::clone(&store)).filter(filter));
+    (store, guarded)
+}
+
+#[test]
+fn a_filter_for_far_more_keys_than_there_are_is_made_smaller_by_one_more_scan() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let right = opened(Guarded::builder(filled(KEYS)).filter(filter)).stats().filter_bytes;
+        let (store, guarded) = exaggerated(filter, 1_000_000);
+        let stats = guarded.stats();
+        assert_eq!((store.scans(), stats.filter_keys, stats.filter_bytes), (2, KEYS, right), "{filter:?}");
+        assert!((0..KEYS).all(|number| finds(&guarded, &key(number))));
+        assert!((KEYS..2 * KEYS).filter(|number| store_was_asked(&store, &guarded, *number)).count() < 500);
+        // It stays, whatever is written.
+        (0..10_000).for_each(|number| assert!(guarded.put(&key(number % KEYS), b"").unwrap()));
+        guarded.wait_until_ready().unwrap();
+        assert_eq!(store.scans(), 2, "{filter:?}");
+        // The store is asked again where there is no filter that has all keys.
+        guarded.rebuild().unwrap();
+        guarded.wait_until_ready().unwrap();
+        assert_eq!((store.scans(), guarded.stats().filter_bytes), (4, right), "{filter:?}");
+    }
+}
+
+fn store_was_asked(store: &ScriptedStore, guarded: &Guarded<Arc<ScriptedStore>>, number: u64) -> bool {
+    let before = store.reads();
+    assert!(!finds(guarded, &key(number)));
+    store.reads() > before
+}
+
+/// Room for a quarter more than somebody expects, times four: half a million keys.
+#[test]
+fn a_filter_that_is_too_large_by_little_or_of_few_bytes_stays() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        for (keys, scans) in [(340_000, 1), (420_000, 2)] {
+            let store = filled(KEYS);
+            store.exaggerates_by(keys);
+            let builder = Guarded::builder(Arc::clone(&store)).filter(filter).expected_keys(100_000);
+            let guarded = opened(builder);
+            assert_eq!(store.scans(), scans, "{filter:?}: {}", guarded.stats());
+        }
+    }
+    // Far too large, and not worth a scan.
+    let (store, guarded) = exaggerated(Filter::Cuckoo, 170_000);
+    assert!(store.scans() == 1 && guarded.stats().filter_bytes > 300_000, "{}", guarded.stats());
+}
+
+#[test]
+fn a_filter_that_is_too_large_answers_while_a_smaller_one_is_made() {
+    let (store, gate) = (filled(KEYS), Gate::new());
+    store.exaggerates_by(1_000_000);
+    store.next(Op::Scan, (0..KEYS).map(|_| Act::Do).chain([Act::Stall(gate.clone())]));
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    let scanning = gate.wait();
+    let progress = guarded.progress();
+    assert_eq!((progress.phase, progress.expected), (Phase::Rebuilding, KEYS));
+    let large = guarded.stats();
+    assert!(large.filter_bytes > 1_000_000 && large.filter_keys == KEYS, "{large}");
+    assert!((KEYS..2 * KEYS).filter(|number| store_was_asked(&store, &guarded, *number)).count() < 100);
+    // What is written meanwhile is in the smaller one.
+    (0..KEYS / 2).for_each(|number| assert!(guarded.delete(&key(number)).unwrap()));
+    (KEYS..KEYS + 100).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
+    scanning.open();
+    guarded.wait_until_ready().unwrap();
+    let small = guarded.stats();
+    assert!(small.filter_bytes < 30_000 && small.filter_keys == KEYS / 2 + 100, "{small}");
+    assert_eq!(guarded.verify(usize::MAX).unwrap().false_negatives, 0);
+}
+
+/// The keys of one stripe have no room, scan for scan: whether it has all keys, the filter cannot say.
+#[test]
+fn a_filter_that_is_crowded_and_too_large_is_scanned_for_once_more_and_not_again() {
+    let (store, gate) = (filled(KEYS), Gate::new());
+    store.exaggerates_by(1_000_000);
+    store.next(Op::Scan, (1..KEYS).map(|_| Act::Do).chain([Act::Stall(gate.clone())]));
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    let scanning = gate.wait();
+    // Each leaves a fingerprint in the filter that is being made, until there are as many as a key may have.
+    for number in 0..10 {
+        store.next(Op::Put, vec![Act::Fail; 10]);
+        (0..10).for_each(|_| assert!(guarded.put(&key(number), b"").is_err()));
+    }
+    scanning.open();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((store.scans(), guarded.stats().filter_keys), (2, KEYS));
+    assert!(guarded.stats().filter_bytes < 30_000, "{}", guarded.stats());
+}
+
+/// What the larger one was good for, and a scan that fails, leave it in its place.
+#[test]
+fn a_filter_that_is_too_large_stays_if_the_scan_for_a_smaller_one_fails() {
+    let store = filled(KEYS);
+    store.exaggerates_by(1_000_000);
+    store.next(Op::Scan, (0..KEYS).map(|_| Act::Do).chain([Act::Fail]));
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap_err();
+    let stats = guarded.stats();
+    assert_eq!((guarded.progress().phase, stats.filter_keys, store.scans()), (Phase::Ready, KEYS, 2));
+    assert!(stats.filter_bytes > 1_000_000);
+}
+
+/// fjall counts what was deleted.
+#[test]
+fn a_filter_before_fjall_is_made_for_the_keys_that_are_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(FjallStore::open(folder.path()).unwrap().durable(false));
+    store.load((0..300_000).map(|number| (key(number), b""))).unwrap();
+    let gone: Vec<Vec<u8>> = (KEYS..300_000).map(key).collect();
+    let deletes: Vec<Write<'_>> = gone.iter().map(|key| Write::Delete(key)).collect();
+    assert!(store.write_many(&deletes).unwrap().iter().all(|existed| *existed));
+    assert!(store.len_hint() > Some(290_000), "{:?}", store.len_hint());
+    let guarded = ready(Arc::clone(&store));
+    let stats = guarded.stats();
+    assert!(stats.filter_keys == KEYS && stats.filter_bytes < 30_000, "{stats}");
+}
