@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crossbeam_utils::CachePadded;
+
 use super::bloom::Bloom;
 use super::stripes::STRIPES;
 use crate::filter::{FilterError, ScalableCuckooFilter, Xxh3, hash_bytes};
@@ -15,8 +17,10 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 #[non_exhaustive]
 pub enum Filter {
     /// A growing cuckoo filter: keys go in and out. It is built anew, in the background, when it has grown to more than
-    /// eight times its size: one table is faster than four. So it is when it had no room for keys of one group in sixteen
-    /// ([`Stats::crowded_stripes`](super::Stats::crowded_stripes)), after as many writes as it has keys, and 4,096 at least.
+    /// eight times its size: one table is faster than four. So it is when so many keys have been deleted that one for those
+    /// that are left has less than a quarter of its size, and is smaller by 256 KiB or more; and when it had no room for keys
+    /// of one group in sixteen ([`Stats::crowded_stripes`](super::Stats::crowded_stripes)), after as many writes as it has
+    /// keys, and 4,096 at least.
     #[default]
     Cuckoo,
     /// A Bloom filter: keys go in. It is built anew, in the background, when a quarter of its keys has been deleted or
@@ -82,10 +86,23 @@ pub(super) struct Active {
     crowded_stripes: AtomicUsize,
     /// Slots of a cuckoo filter to begin with.
     slots: usize,
+    /// Keys that were taken out of a cuckoo filter since it was last asked whether it is sparse. On a line of its own: writers
+    /// that delete should not take from readers what these look at.
+    removed: CachePadded<AtomicUsize>,
+    /// It was, and it is worn.
+    sparse: AtomicBool,
 }
 
 /// A cuckoo filter of so many times its first slots has four tables, all of which a look-up looks at.
 const GROWN: usize = 8;
+
+/// A cuckoo filter is asked whether it is sparse, which means to count its keys, each time as many keys as one in so many slots
+/// have been taken out.
+const ASKED: usize = 16;
+/// A filter that began with no more slots, and has not grown so far that it is worn, has not the memory that is worth a scan,
+/// however long its fingerprints are: 15 times so many slots take 240 KiB. So nothing is counted of it.
+const FEW_SLOTS: usize = 4096;
+const _: () = assert!((2 * GROWN - 1) * FEW_SLOTS * 4 < WORTH_A_SCAN);
 
 /// When more of the stripes are crowded than one in so many, a filter is of little use, whatever its rate.
 const CROWDED: usize = 16;
@@ -125,7 +142,15 @@ impl Active {
             Sets::Bloom(_) => 0,
         };
         let marks = crowded.iter().filter(|mark| mark.load(Ordering::Relaxed)).count();
-        Active { sets, crowded, crowded_stripes: AtomicUsize::new(marks), slots }
+        let crowded_stripes = AtomicUsize::new(marks);
+        Active {
+            sets,
+            crowded,
+            crowded_stripes,
+            slots,
+            removed: CachePadded::new(AtomicUsize::new(0)),
+            sparse: AtomicBool::new(false),
+        }
     }
 
     /// False: no key of the store has this hash.
@@ -198,7 +223,13 @@ impl Active {
             return true;
         }
         match &self.sets {
-            Sets::Cuckoo(filter) => filter.remove_hash(hash),
+            Sets::Cuckoo(filter) => {
+                if self.slots > FEW_SLOTS {
+                    // Relaxed: a number.
+                    self.removed.fetch_add(1, Ordering::Relaxed);
+                }
+                filter.remove_hash(hash)
+            }
             Sets::Bloom(filter) => {
                 filter.delete();
                 filter.contains(hash)
@@ -206,12 +237,37 @@ impl Active {
         }
     }
 
-    /// Whether a new filter would be much better.
-    pub(super) fn is_worn(&self) -> bool {
+    /// Whether a new filter would be much better, which is made for so many keys at the `fewest`.
+    pub(super) fn is_worn(&self, fewest: u64) -> bool {
         match &self.sets {
-            Sets::Cuckoo(filter) => filter.capacity() / GROWN > self.slots,
+            Sets::Cuckoo(filter) => {
+                let slots = filter.capacity();
+                slots / GROWN > self.slots || self.is_sparse(slots, fewest)
+            }
             Sets::Bloom(filter) => filter.is_worn(),
         }
+    }
+
+    /// Whether so much was taken out of a cuckoo filter of so many slots that it is far too large for what is left. Asked after
+    /// each write: mostly it looks at one number.
+    ///
+    /// Keys that come and go, about as many at any time, do not make it so: what it was made for has three quarters of its
+    /// slots, and it is sparse when a fifth is left. One that takes its place begins with three quarters again: from then on,
+    /// more than two keys are deleted for each that the next scan finds.
+    fn is_sparse(&self, slots: usize, fewest: u64) -> bool {
+        // Relaxed, here and below: numbers.
+        if self.slots <= FEW_SLOTS || self.removed.load(Ordering::Relaxed) <= slots / ASKED {
+            return false;
+        }
+        if !self.sparse.load(Ordering::Relaxed) {
+            if !self.is_far_too_large(self.len().max(fewest)) {
+                self.removed.store(0, Ordering::Relaxed);
+                return false;
+            }
+            // It need not be counted after each write until another takes its place.
+            self.sparse.store(true, Ordering::Relaxed);
+        }
+        true
     }
 
     /// Whether so many stripes are crowded that a new filter would be much better.

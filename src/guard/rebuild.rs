@@ -284,7 +284,7 @@ impl<S: Store> Shared<S, S::Error> {
         // The old filter, with nothing locked: it is large.
         self.active.flush();
         let (filter, scanned) = (&rebuild.filter, self.scanned.load(Ordering::Relaxed));
-        if !published? || filter.is_worn() || filter.is_crowded_out() && scanned > room {
+        if !published? || filter.is_worn(self.fewest_keys()) || filter.is_crowded_out() && scanned > room {
             return Ok(Next::Another);
         }
         // Asked of what was made for more than it is made for at the least.
@@ -336,7 +336,7 @@ impl<S: Store> Shared<S, S::Error> {
     /// failed. Only after some writes, if the last scan has failed; or if the filter is crowded out, as it may soon be worn.
     pub(super) fn wants_rebuild(&self) -> bool {
         let active = self.active.pin();
-        let is_worn = active.as_ref().is_some_and(|active| active.is_worn());
+        let is_worn = active.as_ref().is_some_and(|active| active.is_worn(self.fewest_keys()));
         if active.as_ref().is_some_and(|active| !is_worn && !active.is_crowded_out()) {
             return false;
         }

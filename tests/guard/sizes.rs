@@ -134,3 +134,102 @@ fn a_filter_before_fjall_is_made_for_the_keys_that_are_left() {
     let stats = guarded.stats();
     assert!(stats.filter_keys == KEYS && stats.filter_bytes < 30_000, "{stats}");
 }
+
+/// At this rate fingerprints have 28 bits: a filter for so many keys is worth a scan.
+const LOW_RATE: f64 = 1e-7;
+const MANY: u64 = 99_000;
+
+/// A guard before a store with many keys, at a low rate.
+fn with_many() -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
+    let store = filled(MANY);
+    let guarded = opened(Guarded::builder(Arc::clone(&store)).false_positive_rate(LOW_RATE));
+    (store, guarded)
+}
+
+fn delete(guarded: &Guarded<Arc<ScriptedStore>>, numbers: core::ops::Range<u64>) {
+    numbers.for_each(|number| assert!(guarded.delete(&key(number)).unwrap()));
+    guarded.wait_until_ready().unwrap();
+}
+
+#[test]
+fn a_cuckoo_filter_becomes_small_again_when_most_keys_were_deleted() {
+    let (store, guarded) = with_many();
+    let large = guarded.stats().filter_bytes;
+    delete(&guarded, 0..MANY / 2);
+    assert_eq!((store.scans(), guarded.stats().filter_bytes), (1, large));
+    delete(&guarded, MANY / 2..MANY - 1000);
+    let small = guarded.stats();
+    assert!(store.scans() == 2 && small.filter_keys == 1000, "{} scans: {small}", store.scans());
+    assert!(small.filter_bytes < large / 3, "{large} bytes before: {small}");
+    assert_eq!(guarded.verify(usize::MAX).unwrap().false_negatives, 0);
+    assert!((MANY - 1000..MANY).all(|number| finds(&guarded, &key(number))));
+    // It grows again, and wears as any other.
+    (0..MANY - 1000).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((guarded.stats().filter_keys, guarded.stats().crowded_stripes), (MANY, 0));
+}
+
+/// As fjall does, which counts what was deleted.
+#[test]
+fn a_sparse_filter_is_made_for_the_keys_that_are_left_whatever_the_store_says() {
+    let (store, guarded) = with_many();
+    let large = guarded.stats().filter_bytes;
+    store.exaggerates_by(MANY);
+    delete(&guarded, 0..MANY - 1000);
+    assert!(store.scans() == 2 && guarded.stats().filter_bytes < large / 3, "{}", guarded.stats());
+}
+
+/// It has room for them, and those who expect them.
+#[test]
+fn a_filter_for_keys_that_are_expected_is_not_sparse_without_them() {
+    let store = filled(MANY);
+    let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(LOW_RATE).expected_keys(MANY);
+    let guarded = opened(builder);
+    delete(&guarded, 0..MANY);
+    assert_eq!((store.scans(), guarded.stats().filter_keys), (1, 0));
+}
+
+/// What would be saved is not worth a scan.
+#[test]
+fn a_filter_of_few_bytes_is_never_sparse() {
+    let store = filled(MANY);
+    // Of 11 bits.
+    let guarded = opened(Guarded::builder(Arc::clone(&store)));
+    let bytes = guarded.stats().filter_bytes;
+    delete(&guarded, 0..MANY);
+    assert_eq!((store.scans(), guarded.stats().filter_bytes), (1, bytes));
+}
+
+/// Each is counted as taken out, and one in sixteen of them makes the guard look: there are as many keys as ever.
+#[test]
+fn keys_that_come_and_go_do_not_make_a_filter_sparse() {
+    let (store, guarded) = with_many();
+    let bytes = guarded.stats().filter_bytes;
+    for number in 0..3 * MANY {
+        assert!(guarded.delete(&key(number)).unwrap());
+        assert!(!guarded.put(&key(number + MANY), b"").unwrap());
+    }
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((store.scans(), guarded.stats().filter_bytes), (1, bytes));
+    // Nor at a third of what it was made for.
+    delete(&guarded, 3 * MANY..3 * MANY + 2 * MANY / 3);
+    for number in 3 * MANY + 2 * MANY / 3..5 * MANY {
+        assert!(guarded.delete(&key(number)).unwrap());
+        assert!(!guarded.put(&key(number + MANY / 3), b"").unwrap());
+    }
+    guarded.wait_until_ready().unwrap();
+    assert_eq!(store.scans(), 1);
+}
+
+/// Half of it comes and goes: sparse, small, worn and large in turn, and never more than one scan for each.
+#[test]
+fn a_store_that_empties_and_fills_costs_two_scans_each_time() {
+    let (store, guarded) = with_many();
+    for round in 1..=3 {
+        delete(&guarded, 0..MANY);
+        (0..MANY).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
+        guarded.wait_until_ready().unwrap();
+        assert!(store.scans() <= 1 + 3 * round, "{} scans in {round} rounds", store.scans());
+    }
+    assert_eq!(guarded.stats().filter_keys, MANY);
+}
