@@ -125,3 +125,17 @@ fn bloom_has_leveldbs_name() {
     assert!(!bloom.may_match(b"x", &bytes) && !bloom.may_match(b"foo", &bytes));
     assert_eq!(bloom.name(), "leveldb.BuiltinBloomFilter2");
 }
+
+/// Nearly as few as by Bloom's formula (0.9%, 0.05%): that the hash has no more than 32 bits shows beyond a million keys.
+#[test]
+fn of_a_hundred_thousand_keys_bloom_lets_few_others_pass() {
+    let keys: Vec<Vec<u8>> = (0..100_000).map(key).collect();
+    for (bits, least, most) in [(10, 0.008, 0.016), (16, 0.0003, 0.001), (24, 0.0, 0.0001)] {
+        let policy = BloomPolicy::new(bits);
+        let bytes = build(&policy, &keys);
+        let others = (0..300_000).map(|number| key(1_000_000 + number));
+        let passed = others.filter(|key| policy.may_match(key, &bytes)).count();
+        let rate = passed as f64 / 300_000.0;
+        assert!((least..most).contains(&rate), "{bits} bits a key: {rate}");
+    }
+}
