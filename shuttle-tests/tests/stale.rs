@@ -24,6 +24,8 @@ enum Write {
     Compute,
     /// As `Compute`; the source changes in the closure.
     Decide,
+    /// As `Remove`; the source changes in the condition, if that is asked.
+    Condition,
     Clear,
 }
 
@@ -60,7 +62,7 @@ macro_rules! loads {
             }
 
             fn write(&self, how: Write, value: u64, change: impl Fn()) {
-                if !matches!(how, Write::Decide) {
+                if !matches!(how, Write::Decide | Write::Condition) {
                     change();
                 }
                 match how {
@@ -84,6 +86,17 @@ macro_rules! loads {
                             None => Operation::Abort(()),
                         }
                     })),
+                    Write::Condition => {
+                        let condition = |_: &u64, _: &u64| {
+                            pause();
+                            change();
+                            true
+                        };
+                        if self.remove_if(&KEY, condition).is_none() {
+                            change();
+                            self.remove(&KEY);
+                        }
+                    }
                     Write::Clear => self.clear(),
                 }
             }
@@ -250,6 +263,16 @@ fn nobody_gets_what_is_older_than_what_was_computed() {
 #[test]
 fn nobody_gets_what_is_older_than_what_was_decided() {
     nobody_gets_what_is_older::<Entries>(Write::Decide);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_condition() {
+    nobody_gets_what_is_older::<Entries>(Write::Condition);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_a_condition_of_what_is_refreshed() {
+    nobody_gets_what_is_older_from(refreshing, Write::Condition);
 }
 
 #[test]

@@ -135,7 +135,6 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Decided<A, T>, Refused<K, V>> {
         let digest = self.digest(&key);
-        self.flights.invalidate(digest, &key);
         let mut out = self.departures(self.enter_to_write());
         loop {
             // Before the lock: they are dropped after that is released.
@@ -147,10 +146,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 .filter(|&entry| self.is_alive(entry))
                 .map(|entry| unsafe { Entry::deref(entry) }.pair());
             decided = decide(old.map(|(_, value)| value));
-            if old.is_none() || self.time.is_some() {
-                // Whoever was loading meanwhile may have read what `decide` has written to the source.
-                self.flights.invalidate(digest, &key);
-            }
+            // Not before: whoever was loading meanwhile may have read what `decide` has written to the source [F5].
+            self.flights.invalidate(digest, &key);
             value = match decided {
                 Operation::Insert(value) => value,
                 Operation::Remove => {

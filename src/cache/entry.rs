@@ -67,6 +67,22 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         self.cache.get_or_insert_with(self.key, load)
     }
 
+    /// The key's value, or, also if `is_stale` holds for that, what `load` returns: [`Cache::get_or_insert_with_if`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_insert_with_if`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(100);
+    /// cache.insert("version", 1).unwrap();
+    /// assert_eq!(cache.entry("version").or_insert_with_if(|| 2, |version| *version < 2), 2);
+    /// ```
+    #[track_caller]
+    pub fn or_insert_with_if(self, load: impl FnOnce() -> V, is_stale: impl FnMut(&V) -> bool) -> V {
+        self.cache.get_or_insert_with_if(self.key, load, is_stale)
+    }
+
     /// The key's value, or the type's default: as [`CacheEntry::or_insert`].
     ///
     /// # Panics

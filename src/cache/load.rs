@@ -14,9 +14,8 @@ use equivalent::Equivalent;
 use super::Cache;
 use super::counters::Counters;
 use super::flight::{
-    Flight, Flights, Landing, LoadError, Table, Terms, load_led, load_led_async, or_panic, put_off,
+    Flight, Flights, LoadError, Table, Terms, load_led, load_led_async, nothing_is_stale, or_panic,
 };
-use super::write::At;
 use crate::entries::Entry;
 use crate::hash::Digest;
 
@@ -49,13 +48,13 @@ pub(super) struct Hit<V> {
 }
 
 /// What a look-up comes to.
-enum Lookup<'c, K, V> {
+pub(super) enum Lookup<'c, K, V> {
     Value(V),
     Lacks(ToLoad<'c, K, V>),
 }
 
 /// A key that is to be loaded.
-struct ToLoad<'c, K, V> {
+pub(super) struct ToLoad<'c, K, V> {
     digest: Digest,
     /// If it was not missed: its value is due, and nobody else leads the flight in which it is loaded anew.
     refreshing: Option<Flight<'c, K, V>>,
@@ -64,7 +63,7 @@ struct ToLoad<'c, K, V> {
 impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
     // In line, as a hit has nothing else to do.
     #[inline(always)]
-    fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
+    pub(super) fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
     where
         Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
     {
@@ -114,7 +113,10 @@ pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
             drop((key, load));
             Ok(value)
         }
-        None => load_lacking(cache, ToLoad { digest, refreshing: None }, key, Terms::alone(), load),
+        None => {
+            let to_load = ToLoad { digest, refreshing: None };
+            load_lacking(cache, to_load, key, Terms::alone(), nothing_is_stale, load)
+        }
     }
 }
 
@@ -132,7 +134,7 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
             drop((key, load));
             Ok(value)
         }
-        Lookup::Lacks(to_load) => load_lacking(cache, to_load, key, terms, load),
+        Lookup::Lacks(to_load) => load_lacking(cache, to_load, key, terms, nothing_is_stale, load),
     }
 }
 
@@ -151,17 +153,20 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
             drop(key);
             Ok(value)
         }
-        Lookup::Lacks(to_load) => load_lacking_async(cache, to_load, key, terms, load).await,
+        Lookup::Lacks(to_load) => {
+            load_lacking_async(cache, to_load, key, terms, nothing_is_stale, load).await
+        }
     }
 }
 
 /// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits. Or of one that is
 /// due: then this thread leads its flight.
-fn load_lacking<K: Eq + Clone, V: Clone, E>(
+pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
+    is_stale: impl FnMut(&V) -> bool,
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
     cache.assert_not_writing();
@@ -170,17 +175,18 @@ fn load_lacking<K: Eq + Clone, V: Clone, E>(
         timer.end(load(), 1)
     };
     match refreshing {
-        None => cache.flights().load(cache, digest, key, terms, timed),
-        Some(flight) => load_led(cache, key, flight, &terms, timed),
+        None => cache.flights().load(cache, (digest, key), terms, is_stale, timed),
+        Some(flight) => load_led(cache, key, flight, &terms, is_stale, timed),
     }
 }
 
 /// The same for tasks.
-async fn load_lacking_async<K: Eq + Clone, V: Clone, E>(
+pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
+    is_stale: impl FnMut(&V) -> bool,
     load: impl Future<Output = Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     cache.assert_not_writing();
@@ -189,8 +195,8 @@ async fn load_lacking_async<K: Eq + Clone, V: Clone, E>(
         timer.end(load.await, 1)
     });
     let answer = match refreshing {
-        None => cache.flights().load_async(cache, digest, &key, terms, timed).await,
-        Some(flight) => load_led_async(cache, &key, flight, &terms, timed).await,
+        None => cache.flights().load_async(cache, (digest, &key), terms, is_stale, timed).await,
+        Some(flight) => load_led_async(cache, &key, flight, &terms, is_stale, timed).await,
     };
     // Before there is an answer, as in `load`.
     drop(key);
@@ -226,7 +232,10 @@ impl Drop for Timer<'_> {
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// [`Cache::get`], and whether what is found is due.
     #[inline]
-    fn hit_of<Q: ?Sized + Hash + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Option<Hit<V>> {
+    pub(super) fn hit_of<Q>(&self, digest: Digest, key: &Q) -> Option<Hit<V>>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+    {
         let guard = self.enter();
         let entry = self.hit_entry(digest, key, &guard)?;
         let is_due = self.may_refresh() && self.is_due(entry, self.now());
@@ -442,7 +451,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             }
             Lookup::Lacks(to_load) => {
                 let own_key = to_load.own(key);
-                load_lacking(self, to_load, own_key, Terms::alone(), load)
+                load_lacking(self, to_load, own_key, Terms::alone(), nothing_is_stale, load)
             }
         }
     }
@@ -482,7 +491,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             }
             Lookup::Lacks(to_load) => {
                 let (own_key, load) = (to_load.own(key), || load().map_err(Arc::new));
-                load_lacking(self, to_load, own_key, Terms::shared(), load)
+                load_lacking(self, to_load, own_key, Terms::shared(), nothing_is_stale, load)
             }
         }
     }
@@ -627,7 +636,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             Lookup::Value(value) => Ok(value),
             Lookup::Lacks(to_load) => {
                 let own_key = to_load.own(key);
-                load_lacking_async(self, to_load, own_key, Terms::alone(), pin!(load)).await
+                let load = pin!(load);
+                load_lacking_async(self, to_load, own_key, Terms::alone(), nothing_is_stale, load).await
             }
         }
     }
@@ -663,103 +673,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             Lookup::Lacks(to_load) => {
                 let (own_key, load) = (to_load.own(key), pin!(load));
                 let load = async { load.await.map_err(Arc::new) };
-                load_lacking_async(self, to_load, own_key, Terms::shared(), load).await
+                load_lacking_async(self, to_load, own_key, Terms::shared(), nothing_is_stale, load).await
             }
         }
-    }
-}
-
-impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V, S> {
-    fn digest_of(&self, key: &K) -> Digest {
-        self.digest(key)
-    }
-
-    fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
-        let guard = self.enter();
-        self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
-    }
-
-    fn look_up_fresh(&self, digest: Digest, key: &K) -> Option<V> {
-        let guard = self.enter();
-        let (entry, now) = self.find_alive(digest, key, &guard)?;
-        // SAFETY: found after the guard was entered.
-        (!self.is_due(entry, now)).then(|| unsafe { Entry::deref(entry) }.pair().1.clone())
-    }
-
-    fn put_off(&self, digest: Digest, key: &K) {
-        let guard = self.enter();
-        let found = self.find_alive(digest, key, &guard).filter(|&(entry, now)| self.is_due(entry, now));
-        if let (Some(time), Some((entry, now))) = (&self.time, found) {
-            self.meta(entry).put_off(now, time.ahead);
-        }
-    }
-
-    fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
-        if self.time.is_some() {
-            // Before the clock is read: who comes later may come when the value has expired.
-            landing.close();
-        }
-        let mut new_entry = self.new_entry(&key, &value);
-        let mut out = self.departures(self.enter());
-        // Dropped before that if the user's code panics: it ends before anybody is told then, too.
-        let landing = landing;
-        let now = new_entry.now;
-        let may_keep = |at: &At<'_, K, V>| {
-            let is_there = at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
-                let goes = landing.refreshes() && self.may_be_refreshed(entry, now);
-                !self.has_expired(entry, now) && !goes
-            });
-            !is_there && !landing.is_stale_at_close()
-        };
-        let at = self.at_with_quota(digest, &key, &mut new_entry, &mut out);
-        let mut is_refused = at.is_none();
-        let (value, left) = match at.filter(may_keep) {
-            Some(at) => match self.put(at, &new_entry, key, value, &mut out) {
-                // SAFETY: in the table after the guard of `out` was entered, or turned away, and `out` has not ended.
-                Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
-                Err(refused) => {
-                    is_refused = true;
-                    (refused.value, Some(refused.key))
-                }
-            },
-            None => (value, Some(key)),
-        };
-        if let Some(key) = left.as_ref().filter(|_| is_refused) {
-            put_off(self, digest, key, &landing);
-        }
-        // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
-        landing.land(&value);
-        // Before there is an answer: one that is returned leaks if a drop panics, or the listener does.
-        drop(left);
-        drop(out);
-        // Not before, as elsewhere: nobody waits for others' destructors, and they may ask for this key.
-        self.free_if_heavy();
-        value
-    }
-}
-
-impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
-    fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>> {
-        self.hit_of(digest, key)
-    }
-
-    fn hit_all(&self, keys: &[K], out: &mut [Option<V>]) {
-        self.get_many(keys, out);
-    }
-
-    fn needs_refresh(&self, key: &K) -> bool {
-        self.needs_refresh(key)
-    }
-
-    fn flights(&self) -> &Flights<K, V> {
-        &self.flights
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn assert_not_writing(&self) {
-        self.table.directory.assert_not_writing();
     }
 }

@@ -11,6 +11,8 @@
 //! | `dump`, `restore` | a cache's contents for a warm restart; back into a cache |
 //! | `serde` | the feature of this name: dumps, and counts |
 //! | `load`, `load_many`, `flight` | values that are loaded when they are missed, once for all who miss them |
+//! | `load_if` | the same, also when they are stale to who asks |
+//! | `keep` | what loads look up, and how they keep what was loaded |
 //! | `view`, `iter` | look-ups by reference; walks |
 //! | `builder` | options |
 //! | `policy` | who is to leave |
@@ -35,7 +37,9 @@ mod entry;
 mod flight;
 mod inline;
 mod iter;
+mod keep;
 mod load;
+mod load_if;
 mod load_many;
 mod many;
 mod meta;

@@ -20,22 +20,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         condition: impl FnOnce(&K, &V) -> bool,
     ) -> Option<NonNull<Entry<K, V>>> {
         let digest = self.digest(key);
-        self.flights.invalidate(digest, key);
         let At { mut writing, found, .. } = self.at(digest, key);
-        let found = found?;
-        let entry = writing.locked.item(found);
-        // SAFETY: in the table, under the lock.
-        let (own_key, value) = unsafe { Entry::deref(entry) }.pair();
-        let expired = !self.is_alive(entry);
-        let goes = expired || condition(own_key, value);
-        if self.time.is_some() {
-            // Whoever has begun to load meanwhile, as it had expired or was due, may have read what `condition` has written to
-            // the source.
-            self.flights.invalidate(digest, key);
-        }
-        if !goes {
-            return None;
-        }
+        let leaving = found.and_then(|found| {
+            let entry = writing.locked.item(found);
+            // SAFETY: in the table, under the lock.
+            let (own_key, value) = unsafe { Entry::deref(entry) }.pair();
+            let expired = !self.is_alive(entry);
+            (expired || condition(own_key, value)).then_some((found, entry, expired))
+        });
+        // Whatever that says, and not before: whoever was loading meanwhile may have read what `condition` has written to the
+        // source. And if there is nothing: what is being loaded may be what is to go [F5].
+        self.flights.invalidate(digest, key);
+        let (found, entry, expired) = leaving?;
         let cause = if expired { Cause::Expired } else { Cause::Explicit };
         self.take_out(&mut writing.locked, found, cause, out);
         self.settle(&mut writing.locked, out);
@@ -66,6 +62,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Takes the entry of a key out if `condition` holds for it; a clone of its value. `condition` runs under the lock of
     /// the key's segment, at most once.
+    ///
+    /// Whatever comes of it, what is being loaded for the key meanwhile is not kept: if there is nothing, that may be what was
+    /// to go, and `condition` may have written to the source of values. So it is not for who wants another value at once, as the
+    /// load may be that of somebody who has found the old one as he has: [`Cache::get_or_insert_with_if`].
     ///
     /// # Panics
     ///

@@ -18,6 +18,7 @@ mod heavy;
 mod kind;
 mod laws;
 mod lifetimes;
+mod load_if;
 mod load_many;
 mod load_many_hooks;
 mod loads;

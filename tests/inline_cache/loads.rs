@@ -108,6 +108,100 @@ fn what_was_read_before_a_closure_has_decided_is_not_kept() {
     }
 }
 
+#[test]
+fn of_all_who_find_a_value_stale_one_loads_it_anew() {
+    for _ in 0..50 {
+        let cache = InlineCache::<u64, u64>::new(10);
+        cache.insert(1, 7);
+        let (loads, seen) = (AtomicU64::new(0), Barrier::new(6));
+        on_threads(6, |thread| {
+            let is_stale = |value: &u64| *value == 7;
+            assert_eq!(cache.get(&1), Some(7));
+            seen.wait();
+            let load = || {
+                loads.fetch_add(1, Ordering::Relaxed);
+                std::thread::yield_now();
+                8
+            };
+            let try_load = || Ok::<_, ()>(load());
+            let got = match thread {
+                0 => cache.get_or_insert_with_if(1, load, is_stale),
+                1 => cache.try_get_or_insert_with_if(1, try_load, is_stale).unwrap(),
+                2 => cache.try_get_or_insert_with_shared_if(1, try_load, is_stale).unwrap(),
+                3 => block_on(cache.get_or_insert_async_if(1, async { load() }, is_stale)),
+                4 => block_on(cache.try_get_or_insert_async_if(1, async { try_load() }, is_stale)).unwrap(),
+                _ => block_on(cache.try_get_or_insert_async_shared_if(1, async { try_load() }, is_stale))
+                    .unwrap(),
+            };
+            assert_eq!(got, 8);
+        });
+        assert_eq!((loads.into_inner(), cache.get(&1), cache.len()), (1, Some(8), 1));
+    }
+}
+
+/// What is loaded anew takes the place of what is stale, and of nothing that was written meanwhile.
+#[test]
+fn what_is_loaded_anew_gives_way_to_a_write() {
+    type Write = fn(&InlineCache<u64, u64>);
+    let writes: [(Write, Option<u64>); 7] = [
+        (|_| {}, Some(8)),
+        (|cache| assert_eq!(cache.insert(1, 9), Some(7)), Some(9)),
+        (|cache| assert_eq!(cache.insert(1, 7), Some(7)), Some(7)),
+        (|cache| assert_eq!(cache.update(1, |old| old + 2), Some(9)), Some(9)),
+        (|cache| assert_eq!(cache.remove(&1), Some(7)), None),
+        (|cache| assert_eq!(cache.remove_if(&1, |_, _| false), None), Some(7)),
+        (InlineCache::clear, None),
+    ];
+    for (i, (write, kept)) in writes.into_iter().enumerate() {
+        let cache = InlineCache::<u64, u64>::new(10);
+        cache.insert(1, 7);
+        let load = || {
+            write(&cache);
+            8
+        };
+        let loaded = cache.get_or_insert_with_if(1, load, |old| *old == 7);
+        assert_eq!((loaded, cache.get(&1)), (8, kept), "write {i}");
+    }
+}
+
+/// As of what is missed; here there is a value all the time, or there was one.
+#[test]
+fn what_was_loaded_anew_before_a_closure_has_decided_is_not_kept() {
+    for goes in [false, true] {
+        for removes in [false, true] {
+            let (cache, source) = (InlineCache::<u64, u64>::new(10), Source::new(7));
+            cache.insert(1, 7);
+            std::thread::scope(|scope| {
+                let write = || {
+                    let load = || source.load();
+                    let cache = &cache;
+                    scope.spawn(move || assert_eq!(cache.get_or_insert_with_if(1, load, |old| *old == 7), 7));
+                    source.write(9);
+                };
+                if removes {
+                    cache.remove_if(&1, |_, _| {
+                        write();
+                        goes
+                    });
+                } else {
+                    cache.compute(1, |_| {
+                        write();
+                        if goes { Operation::<_, ()>::Remove } else { Operation::Insert(9) }
+                    });
+                }
+                if goes {
+                    // Nobody waits for who has read the old one.
+                    assert_eq!(cache.get_or_insert_with(1, || 9), 9);
+                    cache.remove(&1);
+                }
+                source.let_go();
+            });
+            let kept = if removes { Some(7) } else { Some(9) };
+            assert_eq!(cache.get(&1), kept.filter(|_| !goes));
+        }
+    }
+}
+
 /// Who waits when the loader fails gets its error, and loads nothing.
 #[test]
 fn an_error_is_shared_with_who_waits() {

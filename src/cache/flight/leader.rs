@@ -15,25 +15,39 @@ use crate::reclaim::FirstPanic;
 pub(crate) struct Flight<'a, K, V> {
     at: At<'a, K, V>,
     landed: bool,
-    /// The key had a value, which was due [F8].
-    refreshes: bool,
+    old: Old,
+}
+
+/// What the leader has found of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Old {
+    Nothing,
+    /// A value that is due [F8].
+    Due,
+    /// A value that is stale to him [F9].
+    Stale,
 }
 
 impl<'a, K, V> Flight<'a, K, V> {
     pub(super) fn new(at: At<'a, K, V>) -> Self {
-        Flight { at, landed: false, refreshes: false }
+        Flight { at, landed: false, old: Old::Nothing }
     }
 
     /// It is led as the key's value is due.
     pub(super) fn refreshing(self) -> Self {
         let mut flight = self;
-        flight.refreshes = true;
+        flight.old = Old::Due;
         flight
     }
 
     /// Whether it is led as the key's value was due.
     pub(super) fn refreshes(&self) -> bool {
-        self.refreshes
+        self.old == Old::Due
+    }
+
+    /// Its leader has found a value, again, and that is stale to him [F9].
+    pub(super) fn replace(&mut self) {
+        self.old = Old::Stale;
     }
 
     /// The key's.
@@ -164,6 +178,17 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// Whether it is led as the key's value was due [F8].
     pub(crate) fn refreshes(&self) -> bool {
         self.flight.refreshes()
+    }
+
+    /// [`Flight::replace`].
+    pub(super) fn replace(&mut self) {
+        self.flight.replace();
+    }
+
+    /// Whether the key had a value that was stale to its leader: what he has loaded may take the place of that, if it still is
+    /// [F9].
+    pub(crate) fn replaces(&self) -> bool {
+        self.flight.old == Old::Stale
     }
 
     /// Closes the flight: for caches whose values expire, as one may before the flight has ended.

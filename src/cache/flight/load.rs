@@ -1,6 +1,7 @@
 //! Loading a value: the steps from a miss to a value, for threads and for tasks.
 
 use core::future::{Future, poll_fn};
+use core::mem;
 use core::ops::ControlFlow;
 use core::pin::{Pin, pin};
 
@@ -29,27 +30,45 @@ pub(crate) trait Table<K, V> {
 
     /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns it, or a clone;
     /// [`Flights::invalidate`] says when it must not put it, and under which lock it asks. Code of the user's that runs after
-    /// the flight has landed may ask for the key.
-    fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V;
+    /// the flight has landed may ask for the key. If the flight [replaces](Landing::replaces) a value, that goes for which
+    /// `is_stale` holds, of which this asks without a lock, and no other.
+    fn keep(
+        &self,
+        digest: Digest,
+        key: K,
+        value: V,
+        landing: Landing<'_, K, V>,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> V;
+}
+
+/// To who takes whatever is there [F9].
+pub(crate) fn nothing_is_stale<V>(_: &V) -> bool {
+    false
 }
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
-    /// The value of a key that the cache did not have: from `load`, or from another caller's, for whom this thread waits.
+    /// The value of a key that the cache did not have, or only one that is stale to this caller: from `load`, or from another
+    /// caller's, for whom this thread waits.
     pub(crate) fn load<E>(
         &self,
         table: &impl Table<K, V>,
-        digest: Digest,
-        key: K,
+        (digest, key): (Digest, K),
         terms: Terms<E>,
+        mut is_stale: impl FnMut(&V) -> bool,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
+        let mut is_first = true;
         let flight = loop {
             let waited = match self.join(digest, &key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
                 Join::Follower(wait) => wait.block(terms.until).ok_or(LoadError::TimedOut)?,
             };
-            match follow(waited, &terms, || table.look_up(digest, &key)) {
+            if mem::take(&mut is_first) && is_of_a_stale_value(&waited, &mut is_stale) {
+                continue;
+            }
+            match follow(waited, &terms, || look_up_if(table, digest, &key, &mut is_stale)) {
                 ControlFlow::Break(answer) => {
                     // Before there is an answer: one that is returned leaks if a drop panics.
                     drop((key, load));
@@ -59,7 +78,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 ControlFlow::Continue(None) => {}
             }
         };
-        load_led(table, key, flight, &terms, load)
+        load_led(table, key, flight, &terms, is_stale, load)
     }
 
     /// The same for tasks, of any runtime. Dropping the future is always well: if it was loading, another one that waits
@@ -68,26 +87,30 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     pub(crate) async fn load_async<E>(
         &self,
         table: &impl Table<K, V>,
-        digest: Digest,
-        key: &K,
+        (digest, key): (Digest, &K),
         terms: Terms<E>,
+        mut is_stale: impl FnMut(&V) -> bool,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
         // Before the flight, so that it is dropped after it: what the loader's `Drop` does finds nobody loading.
         let load = pin!(load);
+        let mut is_first = true;
         let flight = loop {
             let waited = match self.join(digest, key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
                 Join::Follower(wait) => wait.await,
             };
-            match follow(waited, &terms, || table.look_up(digest, key)) {
+            if mem::take(&mut is_first) && is_of_a_stale_value(&waited, &mut is_stale) {
+                continue;
+            }
+            match follow(waited, &terms, || look_up_if(table, digest, key, &mut is_stale)) {
                 ControlFlow::Break(answer) => return answer,
                 ControlFlow::Continue(Some(flight)) => break flight,
                 ControlFlow::Continue(None) => {}
             }
         };
-        load_led_async(table, key, flight, &terms, load).await
+        load_led_async(table, key, flight, &terms, is_stale, load).await
     }
 }
 
@@ -101,22 +124,28 @@ pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
     key: K,
     flight: Flight<'_, K, V>,
     terms: &Terms<E>,
+    mut is_stale: impl FnMut(&V) -> bool,
     load: impl FnOnce() -> Result<V, E>,
 ) -> Answer<V, E> {
     let (digest, refreshes) = (flight.digest(), flight.refreshes());
-    let landing = Landing::new(flight);
+    let mut landing = Landing::new(flight);
     if let Some(value) = look_again(table, digest, &key, refreshes) {
-        landing.call_off();
-        // Before there is an answer: one that is returned leaks if a drop panics.
-        drop((key, load));
-        return Ok(value);
+        if !is_stale(&value) {
+            landing.call_off();
+            // Before there is an answer: one that is returned leaks if a drop panics.
+            drop((key, load));
+            return Ok(value);
+        }
+        landing.replace();
     }
     match load() {
-        Ok(value) => Ok(table.keep(digest, key, value, landing)),
+        Ok(value) => Ok(table.keep(digest, key, value, landing, is_stale)),
         Err(error) => {
             put_off(table, digest, &key, &landing);
+            let refreshes = landing.refreshes();
             let error = fail(landing, terms, error);
-            let answer = old_or(table, digest, &key, refreshes, error);
+            let answer =
+                old_or(error, || refreshes.then(|| look_up_if(table, digest, &key, is_stale)).flatten());
             // As above.
             drop(key);
             answer
@@ -128,18 +157,23 @@ pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
 pub(crate) async fn load_led_async<K: Eq + Clone, V: Clone, E>(
     table: &impl Table<K, V>,
     key: &K,
-    flight: Flight<'_, K, V>,
+    mut flight: Flight<'_, K, V>,
     terms: &Terms<E>,
+    mut is_stale: impl FnMut(&V) -> bool,
     mut load: Pin<&mut impl Future<Output = Result<V, E>>>,
 ) -> Answer<V, E> {
     let (digest, refreshes) = (flight.digest(), flight.refreshes());
     let found = {
         let _running = flight.running();
-        look_again(table, digest, key, refreshes)
+        look_again(table, digest, key, refreshes).map(|value| (!is_stale(&value)).then_some(value))
     };
-    if let Some(value) = found {
-        flight.call_off();
-        return Ok(value);
+    match found {
+        Some(Some(value)) => {
+            flight.call_off();
+            return Ok(value);
+        }
+        Some(None) => flight.replace(),
+        None => {}
     }
     let loaded = poll_fn(|context| {
         let _running = flight.running();
@@ -151,13 +185,14 @@ pub(crate) async fn load_led_async<K: Eq + Clone, V: Clone, E>(
             let landing = Landing::new(flight);
             // A clone: a future that hands its key on by value has room for it twice.
             let own_key = key.clone();
-            Ok(table.keep(digest, own_key, value, landing))
+            Ok(table.keep(digest, own_key, value, landing, is_stale))
         }
         Err(error) => {
             let landing = Landing::new(flight);
             put_off(table, digest, key, &landing);
+            let refreshes = landing.refreshes();
             let error = fail(landing, terms, error);
-            old_or(table, digest, key, refreshes, error)
+            old_or(error, || refreshes.then(|| look_up_if(table, digest, key, is_stale)).flatten())
         }
     }
 }
@@ -180,15 +215,25 @@ pub(super) fn look_again<K, V>(
     if refreshes { table.look_up_fresh(digest, key) } else { table.look_up(digest, key) }
 }
 
-/// What a failed load comes to: the old value, if there was one to refresh and it is still there [F8].
-fn old_or<K, V, E>(
+/// The value of a key, if it is there and not stale to this caller.
+fn look_up_if<K, V>(
     table: &impl Table<K, V>,
     digest: Digest,
     key: &K,
-    refreshes: bool,
-    error: LoadError<E>,
-) -> Answer<V, E> {
-    match refreshes.then(|| table.look_up(digest, key)).flatten() {
+    mut is_stale: impl FnMut(&V) -> bool,
+) -> Option<V> {
+    table.look_up(digest, key).filter(|value| !is_stale(value))
+}
+
+/// Whether a wait has ended with a value that is stale to this caller. That does not do if it is his first wait: the load may
+/// have begun before he came. The next one begins later [F9].
+fn is_of_a_stale_value<K, V>(waited: &Waited<'_, K, V>, is_stale: &mut impl FnMut(&V) -> bool) -> bool {
+    matches!(waited, Waited::Value(value) if is_stale(value))
+}
+
+/// What a failed load comes to: the old value, if there was one to refresh and it is still there [F8].
+fn old_or<V, E>(error: LoadError<E>, old: impl FnOnce() -> Option<V>) -> Answer<V, E> {
+    match old() {
         Some(old) => {
             // Before there is an answer, as above.
             drop(error);

@@ -14,7 +14,8 @@
 //!    fails, in whatever way, one follower is woken to lead and run its own loader [F4]; or all get its error, if it
 //!    shares that with them ([`Terms`]).
 //!
-//! A value that is there, but due, is loaded anew in a flight as well, from step 2 on: [`Flights::refresh`] [F8].
+//! A value that is there, but due, is loaded anew in a flight as well, from step 2 on: [`Flights::refresh`] [F8]. One that is
+//! stale to who has found it is as good as missed: he loads it from step 1 on, and may wait for another [F9].
 //!
 //! [`Flights::load`] and [`Flights::load_async`] are these steps for both kinds of callers; they differ in how they wait
 //! and how they run the loader. A follower waits by being a future; a thread blocks on it ([`Wait::block`]).
@@ -53,6 +54,6 @@ pub use error::LoadError;
 pub(crate) use error::or_panic;
 pub(crate) use flights::Flights;
 pub(crate) use leader::{Flight, Landing};
-pub(crate) use load::{Table, load_led, load_led_async, put_off};
+pub(crate) use load::{Table, load_led, load_led_async, nothing_is_stale, put_off};
 pub(crate) use many::Missed;
 pub(crate) use terms::Terms;

@@ -12,7 +12,10 @@ use std::collections::hash_map::DefaultHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Flight, Flights, Landing, LoadError, Missed, Table, Terms, load_led, load_led_async, or_panic};
+use super::{
+    Flight, Flights, Landing, LoadError, Missed, Table, Terms, load_led, load_led_async, nothing_is_stale,
+    or_panic,
+};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
@@ -81,6 +84,14 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         self.map.lock().remove(key).map(|kept| kept.value)
     }
 
+    /// Removes a key if this holds for its value.
+    pub fn remove_if(&self, key: &K, condition: impl FnOnce(&V) -> bool) {
+        let mut map = self.map.lock();
+        let goes = map.get(key).is_some_and(|kept| condition(&kept.value));
+        self.flights.invalidate(Self::digest(key), key);
+        let _old = if goes { map.remove(key) } else { None };
+    }
+
     /// From now on the value of a key, if it has one, is to be loaded anew.
     pub fn make_due(&self, key: &K) {
         let mut map = self.map.lock();
@@ -111,8 +122,58 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     ) -> Result<V, LoadError<E>> {
         match self.look(key) {
             Ok(value) => Ok(value),
-            Err(None) => self.flights.load(self, Self::digest(key), key.clone(), Terms::alone(), load),
-            Err(Some(flight)) => load_led(self, key.clone(), flight, &Terms::alone(), load),
+            Err(None) => {
+                let terms = Terms::alone();
+                self.flights.load(self, (Self::digest(key), key.clone()), terms, nothing_is_stale, load)
+            }
+            Err(Some(flight)) => load_led(self, key.clone(), flight, &Terms::alone(), nothing_is_stale, load),
+        }
+    }
+
+    /// The value, loaded if need be, or if it is stale to this caller.
+    pub fn try_get_or_insert_if<E>(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Result<V, E>,
+        mut is_stale: impl FnMut(&V) -> bool,
+    ) -> Result<V, LoadError<E>> {
+        match self.get(key).filter(|value| !is_stale(value)) {
+            Some(value) => Ok(value),
+            None => {
+                let terms = Terms::alone();
+                self.flights.load(self, (Self::digest(key), key.clone()), terms, is_stale, load)
+            }
+        }
+    }
+
+    /// The same for tasks.
+    pub async fn try_get_or_insert_async_if<E>(
+        &self,
+        key: &K,
+        load: impl Future<Output = Result<V, E>>,
+        mut is_stale: impl FnMut(&V) -> bool,
+    ) -> Result<V, LoadError<E>> {
+        match self.get(key).filter(|value| !is_stale(value)) {
+            Some(value) => Ok(value),
+            None => {
+                self.flights.load_async(self, (Self::digest(key), key), Terms::alone(), is_stale, load).await
+            }
+        }
+    }
+
+    /// The same; who waits gets the loader's error.
+    pub fn try_get_or_insert_shared_if<E: Any + Send + Sync>(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Result<V, E>,
+        mut is_stale: impl FnMut(&V) -> bool,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        match self.get(key).filter(|value| !is_stale(value)) {
+            Some(value) => Ok(value),
+            None => {
+                let (terms, load) = (Terms::shared(), || load().map_err(Arc::new));
+                self.flights.load(self, (Self::digest(key), key.clone()), terms, is_stale, load)
+            }
         }
     }
 
@@ -126,7 +187,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let terms = Terms::alone().within(most);
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.flights.load(self, Self::digest(key), key.clone(), terms, load),
+            None => self.flights.load(self, (Self::digest(key), key.clone()), terms, nothing_is_stale, load),
         }
     }
 
@@ -139,8 +200,8 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         match self.get(key) {
             Some(value) => Ok(value),
             None => {
-                let load = || load().map_err(Arc::new);
-                self.flights.load(self, Self::digest(key), key.clone(), Terms::shared(), load)
+                let (terms, load) = (Terms::shared(), || load().map_err(Arc::new));
+                self.flights.load(self, (Self::digest(key), key.clone()), terms, nothing_is_stale, load)
             }
         }
     }
@@ -154,8 +215,13 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let load = pin!(load);
         match self.look(key) {
             Ok(value) => Ok(value),
-            Err(None) => self.flights.load_async(self, Self::digest(key), key, Terms::alone(), load).await,
-            Err(Some(flight)) => load_led_async(self, key, flight, &Terms::alone(), load).await,
+            Err(None) => {
+                let terms = Terms::alone();
+                self.flights.load_async(self, (Self::digest(key), key), terms, nothing_is_stale, load).await
+            }
+            Err(Some(flight)) => {
+                load_led_async(self, key, flight, &Terms::alone(), nothing_is_stale, load).await
+            }
         }
     }
 
@@ -175,8 +241,8 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         match self.get(key) {
             Some(value) => Ok(value),
             None => {
-                let load = async { load.await.map_err(Arc::new) };
-                self.flights.load_async(self, Self::digest(key), key, Terms::shared(), load).await
+                let (terms, load) = (Terms::shared(), async { load.await.map_err(Arc::new) });
+                self.flights.load_async(self, (Self::digest(key), key), terms, nothing_is_stale, load).await
             }
         }
     }
@@ -258,10 +324,22 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         self.map.lock().get_mut(key).into_iter().for_each(|kept| kept.is_put_off = true);
     }
 
-    fn keep(&self, _: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
+    fn keep(
+        &self,
+        _: Digest,
+        key: K,
+        value: V,
+        landing: Landing<'_, K, V>,
+        mut is_stale: impl FnMut(&V) -> bool,
+    ) -> V {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
-        let may_keep = !refuses && map.get(&key).is_none_or(|kept| landing.refreshes() && kept.is_due);
+        // Under the lock, as no cache does that is used.
+        let mut goes = |kept: &Kept<V>| match landing.replaces() {
+            true => is_stale(&kept.value),
+            false => landing.refreshes() && kept.is_due,
+        };
+        let may_keep = !refuses && map.get(&key).is_none_or(&mut goes);
         if may_keep && !landing.is_stale_at_close() {
             map.insert(key, Kept::fresh(value.clone()));
         }

@@ -8,7 +8,7 @@ use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, bytes_of};
 
 use super::InlineCache;
 use crate::cache::counters::Counters;
@@ -240,9 +240,23 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
         self.peek_of(digest, key)
     }
 
-    fn keep(&self, digest: Digest, key: K, value: V, landing: Landing<'_, K, V>) -> V {
+    fn keep(
+        &self,
+        digest: Digest,
+        key: K,
+        value: V,
+        landing: Landing<'_, K, V>,
+        mut is_stale: impl FnMut(&V) -> bool,
+    ) -> V {
+        let stale =
+            if landing.replaces() { self.peek_of(digest, &key).filter(|old| is_stale(old)) } else { None };
         let at = self.at(digest, &key);
-        if at.found.is_none() && !landing.is_stale_at_close() {
+        let is_there = at.found.is_some_and(|found| {
+            // Of the same bytes, it is as stale as that, whoever has put it.
+            let old = &at.writing.locked.item(found).1;
+            stale.as_ref().is_none_or(|stale| bytes_of(stale) != bytes_of(old))
+        });
+        if !is_there && !landing.is_stale_at_close() {
             self.put(at, key, value);
         } else {
             drop(at);

@@ -5,13 +5,14 @@
 //! | --- | --- |
 //! | `cache` | making one, reading |
 //! | `write` | its writing half |
-//! | `load`, `load_many` | values that are loaded when they are missed |
+//! | `load`, `load_if`, `load_many` | values that are loaded when they are missed, or are stale |
 //! | `builder`, `iter` | options; walks |
 
 mod builder;
 mod cache;
 mod iter;
 mod load;
+mod load_if;
 mod load_many;
 mod write;
 

@@ -4,6 +4,7 @@ mod many;
 mod nested;
 mod refresh;
 mod shared;
+mod stale;
 mod tasks;
 mod threads;
 mod writes;

@@ -1,0 +1,131 @@
+//! [`Cache`], as loads see it: what they look up, and how they keep what they have loaded [F3], [F5].
+
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+
+use super::Cache;
+use super::counters::Counters;
+use super::flight::{Flights, Landing, Table, put_off};
+use super::load::{Hit, Loading};
+use super::write::At;
+use crate::entries::Entry;
+use crate::hash::Digest;
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// The entry of a key, if it has not expired, and this holds for its value.
+    fn find_if(
+        &self,
+        digest: Digest,
+        key: &K,
+        mut holds: impl FnMut(&V) -> bool,
+    ) -> Option<NonNull<Entry<K, V>>> {
+        let guard = self.enter();
+        let (entry, _) = self.find_alive(digest, key, &guard)?;
+        // SAFETY: found after the guard was entered.
+        holds(unsafe { Entry::deref(entry) }.pair().1).then_some(entry)
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V, S> {
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
+    fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
+        let guard = self.enter();
+        self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
+    }
+
+    fn look_up_fresh(&self, digest: Digest, key: &K) -> Option<V> {
+        let guard = self.enter();
+        let (entry, now) = self.find_alive(digest, key, &guard)?;
+        // SAFETY: found after the guard was entered.
+        (!self.is_due(entry, now)).then(|| unsafe { Entry::deref(entry) }.pair().1.clone())
+    }
+
+    fn put_off(&self, digest: Digest, key: &K) {
+        let guard = self.enter();
+        let found = self.find_alive(digest, key, &guard).filter(|&(entry, now)| self.is_due(entry, now));
+        if let (Some(time), Some((entry, now))) = (&self.time, found) {
+            self.meta(entry).put_off(now, time.ahead);
+        }
+    }
+
+    fn keep(
+        &self,
+        digest: Digest,
+        key: K,
+        value: V,
+        landing: Landing<'_, K, V>,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> V {
+        if self.time.is_some() {
+            // Before the clock is read: who comes later may come when the value has expired.
+            landing.close();
+        }
+        let mut new_entry = self.new_entry(&key, &value);
+        let mut out = self.departures(self.enter());
+        // Dropped before that if the user's code panics: it ends before anybody is told then, too.
+        let landing = landing;
+        let stale = if landing.replaces() { self.find_if(digest, &key, is_stale) } else { None };
+        let now = new_entry.now;
+        let may_keep = |at: &At<'_, K, V>| {
+            let is_there = at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
+                // The guard of `out` was entered before it was found: it is no other in the memory of that.
+                let goes = Some(entry) == stale || landing.refreshes() && self.may_be_refreshed(entry, now);
+                !self.has_expired(entry, now) && !goes
+            });
+            !is_there && !landing.is_stale_at_close()
+        };
+        let at = self.at_with_quota(digest, &key, &mut new_entry, &mut out);
+        let mut is_refused = at.is_none();
+        let (value, left) = match at.filter(may_keep) {
+            Some(at) => match self.put(at, &new_entry, key, value, &mut out) {
+                // SAFETY: in the table after the guard of `out` was entered, or turned away, and `out` has not ended.
+                Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
+                Err(refused) => {
+                    is_refused = true;
+                    (refused.value, Some(refused.key))
+                }
+            },
+            None => (value, Some(key)),
+        };
+        if let Some(key) = left.as_ref().filter(|_| is_refused) {
+            put_off(self, digest, key, &landing);
+        }
+        // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
+        landing.land(&value);
+        // Before there is an answer: one that is returned leaks if a drop panics, or the listener does.
+        drop(left);
+        drop(out);
+        // Not before, as elsewhere: nobody waits for others' destructors, and they may ask for this key.
+        self.free_if_heavy();
+        value
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
+    fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>> {
+        self.hit_of(digest, key)
+    }
+
+    fn hit_all(&self, keys: &[K], out: &mut [Option<V>]) {
+        self.get_many(keys, out);
+    }
+
+    fn needs_refresh(&self, key: &K) -> bool {
+        self.needs_refresh(key)
+    }
+
+    fn flights(&self) -> &Flights<K, V> {
+        &self.flights
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn assert_not_writing(&self) {
+        self.table.directory.assert_not_writing();
+    }
+}

@@ -1,0 +1,255 @@
+//! Values that are loaded when they are missed, or are stale to who asks: once for all [F9].
+
+use core::any::Any;
+use core::convert::Infallible;
+use core::future::Future;
+use core::hash::{BuildHasher, Hash};
+use core::pin::pin;
+use std::sync::Arc;
+
+use super::Cache;
+use super::flight::{LoadError, Terms, or_panic};
+use super::load::{Loading, Lookup, load_lacking, load_lacking_async};
+
+/// The value of a key: the cache's, as `load` takes it, if it is not stale to this caller; else as `load_lacking`.
+pub(super) fn load_if<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    terms: Terms<E>,
+    load: impl FnOnce() -> Result<V, E>,
+    mut is_stale: impl FnMut(&V) -> bool,
+) -> Result<V, LoadError<E>> {
+    let digest = cache.digest_of(&key);
+    let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
+    let answer = match Lookup::new(cache, digest, &key, hit) {
+        Lookup::Value(value) => {
+            // Before there is an answer: one that is returned leaks if a drop panics.
+            drop((key, load));
+            Ok(value)
+        }
+        Lookup::Lacks(to_load) => load_lacking(cache, to_load, key, terms, &mut is_stale, load),
+    };
+    // As above.
+    drop(is_stale);
+    answer
+}
+
+/// The same for tasks. The loader comes pinned, as to `load_async`.
+pub(super) async fn load_async_if<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    terms: Terms<E>,
+    load: impl Future<Output = Result<V, E>>,
+    mut is_stale: impl FnMut(&V) -> bool,
+) -> Result<V, LoadError<E>> {
+    let digest = cache.digest_of(&key);
+    let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
+    let answer = match Lookup::new(cache, digest, &key, hit) {
+        Lookup::Value(value) => {
+            // As there. The loader is the caller's.
+            drop(key);
+            Ok(value)
+        }
+        Lookup::Lacks(to_load) => load_lacking_async(cache, to_load, key, terms, &mut is_stale, load).await,
+    };
+    // As there.
+    drop(is_stale);
+    answer
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// The value of a key; if it is missed, or is there and `is_stale` holds for it, what `load` returns, which the cache then
+    /// has in its place.
+    ///
+    /// For values of which something else than time says that they are out of date: a version that was announced, or a token
+    /// that a server has refused. All is as told of [`Cache::get_or_insert_with`], as if a value that is stale were missed: of
+    /// all who find it so at the same time one loads the key anew, and the others wait for that. Where an old value will do
+    /// meanwhile, take [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
+    ///
+    /// A caller gets a value for which his `is_stale` does not hold, or one whose load began after he had asked, be that stale
+    /// to him or not: it is as new as any. So nothing is loaded in a loop, and `|_| true` has a key loaded anew, whatever is
+    /// there, together with others who want that.
+    ///
+    /// The old value stays until the new one has come, and if the loader fails or panics; by other methods it is found as
+    /// before. What was loaded takes the place of a value for which `is_stale` holds, and of no other.
+    ///
+    /// `is_stale` runs with no lock held: on what is found, and if that is stale on what is there before the load and after
+    /// it, and on what others have loaded. A value that it finds stale is counted as a hit.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_insert_with`], where to find a value stale is as to miss it. And if `is_stale` panics: the cache is as
+    /// it was, and if others wait, one of them loads.
+    ///
+    /// ```
+    /// let menus: koel::Cache<&str, (u32, &str)> = koel::Cache::new(100); // each with its version
+    /// assert_eq!(menus.get_or_insert_with_if("monday", || (1, "soup"), |menu| menu.0 < 1).1, "soup");
+    /// assert_eq!(menus.get_or_insert_with_if("monday", || unreachable!(), |menu| menu.0 < 1).1, "soup");
+    /// // The cook has announced version 2.
+    /// assert_eq!(menus.get_or_insert_with_if("monday", || (2, "salad"), |menu| menu.0 < 2).1, "salad");
+    /// assert_eq!(menus.get("monday"), Some((2, "salad")));
+    /// ```
+    #[doc(alias = "or_insert_with_if")]
+    #[track_caller]
+    pub fn get_or_insert_with_if(
+        &self,
+        key: K,
+        load: impl FnOnce() -> V,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> V {
+        or_panic(load_if(self, key, Terms::alone(), || Ok::<V, Infallible>(load()), is_stale))
+    }
+
+    /// As [`Cache::get_or_insert_with_if`], with a loader that may fail: then the old value stays where it is, and is not
+    /// returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with`], where to find a value stale is as to miss it; and if `is_stale` panics.
+    ///
+    /// ```
+    /// use koel::{Cache, LoadError};
+    ///
+    /// let cache: Cache<&str, u32> = Cache::new(100);
+    /// cache.insert("version", 1).unwrap();
+    /// let failed = cache.try_get_or_insert_with_if("version", || Err("no answer"), |version| *version < 2);
+    /// assert_eq!(failed, Err(LoadError::Loader("no answer")));
+    /// assert_eq!(cache.get("version"), Some(1));
+    /// ```
+    pub fn try_get_or_insert_with_if<E>(
+        &self,
+        key: K,
+        load: impl FnOnce() -> Result<V, E>,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> Result<V, LoadError<E>> {
+        load_if(self, key, Terms::alone(), load, is_stale)
+    }
+
+    /// As [`Cache::try_get_or_insert_with_if`], but if the loader fails, all who wait for it on these terms get its error: see
+    /// [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with_if`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(100);
+    /// cache.insert("version", 1).unwrap();
+    /// let failed = cache.try_get_or_insert_with_shared_if("version", || Err("no answer"), |version| *version < 2);
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no answer"); // an `Arc` of it
+    /// ```
+    pub fn try_get_or_insert_with_shared_if<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        load: impl FnOnce() -> Result<V, E>,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        load_if(self, key, Terms::shared(), || load().map_err(Arc::new), is_stale)
+    }
+
+    /// As [`Cache::get_or_insert_with_if`], for tasks, with a future for what is missed or stale: as of
+    /// [`Cache::get_or_insert_async`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_insert_with_if`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(100);
+    /// cache.insert("version", 1).unwrap();
+    /// assert_eq!(cache.get_or_insert_async_if("version", async { 2 }, |version| *version < 2).await, 2);
+    /// assert_eq!(cache.get("version"), Some(2));
+    /// # });
+    /// ```
+    pub async fn get_or_insert_async_if(
+        &self,
+        key: K,
+        load: impl Future<Output = V>,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> V {
+        let load = pin!(load);
+        let load = async { Ok::<V, Infallible>(load.await) };
+        or_panic(load_async_if(self, key, Terms::alone(), load, is_stale).await)
+    }
+
+    /// As [`Cache::try_get_or_insert_with_if`], for tasks: as [`Cache::try_get_or_insert_async`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with_if`].
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// #[derive(Clone)]
+    /// struct Token {
+    ///     secret: u64,
+    ///     until: Instant,
+    /// }
+    ///
+    /// async fn log_in(server: &str) -> Result<Token, &'static str> {
+    ///     let until = Instant::now() + Duration::from_secs(600);
+    ///     if server.is_empty() { Err("no such server") } else { Ok(Token { secret: 49, until }) }
+    /// }
+    ///
+    /// # pollster::block_on(async {
+    /// let tokens: koel::Cache<&str, Token> = koel::Cache::new(100);
+    /// let at_least = Duration::from_secs(30); // that takes what is to be done with it
+    /// let is_stale = |token: &Token| token.until < Instant::now() + at_least;
+    /// let token = tokens.try_get_or_insert_async_if("api", log_in("api"), is_stale).await;
+    /// assert_eq!(token.unwrap().secret, 49);
+    /// # });
+    /// ```
+    pub async fn try_get_or_insert_async_if<E>(
+        &self,
+        key: K,
+        load: impl Future<Output = Result<V, E>>,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> Result<V, LoadError<E>> {
+        let load = pin!(load);
+        load_async_if(self, key, Terms::alone(), load, is_stale).await
+    }
+
+    /// As [`Cache::try_get_or_insert_async_if`], but if the loader fails, all who wait for it on these terms get its error: see
+    /// [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with_shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with_if`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let cache: koel::Cache<&str, u32> = koel::Cache::new(100);
+    /// cache.insert("version", 1).unwrap();
+    /// let load = async { Err("no answer") };
+    /// let failed = cache.try_get_or_insert_async_shared_if("version", load, |version| *version < 2).await;
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no answer");
+    /// # });
+    /// ```
+    pub async fn try_get_or_insert_async_shared_if<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        load: impl Future<Output = Result<V, E>>,
+        is_stale: impl FnMut(&V) -> bool,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        let load = pin!(load);
+        load_async_if(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }, is_stale).await
+    }
+}
