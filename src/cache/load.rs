@@ -395,6 +395,35 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self::load(self, key, Terms::alone().within(timeout), load)
     }
 
+    /// As [`Cache::try_get_or_insert_with_shared`], but waits for another caller's loader for so long at most: as
+    /// [`Cache::try_get_or_insert_with_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let ports: koel::Cache<u32, u16> = koel::Cache::new(100);
+    /// let soon = Duration::from_millis(200);
+    /// let failed = ports.try_get_or_insert_with_shared_timeout(1, soon, || Err("no answer"));
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no answer"); // an `Arc` of it
+    /// assert_eq!(ports.try_get_or_insert_with_shared_timeout(1, soon, || Ok::<_, ()>(80)), Ok(80));
+    /// ```
+    pub fn try_get_or_insert_with_shared_timeout<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        timeout: Duration,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        self::load(self, key, Terms::shared().within(timeout), || load().map_err(Arc::new))
+    }
+
     /// As [`Cache::get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
     ///
     /// # Panics
@@ -482,6 +511,19 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
+        self.load_shared_ref(key, |terms| terms, load)
+    }
+
+    /// The value of a key, with errors that are shared, on such terms, which are made if it is missed.
+    fn load_shared_ref<Q, E: Any + Send + Sync>(
+        &self,
+        key: &Q,
+        terms: impl FnOnce(Terms<Arc<E>>) -> Terms<Arc<E>>,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
         let digest = self.digest(key);
         match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
             Lookup::Value(value) => {
@@ -491,9 +533,47 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             }
             Lookup::Lacks(to_load) => {
                 let (own_key, load) = (to_load.own(key), || load().map_err(Arc::new));
-                load_lacking(self, to_load, own_key, Terms::shared(), nothing_is_stale, load)
+                load_lacking(self, to_load, own_key, terms(Terms::shared()), nothing_is_stale, load)
             }
         }
+    }
+
+    /// As [`Cache::try_get_or_insert_with_shared_timeout`], by a reference to a key, of which a copy is made if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_insert_with_ref`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use koel::{Cache, LoadError};
+    ///
+    /// let pages: Cache<String, String> = Cache::new(100);
+    /// let page = |path: &str| {
+    ///     let read = || std::fs::read_to_string(path);
+    ///     match pages.try_get_or_insert_with_shared_timeout_ref(path, Duration::from_millis(200), read) {
+    ///         Ok(page) => (200, page),
+    ///         Err(LoadError::TimedOut) => (503, "try again".to_string()),
+    ///         Err(error) => (404, error.to_string()),
+    ///     }
+    /// };
+    /// assert_eq!(page("no such file").0, 404);
+    /// ```
+    pub fn try_get_or_insert_with_shared_timeout_ref<Q, E: Any + Send + Sync>(
+        &self,
+        key: &Q,
+        timeout: Duration,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        self.load_shared_ref(key, |terms| terms.within(timeout), load)
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has, if it is not

@@ -260,6 +260,51 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_many(self, keys, out, Terms::shared(), move |keys| load(keys).map_err(Arc::new))
     }
 
+    /// As [`Cache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for so long at most, from when it
+    /// is called. Its own loader runs for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_many_or_insert_with_shared`], and [`LoadError::TimedOut`]: what has come by then is in `out`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_many_or_insert_with`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use koel::LoadError;
+    ///
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// let mut out = [None; 2];
+    /// let tens = |keys: Vec<u32>| Ok::<_, ()>(keys.into_iter().map(|key| (key, 10 * key)));
+    /// cache.get_or_insert_with(1, || {
+    ///     // While this loader runs, another thread asks.
+    ///     let ask = || cache.try_get_many_or_insert_with_shared_timeout(&[1, 2], &mut out, Duration::ZERO, tens);
+    ///     let answer = std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
+    ///     assert_eq!(answer, Err(LoadError::TimedOut));
+    ///     10
+    /// });
+    /// assert_eq!(out, [None, Some(20)]);
+    /// ```
+    #[track_caller]
+    pub fn try_get_many_or_insert_with_shared_timeout<P, E>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        timeout: Duration,
+        mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<(), LoadError<Arc<E>>>
+    where
+        P: IntoIterator<Item = (K, V)>,
+        E: Any + Send + Sync,
+    {
+        let terms = Terms::shared().within(timeout);
+        // Moved in, as above.
+        load_many(self, keys, out, terms, move |keys| load(keys).map_err(Arc::new))
+    }
+
     /// The values of many keys, for tasks: as [`Cache::get_many_or_insert_with`], with a future for what was missed. On any
     /// runtime; dropping the call is as dropping that of [`Cache::get_or_insert_async`].
     ///

@@ -70,6 +70,42 @@ fn who_cannot_wait_is_told_so() {
     });
 }
 
+/// By value, by reference, and of many keys, of which he has what has come all the same.
+#[test]
+fn who_shares_errors_and_cannot_wait_is_told_so() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let no_time = Duration::ZERO;
+    let mut context = Context::from_waker(Waker::noop());
+    let goes_on = Cell::new(false);
+    let load = || poll_fn(|_| if goes_on.get() { Poll::Ready(30) } else { Poll::Pending });
+    let mut leaders =
+        [Box::pin(cache.get_or_insert_async(1, load())), Box::pin(cache.get_or_insert_async(3, load()))];
+    assert!(leaders.iter_mut().all(|leader| leader.as_mut().poll(&mut context).is_pending()));
+
+    let another = || Err::<u64, _>("another loads");
+    assert_eq!(cache.try_get_or_insert_with_shared_timeout(1, no_time, another), Err(LoadError::TimedOut));
+    assert_eq!(
+        cache.try_get_or_insert_with_shared_timeout_ref(&1, no_time, another),
+        Err(LoadError::TimedOut)
+    );
+    let mut out = [None; 3];
+    let load = |keys: Vec<u64>| {
+        assert_eq!(keys, [4]);
+        goes_on.set(true);
+        assert_eq!(leaders[1].as_mut().poll(&mut context), Poll::Ready(30));
+        Ok::<_, ()>([(4, 40)])
+    };
+    let answer = cache.try_get_many_or_insert_with_shared_timeout(&[1, 4, 3], &mut out, no_time, load);
+    assert_eq!((answer, out), (Err(LoadError::TimedOut), [None, Some(40), Some(30)]));
+
+    // There must be somebody to wait for.
+    drop(leaders);
+    let failed = Err(LoadError::Loader(Arc::new("no")));
+    assert_eq!(cache.try_get_or_insert_with_shared_timeout(1, no_time, || Err("no")), failed);
+    assert_eq!(cache.try_get_or_insert_with_shared_timeout_ref(&1, no_time, || Err("no")), failed);
+    assert_eq!(cache.try_get_or_insert_with_shared_timeout_ref(&3, no_time, || Err("no")), Ok(30));
+}
+
 /// What was written while a key was being loaded is newer.
 #[test]
 fn a_load_gives_way_to_a_write() {

@@ -53,7 +53,10 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             pending = Vec::new();
             let mut followed = followed.into_iter();
             while let Some((wait, missed)) = followed.next() {
-                let waited = wait.block(None).expect("there is no time at which it ends");
+                let Some(waited) = wait.block(terms.until) else {
+                    take_what_has_come(table, followed, terms);
+                    return Err(LoadError::TimedOut);
+                };
                 match take(table, waited, missed, terms)? {
                     None => {}
                     Some((Some(flight), missed)) => {
@@ -149,6 +152,20 @@ fn take<'f, 'm, 'k, K, V, E>(
             Ok(None)
         }
         ControlFlow::Continue(flight) => Ok(Some((flight, missed))),
+    }
+}
+
+/// Of those for whom there is no time left, takes what has come all the same.
+fn take_what_has_come<K, V: Clone, E>(
+    table: &impl Table<K, V>,
+    followed: vec::IntoIter<Followed<'_, '_, '_, K, V>>,
+    terms: &Terms<E>,
+) {
+    for (wait, missed) in followed {
+        if let Some(waited) = wait.block(terms.until) {
+            // What was left to him, and others' errors, are nothing to who has no time.
+            let _ = take(table, waited, missed, terms);
+        }
     }
 }
 

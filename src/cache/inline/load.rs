@@ -147,6 +147,35 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load::load(self, key, Terms::alone().within(timeout), load)
     }
 
+    /// As [`InlineCache::try_get_or_insert_with_shared`], but waits for another caller's loader for so long at most: as
+    /// [`InlineCache::try_get_or_insert_with_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// As [`InlineCache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::try_get_or_insert_with`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let ports: koel::InlineCache<u32, u16> = koel::InlineCache::new(100);
+    /// let soon = Duration::from_millis(200);
+    /// let failed = ports.try_get_or_insert_with_shared_timeout(1, soon, || Err("no answer"));
+    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no answer"); // an `Arc` of it
+    /// assert_eq!(ports.try_get_or_insert_with_shared_timeout(1, soon, || Ok::<_, ()>(80)), Ok(80));
+    /// ```
+    pub fn try_get_or_insert_with_shared_timeout<E: Any + Send + Sync>(
+        &self,
+        key: K,
+        timeout: Duration,
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, LoadError<Arc<E>>> {
+        load::load(self, key, Terms::shared().within(timeout), || load().map_err(Arc::new))
+    }
+
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
     /// starts no thread, and blocks none.
     ///

@@ -4,6 +4,7 @@ use core::any::Any;
 use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
+use core::time::Duration;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -94,6 +95,51 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ) -> Result<(), LoadError<Arc<E>>> {
         // As there: dropped before there is an answer.
         load_many(self, keys, out, Terms::shared(), move |keys| load(keys).map_err(Arc::new))
+    }
+
+    /// As [`InlineCache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for so long at most, from when it
+    /// is called. Its own loader runs for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`InlineCache::try_get_many_or_insert_with_shared`], and [`LoadError::TimedOut`]: what has come by then is in `out`.
+    ///
+    /// # Panics
+    ///
+    /// As [`InlineCache::try_get_many_or_insert_with`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use koel::LoadError;
+    ///
+    /// let cache: koel::InlineCache<u32, u32> = koel::InlineCache::new(100);
+    /// let mut out = [None; 2];
+    /// let tens = |keys: Vec<u32>| Ok::<_, ()>(keys.into_iter().map(|key| (key, 10 * key)));
+    /// cache.get_or_insert_with(1, || {
+    ///     // While this loader runs, another thread asks.
+    ///     let ask = || cache.try_get_many_or_insert_with_shared_timeout(&[1, 2], &mut out, Duration::ZERO, tens);
+    ///     let answer = std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
+    ///     assert_eq!(answer, Err(LoadError::TimedOut));
+    ///     10
+    /// });
+    /// assert_eq!(out, [None, Some(20)]);
+    /// ```
+    #[track_caller]
+    pub fn try_get_many_or_insert_with_shared_timeout<P, E>(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+        timeout: Duration,
+        mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+    ) -> Result<(), LoadError<Arc<E>>>
+    where
+        P: IntoIterator<Item = (K, V)>,
+        E: Any + Send + Sync,
+    {
+        let terms = Terms::shared().within(timeout);
+        // Moved in, as above.
+        load_many(self, keys, out, terms, move |keys| load(keys).map_err(Arc::new))
     }
 
     /// The values of many keys, for tasks: as
