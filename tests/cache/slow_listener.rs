@@ -75,8 +75,8 @@ impl Waits {
 
 #[test]
 fn while_the_listener_is_told_others_entries_are_freed() {
-    type Cached = Cache<u64, Counted>;
-    let ways: [(&str, fn(&Cached)); 6] = [
+    type Way = fn(&Cache<u64, Counted>);
+    let ways: [(&str, Way); 6] = [
         ("remove", |cache| assert!(cache.remove(&SLOW).is_some())),
         ("insert", |cache| {
             let again = cache.peek(&SLOW).unwrap();
