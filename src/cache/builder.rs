@@ -383,9 +383,10 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// What has expired leaves when somebody comes by, not at its deadline: who looks it up or inserts others, or
     /// [`Cache::purge`], which a thread or task of yours may call now and then.
     ///
-    /// Whoever sent the entry away waits for the listener, and nobody else. But while it is told of an expired entry by the
-    /// look-up that found that, or by somebody who has a view or is in [`Cache::retain`], nothing that has left the cache
-    /// meanwhile is freed: so what takes long, such as writing to a disk, is sent through a channel that does not block.
+    /// Whoever sent the entry away waits for the listener, and who waits for him, as for other keys of a load of many. While it
+    /// is told of an expired entry by the look-up that found that, or by somebody who has a view or is in [`Cache::retain`],
+    /// nothing that has left the cache meanwhile is freed: so what takes long, such as writing to a disk, is sent through a
+    /// channel that does not block.
     ///
     /// It may use the cache; but what it inserts into a full one evicts, of which it is told in turn, and so on: to insert at
     /// each call ends the process, as the stack overflows.

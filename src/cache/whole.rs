@@ -122,10 +122,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 let mut out = self.departures(self.enter());
                 let At { mut writing, found, .. } = self.at(digest, key);
                 let Some(found) = found else { break };
-                let current = writing.locked.item(found);
-                if current == entry {
-                    // It may have expired since `keep` has seen it.
-                    self.take_out_asked(&mut writing.locked, found, self.now(), &mut out);
+                let (current, now) = (writing.locked.item(found), self.now());
+                // It may have expired since `keep` has seen it; and who had expired may have been used before it is locked.
+                if current == entry && (is_alive || self.has_expired(entry, now)) {
+                    self.take_out_asked(&mut writing.locked, found, now, &mut out);
                     self.settle(&mut writing.locked, &mut out);
                     break;
                 }

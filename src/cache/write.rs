@@ -409,9 +409,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Inserts an entry unless the key is there: an error says so, with a clone of its value, and the one that was not
     /// inserted. To be told of an entry here is not to use it.
     ///
-    /// Waits for no loader: of a key that is being loaded it is the value that is inserted here that stays. The weigher and the
-    /// closures that say when an entry expires are asked about the value, whether or not the key is there. Like all that is
-    /// new, it may be [turned away](Cache::insert) at once.
+    /// Waits for no loader: of a key that is being loaded it is the value that is inserted here that stays. Like all that is
+    /// new, it may be [turned away](Cache::insert) at once. If another inserts the key at the same moment, others may have been
+    /// asked for room in vain, and what refreshes the key is not kept.
     ///
     /// # Errors
     ///
@@ -435,6 +435,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         // Mostly it is there, where several threads do the same; then nothing is locked, and no load is disturbed.
         if let Some(current) = self.peek(&key) {
+            // Before there is an answer: what is returned leaks if a drop panics.
+            drop(key);
             return Ok(Err(Occupied { current, not_inserted: value }));
         }
         let mut new_entry = self.new_entry(&key, &value);
@@ -442,10 +444,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let mut out = self.departures(self.enter_to_write());
         let mut at = self.at(digest, &key);
-        if self.alive_at(&at).is_none() && !self.has_quota_at_once(&at, &new_entry) {
+        let mut current = self.alive_at(&mut at, &mut out);
+        if current.is_none() && !self.has_quota_at_once(&at, &new_entry) {
             match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
-                // Others may have come while it asked.
-                Some(with_quota) => at = with_quota,
+                Some(with_quota) => {
+                    at = with_quota;
+                    // Others may have come while it asked.
+                    current = self.alive_at(&mut at, &mut out);
+                }
                 None => {
                     let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
                     out.end();
@@ -453,11 +459,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 }
             }
         }
-        let done = match self.alive_at(&at) {
+        let done = match current {
             Some(entry) => {
                 drop(at);
                 // SAFETY: in the table, under the lock, after the guard of `out` was entered, which has not ended.
                 let current = unsafe { Entry::deref(entry) }.pair().1.clone();
+                // As above.
+                drop(key);
                 Ok(Err(Occupied { current, not_inserted: value }))
             }
             None => {
@@ -471,9 +479,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         done
     }
 
-    /// The entry of a key that was looked for, if it may be returned.
-    fn alive_at(&self, at: &At<'_, K, V>) -> Option<NonNull<Entry<K, V>>> {
-        at.found.map(|found| at.writing.locked.item(found)).filter(|&entry| self.is_alive(entry))
+    /// The entry of a key that was looked for, if it may be returned; one that has expired is taken out.
+    fn alive_at(
+        &self,
+        at: &mut At<'_, K, V>,
+        out: &mut Departures<'_, K, V>,
+    ) -> Option<NonNull<Entry<K, V>>> {
+        let found = at.found?;
+        let entry = at.writing.locked.item(found);
+        if self.is_alive(entry) {
+            return Some(entry);
+        }
+        self.take_out(&mut at.writing.locked, found, Cause::Expired, out);
+        at.found = None;
+        None
     }
 
     /// Puts an entry where a key is or should be, in a segment that has quota for it, and unlocks that.

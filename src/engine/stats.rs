@@ -54,7 +54,8 @@ pub struct Stats {
     pub longest_write_pause: Duration,
     /// What was removed or replaced and waits until it may be dropped: of a [`HashMap`](crate::HashMap) whose entries own
     /// memory or have more than 512 bytes, those entries; of others lists of up to 31 entries, whose memory `memory_usage`
-    /// counts. A few more are tables that were given back. Many of them tell of a pin that is held for long.
+    /// counts, but for those that wait in their segments until there are so many. A few more are tables that were given back.
+    /// Many of them tell of a pin that is held for long. 0 of an [`InlineMap`](crate::InlineMap), which has no pins.
     pub waiting: usize,
 }
 

@@ -68,19 +68,27 @@ impl<S: Store> Guarded<S> {
             let seen = shared.stripes.look(stripe_of(hash));
             let old = self.get(key)?;
             let begin = || Section::begin_unless_changed(shared, hash, key, seen);
+            // In each case what is the caller's goes before there is an answer: one that is returned leaks if a drop panics.
             match (decide(old.as_deref()), old) {
-                (Operation::Abort(answer), _) => return Ok(Computed::Aborted(answer)),
+                (Operation::Abort(answer), _) => {
+                    drop(decide);
+                    return Ok(Computed::Aborted(answer));
+                }
                 (Operation::Insert(value), old) => {
+                    // Code of the caller's: not under the lock.
+                    let bytes = value.as_ref();
                     if let Some(section) = begin() {
-                        self.put_in(section, key, value.as_ref())?;
-                        return Ok(Computed::Put(old));
+                        let done = self.put_in(section, key, bytes);
+                        drop((value, decide));
+                        return done.map(|_| Computed::Put(old));
                     }
                 }
                 (Operation::Remove, None) => panic!("{NOTHING_TO_REMOVE}"),
                 (Operation::Remove, Some(old)) => {
                     if let Some(section) = begin() {
-                        self.delete_in(section, key)?;
-                        return Ok(Computed::Deleted(old));
+                        let done = self.delete_in(section, key);
+                        drop(decide);
+                        return done.map(|_| Computed::Deleted(old));
                     }
                 }
             }

@@ -1,11 +1,12 @@
 //! To insert unless the key is there.
 
-use std::sync::Barrier;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread::scope;
 use std::time::Duration;
 
-use koel::{Cache, Cause, InlineCache, ManualClock, Occupied, Why};
+use koel::{Cache, Cause, Clock, InlineCache, ManualClock, Occupied, Why};
 
 use crate::{listening, weighing_values};
 
@@ -108,4 +109,57 @@ fn an_inline_cache_for_nothing_takes_all() {
         (nothing.try_insert(1_u64, 1_u64), nothing.try_insert(1, 2), nothing.len()),
         (Ok(()), Ok(()), 0)
     );
+}
+
+/// Its readings are those that it was told, and then always the same.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<VecDeque<Duration>>>);
+
+impl Told {
+    fn next(&self, seconds: &[u64]) {
+        self.0.lock().unwrap().extend(seconds.iter().copied().map(Duration::from_secs));
+    }
+}
+
+impl Clock for Told {
+    fn now(&self) -> Duration {
+        self.0.lock().unwrap().pop_front().unwrap_or_default()
+    }
+}
+
+/// Somebody inserts the key when it has been looked for, and its time ends just then: what is heavier must not take its place
+/// without having got room.
+#[test]
+fn an_entry_whose_time_ends_meanwhile_is_there_or_not() {
+    let clock = Told::default();
+    let cache: Arc<OnceLock<Cache<u64, u64>>> = Arc::default();
+    let (all, ticks) = (Arc::clone(&cache), clock.clone());
+    let weigher = move |key: &u64, weight: &u64| {
+        if *weight == 101 {
+            all.get().unwrap().insert(*key, 60).unwrap();
+            ticks.next(&[59, 60, 60]);
+        }
+        *weight
+    };
+    let builder = Cache::builder().max_weight(100).weigher(weigher);
+    let built = builder.time_to_live(Duration::from_secs(60)).clock(clock).build();
+    assert!(cache.set(built).is_ok());
+    let answer = cache.get().unwrap().try_insert(1, 101);
+    assert_eq!(answer, Ok(Err(Occupied { current: 60, not_inserted: 101 })));
+}
+
+/// Of `retain`: one that a clock which goes back has shown as expired is asked about like others.
+#[test]
+fn what_is_used_before_it_is_taken_out_stays() {
+    let clock = Told::default();
+    let (builder, told) = listening(Cache::builder().max_entries(10));
+    let cache = builder.time_to_idle(Duration::from_secs(60)).clock(clock.clone()).build();
+    cache.insert(1, 10).unwrap();
+    clock.next(&[60]);
+    let mut asked = 0;
+    cache.retain(|_, _| {
+        asked += 1;
+        true
+    });
+    assert_eq!((asked, cache.peek(&1), told.lock().unwrap().len()), (1, Some(10), 0));
 }

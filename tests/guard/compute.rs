@@ -124,3 +124,25 @@ fn what_panics_or_fails_has_done_nothing() {
     assert_eq!(guarded.get(b"key").unwrap().as_deref(), Some(&b"1"[..]));
     assert!(!guarded.contains_key(b"absent").unwrap());
 }
+
+/// A value whose bytes come of a write to the guard.
+struct Nested<'g>(&'g Guarded<HashMapStore>);
+
+impl AsRef<[u8]> for Nested<'_> {
+    fn as_ref(&self) -> &[u8] {
+        if self.0.get(b"other").unwrap().is_none() {
+            self.0.put(b"other", b"1").unwrap();
+            self.0.put(b"key", b"1").unwrap();
+        }
+        b"2"
+    }
+}
+
+/// Also the value's bytes are asked for with nothing locked.
+#[test]
+fn a_value_that_writes_to_the_guard_is_decided_about_again() {
+    let guarded = ready(HashMapStore::new());
+    let done = guarded.compute(b"key", |_| Operation::<_, ()>::Insert(Nested(&guarded))).unwrap();
+    assert_eq!(done, Computed::Put(Some(b"1"[..].into())));
+    assert_eq!(guarded.get(b"key").unwrap().as_deref(), Some(&b"2"[..]));
+}

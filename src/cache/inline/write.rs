@@ -123,7 +123,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// Inserts a value unless the key is there. To be told of an entry here is not to use it. Waits for no loader: of a key
-    /// that is being loaded it is the value that is inserted here that stays.
+    /// that is being loaded it is the value that is inserted here that stays. A cache of capacity 0 keeps nothing.
     ///
     /// # Errors
     ///
