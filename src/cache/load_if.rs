@@ -78,8 +78,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// As [`Cache::get_or_insert_with`], where to find a value stale is as to miss it. And if `is_stale` panics: the cache is as
-    /// it was, and if others wait, one of them loads.
+    /// As [`Cache::get_or_insert_with`], where to find a value stale is as to miss it. And if `is_stale` panics: the cache is
+    /// as it was, and if others wait, one of them loads.
     ///
     /// ```
     /// let menus: koel::Cache<&str, (u32, &str)> = koel::Cache::new(100); // each with its version

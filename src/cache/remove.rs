@@ -64,8 +64,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// the key's segment, at most once.
     ///
     /// Whatever comes of it, what is being loaded for the key meanwhile is not kept: if there is nothing, that may be what was
-    /// to go, and `condition` may have written to the source of values. So it is not for who wants another value at once, as the
-    /// load may be that of somebody who has found the old one as he has: [`Cache::get_or_insert_with_if`].
+    /// to go, and `condition` may have written to the source of values. So it is not for who wants another value at once, as
+    /// the load may be that of somebody who has found the old one as he has: [`Cache::get_or_insert_with_if`].
     ///
     /// # Panics
     ///

@@ -6,8 +6,8 @@ use core::fmt;
 
 /// There is no value: what a cache's `try_get_or_insert_with` and its kin say.
 ///
-/// Whatever it is, the key is as absent as before, or has its old value if that was stale, and the next call tries again: nothing
-/// is remembered of a failure, but where there is an old value to be refreshed.
+/// Whatever it is, the key is as absent as before, or has its old value if that was stale, and the next call tries again:
+/// nothing is remembered of a failure, but where there is an old value to be refreshed.
 /// An error of a loader goes to the caller whose loader it was; others who wait for the key then run their own
 /// loaders, one at a time, so that the last of n waits for n failures. To spare a source that fails, and those who wait, share
 /// the error with them ([`Cache::try_get_or_insert_with_shared`](crate::Cache::try_get_or_insert_with_shared)); to spare it for

@@ -65,8 +65,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_if(self, key, Terms::alone(), load, is_stale)
     }
 
-    /// As [`InlineCache::try_get_or_insert_with_if`], but if the loader fails, all who wait for it on these terms get its error:
-    /// see [`InlineCache::try_get_or_insert_with_shared`].
+    /// As [`InlineCache::try_get_or_insert_with_if`], but if the loader fails, all who wait for it on these terms get its
+    /// error: see [`InlineCache::try_get_or_insert_with_shared`].
     ///
     /// # Errors
     ///

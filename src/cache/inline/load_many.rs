@@ -97,8 +97,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_many(self, keys, out, Terms::shared(), move |keys| load(keys).map_err(Arc::new))
     }
 
-    /// As [`InlineCache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for so long at most, from when it
-    /// is called. Its own loader runs for as long as it takes.
+    /// As [`InlineCache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for so long at most, from
+    /// when it is called. Its own loader runs for as long as it takes.
     ///
     /// # Errors
     ///
