@@ -26,8 +26,8 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// The pointer was in the table at some moment since a guard was entered that outlives `'g`; or the table is exclusively the
-    /// caller's; or the entry has left the table, and it is the caller's to retire, which is done after `'g`.
+    /// The pointer was in the table at some moment since a guard was entered that outlives `'g`; or the table is exclusively
+    /// the caller's; or the entry has left the table, and it is the caller's to retire, which is done after `'g`.
     #[inline(always)]
     pub(crate) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
         // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published.
