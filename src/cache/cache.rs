@@ -74,7 +74,7 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// closures may look keys up in this cache and in any other map or cache. If a closure writes to it, loads into it, walks over
 /// it or asks for its `memory_usage`, it would wait for itself: that panics instead. `Hash`, `Eq`, `Clone` and the clock must
 /// do none of these. Writing to other maps and caches can deadlock, as told of [`HashMap`](crate::HashMap#under-a-lock).
-/// Removal listeners, loaders and the closure of `retain` run without a lock of the cache.
+/// Removal listeners, loaders, `is_stale` of those that load, and the closure of `retain` run without a lock of the cache.
 ///
 /// A panic of the removal listener goes on to whoever has called the cache, which is whole.
 pub struct Cache<K, V, S = RandomState> {

@@ -135,6 +135,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Decided<A, T>, Refused<K, V>> {
         let digest = self.digest(&key);
+        // Also if `decide` panics, when it has written to the source of values [F5].
+        self.flights.invalidate(digest, &key);
         let mut out = self.departures(self.enter_to_write());
         loop {
             // Before the lock: they are dropped after that is released.
@@ -146,7 +148,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 .filter(|&entry| self.is_alive(entry))
                 .map(|entry| unsafe { Entry::deref(entry) }.pair());
             decided = decide(old.map(|(_, value)| value));
-            // Not before: whoever was loading meanwhile may have read what `decide` has written to the source [F5].
+            // Once more: whoever has begun to load meanwhile may have read what was there before `decide` wrote to the source.
             self.flights.invalidate(digest, &key);
             value = match decided {
                 Operation::Insert(value) => value,

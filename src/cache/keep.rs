@@ -68,10 +68,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         // Dropped before that if the user's code panics: it ends before anybody is told then, too.
         let landing = landing;
         let stale = if landing.replaces() { self.find_if(digest, &key, is_stale) } else { None };
-        let now = new_entry.now;
+        // Read again where that was asked about: what it has found to have expired is as good as gone.
+        let now = if landing.replaces() { self.now() } else { new_entry.now };
         let may_keep = |at: &At<'_, K, V>| {
             let is_there = at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
-                // The guard of `out` was entered before it was found: it is no other in the memory of that.
+                // By address: the guard of `out` was entered before `stale` was found, and no other can lie there yet.
                 let goes = Some(entry) == stale || landing.refreshes() && self.may_be_refreshed(entry, now);
                 !self.has_expired(entry, now) && !goes
             });

@@ -46,13 +46,13 @@ pub(super) async fn load_async_if<K: Eq + Clone, V: Clone, E>(
     let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
     let answer = match Lookup::new(cache, digest, &key, hit) {
         Lookup::Value(value) => {
-            // As there. The loader is the caller's.
+            // As in `load_if`. The loader is pinned by the caller, who drops it.
             drop(key);
             Ok(value)
         }
         Lookup::Lacks(to_load) => load_lacking_async(cache, to_load, key, terms, &mut is_stale, load).await,
     };
-    // As there.
+    // As in `load_if`.
     drop(is_stale);
     answer
 }
@@ -71,10 +71,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// there, together with others who want that.
     ///
     /// The old value stays until the new one has come, and if the loader fails or panics; by other methods it is found as
-    /// before. What was loaded takes the place of a value for which `is_stale` holds, and of no other.
+    /// before. What was loaded takes the place of a value for which `is_stale` holds, or that is due, and of no other.
     ///
-    /// `is_stale` runs with no lock held: on what is found, and if that is stale on what is there before the load and after
-    /// it, and on what others have loaded. A value that it finds stale is counted as a hit.
+    /// `is_stale` runs with no lock held, but while it runs nothing that leaves the cache is freed: on what is found, and if
+    /// that is stale on what is there before the load and after it, and on what others have loaded. A value that it finds stale
+    /// is counted as a hit.
     ///
     /// # Panics
     ///

@@ -77,7 +77,7 @@ pub(super) struct Departures<'c, K, V> {
 }
 
 impl<'c, K, V> Departures<'c, K, V> {
-    /// Nothing has left. The guard is of the collector, and that of the cache.
+    /// Nothing has left. The guard is of this collector, which is the cache's.
     pub(super) fn new(
         collector: &'c Collector,
         guard: LocalGuard<'c>,

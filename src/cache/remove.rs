@@ -20,6 +20,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         condition: impl FnOnce(&K, &V) -> bool,
     ) -> Option<NonNull<Entry<K, V>>> {
         let digest = self.digest(key);
+        // Also if `condition` panics, when it has written to the source of values [F5].
+        self.flights.invalidate(digest, key);
         let At { mut writing, found, .. } = self.at(digest, key);
         let leaving = found.and_then(|found| {
             let entry = writing.locked.item(found);
@@ -28,8 +30,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let expired = !self.is_alive(entry);
             (expired || condition(own_key, value)).then_some((found, entry, expired))
         });
-        // Whatever that says, and not before: whoever was loading meanwhile may have read what `condition` has written to the
-        // source. And if there is nothing: what is being loaded may be what is to go [F5].
+        // Once more, whatever that says: whoever has begun to load meanwhile may have read what was there before `condition`
+        // wrote to the source. And if there is nothing: what is being loaded may be what is to go.
         self.flights.invalidate(digest, key);
         let (found, entry, expired) = leaving?;
         let cause = if expired { Cause::Expired } else { Cause::Explicit };

@@ -123,7 +123,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 let At { mut writing, found, .. } = self.at(digest, key);
                 let Some(found) = found else { break };
                 let (current, now) = (writing.locked.item(found), self.now());
-                // It may have expired since `keep` has seen it; and who had expired may have been used before it is locked.
+                // What `keep` has seen may have expired since; and what had expired may have been hit by somebody who had read
+                // the clock before: then `keep` is asked after all.
                 if current == entry && (is_alive || self.has_expired(entry, now)) {
                     self.take_out_asked(&mut writing.locked, found, now, &mut out);
                     self.settle(&mut writing.locked, &mut out);

@@ -52,10 +52,10 @@ pub struct Stats {
     pub overflow: usize,
     /// The longest time that a segment was locked to grow: what the unluckiest write waited for.
     pub longest_write_pause: Duration,
-    /// What was removed or replaced and waits until it may be dropped: of a [`HashMap`](crate::HashMap) whose entries own
-    /// memory or have more than 512 bytes, those entries; of others lists of up to 31 entries, whose memory `memory_usage`
-    /// counts, but for those that wait in their segments until there are so many. A few more are tables that were given back.
-    /// Many of them tell of a pin that is held for long. 0 of an [`InlineMap`](crate::InlineMap), which has no pins.
+    /// How much waits until it may be dropped or freed, as many do while a pin is held for long. Entries of a
+    /// [`HashMap`](crate::HashMap) that own memory or have more than 512 bytes count one each; of others each list of up to 31
+    /// counts one (`memory_usage` counts their memory), and those that have not filled a list yet do not count. Tables that
+    /// were given back count one each. 0 of an [`InlineMap`](crate::InlineMap), which has no pins.
     pub waiting: usize,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Stats {
              {failed_searches} searches in vain",
             moved.iter().sum::<u64>()
         )?;
-        writeln!(f, "{read_retries} reads again; {waiting} removed and not dropped yet")?;
+        writeln!(f, "{read_retries} reads again; {waiting} waiting to be dropped")?;
         write!(f, "longest write pause: {:?}", self.longest_write_pause)
     }
 }

@@ -7,7 +7,7 @@ use super::store::{Store, Value};
 use super::stripes::stripe_of;
 use crate::outcome::{NOTHING_TO_REMOVE, Operation};
 
-/// What [`Guarded::compute`] has done.
+/// What [`Guarded::compute`] has done: as [`Compute`](crate::Compute) of the maps, by a store's words; values are owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Computed<T> {
     /// A value was put; the key had this one before, or none.

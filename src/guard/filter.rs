@@ -96,8 +96,8 @@ pub(super) struct Active {
 /// A cuckoo filter of so many times its first slots has four tables, all of which a look-up looks at.
 const GROWN: usize = 8;
 
-/// A cuckoo filter is asked whether it is sparse, which means to count its keys, each time as many keys as one in so many slots
-/// have been taken out.
+/// To see whether a cuckoo filter is sparse its keys are counted: each time so much of it as one key in so many slots has been
+/// taken out.
 const ASKED: usize = 16;
 /// A filter that began with no more slots, and has not grown so far that it is worn, has not the memory that is worth a scan,
 /// however long its fingerprints are: 15 times so many slots take 240 KiB. So nothing is counted of it.
@@ -251,9 +251,9 @@ impl Active {
     /// Whether so much was taken out of a cuckoo filter of so many slots that it is far too large for what is left. Asked after
     /// each write: mostly it looks at one number.
     ///
-    /// Keys that come and go, about as many at any time, do not make it so: what it was made for has three quarters of its
-    /// slots, and it is sparse when a fifth is left. One that takes its place begins with three quarters again: from then on,
-    /// more than two keys are deleted for each that the next scan finds.
+    /// Keys that come and go, about as many at any time, do not make it so: the keys that it was made for fill three quarters
+    /// of its slots, and it is sparse when a fifth of them is filled. One that takes its place begins with three quarters
+    /// again: from then on, more than two keys are deleted for each that the next scan finds.
     fn is_sparse(&self, slots: usize, fewest: u64) -> bool {
         // Relaxed, here and below: numbers.
         if self.slots <= FEW_SLOTS || self.removed.load(Ordering::Relaxed) <= slots / ASKED {

@@ -149,7 +149,8 @@ impl<K, V: fmt::Display, S, G> fmt::Display for Ref<'_, K, V, S, G> {
     }
 }
 
-/// A part of an entry's value, with the view that keeps it alive: from [`Ref::map`]. It is used as the part is.
+/// A part of an entry's value, with the view that keeps it alive: from [`Ref::map`] and [`Ref::try_map`]. It is used as the
+/// part is.
 ///
 /// It stays as it was found, as a [`Ref`] does. `Send` and `Sync`, if the view is and the part is `Sync`.
 pub struct MappedRef<'m, U: ?Sized, K, V, S = RandomState, G = LocalGuard<'m>> {
@@ -165,8 +166,8 @@ unsafe impl<'m, U: ?Sized + Sync, K, V, S, G> Send for MappedRef<'m, U, K, V, S,
     Pinned<'m, K, V, S, G>: Send
 {
 }
-// SAFETY: as above; who shares it has no more of it than `&U`: the view, which may be shared besides, is had only by who has it
-// whole.
+// SAFETY: as above. By a `&MappedRef` one comes to the part alone, as `&U`; the view leaves it only by `into_pin`, which takes
+// it whole.
 unsafe impl<'m, U: ?Sized + Sync, K, V, S, G> Sync for MappedRef<'m, U, K, V, S, G> where
     Pinned<'m, K, V, S, G>: Sync
 {
@@ -196,6 +197,32 @@ impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
         let part = NonNull::from(part(&this));
         // SAFETY: lent by what is good for as long as the view lives.
         unsafe { MappedRef::new(part, this.pin) }
+    }
+
+    /// A part of the part, if there is one, as [`Ref::try_map`].
+    ///
+    /// # Errors
+    ///
+    /// If there is none: this.
+    ///
+    /// ```
+    /// use koel::{HashMap, MappedRef, Ref};
+    ///
+    /// let map = HashMap::from([(1, ("primes", vec![2, 3, 5]))]);
+    /// let list = Ref::map(map.pin().into_get(&1).unwrap(), |pair| &pair.1);
+    /// let sixth = MappedRef::try_map(list, |list| list.get(5));
+    /// assert_eq!(sixth.unwrap_err().len(), 3);
+    /// ```
+    #[inline]
+    pub fn try_map<T: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&U) -> Option<&T>,
+    ) -> Result<MappedRef<'m, T, K, V, S, G>, Self> {
+        match part(&this).map(NonNull::from) {
+            // SAFETY: as in `map`.
+            Some(part) => Ok(unsafe { MappedRef::new(part, this.pin) }),
+            None => Err(this),
+        }
     }
 
     /// The view, with which to go on.

@@ -474,7 +474,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     }
 
     /// Removes a key, and returns the entry that it had, with the view: to be returned from the function that has made the pin,
-    /// or kept. It is dropped when this and all older pins have ended, and some more is removed.
+    /// or kept. It is dropped some time after this and all other pins that are older than the removal have ended, and some more
+    /// is removed.
     ///
     /// # Panics
     ///

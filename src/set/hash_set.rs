@@ -14,7 +14,7 @@ use crate::map::HashMap;
 ///
 /// Look-ups take no lock and never wait; writers lock one segment of some thousand slots. What answers with yes or no needs no
 /// pin. References come from a pinned view, [`HashSet::pin`], or have one with them, as a [`SetRef`]; several calls in a row
-/// are cheaper on one view, too.
+/// are cheaper on one view, too, and walks need one: `for value in &set.pin()`.
 ///
 /// ```
 /// let seen = koel::HashSet::new();

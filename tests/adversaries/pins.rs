@@ -111,7 +111,7 @@ fn what_waits_for_a_pin_is_told_where_entries_own_memory() {
         assert_eq!(map.stats().waiting, round * KEYS as usize);
     }
     let stats = map.stats();
-    assert!(stats.to_string().contains("20000 removed and not dropped yet"), "{stats}");
+    assert!(stats.to_string().contains("20000 waiting to be dropped"), "{stats}");
     drop(pin);
     map.flush();
     assert_eq!((map.stats().waiting, map.len()), (0, KEYS as usize));

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
@@ -247,4 +248,34 @@ fn a_future_has_room_for_its_loader_twice_at_most() {
         size_of_val(&cache.entry(key).or_try_insert_async(large(Err("no")))),
     ];
     assert!(sizes.iter().all(|&size| size < 3 * LARGE), "{sizes:?}");
+}
+
+/// It has written to the source, maybe, and what is being loaded was read before.
+#[test]
+fn a_closure_that_panics_keeps_out_what_is_being_loaded() {
+    type Panics = fn(&Cache<u64, u64>);
+    let ways: [(Panics, Option<u64>); 2] = [
+        (
+            |cache| drop(cache.compute(1, |_| -> Operation<u64, ()> { panic!("the source has changed") })),
+            None,
+        ),
+        (
+            |cache| {
+                cache.remove_if(&1, |_, _| panic!("the source has changed"));
+            },
+            Some(0),
+        ),
+    ];
+    for (panics, before) in ways {
+        let cache = Cache::new(10);
+        if before.is_some() {
+            cache.insert(1_u64, 0_u64).unwrap();
+        }
+        let load = || {
+            catch_unwind(AssertUnwindSafe(|| panics(&cache))).unwrap_err();
+            1
+        };
+        assert_eq!(cache.get_or_insert_with_if(1, load, |value| *value == 0), 1);
+        assert_eq!(cache.get(&1), before);
+    }
 }

@@ -1,5 +1,5 @@
-//! [`InlineCache`], the writing half: lock, find, tell the flights before that or after what is asked then [F5], make room
-//! [B1], commit by one call of the engine. Whatever panics in `Hash`, `Eq` or a closure, nothing is half done.
+//! [`InlineCache`], the writing half: tell the flights, once more when a closure has decided [F5], lock, find, make room [B1],
+//! commit by one call of the engine. Whatever panics in `Hash`, `Eq` or a closure, nothing is half done.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
@@ -212,12 +212,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[track_caller]
     pub fn compute<T>(&self, key: K, decide: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
         let digest = self.digest(&key);
+        // Also if `decide` panics, when it has written to the source of values [F5].
+        self.flights.invalidate(digest, &key);
         // Before the lock: it is dropped after that is released.
         let decided;
         let mut at = self.at(digest, &key);
         let current = at.found.map(|found| (found, at.writing.locked.item(found)));
         decided = decide(current.map(|(_, (_, value))| value));
-        // Not before: whoever was loading meanwhile may have read what `decide` has written to the source [F5].
+        // Once more, as in a `Cache`.
         self.flights.invalidate(digest, &key);
         match (decided, current) {
             (Operation::Abort(answer), _) => Compute::Aborted(answer),
@@ -337,10 +339,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// ```
     pub fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Option<V> {
         let digest = self.digest(key);
+        self.flights.invalidate(digest, key);
         let mut at = self.at(digest, key);
         let item = at.found.map(|found| (found, at.writing.locked.item(found)));
         let leaving = item.filter(|(_, (key, value))| condition(key, value));
-        // As of a cache: whatever that says, and also if there is nothing [F5].
+        // As in a `Cache`: whatever that says, and also if there is nothing [F5].
         self.flights.invalidate(digest, key);
         let (found, (_, value)) = leaving?;
         take_out(&mut at.writing.locked, found);
