@@ -368,10 +368,10 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Whom to tell of each entry that has left the cache: once, with the cause, after the entry cannot be found any more,
-    /// by the thread that took it out, with none of the cache's locks held. What is in the cache when that is dropped has not
-    /// left it. If it panics, it is told of the other entries that left with this one, and then the panic goes on in the
-    /// operation that took them out.
+    /// Whom to tell of each entry that has left the cache: once, with the cause, after the entry cannot be found any more, by
+    /// the thread that took it out, with none of the cache's locks held. What is in the cache when that is dropped has not left
+    /// it: [`Cache::clear`] comes before, if it is to be told of all. If it panics, it is told of the other entries that left
+    /// with this one, and then the panic goes on in the operation that took them out.
     ///
     /// It has references, as others may be reading the entry. What a value owns, as a buffer that goes back to a pool, is given
     /// back by the value's `Drop`, when nobody reads it any more, or a little later: see [`Cache::flush`].
