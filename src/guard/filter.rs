@@ -249,7 +249,7 @@ impl Active {
     }
 
     /// Whether so much was taken out of a cuckoo filter of so many slots that it is far too large for what is left. Asked after
-    /// each write: mostly it looks at one number.
+    /// each write: mostly it looks at one number. Notes what it has found, so that keys are seldom counted.
     ///
     /// Keys that come and go, about as many at any time, do not make it so: the keys that it was made for fill three quarters
     /// of its slots, and it is sparse when a fifth of them is filled. One that takes its place begins with three quarters

@@ -10,6 +10,7 @@ use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
 use super::{Full, Pinned, Ref};
 use crate::engine::CapacityError;
+use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
@@ -494,15 +495,21 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(unsafe { Ref::new(entry, self) })
     }
 
-    /// Inserts a value, as [`Pinned::insert`]: the entry that was replaced, with the view.
+    /// Inserts a value, as [`Pinned::insert`]: the entry that was replaced.
     #[track_caller]
-    pub(crate) fn into_insert(self, key: K, value: V) -> Option<Ref<'m, K, V, S, G>> {
+    pub(crate) fn insert_entry(&self, key: K, value: V) -> Option<&Entry<K, V>> {
         let spot = self.spot(&key);
         let Some(found) = spot.found else {
             self.must_add(spot, key, value);
             return None;
         };
-        let entry = NonNull::from(self.replace(spot, found, key, value).0);
+        Some(self.replace(spot, found, key, value).0)
+    }
+
+    /// The same, with the view.
+    #[track_caller]
+    pub(crate) fn into_insert(self, key: K, value: V) -> Option<Ref<'m, K, V, S, G>> {
+        let entry = NonNull::from(self.insert_entry(key, value)?);
         // SAFETY: there until now, and so since the view was made or later.
         Some(unsafe { Ref::new(entry, self) })
     }

@@ -221,6 +221,7 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
         });
         match done {
             Compute::Inserted(value, ()) | Compute::Aborted(value) => value,
+            // Never: the closure neither replaces nor removes.
             Compute::Updated { new: (value, ()), .. } | Compute::Removed(value, ()) => value,
         }
     }
@@ -242,10 +243,7 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
     /// ```
     #[track_caller]
     pub fn replace(&self, value: T) -> Option<&T> {
-        match self.0.compute(value, |_| Operation::<(), ()>::Insert(())) {
-            Compute::Updated { old: (old, ()), .. } => Some(old),
-            _ => None,
-        }
+        self.0.insert_entry(value, ()).map(|old| old.pair().0)
     }
 
     /// Removes a value; whether it was there.
