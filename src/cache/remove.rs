@@ -11,26 +11,29 @@ use super::write::At;
 use crate::entries::Entry;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Takes an entry out, if `condition` holds for it: it is one of those that `out` has to tell of, and is there as long as
-    /// that has not ended, or a guard is there that was entered before. Nothing, if it had expired.
+    /// Takes an entry out, if a condition holds for it, or there is none: it is one of those that `out` has to tell of, and is
+    /// there as long as that has not ended, or a guard is there that was entered before. Nothing, if it had expired.
     pub(super) fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
         out: &mut Departures<'_, K, V>,
-        condition: impl FnOnce(&K, &V) -> bool,
+        condition: Option<impl FnOnce(&K, &V) -> bool>,
     ) -> Option<NonNull<Entry<K, V>>> {
         let digest = self.digest(key);
-        // Also if `condition` panics, when it has written to the source of values [F5].
-        self.flights.invalidate(digest, key);
+        if condition.is_some() {
+            // Also if that panics, when it has written to the source of values [F5].
+            self.flights.invalidate(digest, key);
+        }
         let At { mut writing, found, .. } = self.at(digest, key);
         let leaving = found.and_then(|found| {
             let entry = writing.locked.item(found);
             // SAFETY: in the table, under the lock.
             let (own_key, value) = unsafe { Entry::deref(entry) }.pair();
             let expired = !self.is_alive(entry);
-            (expired || condition(own_key, value)).then_some((found, entry, expired))
+            let goes = expired || condition.is_none_or(|condition| condition(own_key, value));
+            goes.then_some((found, entry, expired))
         });
-        // Once more, whatever that says: whoever has begun to load meanwhile may have read what was there before `condition`
+        // Whatever a condition says, and once more: whoever has begun to load meanwhile may have read what was there before it
         // wrote to the source. And if there is nothing: what is being loaded may be what is to go.
         self.flights.invalidate(digest, key);
         let (found, entry, expired) = leaving?;
@@ -59,7 +62,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K>,
         V: Clone,
     {
-        self.remove_if(key, |_, _| true)
+        self.remove_with(key, None::<fn(&K, &V) -> bool>)
     }
 
     /// Takes the entry of a key out if `condition` holds for it; a clone of its value. `condition` runs under the lock of
@@ -85,6 +88,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K>,
         V: Clone,
         F: FnOnce(&K, &V) -> bool,
+    {
+        self.remove_with(key, Some(condition))
+    }
+
+    /// The same, whether or not there is a condition.
+    fn remove_with<Q>(&self, key: &Q, condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Clone,
     {
         let mut out = self.departures(self.enter_to_write());
         let entry = self.remove_entry(key, &mut out, condition)?;

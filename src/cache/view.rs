@@ -121,7 +121,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// assert!(cache.is_empty());
     /// ```
     pub fn remove<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
-        self.remove_if(key, |_, _| true)
+        self.remove_with(key, None::<fn(&K, &V) -> bool>)
     }
 
     /// Takes the entry of a key out if `condition` holds for it, as [`Cache::remove_if`]; its value.
@@ -142,6 +142,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
         key: &Q,
         condition: impl FnOnce(&K, &V) -> bool,
     ) -> Option<&V> {
+        self.remove_with(key, Some(condition))
+    }
+
+    fn remove_with<Q>(&self, key: &Q, condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<&V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+    {
         let mut out = self.cache.departures(self.cache.enter());
         let entry = self.cache.remove_entry(key, &mut out, condition)?;
         // SAFETY: it was in the table after the view's guard was entered.

@@ -320,7 +320,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!(cache.remove(&1), None);
     /// ```
     pub fn remove(&self, key: &K) -> Option<V> {
-        self.remove_if(key, |_, _| true)
+        self.remove_with(key, None::<fn(&K, &V) -> bool>)
     }
 
     /// Takes the entry of a key out if `condition` holds for it, and returns its value. `condition` runs under the lock of the
@@ -338,11 +338,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!(cache.remove_if(&1, |_, value| *value < 11), Some(10));
     /// ```
     pub fn remove_if(&self, key: &K, condition: impl FnOnce(&K, &V) -> bool) -> Option<V> {
+        self.remove_with(key, Some(condition))
+    }
+
+    fn remove_with(&self, key: &K, condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<V> {
         let digest = self.digest(key);
-        self.flights.invalidate(digest, key);
+        if condition.is_some() {
+            self.flights.invalidate(digest, key);
+        }
         let mut at = self.at(digest, key);
         let item = at.found.map(|found| (found, at.writing.locked.item(found)));
-        let leaving = item.filter(|(_, (key, value))| condition(key, value));
+        let leaving =
+            item.filter(|(_, (key, value))| condition.is_none_or(|condition| condition(key, value)));
         // As in a `Cache`: whatever that says, and also if there is nothing [F5].
         self.flights.invalidate(digest, key);
         let (found, (_, value)) = leaving?;
