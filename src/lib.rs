@@ -80,9 +80,9 @@
 //! Written for Linux, macOS and Windows; 64-bit atomics are required. `wasm32-unknown-unknown` is not supported: it has no
 //! clock.
 //!
-//! In the child of a fork, of a process of several threads, do not write to maps, caches, filters and guards, walk over them or
-//! drop them before `exec`: a thread that is not there may have held a lock, for which the child would wait for ever, or a pin,
-//! for which memory would.
+//! In the child of a fork, of a process of several threads, do not use maps, sets, caches, filters and guards before `exec`,
+//! nor drop them or their pins: a thread that is not there may have held a lock, for which the child would wait for ever, or a
+//! pin, for which memory would. Only look-ups in an [`InlineMap`] or a [`CuckooFilter`] are safe.
 //!
 //! # Design
 //!

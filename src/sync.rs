@@ -30,7 +30,7 @@ pub(crate) use scheduler::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
-/// What a mutex guards, of which nobody else has a part. Under loom and shuttle it is locked, which nobody waits for.
+/// What a mutex guards, of which nobody else has a part. Under loom and shuttle it is locked.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) type Exclusive<'a, T> = &'a mut T;
 #[cfg(any(loom, shuttle))]
@@ -40,17 +40,16 @@ pub(crate) type Exclusive<'a, T> = MutexGuard<'a, T>;
 ///
 /// # Safety
 ///
-/// As long as this lives nobody else locks the mutex or has what it guards.
+/// As long as this lives nobody else has what the mutex guards: who locks it all the same lets go without a look.
 #[inline(always)]
 pub(crate) unsafe fn exclusively<T>(mutex: &Mutex<T>) -> Exclusive<'_, T> {
     #[cfg(not(any(loom, shuttle)))]
-    {
-        debug_assert!(!mutex.is_locked(), "somebody else has it");
-        // SAFETY: the caller's.
-        unsafe { &mut *mutex.data_ptr() }
+    // SAFETY: the caller's.
+    unsafe {
+        &mut *mutex.data_ptr()
     }
     #[cfg(any(loom, shuttle))]
-    mutex.try_lock().expect("nobody else has it")
+    mutex.lock()
 }
 
 /// A pointer in memory that is laid out to the byte: shuttle's are objects.

@@ -4,7 +4,6 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
-use core::time::Duration;
 
 use ahash::RandomState;
 use equivalent::Equivalent;
@@ -335,12 +334,10 @@ impl<K, V, S> Cache<K, V, S> {
     /// println!("{stats}");
     /// ```
     pub fn stats(&self) -> CacheStats {
-        CacheStats {
-            len: self.len(),
-            weight: self.weight(),
-            capacity: self.capacity(),
-            ..self.counters.sums()
-        }
+        let before = self.capacity();
+        let (len, weight) = (self.len(), self.weight());
+        // It may have been changed meanwhile: no more is told to be there than fits.
+        CacheStats { len, weight, capacity: before.max(self.capacity()), ..self.counters.sums() }
     }
 
     /// Bytes of the cache itself and of what it has from the allocator: tables, entries, and what it remembers of others. What
@@ -526,35 +523,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
         let guard = self.enter();
         self.peek_entry(self.digest(key), key, &guard).is_some()
-    }
-
-    /// How long the entry of a key has left to live, if it is not used meanwhile: until its deadline, or until it has been idle
-    /// for too long, whichever comes first; [`Duration::MAX`] if it lives for ever, and `None` if there is no entry. Leaves no
-    /// trace, as [`Cache::peek`].
-    ///
-    /// Hits within a millisecond of one another, or within a 64th of the time that an entry may be idle if that is less, may
-    /// count as one: by so much it may be too little. It tells nothing of evictions.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let clock = koel::ManualClock::new();
-    /// let cache: koel::Cache<&str, u32> = koel::Cache::builder()
-    ///     .max_entries(10)
-    ///     .time_to_live(Duration::from_secs(60))
-    ///     .clock(clock.clone())
-    ///     .build();
-    /// cache.insert("price", 7).unwrap();
-    /// clock.advance(Duration::from_secs(50));
-    /// assert_eq!(cache.time_left("price"), Some(Duration::from_secs(10))); // time to renew it?
-    /// clock.advance(Duration::from_secs(10));
-    /// assert_eq!(cache.time_left("price"), None);
-    /// ```
-    #[doc(alias = "get_ttl")]
-    pub fn time_left<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<Duration> {
-        let guard = self.enter();
-        let (entry, now) = self.find_alive(self.digest(key), key, &guard)?;
-        Some(self.meta(entry).left(now).map_or(Duration::MAX, Duration::from_nanos))
     }
 
     /// Whether the value of a key is [due to be refreshed](crate::CacheBuilder::refresh_ahead), and nobody does that: a method

@@ -135,8 +135,6 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Decided<A, T>, Refused<K, V>> {
         let digest = self.digest(&key);
-        // Also if `decide` panics, when it has written to the source of values [F5].
-        self.flights.invalidate(digest, &key);
         let mut out = self.departures(self.enter_to_write());
         loop {
             // Before the lock: they are dropped after that is released.
@@ -147,9 +145,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             let old = found
                 .filter(|&entry| self.is_alive(entry))
                 .map(|entry| unsafe { Entry::deref(entry) }.pair());
+            let deciding = self.flights.deciding(digest, &key);
             decided = decide(old.map(|(_, value)| value));
-            // Once more: whoever has begun to load meanwhile may have read what was there before `decide` wrote to the source.
-            self.flights.invalidate(digest, &key);
+            deciding.done();
             value = match decided {
                 Operation::Insert(value) => value,
                 Operation::Remove => {

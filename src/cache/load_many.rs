@@ -35,7 +35,7 @@ pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
         timer.end(load(keys), 0).map(|pairs| counted(cache, pairs))
     };
     let loaded = cache.flights().load_many(cache, &mut lacking.missed, &terms, timed);
-    lacking.hand_out(out);
+    lacking.hand_out(cache, out, loaded.is_err());
     // Before there is an answer: an error that is returned leaks if a drop panics.
     drop(load);
     loaded
@@ -61,7 +61,7 @@ pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<
     };
     let end = |timer, loaded| Timer::end(timer, answer(loaded), 0).map(|pairs| counted(cache, pairs));
     let loaded = cache.flights().load_many_async(cache, &mut lacking.missed, &terms, begin, end).await;
-    lacking.hand_out(out);
+    lacking.hand_out(cache, out, loaded.is_err());
     // As there.
     drop(load);
     loaded
@@ -135,9 +135,12 @@ fn look_up<'k, K: Eq, V: Clone>(
     lacking
 }
 
-impl<K, V: Clone> Lacking<'_, K, V> {
-    /// Puts what has come of them into its places.
-    fn hand_out(self, out: &mut [Option<V>]) {
+impl<K: Eq, V: Clone> Lacking<'_, K, V> {
+    /// Puts what has come of them into its places; looks for the others once more, if it was not waited for all.
+    fn hand_out(mut self, cache: &impl Loading<K, V>, out: &mut [Option<V>], looks_again: bool) {
+        for missed in self.missed.iter_mut().filter(|missed| looks_again && missed.value.is_none()) {
+            missed.value = cache.look_up(missed.digest, missed.key);
+        }
         for (place, which) in self.again {
             out[place].clone_from(&self.missed[which].value);
         }
@@ -159,8 +162,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// meanwhile is not replaced. What others are loading is waited for when `load` has ended, so that callers who ask for the
     /// same keys in different orders never wait for each other; that blocks the thread: in a task, take
     /// [`Cache::get_many_or_insert_async`]. If some of those fail, or have no value, `load` is called again, for all of them
-    /// that are known to have none by then. Until all of a call's values are in the cache, who runs in the middle of that, such
-    /// as a weigher or a removal listener, cannot load its other keys.
+    /// that are known to have none by then. Until all of a call's values are in the cache, or have failed, who runs in the
+    /// middle of that, such as a weigher, a removal listener or a waker, cannot load its other keys.
     ///
     /// Where values are [refreshed ahead](crate::CacheBuilder::refresh_ahead), those that are due are loaded with those that
     /// are missed, and the whole call waits for that; of one for which `load` returns nothing, the old value stays.

@@ -148,8 +148,15 @@ impl<'g> Meta<'g> {
 
     /// When it must go, used or not.
     pub(super) fn deadline(self) -> Nanos {
+        let until = self.until();
         // Without its last bits `NEVER` would be a moment.
-        if self.until() >= NEVER & !TRIES { NEVER } else { self.until() }
+        if until >= NEVER & !TRIES { NEVER } else { until }
+    }
+
+    /// Sets that, by who has the lock under which the entry was found. Nothing, where there are no deadlines.
+    pub(super) fn set_deadline(self, deadline: Nanos) {
+        // Relaxed: as in `has_expired`.
+        self.deadline_word().into_iter().for_each(|word| word.store(deadline, Ordering::Relaxed));
     }
 
     /// The same, but of an entry that lives for ever some moment that no clock shows.

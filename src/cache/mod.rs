@@ -20,6 +20,7 @@
 //! | `residents`, `room` | entries as the policy sees them; when a table is made larger |
 //! | `share` | what is kept under the lock of each segment |
 //! | `time`, `meta` | lifetimes and clocks; what is known of each entry for these, and its weight |
+//! | `time_left` | what an entry has left to live |
 //! | `removal` | what has left: who is told, when it is freed |
 //! | `refused` | what was not taken |
 //! | `inline` | [`InlineCache`]: the same for small plain data, in the slots |
@@ -58,6 +59,7 @@ mod serde;
 mod share;
 mod sweep;
 mod time;
+mod time_left;
 mod view;
 mod whole;
 mod write;

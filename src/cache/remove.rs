@@ -20,11 +20,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         condition: Option<impl FnOnce(&K, &V) -> bool>,
     ) -> Option<NonNull<Entry<K, V>>> {
         let digest = self.digest(key);
-        if condition.is_some() {
-            // Also if that panics, when it has written to the source of values [F5].
-            self.flights.invalidate(digest, key);
-        }
         let At { mut writing, found, .. } = self.at(digest, key);
+        // Whatever a condition says, which may have written to the source. And if there is nothing: what is being loaded may be
+        // what is to go [F5].
+        let deciding = self.flights.deciding(digest, key);
         let leaving = found.and_then(|found| {
             let entry = writing.locked.item(found);
             // SAFETY: in the table, under the lock.
@@ -33,9 +32,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let goes = expired || condition.is_none_or(|condition| condition(own_key, value));
             goes.then_some((found, entry, expired))
         });
-        // Whatever a condition says, and once more: whoever has begun to load meanwhile may have read what was there before it
-        // wrote to the source. And if there is nothing: what is being loaded may be what is to go.
-        self.flights.invalidate(digest, key);
+        deciding.done();
         let (found, entry, expired) = leaving?;
         let cause = if expired { Cause::Expired } else { Cause::Explicit };
         self.take_out(&mut writing.locked, found, cause, out);

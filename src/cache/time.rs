@@ -147,8 +147,12 @@ impl<K, V> Time<K, V> {
 
     /// When an entry that is inserted now must go, used or not, as the entry has it. Calls the user's function.
     pub(super) fn deadline(&self, now: Nanos, key: &K, value: &V) -> Nanos {
-        let life = shorter(self.to_live, self.own_life.as_ref(), key, value);
-        self.with_tries(now.saturating_add(life), life > self.ahead)
+        self.deadline_after(now, shorter(self.to_live, self.own_life.as_ref(), key, value))
+    }
+
+    /// When an entry that has so much time left must go, as the entry has it.
+    pub(super) fn deadline_after(&self, now: Nanos, left: Nanos) -> Nanos {
+        self.with_tries(now.saturating_add(left), left > self.ahead)
     }
 
     /// A deadline, or the end of what an entry has left to live if that is sooner, whose value is refreshed if that of the

@@ -85,10 +85,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Keeps the entries for which `keep` holds and takes the others out, and those that have expired, which it does not see.
     ///
     /// Sees each entry that is present throughout, with no lock held; what leaves the cache meanwhile is freed when it is over.
-    /// If an entry is replaced between `keep`'s verdict and
-    /// its removal, `keep` is asked again about the new one. What is being loaded for a key that is not there, or refreshed, it
-    /// does not see, and that comes in all the same, as old as it may be: [`Cache::clear`] and, for its key, [`Cache::remove`]
-    /// keep it out.
+    /// If an entry is replaced between `keep`'s verdict and its removal, `keep` is asked again about the new one. What is being
+    /// loaded for a key that is not there, or refreshed, it does not see, and that may come in all the same, as old as it may
+    /// be: [`Cache::clear`] and, for its key, [`Cache::remove`] keep it out.
     ///
     /// # Panics
     ///

@@ -32,8 +32,8 @@ impl<P: Payload> Directory<P> {
     ///
     /// # Safety
     ///
-    /// As long as what is returned lives, nobody else locks the segment that covers the digest, reads or writes it; and nobody
-    /// frees segments or roots that were replaced.
+    /// As long as what is returned lives, nobody else reads or writes the segment that covers the digest, but who locks it for
+    /// what it was before, finds that it is not current, and lets go; and nobody frees segments or roots that were replaced.
     #[inline]
     pub(crate) unsafe fn find_alone(
         &self,

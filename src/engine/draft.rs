@@ -22,7 +22,8 @@ pub(super) enum Purpose {
     /// More will be wanted.
     Split,
     Doubling,
-    /// To take less memory: nothing that was put away with its overflow.
+    /// To take less memory: nothing that was put away with its overflow, unless there is as much of that as is in use. It would
+    /// become more each time, where nobody frees what was put away.
     Shrinking,
 }
 
@@ -66,7 +67,8 @@ impl<P: Payload> Directory<P> {
         let for_split = purpose == Purpose::Split;
         let stripes = self.shape.stripes_for(buckets);
         let mut pool = self.pool.lock();
-        if let Some(segment) = pool.take(buckets, purpose != Purpose::Shrinking) {
+        let takes_overflow = purpose != Purpose::Shrinking || pool.with_overflow(buckets) >= pool.live;
+        if let Some(segment) = pool.take(buckets, takes_overflow) {
             return Ok(Draft { directory: self, segment });
         }
         let plan = Segment::<P>::plan(buckets, stripes).ok_or(NoRoom)?;

@@ -48,11 +48,16 @@ impl<P: Payload> Directory<P> {
         }
         while self.should_grow(&writing.locked) {
             // Nobody has said how many are to come. Beyond 7/8 paths get long, and displacing costs more than growing.
-            if self.grow(writing, digest.prefix(), true, rehash).is_err() {
-                break;
+            let has_grown = self.grow(writing, digest.prefix(), true, rehash).is_ok();
+            if !has_grown {
+                // There is no memory: then what is free is filled, however long the paths.
+                writing.locked.grow_early(false);
             }
             if put(writing) {
                 return Ok(());
+            }
+            if !has_grown {
+                break;
             }
         }
         // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.

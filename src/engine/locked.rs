@@ -59,7 +59,8 @@ impl<'a, P: Payload> LockedAlone<'a, P> {
     ///
     /// # Safety
     ///
-    /// As long as this lives, nobody else locks the segment, reads or writes it.
+    /// As long as this lives, nobody else reads or writes the segment, or does under its lock what they could see: who locks it
+    /// finds that it is not what he has looked for, and lets go.
     #[inline]
     pub(super) unsafe fn alone(segment: SegmentRef<'a, P>) -> Self {
         // SAFETY: the caller's.

@@ -58,6 +58,12 @@ impl<P: Payload> Pool<P> {
         taken.or_else(|| if any { self.take_of(with_overflow) } else { None })
     }
 
+    /// How many segments of so many buckets have an overflow.
+    pub(super) fn with_overflow(&mut self, buckets: u32) -> usize {
+        let first = self.shelf(Kind { buckets, has_overflow: true });
+        core::iter::successors(first, |segment| self.links(*segment).same).count()
+    }
+
     fn take_of(&mut self, kind: Kind) -> Link<P> {
         let first = self.shelf(kind)?;
         if let Some(second) = self.links(first).same {

@@ -100,7 +100,8 @@ impl fmt::Display for FilterInfo {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TableInfo {
-    /// Keys that fit for sure.
+    /// Keys that the table is made for. Those of a [`CuckooFilter`](crate::CuckooFilter) fit for sure; of a growing filter,
+    /// what one of its segments has no room for goes to another table.
     pub capacity_keys: usize,
     /// Slots.
     pub slots: usize,

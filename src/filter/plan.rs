@@ -28,8 +28,10 @@ impl Plan {
         let format = Format { fingerprint_bits: bits, ..self.format };
         let geometry = Geometry::new(segments as u32, self.buckets, bits, oldest);
         let slots = usize::try_from(geometry.all_buckets() * u64::from(format.bucket_slots)).ok()? as f64;
-        // Tables of a few slots come from bytes only, and a header tells of one key at least.
-        let capacity = (slots * load_limit(format.bucket_slots, slots)).max(1.0);
+        // As far as one of its segments is filled: those of all tables are as small as the first's. Tables of a few slots come
+        // from bytes only, and a header tells of one key at least.
+        let load = load_limit(format.bucket_slots, slots / f64::from(geometry.segments));
+        let capacity = (slots * load).max(1.0);
         Some(Shape { format, geometry, capacity: capacity as usize })
     }
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 use koel::{Cache, InlineCache, LoadError};
 use pollster::block_on;
@@ -248,4 +248,38 @@ fn a_future_has_room_for_its_loader_once() {
     ];
     let loader = size_of_val(&large([(1_u64, 7_u64)]));
     assert!(sizes.iter().all(|&size| size < loader + LARGE / 10), "{loader}: {sizes:?}");
+}
+
+#[test]
+fn what_others_have_loaded_by_the_time_a_loader_fails_is_handed_out() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let (begun, may_end, mut out) = (Barrier::new(2), Barrier::new(2), [None; 3]);
+    let answer = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            cache.get_or_insert_with(1, || {
+                begun.wait();
+                may_end.wait();
+                10
+            })
+        });
+        begun.wait();
+        let mut other = Some(other);
+        let load = |keys: Vec<u64>| {
+            assert_eq!(keys, [2, 3]);
+            may_end.wait();
+            assert_eq!(other.take().map(|other| other.join().unwrap()), Some(10));
+            cache.insert(3, 30).unwrap();
+            Err::<[_; 0], _>("no")
+        };
+        cache.try_get_many_or_insert_with(&[1, 2, 3], &mut out, load)
+    });
+    assert_eq!((answer, out), (Err(LoadError::Loader("no")), [Some(10), None, Some(30)]));
+    // Tasks.
+    let mut out = [None; 2];
+    let load = |_| async {
+        cache.insert(4, 40).unwrap();
+        Err::<[_; 0], _>("no")
+    };
+    let answer = block_on(cache.try_get_many_or_insert_async(&[4, 5], &mut out, load));
+    assert_eq!((answer, out), (Err(LoadError::Loader("no")), [Some(40), None]));
 }

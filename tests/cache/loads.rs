@@ -250,32 +250,46 @@ fn a_future_has_room_for_its_loader_twice_at_most() {
     assert!(sizes.iter().all(|&size| size < 3 * LARGE), "{sizes:?}");
 }
 
-/// It has written to the source, maybe, and what is being loaded was read before.
+/// It has written to the source, maybe, and what is being loaded was read before: whether that began before the closure, which
+/// the loader itself calls here, or while it ran.
 #[test]
 fn a_closure_that_panics_keeps_out_what_is_being_loaded() {
-    type Panics = fn(&Cache<u64, u64>);
-    let ways: [(Panics, Option<u64>); 2] = [
-        (
-            |cache| drop(cache.compute(1, |_| -> Operation<u64, ()> { panic!("the source has changed") })),
-            None,
-        ),
-        (
-            |cache| {
-                cache.remove_if(&1, |_, _| panic!("the source has changed"));
-            },
-            Some(0),
-        ),
+    type Decides = fn(&Cache<u64, u64>, &dyn Fn() -> bool);
+    let ways: [(Decides, Option<u64>); 2] = [
+        (|cache, panics| _ = cache.compute(1, |_| Operation::Abort(panics())), None),
+        (|cache, panics| _ = cache.remove_if(&1, |_, _| panics()), Some(0)),
     ];
-    for (panics, before) in ways {
-        let cache = Cache::new(10);
+    for ((decides, before), begins_meanwhile) in ways.into_iter().flat_map(|way| [(way, false), (way, true)])
+    {
+        let cache = &Cache::new(10);
         if before.is_some() {
             cache.insert(1_u64, 0_u64).unwrap();
         }
-        let load = || {
-            catch_unwind(AssertUnwindSafe(|| panics(&cache))).unwrap_err();
-            1
+        let (begun, decided) = (&Barrier::new(2), &Barrier::new(2));
+        let load = move |during: &dyn Fn()| {
+            let load = || {
+                during();
+                1
+            };
+            assert_eq!(cache.get_or_insert_with_if(1, load, |value| *value == 0), 1);
         };
-        assert_eq!(cache.get_or_insert_with_if(1, load, |value| *value == 0), 1);
+        std::thread::scope(|scope| {
+            let wait = move || [begun, decided].map(Barrier::wait);
+            let panics = || {
+                if begins_meanwhile {
+                    scope.spawn(move || load(&|| _ = wait()));
+                    begun.wait();
+                }
+                panic!("the source has changed")
+            };
+            let decide = || drop(catch_unwind(AssertUnwindSafe(|| decides(cache, &panics))).unwrap_err());
+            if begins_meanwhile {
+                decide();
+                decided.wait();
+            } else {
+                load(&decide);
+            }
+        });
         assert_eq!(cache.get(&1), before);
     }
 }

@@ -35,6 +35,7 @@ mod run;
 mod second_look;
 #[cfg(feature = "serde")]
 mod serde;
+mod set_time_left;
 mod slow_listener;
 mod strays;
 mod threads;

@@ -1,6 +1,6 @@
 //! What is removed where there is no memory for long, not even to note what was removed.
 
-use koel::{Cache, HashMap, Policy, Why};
+use koel::{Cache, HashMap, InlineMap, Policy, Why};
 
 use crate::allocator::Plan;
 use crate::common::counting::allocated;
@@ -96,4 +96,17 @@ fn what_has_no_memory_may_have_had_others_leave() {
         cache.contains_key(other)
     });
     assert!((1..16).contains(&others_stay.count()), "those of the same segment stay");
+}
+
+/// It grows at 7/8, as that costs less than long paths; where it cannot, paths lead to what is free.
+#[test]
+fn a_map_that_cannot_grow_is_filled() {
+    let map: InlineMap<u64, u64, _> = InlineMap::with_hasher(seeded(1));
+    (0..1000).for_each(|key| assert!(map.insert(key, key).is_none()));
+    let slots = map.capacity();
+    let refused = Plan::new(1, true).run(|| (1000..).find(|&key| map.checked_insert(key, key).is_err()));
+    let taken = refused.expect("one of them");
+    assert!(map.capacity() == slots && taken as usize > slots * 93 / 100, "{taken} of {slots}");
+    assert!((0..taken).all(|key| map.get(&key) == Some(key)) && map.len() as u64 == taken);
+    assert!((taken..2 * taken).all(|key| map.checked_insert(key, key).is_ok()) && map.capacity() > slots);
 }

@@ -194,6 +194,12 @@ impl<K, V> Flights<K, V> {
         }
     }
 
+    /// Begins what decides about a key under the lock of the cache's table, and may write to the source of values itself.
+    /// [`Deciding::done`] when it has, under that lock, does what [`Self::invalidate`] does, and so does its end if it panics.
+    pub(crate) fn deciding<'a, Q: ?Sized>(&'a self, digest: Digest, key: &'a Q) -> Deciding<'a, K, V, Q> {
+        Deciding { flights: self, digest, key }
+    }
+
     /// [`Self::invalidate`] for all keys.
     pub(crate) fn invalidate_all(&self) {
         // Pairs with `join`'s, as that of `invalidate` does [F5].
@@ -201,6 +207,32 @@ impl<K, V> Flights<K, V> {
         for shard in self.shards.iter().filter(|shard| !shard.is_idle()) {
             shard.table.lock().entries.iter_mut().for_each(Entry::mark_stale);
         }
+    }
+}
+
+/// Something is being decided about a key.
+#[must_use = "marks the key's flight as stale when it is dropped"]
+pub(crate) struct Deciding<'a, K, V, Q: ?Sized> {
+    flights: &'a Flights<K, V>,
+    digest: Digest,
+    key: &'a Q,
+}
+
+impl<K, V, Q: ?Sized + Equivalent<K>> Deciding<'_, K, V, Q> {
+    /// It is decided: what is being loaded may have read what was there before.
+    #[inline]
+    pub(crate) fn done(self) {
+        self.flights.invalidate(self.digest, self.key);
+        core::mem::forget(self);
+    }
+}
+
+/// A panic: marks all flights of the digest, as to ask for the key may panic a second time.
+impl<K, V, Q: ?Sized> Drop for Deciding<'_, K, V, Q> {
+    fn drop(&mut self) {
+        // As in `invalidate`: pairs with `join`'s.
+        fence(Ordering::SeqCst);
+        self.flights.shard(self.digest).invalidate_digest(self.digest);
     }
 }
 

@@ -54,7 +54,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             let mut followed = followed.into_iter();
             while let Some((wait, missed)) = followed.next() {
                 let Some(waited) = wait.block(terms.until) else {
-                    take_what_has_come(table, followed, pending, terms);
+                    take_what_has_come(table, followed, terms);
                     return Err(LoadError::TimedOut);
                 };
                 match take(table, waited, missed, terms)? {
@@ -159,7 +159,6 @@ fn take<'f, 'm, 'k, K, V, E>(
 fn take_what_has_come<K, V: Clone, E>(
     table: &impl Table<K, V>,
     followed: vec::IntoIter<Followed<'_, '_, '_, K, V>>,
-    pending: Vec<&mut Missed<'_, K, V>>,
     terms: &Terms<E>,
 ) {
     for (wait, missed) in followed {
@@ -167,10 +166,6 @@ fn take_what_has_come<K, V: Clone, E>(
             // What was left to him, and others' errors, are nothing to who has no time.
             let _ = take(table, waited, missed, terms);
         }
-    }
-    // Nobody loads these: somebody may have put them.
-    for missed in pending {
-        missed.value = table.look_up(missed.digest, missed.key);
     }
 }
 

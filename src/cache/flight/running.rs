@@ -8,44 +8,57 @@ use core::marker::PhantomData;
 use super::shard::FlightId;
 use crate::sync::per_thread;
 
+// Of one that was over before another that began later, the place is left, and empty. The last place is not.
 per_thread! {
-    static RUNNING: RefCell<Vec<FlightId>> = RefCell::new(Vec::new());
+    static RUNNING: RefCell<Vec<Option<FlightId>>> = RefCell::new(Vec::new());
 }
 
-/// While it lives, a loader runs on this thread. Not `Send`: it is about this thread.
+/// While it lives, a loader runs on this thread; its place among them. Not `Send`: it is about this thread.
 #[derive(Debug)]
-pub(super) struct Running(FlightId, PhantomData<*mut ()>);
+pub(super) struct Running(usize, PhantomData<*mut ()>);
 
-/// The same of several loads, until all of them are over.
+/// The same of several loads, until all of them are over: those from this place on.
 #[derive(Debug)]
 pub(super) struct RunningAll(usize, PhantomData<*mut ()>);
 
 /// Notes that the flight's loader runs from now on.
 pub(super) fn enter(id: FlightId) -> Running {
-    push(id);
-    Running(id, PhantomData)
+    Running(push(id), PhantomData)
 }
 
-fn push(id: FlightId) {
+/// Its place.
+fn push(id: FlightId) -> usize {
     // A thread that is being taken down has no list any more, and notices no recursion.
-    let _ = RUNNING.try_with(|running| running.borrow_mut().push(id));
+    let push = RUNNING.try_with(|running| {
+        let mut running = running.borrow_mut();
+        running.push(Some(id));
+        running.len() - 1
+    });
+    push.unwrap_or(usize::MAX)
+}
+
+/// Drops what is over at the end of the list.
+fn pop(running: &mut Vec<Option<FlightId>>) {
+    while running.last().is_some_and(Option::is_none) {
+        running.pop();
+    }
 }
 
 /// All that run on this thread, outermost first.
 pub(super) fn stack() -> Vec<FlightId> {
-    RUNNING.try_with(|running| running.borrow().clone()).unwrap_or_default()
+    RUNNING.try_with(|running| running.borrow().iter().flatten().copied().collect()).unwrap_or_default()
 }
 
 impl RunningAll {
     /// None yet.
     pub(super) fn new() -> Self {
-        RunningAll(0, PhantomData)
+        let len = RUNNING.try_with(|running| running.borrow().len());
+        RunningAll(len.unwrap_or(usize::MAX), PhantomData)
     }
 
     /// Notes that this one runs as well.
     pub(super) fn add(&mut self, id: FlightId) {
         push(id);
-        self.0 += 1;
     }
 }
 
@@ -53,11 +66,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = RUNNING.try_with(|running| {
             let mut running = running.borrow_mut();
-            if running.last() == Some(&self.0) {
-                running.pop();
-            } else if let Some(place) = running.iter().rposition(|id| *id == self.0) {
-                // Of many that are loaded at once.
-                running.remove(place);
+            if let Some(place) = running.get_mut(self.0) {
+                *place = None;
+                pop(&mut running);
             }
         });
     }
@@ -68,8 +79,8 @@ impl Drop for RunningAll {
         let _ = RUNNING.try_with(|running| {
             let mut running = running.borrow_mut();
             // They are the last: what has begun since is over.
-            let others = running.len().saturating_sub(self.0);
-            running.truncate(others);
+            running.truncate(self.0);
+            pop(&mut running);
         });
     }
 }

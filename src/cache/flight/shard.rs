@@ -110,6 +110,14 @@ impl<K, V> Shard<K, V> {
         entry.into_iter().for_each(Entry::mark_stale);
     }
 
+    /// The same for all keys of a digest, which calls nothing of anybody's.
+    #[cold]
+    pub(super) fn invalidate_digest(&self, digest: Digest) {
+        let mut table = self.table.lock();
+        let entries = table.entries.iter_mut().filter(|entry| entry.digest == digest);
+        entries.for_each(Entry::mark_stale);
+    }
+
     /// Whether somebody loads this key, and nobody has written to it since.
     pub(super) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
         let is_it = |entry: &Entry<K, V>| !entry.stale && key.equivalent(&entry.key);

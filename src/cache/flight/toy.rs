@@ -87,8 +87,9 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     /// Removes a key if this holds for its value.
     pub fn remove_if(&self, key: &K, condition: impl FnOnce(&V) -> bool) {
         let mut map = self.map.lock();
+        let deciding = self.flights.deciding(Self::digest(key), key);
         let goes = map.get(key).is_some_and(|kept| condition(&kept.value));
-        self.flights.invalidate(Self::digest(key), key);
+        deciding.done();
         let _old = if goes { map.remove(key) } else { None };
     }
 

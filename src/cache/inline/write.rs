@@ -212,15 +212,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[track_caller]
     pub fn compute<T>(&self, key: K, decide: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
         let digest = self.digest(&key);
-        // Also if `decide` panics, when it has written to the source of values [F5].
-        self.flights.invalidate(digest, &key);
         // Before the lock: it is dropped after that is released.
         let decided;
         let mut at = self.at(digest, &key);
         let current = at.found.map(|found| (found, at.writing.locked.item(found)));
+        let deciding = self.flights.deciding(digest, &key);
         decided = decide(current.map(|(_, (_, value))| value));
-        // Once more, as in a `Cache`.
-        self.flights.invalidate(digest, &key);
+        deciding.done();
         match (decided, current) {
             (Operation::Abort(answer), _) => Compute::Aborted(answer),
             (Operation::Insert(value), None) => {
@@ -343,15 +341,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
 
     fn remove_with(&self, key: &K, condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<V> {
         let digest = self.digest(key);
-        if condition.is_some() {
-            self.flights.invalidate(digest, key);
-        }
         let mut at = self.at(digest, key);
         let item = at.found.map(|found| (found, at.writing.locked.item(found)));
+        // As in a `Cache`: whatever a condition says, and also if there is nothing [F5].
+        let deciding = self.flights.deciding(digest, key);
         let leaving =
             item.filter(|(_, (key, value))| condition.is_none_or(|condition| condition(key, value)));
-        // As in a `Cache`: whatever that says, and also if there is nothing [F5].
-        self.flights.invalidate(digest, key);
+        deciding.done();
         let (found, (_, value)) = leaving?;
         take_out(&mut at.writing.locked, found);
         Some(value)

@@ -183,8 +183,8 @@ impl<S> ScalableFilterBuilder<S> {
 
     /// Bytes that its tables may take ([`memory_usage`](ScalableCuckooFilter::memory_usage)), the first of which is made in any
     /// case. A filter that would take more with one table more fills those that it has, to some 95%, less in buckets of one or
-    /// two slots, and is [`Full`](crate::Full) then. Without a limit, if it is not given; see
-    /// [`set_max_memory`](ScalableCuckooFilter::set_max_memory).
+    /// two slots or with fingerprints that are shorter than six bits, and is [`Full`](crate::Full) then. Without a limit, if it
+    /// is not given; see [`set_max_memory`](ScalableCuckooFilter::set_max_memory).
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_memory(100_000).build()?;

@@ -14,12 +14,12 @@ impl<S> ScalableCuckooFilter<S> {
     /// Moves fingerprints from newer tables to free slots in older ones, and gives back the tables that become empty. How
     /// many tables were given back.
     ///
-    /// Worth a call after many removals. Look-ups go on, and miss nothing; inserts and removals go on, and wait for a
-    /// segment that is being emptied: tens of milliseconds, if it is of 65,536 buckets and full; an insertion that finds no
-    /// room in the other tables waits until the one that is being emptied is given back or left alone. A table is left alone
-    /// if the older ones have no room for what it holds, or if there is no memory to list that. The false-positive rate stays
-    /// within what was asked for. A filter grows behind its newest table only: if that has fingerprints of 32 bits, the room of
-    /// an older one that was given back is lost.
+    /// Worth a call after many removals. Look-ups go on, and miss nothing; inserts and removals go on, and wait for a segment
+    /// that is being emptied: tens of milliseconds, if it is of 65,536 buckets and full; an insertion that finds no room in the
+    /// other tables waits until the one that is being emptied is given back or left alone. A table is left alone if the older
+    /// ones have no room for what it still holds, or if there is no memory to list that. The false-positive rate stays within
+    /// what was asked for. A filter grows behind its newest table only: if that has fingerprints of 32 bits, the room of an
+    /// older one that was given back is lost.
     ///
     /// Waits for whoever copies the filter or [writes it](ScalableCuckooFilter::write_to) somewhere.
     ///
@@ -88,11 +88,16 @@ fn room_for(level: &Level, segment: u32, newer: &Level) -> usize {
     (level.inner.capacity / segments as usize).saturating_sub(len)
 }
 
+/// Searches for a path that may be in vain, in one older table and for one segment that is emptied into it: each takes as long
+/// as a thousand moves, and there are some where a table cannot be filled as far as it is said to.
+const PATIENCE: u32 = 16;
+
 /// An older table, and how many fingerprints it is to take yet, in all and of the segment that is being emptied.
 struct Target<'a> {
     level: &'a Level,
     room: usize,
     room_for_segment: usize,
+    patience: u32,
 }
 
 /// Empties a table into older ones. False: they had no room for all, or there is no memory to list them.
@@ -102,13 +107,14 @@ fn empty_into(source: &Level, older: &[Level]) -> bool {
         // Whoever holds the lock from now on does not insert: the segment stays empty.
         Locked::lock(table, segment.index).state().closed = true;
     }
-    let targets = older.iter().map(|level| Target { level, room: 0, room_for_segment: 0 });
+    let targets = older.iter().map(|level| Target { level, room: 0, room_for_segment: 0, patience: 0 });
     let Ok(mut targets) = try_collect(targets) else { return false };
     table.segments().all(|segment| {
         // Insertions have filled more since the last segment.
         for target in &mut targets {
             target.room = room(target.level);
             target.room_for_segment = room_for(target.level, segment.index, source);
+            target.patience = PATIENCE;
         }
         let empty = EmptySegment { source, targets: &mut targets, segment: segment.index };
         source.inner.layout.run(empty)
@@ -151,10 +157,11 @@ impl Task for EmptySegment<'_, '_> {
 impl Target<'_> {
     /// Puts a fingerprint of a newer table into this one, if that has room, or, if it squeezes, would have in another segment.
     /// Segments are emptied one after the other, several into one of this table: where that is full, each search for a path is
-    /// in vain, and takes as long as a thousand moves.
+    /// in vain.
     fn take(&mut self, source: &Level, place: Place, squeezes: bool) -> bool {
-        let has_room = self.room > 0 && (self.room_for_segment > 0 || squeezes);
+        let has_room = self.room > 0 && (self.room_for_segment > 0 || squeezes) && self.patience > 0;
         let taken = has_room && self.level.inner.insert(&self.level.older(&place, source.index));
+        self.patience -= u32::from(has_room && !taken);
         self.room -= usize::from(taken);
         self.room_for_segment = self.room_for_segment.saturating_sub(usize::from(taken));
         taken

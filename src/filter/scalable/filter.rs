@@ -184,7 +184,8 @@ impl<S> ScalableCuckooFilter<S> {
         })
     }
 
-    /// How many keys there are: inserted and not removed. Exact while nobody writes.
+    /// How many keys there are: inserted and not removed. Exact while nobody writes or compacts: what is moved meanwhile may
+    /// count twice, or not at all.
     pub fn len(&self) -> usize {
         self.chain.levels().iter().map(|level| level.inner.table.len()).sum()
     }
@@ -200,8 +201,10 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     /// For how many different keys there is room when it has all tables that it can have: as many as 94% of their slots, in
-    /// buckets of one, two and eight slots 40, 84 and 98%. Some more may find room, in buckets of one twice as many. A
-    /// [limit](Self::max_memory) of its memory may make it full earlier. More than a `usize` counts are `usize::MAX`.
+    /// buckets of one, two and eight slots 37 to 40, 82 to 84 and 97 to 98%, by how large the first table is. Some more may
+    /// find room, in buckets of one twice as many; less do, if [asked-for
+    /// fingerprints](ScalableFilterBuilder::fingerprint_bits) are shorter than six bits. A [limit](Self::max_memory) of its
+    /// memory may make it full earlier. More than a `usize` counts are `usize::MAX`.
     ///
     /// It depends on the rate, as each further table takes one bit more, and a fingerprint has 32 at the most; and on the
     /// [capacity](ScalableFilterBuilder::capacity) of the first table. [`new`](ScalableCuckooFilter::new) has a list.
@@ -541,7 +544,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.remove_hash(self.hash(key))
     }
 
-    /// How often a key was inserted and not removed, in all tables. A copy that a compaction is just moving may count twice.
+    /// How often a key was inserted and not removed, in all tables. Too many, if other keys have its fingerprint and buckets; a
+    /// copy that an insertion or a compaction is just moving may count twice.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(1e-6)?;
