@@ -3,8 +3,8 @@
 use core::error::Error;
 use core::fmt;
 
-/// There was no room for a new key: the map or filter has a fixed capacity, or takes all the memory that it may, and is full,
-/// the filter has as many copies of the key as it may, or there was no memory for the entry or to grow. All is as it was.
+/// There was no room for a new key: the map or filter is full, being of fixed capacity or at its limit of memory; or the filter
+/// has as many copies of the key as it may; or an allocation failed. Nothing was changed.
 ///
 /// From a map's `checked_insert` it has key and value, handed back; see
 /// [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written to by several threads may say

@@ -1,7 +1,7 @@
 //! Concurrent hash maps, caches and cuckoo filters whose readers take no lock and never wait.
 //!
 //! * [`HashMap`]: entries behind pointers; reads return references that live as long as a pinned view.
-//! * [`HashSet`]: such a map to `()`, by the names that sets have.
+//! * [`HashSet`]: a `HashMap<T, ()>` with the methods of a set.
 //! * [`InlineMap`]: small plain data in the slots themselves; reads return copies, without a pin.
 //! * [`Cache`]: bounded by entries or weight; what is least likely to be asked for again makes room.
 //! * [`InlineCache`]: the same for small plain data in the slots themselves, bounded by entries.
@@ -48,9 +48,9 @@
 //!   `ParallelExtend`; filters built on all threads.
 //! * `redb`, `fjall`: stores that [`guard`] can stand before.
 //!
-//! # Without memory
+//! # When allocation fails
 //!
-//! Where the allocator has none:
+//! Where the allocator has no memory:
 //!
 //! * `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back what was not taken, and an
 //!   [`InlineCache`] evicts instead of growing;
@@ -62,7 +62,7 @@
 //! What was there stays, and the next call works when there is memory again. What is removed is dropped all the same, when no
 //! older pin is left; some memory of plain entries, those that need no drop, is then not used again before the map is dropped.
 //!
-//! Some small allocations are left for which a want of memory ends the process, as it does for any `Box`:
+//! A few small allocations end the process when they fail, as any `Box` does:
 //!
 //! * what a map (1.4 KB), a cache (7 KB) or a growing filter (0.3 KB) is made of, and 256 bytes for each further table of a
 //!   [`ScalableCuckooFilter`];
@@ -79,6 +79,11 @@
 //!
 //! Written for Linux, macOS and Windows; 64-bit atomics are required. `wasm32-unknown-unknown` is not supported: it has no
 //! clock.
+//!
+//! On Linux the reclaimer uses `membarrier`, which interrupts the process's running threads for some microseconds: at most
+//! about once in 32 times as long as that takes, more often where much waits to be freed. Where the system refuses it, pins
+//! have a fence instead. But a seccomp filter that is installed after koel's first use must allow it: otherwise nothing that
+//! was removed is freed any more.
 //!
 //! In the child of a fork, of a process of several threads, do not use maps, sets, caches, filters and guards before `exec`,
 //! nor drop them or their pins: a thread that is not there may have held a lock, for which the child would wait for ever, or a

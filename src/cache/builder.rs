@@ -197,7 +197,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// Entries are not returned any more when so much time has passed since they were inserted. They leave the cache, and the
-    /// [removal listener](Self::on_removal) is told, when somebody comes by: who looks one up or inserts others, or
+    /// [removal listener](Self::on_removal) is told, some time later: by a look-up that finds one, by insertions, or by
     /// [`Cache::purge`].
     ///
     /// ```
@@ -380,8 +380,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// out, it may be told of the later one first. So one that keeps an index beside the cache takes out of it the value that
     /// has left, and not whatever the index has for the key by then.
     ///
-    /// What has expired leaves when somebody comes by, not at its deadline: who looks it up or inserts others, or
-    /// [`Cache::purge`], which a thread or task of yours may call now and then.
+    /// What has expired leaves some time after its deadline: by a look-up that finds it, by insertions, or by [`Cache::purge`],
+    /// which a thread or task of yours may call now and then.
     ///
     /// Whoever sent the entry away waits for the listener, and who waits for him, as for other keys of a load of many. While it
     /// is told of an expired entry by the look-up that found that, or by somebody who has a view or is in [`Cache::retain`],

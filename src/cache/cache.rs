@@ -38,8 +38,9 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// * The bound, of entries or of weight, holds at every moment that a reader can see.
 /// * A hit takes no lock; it sets a bit beside the entry's tag, and on an entry that is hit often writes nothing that another
-///   thread reads. A miss that inserts locks one segment, evicts there, and puts the entry in. A segment is for a thousand
-///   entries or two, or for more: there are no more of them than about four for each core, and 256.
+///   thread reads, but where entries may not be idle for long: there it notes the time, once in a millisecond at most. A miss
+///   that inserts locks one segment, evicts there, and puts the entry in. A segment is for a thousand entries or two, or for
+///   more: there are no more of them than about four for each core, and 256.
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory. A weigher
@@ -65,6 +66,18 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// assert_eq!(page.len(), 1000);
 /// assert_eq!(cache.weight(), 1005);
 /// ```
+///
+/// # Loading
+///
+/// | calls that load | whose loader may fail | and all who wait get its error | and wait for so long at most |
+/// | --- | --- | --- | --- |
+/// | [`get_or_insert_with`](Self::get_or_insert_with) | `try_get_or_insert_with` | `.._shared` | `.._shared_timeout` |
+/// | for tasks [`get_or_insert_async`](Self::get_or_insert_async) | `try_get_or_insert_async` | `.._shared` | |
+/// | `get_many_or_insert_with` | `try_get_many_or_insert_with` | `.._shared` | `.._shared_timeout` |
+/// | for tasks `get_many_or_insert_async` | `try_get_many_or_insert_async` | `.._shared` | |
+///
+/// Those for one key take it by reference with `_ref` at the end; or, but for those with a time, they ask with `_if` at the end
+/// whether a value that is there is stale.
 ///
 /// # Under a lock
 ///

@@ -1,8 +1,8 @@
 //! The cuckoo filter: the maps' table without payloads, of fixed size, with tags of any width.
 //!
-//! Nothing of the table's logic is here a second time: paths are searched by `engine::path`, versions kept by
-//! `engine::stripes`, memory by `engine::memory`. Imports point downward in this list, but for
-//! those of builders, which name what they build.
+//! What can be shared is the engine's: paths are searched by `engine::path`, versions kept by `engine::stripes`, memory by
+//! `engine::memory`. Find, insert, remove and displace are written here once more, as fingerprints are packed bits. Imports
+//! point downward in this list, but for those of builders, which name what they build.
 //!
 //! | file | duty |
 //! | --- | --- |

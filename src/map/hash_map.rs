@@ -20,6 +20,10 @@ use crate::hash::Digest;
 /// segment of some thousand slots. Entries are read and written on a pinned view, [`HashMap::pin`]; what that returns lives as
 /// long as the view.
 ///
+/// Look-ups are lock-free, not wait-free: one begins again only if a writer has ended a move meanwhile. Two things beside it
+/// may take a lock for a moment: a thread's first pin of any map, and the end of a pin for which a `flush` or much that was
+/// removed waits: it then frees what is due, destructors included.
+///
 /// ```
 /// let map = koel::HashMap::new();
 /// let pin = map.pin();
@@ -182,7 +186,7 @@ impl<K, V> HashMap<K, V> {
         Self::with_capacity(0)
     }
 
-    /// A map with room for `entries`, if they spread evenly, which grows when it has more.
+    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Panics
     ///
@@ -200,7 +204,7 @@ impl<K, V> HashMap<K, V> {
         Self::builder().capacity(entries).build()
     }
 
-    /// A map with room for `entries`, if they spread evenly, which grows when it has more.
+    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Errors
     ///

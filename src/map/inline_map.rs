@@ -108,7 +108,7 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
         Self::with_capacity(0)
     }
 
-    /// A map with room for `entries`, if they spread evenly, which grows when it has more.
+    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Panics
     ///
@@ -126,7 +126,7 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
         Self::builder().capacity(entries).build()
     }
 
-    /// A map with room for `entries`, if they spread evenly, which grows when it has more.
+    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Errors
     ///

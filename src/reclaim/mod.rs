@@ -77,7 +77,8 @@ pub trait Retire {
 
 /// What a pinned view of a map holds: while it lives, everything the view has returned stays allocated.
 ///
-/// Implemented by [`LocalGuard`] and [`OwnedGuard`]; sealed.
+/// Implemented by [`LocalGuard`] and [`OwnedGuard`]; sealed. Not to be confused with what stands before a store, in
+/// [`guard`](crate::guard).
 pub trait Guard: sealed::Sealed {
     /// Frees `this` when no guard older than now lives.
     ///

@@ -65,7 +65,7 @@ impl<T> HashSet<T> {
         HashMap::new().into()
     }
 
-    /// A set with room for so many values, if they spread evenly, which grows when it has more.
+    /// A set that takes so many values without growing, if their hashes spread evenly.
     ///
     /// # Panics
     ///
