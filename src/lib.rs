@@ -43,7 +43,7 @@
 //! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for sets, as sequences, for filters, for a cache's
 //!   [`CacheDump`], and for a [`Policy`]; `Serialize` for [`CacheStats`]. What is read goes into a growing map or set; options
 //!   of the builder are not saved.
-//! * `metrics`: `CacheStats::report`, to whatever recorder the `metrics` crate has.
+//! * `metrics`: `CacheStats::report` and `guard::Stats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`], [`PinnedSet`] and [`InlineMap`], `IntoParallelIterator`, `FromParallelIterator`,
 //!   `ParallelExtend`; filters built on all threads.
 //! * `redb`, `fjall`: stores that [`guard`] can stand before.

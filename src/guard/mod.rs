@@ -42,7 +42,7 @@
 //! | `stripes` | locks and versions, one for many keys |
 //! | `absent` | false positives that repeat |
 //! | `hot` | between guard and cache |
-//! | `stats` | counters |
+//! | `stats`, `metrics` | counters; the feature that exports them |
 //! | `redb`, `fjall`, `hash_map` | stores |
 //! | `store` | what a store is |
 //! | `beside` | names of files that are to appear whole |
@@ -63,6 +63,8 @@ mod guarded;
 mod hash_map;
 mod hot;
 mod lookup;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod policy;
 mod rebuild;
 #[cfg(feature = "redb")]

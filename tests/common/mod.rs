@@ -17,6 +17,8 @@ pub(crate) mod fuse;
 pub(crate) mod hashers;
 mod laws;
 mod ledger;
+#[cfg(feature = "metrics")]
+pub(crate) mod recorder;
 mod rng;
 
 use core::cell::RefCell;

@@ -5,6 +5,8 @@ mod shared;
 
 use koel::guard::{Guarded, Store};
 
+#[cfg(feature = "metrics")]
+pub(crate) use shared::recorder;
 pub(crate) use shared::{Rng, seed};
 
 /// The key of a number.

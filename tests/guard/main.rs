@@ -13,6 +13,8 @@ mod hot;
 mod kills;
 mod laws;
 mod locked;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod order;
 mod policy;
 mod presence;

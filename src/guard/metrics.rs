@@ -1,0 +1,51 @@
+//! Export to whatever recorder the `metrics` crate has: feature `metrics`.
+
+use metrics::{counter, gauge};
+
+use super::Stats;
+
+impl Stats {
+    /// Reports everything to the recorder that is installed, labelled `guard = name`. Counters are set to what they are now,
+    /// so that it does not matter how often this is called; call it when your exporter is about to be read.
+    ///
+    /// Counters: `koel_guard_blocked_total`, `koel_guard_passed_found_total`, `koel_guard_passed_absent_total`,
+    /// `koel_guard_unfiltered_total`, `koel_guard_cache_hits_total`, `koel_guard_remembered_absent_total`,
+    /// `koel_guard_puts_total`, `koel_guard_deletes_total`, `koel_guard_failed_writes_total`. Gauges: `koel_guard_filter_keys`,
+    /// `koel_guard_filter_bytes`, `koel_guard_crowded_stripes`, `koel_guard_cache_bytes`,
+    /// `koel_guard_observed_false_positive_rate`, `koel_guard_expected_false_positive_rate`.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.stats().report("users");
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
+    pub fn report(&self, name: &str) {
+        let counters = [
+            ("koel_guard_blocked_total", self.blocked),
+            ("koel_guard_passed_found_total", self.passed_found),
+            ("koel_guard_passed_absent_total", self.passed_absent),
+            ("koel_guard_unfiltered_total", self.unfiltered),
+            ("koel_guard_cache_hits_total", self.cache_hits),
+            ("koel_guard_remembered_absent_total", self.remembered_absent),
+            ("koel_guard_puts_total", self.puts),
+            ("koel_guard_deletes_total", self.deletes),
+            ("koel_guard_failed_writes_total", self.failed_writes),
+        ];
+        for (metric, value) in counters {
+            counter!(metric, "guard" => name.to_owned()).absolute(value);
+        }
+        let gauges = [
+            ("koel_guard_filter_keys", self.filter_keys as f64),
+            ("koel_guard_filter_bytes", self.filter_bytes as f64),
+            ("koel_guard_crowded_stripes", self.crowded_stripes as f64),
+            ("koel_guard_cache_bytes", self.cache_bytes as f64),
+            ("koel_guard_observed_false_positive_rate", self.observed_false_positive_rate),
+            ("koel_guard_expected_false_positive_rate", self.expected_false_positive_rate),
+        ];
+        for (metric, value) in gauges {
+            gauge!(metric, "guard" => name.to_owned()).set(value);
+        }
+    }
+}
