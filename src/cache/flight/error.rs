@@ -38,8 +38,9 @@ pub enum LoadError<E> {
     ///
     /// Threads of rayon run other tasks while they wait, in `join`, in scopes and in parallel iterators; so does `block_on` of
     /// a runtime that has one thread. If a loader does that, a task that asks for its key may be run in the middle of it, by
-    /// the same thread: that task gets this error, as it may be what the loader waits for. It can make the value itself; or the
-    /// loader does its work on one thread, or in [`std::thread::scope`], whose threads run nothing else.
+    /// the same thread: that task gets this error, as it may be what the loader waits for. What such a task waits for, the
+    /// loader counts as waiting for, too: so a task may get this error whose wait would have had an end. It can make the value
+    /// itself; or the loader does its work on one thread, or in [`std::thread::scope`], whose threads run nothing else.
     Recursion,
     /// The value did not come in time from whoever is loading it. Only waiting is timed: a loader runs for as
     /// long as it takes.
