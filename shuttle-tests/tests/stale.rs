@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use koel::{Cache, CacheBuilder, InlineCache, ManualClock, Operation, RandomState};
-use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 use shuttle_tests::{Identity, explore, pause};
 
@@ -190,37 +190,6 @@ fn nobody_gets_what_is_older_from<C: Loads>(new: fn() -> C, how: Write) {
     });
 }
 
-/// The key is loaded, and that is replaced by an insertion, as somebody sees who looks on; what was inserted is evicted; and only
-/// then who has inserted asks.
-fn nobody_gets_what_he_has_replaced<C: Loads>() {
-    const LOADED: u64 = 7;
-    const INSERTED: u64 = 9;
-    explore(3000, || {
-        let (cache, is_replaced) = (C::new(), AtomicBool::new(false));
-        thread::scope(|scope| {
-            scope.spawn(|| cache.get_or_insert_with(|| LOADED));
-            scope.spawn(|| {
-                let mut was_loaded = false;
-                for _ in 0..6 {
-                    let there = cache.get();
-                    was_loaded |= there == Some(LOADED);
-                    if was_loaded && there == Some(INSERTED) {
-                        is_replaced.store(true, Ordering::SeqCst);
-                    }
-                }
-            });
-            scope.spawn(|| {
-                cache.write(Write::Insert, INSERTED, || ());
-                (0..3).for_each(|_| pause());
-                let is_replaced = is_replaced.load(Ordering::SeqCst);
-                cache.insert_another(2);
-                let got = cache.get_or_insert_with(|| 8);
-                assert!(!is_replaced || got != LOADED, "it was replaced");
-            });
-        });
-    });
-}
-
 /// What a dump has is older than what is loaded meanwhile [L6].
 #[test]
 fn nobody_finds_what_was_dumped_once_he_has_loaded_the_key() {
@@ -244,16 +213,6 @@ fn nobody_finds_what_was_dumped_once_he_has_loaded_the_key() {
             });
         });
     });
-}
-
-#[test]
-fn nobody_gets_what_he_has_replaced_in_a_cache() {
-    nobody_gets_what_he_has_replaced::<Entries>();
-}
-
-#[test]
-fn nobody_gets_what_he_has_replaced_in_an_inline_cache() {
-    nobody_gets_what_he_has_replaced::<Inline>();
 }
 
 #[test]
