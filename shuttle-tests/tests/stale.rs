@@ -2,10 +2,11 @@
 //! key was written to, and whether or not what was written has stayed; and against entries of a dump, which are older [L6].
 #![cfg(shuttle)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use koel::{Cache, CacheBuilder, InlineCache, ManualClock, Operation, RandomState};
-use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::thread;
 use shuttle_tests::{Identity, explore, pause};
 
@@ -187,6 +188,26 @@ fn nobody_gets_what_is_older_from<C: Loads>(new: fn() -> C, how: Write) {
             });
         });
         assert!(cache.get().is_none_or(|kept| kept == LAST), "an older one was kept");
+    });
+}
+
+/// The key is loaded, cleared, as a listener is told, and asked for again. (An inline cache has no listener.)
+#[test]
+fn nobody_gets_what_he_has_cleared() {
+    explore(1000, || {
+        let is_cleared = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_cleared);
+        let builder = entries().on_removal(move |_, value, _| told.store(*value == 7, Ordering::SeqCst));
+        let cache = builder.hasher(Identity::default()).build();
+        thread::scope(|scope| {
+            scope.spawn(|| assert!((7..=8).contains(&Loads::get_or_insert_with(&cache, || 7))));
+            scope.spawn(|| {
+                cache.clear();
+                let is_cleared = is_cleared.load(Ordering::SeqCst);
+                let got = Loads::get_or_insert_with(&cache, || 8);
+                assert!(!is_cleared || got == 8, "{got} after it was cleared");
+            });
+        });
     });
 }
 

@@ -38,9 +38,9 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// * The bound, of entries or of weight, holds at every moment that a reader can see.
 /// * A hit takes no lock; it sets a bit beside the entry's tag, and on an entry that is hit often writes nothing that another
-///   thread reads, but where entries may not be idle for long: there it notes the time, once in a millisecond at most. A miss
-///   that inserts locks one segment, evicts there, and puts the entry in. A segment is for a thousand entries or two, or for
-///   more: there are no more of them than about four for each core, and 256.
+///   thread reads, but where entries have a time to idle: it notes the time then, once in a millisecond, or in a 64th of that,
+///   at most. A miss that inserts locks one segment, evicts there, and puts the entry in. A segment is for a thousand entries
+///   or two, or for more: there are no more of them than about four for each core, and 256.
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory. A weigher
@@ -71,13 +71,13 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// | calls that load | whose loader may fail | and all who wait get its error | and wait for so long at most |
 /// | --- | --- | --- | --- |
-/// | [`get_or_insert_with`](Self::get_or_insert_with) | `try_get_or_insert_with` | `.._shared` | `.._shared_timeout` |
+/// | `get_or_insert_with` | `try_get_or_insert_with` | `.._shared` | `.._timeout`, `.._shared_timeout` |
 /// | for tasks [`get_or_insert_async`](Self::get_or_insert_async) | `try_get_or_insert_async` | `.._shared` | |
 /// | `get_many_or_insert_with` | `try_get_many_or_insert_with` | `.._shared` | `.._shared_timeout` |
 /// | for tasks `get_many_or_insert_async` | `try_get_many_or_insert_async` | `.._shared` | |
 ///
-/// Those for one key take it by reference with `_ref` at the end; or, but for those with a time, they ask with `_if` at the end
-/// whether a value that is there is stale.
+/// Those for one key take it by reference with `_ref` at the end, but for `_timeout` alone, of which nobody gets another's
+/// error; or, but for those with a time, they ask with `_if` at the end whether a value that is there is stale.
 ///
 /// # Under a lock
 ///
@@ -349,7 +349,7 @@ impl<K, V, S> Cache<K, V, S> {
     pub fn stats(&self) -> CacheStats {
         let before = self.capacity();
         let (len, weight) = (self.len(), self.weight());
-        // It may have been changed meanwhile: no more is told to be there than fits.
+        // It may have been lowered meanwhile: no more is told to be there than fitted then.
         CacheStats { len, weight, capacity: before.max(self.capacity()), ..self.counters.sums() }
     }
 

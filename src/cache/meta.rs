@@ -192,6 +192,10 @@ impl<'g> Meta<'g> {
         // Relaxed, both: a number, which says nothing of others. In vain if somebody else has noted it at the same time.
         let old = word.load(Ordering::Relaxed);
         let left = (old & !TRIES).saturating_sub(now);
+        if left > ahead {
+            // It has got more time meanwhile.
+            return;
+        }
         let is_soon = |tries: &Nanos| ahead >> tries > left - left / 4;
         let tries = ((old & TRIES) + 1..TRIES).find(|tries| !is_soon(tries)).unwrap_or(TRIES);
         let _ = word.compare_exchange(old, old & !TRIES | tries, Ordering::Relaxed, Ordering::Relaxed);

@@ -46,8 +46,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// for ever. The value stays as it is, and nobody is told: no listener, no policy, no count. Where entries may not be idle
     /// for too long, it counts as a use.
     ///
-    /// Whether the value is [refreshed](crate::CacheBuilder::refresh_ahead) goes by the new time. What a refresh that is under
-    /// way brings is not kept, if the value is not due any more.
+    /// Whether the value is [refreshed](crate::CacheBuilder::refresh_ahead) goes by the new time: not, as where a whole life is
+    /// so short, if that is no more than `ahead`. What a refresh that is under way brings is not kept if it is more, else it
+    /// is, and its life begins anew.
     ///
     /// # Panics
     ///

@@ -22,8 +22,7 @@ pub(super) enum Purpose {
     /// More will be wanted.
     Split,
     Doubling,
-    /// To take less memory: nothing that was put away with its overflow, unless there is as much of that as is in use. It would
-    /// become more each time, where nobody frees what was put away.
+    /// To take less memory: nothing that was put away with its overflow, if [others](Pool::may_lack_overflow) are to be had.
     Shrinking,
 }
 
@@ -67,7 +66,7 @@ impl<P: Payload> Directory<P> {
         let for_split = purpose == Purpose::Split;
         let stripes = self.shape.stripes_for(buckets);
         let mut pool = self.pool.lock();
-        let takes_overflow = purpose != Purpose::Shrinking || pool.with_overflow(buckets) >= pool.live;
+        let takes_overflow = purpose != Purpose::Shrinking || !pool.may_lack_overflow(buckets);
         if let Some(segment) = pool.take(buckets, takes_overflow) {
             return Ok(Draft { directory: self, segment });
         }

@@ -58,10 +58,14 @@ impl<P: Payload> Pool<P> {
         taken.or_else(|| if any { self.take_of(with_overflow) } else { None })
     }
 
-    /// How many segments of so many buckets have an overflow.
-    pub(super) fn with_overflow(&mut self, buckets: u32) -> usize {
-        let first = self.shelf(Kind { buckets, has_overflow: true });
-        core::iter::successors(first, |segment| self.links(*segment).same).count()
+    /// Whether one without overflow is to be had: from here, or anew, as fewer with one are here than are current. They would
+    /// become more each time, where nobody frees what was put away.
+    pub(super) fn may_lack_overflow(&mut self, buckets: u32) -> bool {
+        if self.shelf(Kind { buckets, has_overflow: false }).is_some() {
+            return true;
+        }
+        let (first, live) = (self.shelf(Kind { buckets, has_overflow: true }), self.live);
+        core::iter::successors(first, |segment| self.links(*segment).same).take(live).count() < live
     }
 
     fn take_of(&mut self, kind: Kind) -> Link<P> {

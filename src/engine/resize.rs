@@ -68,8 +68,9 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Replaces every segment that is much too large for its items by a smaller one, or whose overflow is, by one without, and
-    /// gives back what was copied ahead of splits that are not due any more.
+    /// Replaces every segment that is much too large for its items by a smaller one, or whose overflow is, by one without, if
+    /// not as many with one as there are current wait to be freed; and gives back what was copied ahead of splits that are not
+    /// due any more.
     pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
         // Also where nothing will be locked.
         self.assert_not_writing();
@@ -81,7 +82,8 @@ impl<P: Payload> Directory<P> {
             let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
             let now = writing.locked.segment().buckets().len();
             let buckets = wanted.min(u64::from(now)) as u32;
-            if buckets < now || writing.locked.has_idle_overflow() {
+            let has_idle_overflow = writing.locked.has_idle_overflow();
+            if buckets < now || has_idle_overflow && self.pool.lock().may_lack_overflow(buckets) {
                 let smaller = Replacement { buckets, count: 1, grows_early: false };
                 let prefix = self.prefixes(&writing).start as u32;
                 // No memory to get smaller: then it stays as it is.
@@ -219,6 +221,8 @@ mod tests {
             })
             .collect();
         assert!(bytes[29] <= bytes[9], "{bytes:?}");
+        // And does nothing in vain.
+        table.shrink(&|_| unreachable!("nothing is to be had by it"));
     }
 
     #[test]

@@ -80,6 +80,14 @@ fn a_value_is_refreshed_by_its_new_time() {
     };
     cache.get_or_insert_with(1, refresh);
     assert_eq!((cache.get(&1), cache.needs_refresh(&1)), (Some(1), false));
+    clock.advance(8 * SECOND);
+    // It is in time, if the value has less.
+    let refresh = || {
+        assert!(cache.set_time_left(&1, SECOND) && !cache.needs_refresh(&1));
+        1
+    };
+    cache.get_or_insert_with(1, refresh);
+    assert_eq!(cache.time_left(&1), Some(10 * SECOND));
     clock.advance(7 * SECOND);
     // What was tried in vain is tried anew, once it has more time.
     assert_eq!(cache.try_get_or_insert_with(1, || Err(7)), Ok(1));

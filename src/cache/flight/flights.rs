@@ -179,9 +179,9 @@ impl<K, V> Flights<K, V> {
 
     /// The key is about to be written to, or removed, other than by its loader.
     ///
-    /// What [F5] asks of the cache: every such write calls this first, and then changes the cache's table under the lock under
-    /// which leaders ask [`Flight::is_stale_at_close`] and put their values where there is none that stays. A removal takes
-    /// that lock even if it finds nothing to remove. Evictions and expiry need not call.
+    /// What [F5] asks of the cache: every such write calls this before it changes the cache's table, which it does under the
+    /// lock under which leaders ask [`Flight::is_stale_at_close`] and put their values where there is none that stays. A
+    /// removal takes that lock even if it finds nothing to remove. Evictions and expiry need not call.
     ///
     /// Costs a fence and a load while nothing is loaded in this shard.
     #[inline]
