@@ -100,6 +100,8 @@
 mod cache;
 mod engine;
 mod entries;
+#[cfg(feature = "metrics")]
+mod export;
 mod filter;
 mod full;
 pub mod guard;

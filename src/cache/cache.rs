@@ -72,7 +72,7 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// | calls that load | whose loader may fail | and all who wait get its error | and wait for so long at most |
 /// | --- | --- | --- | --- |
 /// | `get_or_insert_with` | `try_get_or_insert_with` | `.._shared` | `.._timeout`, `.._shared_timeout` |
-/// | for tasks [`get_or_insert_async`](Self::get_or_insert_async) | `try_get_or_insert_async` | `.._shared` | |
+/// | for tasks `get_or_insert_async` | `try_get_or_insert_async` | `.._shared` | |
 /// | `get_many_or_insert_with` | `try_get_many_or_insert_with` | `.._shared` | `.._shared_timeout` |
 /// | for tasks `get_many_or_insert_async` | `try_get_many_or_insert_async` | `.._shared` | |
 ///

@@ -1,8 +1,7 @@
 //! Export to whatever recorder the `metrics` crate has: feature `metrics`.
 
-use metrics::{counter, gauge};
-
 use super::CacheStats;
+use crate::export::report;
 
 impl CacheStats {
     /// Reports everything to the recorder that is installed, labelled `cache = name`. Counters are set to what they are now,
@@ -30,17 +29,12 @@ impl CacheStats {
             ("koel_cache_expirations_total", self.expirations),
             ("koel_cache_evicted_weight_total", self.evicted_weight),
         ];
-        for (metric, value) in counters {
-            counter!(metric, "cache" => name.to_owned()).absolute(value);
-        }
         let gauges = [
             ("koel_cache_load_seconds_total", self.load_time.as_secs_f64()),
             ("koel_cache_entries", self.len as f64),
             ("koel_cache_weight", self.weight as f64),
             ("koel_cache_capacity", self.capacity as f64),
         ];
-        for (metric, value) in gauges {
-            gauge!(metric, "cache" => name.to_owned()).set(value);
-        }
+        report(("cache", name), counters, gauges);
     }
 }

@@ -46,9 +46,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// for ever. The value stays as it is, and nobody is told: no listener, no policy, no count. Where entries may not be idle
     /// for too long, it counts as a use.
     ///
-    /// Whether the value is [refreshed](crate::CacheBuilder::refresh_ahead) goes by the new time: not, as where a whole life is
-    /// so short, if that is no more than `ahead`. What a refresh that is under way brings is not kept if it is more, else it
-    /// is, and its life begins anew.
+    /// A value that is given no more time than is [refreshed ahead](crate::CacheBuilder::refresh_ahead) is not refreshed, as
+    /// one whose whole life is so short, but by who refreshes it already: what he loads is kept, with a life of its own. If the
+    /// value is given more, it is refreshed when that is due, and what somebody loads who refreshes it already is not kept.
     ///
     /// # Panics
     ///

@@ -49,16 +49,16 @@ impl<P: Payload> Directory<P> {
         while self.should_grow(&writing.locked) {
             // Nobody has said how many are to come. Beyond 7/8 paths get long, and displacing costs more than growing.
             let has_grown = self.grow(writing, digest.prefix(), true, rehash).is_ok();
-            // There is no memory: then what is free is filled, however long the paths, unless there was none already.
-            let may_fill = !has_grown && writing.locked.is_filling_up();
-            if may_fill {
-                writing.locked.grow_early(false);
-            }
-            if (has_grown || may_fill) && put(writing) {
-                return Ok(());
+            if !has_grown && !writing.locked.is_filling_up() {
+                // All paths have been searched.
+                break;
             }
             if !has_grown {
-                break;
+                // For want of memory what is free is filled, however long the paths.
+                writing.locked.grow_early(false);
+            }
+            if put(writing) {
+                return Ok(());
             }
         }
         // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.

@@ -58,8 +58,8 @@ impl<P: Payload> Pool<P> {
         taken.or_else(|| if any { self.take_of(with_overflow) } else { None })
     }
 
-    /// Whether one without overflow is to be had: from here, or anew, as fewer with one are here than are current. They would
-    /// become more each time, where nobody frees what was put away.
+    /// Whether a segment of so many buckets without overflow is to be had: from here, or anew, if fewer with an overflow are
+    /// here than segments are current. Where nobody frees what was put away, there would be more with each that is made.
     pub(super) fn may_lack_overflow(&mut self, buckets: u32) -> bool {
         if self.shelf(Kind { buckets, has_overflow: false }).is_some() {
             return true;

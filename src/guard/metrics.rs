@@ -1,8 +1,7 @@
 //! Export to whatever recorder the `metrics` crate has: feature `metrics`.
 
-use metrics::{counter, gauge};
-
 use super::Stats;
+use crate::export::report;
 
 impl Stats {
     /// Reports everything to the recorder that is installed, labelled `guard = name`. Counters are set to what they are now,
@@ -33,9 +32,6 @@ impl Stats {
             ("koel_guard_deletes_total", self.deletes),
             ("koel_guard_failed_writes_total", self.failed_writes),
         ];
-        for (metric, value) in counters {
-            counter!(metric, "guard" => name.to_owned()).absolute(value);
-        }
         let gauges = [
             ("koel_guard_filter_keys", self.filter_keys as f64),
             ("koel_guard_filter_bytes", self.filter_bytes as f64),
@@ -44,8 +40,6 @@ impl Stats {
             ("koel_guard_observed_false_positive_rate", self.observed_false_positive_rate),
             ("koel_guard_expected_false_positive_rate", self.expected_false_positive_rate),
         ];
-        for (metric, value) in gauges {
-            gauge!(metric, "guard" => name.to_owned()).set(value);
-        }
+        report(("guard", name), counters, gauges);
     }
 }

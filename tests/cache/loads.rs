@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
@@ -12,7 +11,9 @@ use koel::{Cache, LoadError, Operation};
 use pollster::block_on;
 
 use crate::common::fuse::{Fragile, Site, arm, disarm};
-use crate::common::{LARGE, Ledger, Source, catch, large, on_threads, shared_with_who_waits};
+use crate::common::{
+    LARGE, Ledger, Source, catch, large, on_threads, panics_beside_a_load, shared_with_who_waits,
+};
 use crate::weighing_values;
 
 /// Of a cache that holds 5.
@@ -265,31 +266,14 @@ fn a_closure_that_panics_keeps_out_what_is_being_loaded() {
         if before.is_some() {
             cache.insert(1_u64, 0_u64).unwrap();
         }
-        let (begun, decided) = (&Barrier::new(2), &Barrier::new(2));
-        let load = move |during: &dyn Fn()| {
+        let load = |during: &dyn Fn()| {
             let load = || {
                 during();
                 1
             };
             assert_eq!(cache.get_or_insert_with_if(1, load, |value| *value == 0), 1);
         };
-        std::thread::scope(|scope| {
-            let wait = move || [begun, decided].map(Barrier::wait);
-            let panics = || {
-                if begins_meanwhile {
-                    scope.spawn(move || load(&|| _ = wait()));
-                    begun.wait();
-                }
-                panic!("the source has changed")
-            };
-            let decide = || drop(catch_unwind(AssertUnwindSafe(|| decides(cache, &panics))).unwrap_err());
-            if begins_meanwhile {
-                decide();
-                decided.wait();
-            } else {
-                load(&decide);
-            }
-        });
+        panics_beside_a_load(begins_meanwhile, load, |panics| decides(cache, panics));
         assert_eq!(cache.get(&1), before);
     }
 }

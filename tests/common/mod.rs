@@ -109,6 +109,38 @@ impl Source {
     }
 }
 
+/// Has a closure of a cache panic that decides about a key, and may have changed the source: beside a load that began before,
+/// which itself asks for that, or that begins while the closure runs. `load` calls what it is given in its loader, `decide` in
+/// its closure.
+pub(crate) fn panics_beside_a_load(
+    begins_meanwhile: bool,
+    load: impl Fn(&dyn Fn()) + Sync,
+    decide: impl Fn(&dyn Fn() -> bool),
+) {
+    let (begun, decided) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        let panics = || {
+            if begins_meanwhile {
+                scope.spawn(|| {
+                    load(&|| {
+                        begun.wait();
+                        decided.wait();
+                    });
+                });
+                begun.wait();
+            }
+            panic!("the source has changed")
+        };
+        let decide = || assert!(catch(|| decide(&panics)).is_err());
+        if begins_meanwhile {
+            decide();
+            decided.wait();
+        } else {
+            load(&decide);
+        }
+    });
+}
+
 /// What a [`large`] loader keeps, in bytes.
 pub(crate) const LARGE: usize = 10_000;
 

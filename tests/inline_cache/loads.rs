@@ -1,6 +1,5 @@
 //! What is loaded for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use koel::{InlineCache, LoadError, Operation};
 use pollster::block_on;
 
-use crate::common::{LARGE, Source, large, on_threads, shared_with_who_waits};
+use crate::common::{LARGE, Source, large, on_threads, panics_beside_a_load, shared_with_who_waits};
 
 #[test]
 fn all_who_miss_at_once_share_one_load() {
@@ -243,31 +242,14 @@ fn a_closure_that_panics_keeps_out_what_is_being_loaded() {
         if before.is_some() {
             cache.insert(1_u64, 0_u64);
         }
-        let (begun, decided) = (&Barrier::new(2), &Barrier::new(2));
-        let load = move |during: &dyn Fn()| {
+        let load = |during: &dyn Fn()| {
             let load = || {
                 during();
                 1
             };
             assert_eq!(cache.get_or_insert_with_if(1, load, |value| *value == 0), 1);
         };
-        std::thread::scope(|scope| {
-            let wait = move || [begun, decided].map(Barrier::wait);
-            let panics = || {
-                if begins_meanwhile {
-                    scope.spawn(move || load(&|| _ = wait()));
-                    begun.wait();
-                }
-                panic!("the source has changed")
-            };
-            let decide = || drop(catch_unwind(AssertUnwindSafe(|| decides(cache, &panics))).unwrap_err());
-            if begins_meanwhile {
-                decide();
-                decided.wait();
-            } else {
-                load(&decide);
-            }
-        });
+        panics_beside_a_load(begins_meanwhile, load, |panics| decides(cache, panics));
         assert_eq!(cache.get(&1), before);
     }
 }

@@ -37,8 +37,8 @@ fn push(id: FlightId) -> usize {
     push.unwrap_or(usize::MAX)
 }
 
-/// Drops what is over at the end of the list.
-fn pop(running: &mut Vec<Option<FlightId>>) {
+/// Drops the places at the end of the list that are empty.
+fn drop_empty(running: &mut Vec<Option<FlightId>>) {
     while running.last().is_some_and(Option::is_none) {
         running.pop();
     }
@@ -68,7 +68,7 @@ impl Drop for Running {
             let mut running = running.borrow_mut();
             if let Some(place) = running.get_mut(self.0) {
                 *place = None;
-                pop(&mut running);
+                drop_empty(&mut running);
             }
         });
     }
@@ -80,7 +80,7 @@ impl Drop for RunningAll {
             let mut running = running.borrow_mut();
             // They are the last: what has begun since is over.
             running.truncate(self.0);
-            pop(&mut running);
+            drop_empty(&mut running);
         });
     }
 }
