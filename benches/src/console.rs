@@ -1,6 +1,6 @@
 //! Tables on standard output, a progress bar on standard error.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,15 +15,25 @@ pub struct Console {
     lost: RefCell<Option<io::Error>>,
     /// What others than koel did wrong.
     failures: RefCell<Vec<CheckError>>,
+    /// Whether reports are written of what is measured.
+    reports: bool,
+    /// Whether nobody reads standard output any more.
+    unheard: Cell<bool>,
 }
 
 impl Console {
-    /// With a progress bar, if standard error is a terminal.
-    pub fn new() -> Self {
+    /// With a progress bar, if standard error is a terminal. Says whether `reports` are written, too.
+    pub fn new(reports: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (left: {eta}) {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Console { bar, lost: RefCell::new(None), failures: RefCell::default() }
+        Console {
+            bar,
+            lost: RefCell::new(None),
+            failures: RefCell::default(),
+            reports,
+            unheard: Cell::new(false),
+        }
     }
 
     /// Adds steps to the bar's length.
@@ -57,11 +67,28 @@ impl Console {
         if text.is_empty() {
             return;
         }
-        let said = self.bar.suspend(|| writeln!(io::stdout(), "{text}"));
-        // Nobody may be listening any more, as in `koel-bench | head`: that is no reason to fail.
-        if let Some(error) = said.err().filter(|error| error.kind() != ErrorKind::BrokenPipe) {
-            self.lost.borrow_mut().get_or_insert(error);
+        self.note(self.bar.suspend(|| writeln!(io::stdout(), "{text}")));
+    }
+
+    /// Takes note of how printing went.
+    pub(crate) fn note(&self, said: io::Result<()>) {
+        match said {
+            // As in `koel-bench | head`: that is no reason to fail.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => self.unheard.set(true),
+            Err(error) => {
+                self.lost.borrow_mut().get_or_insert(error);
+            }
+            Ok(()) => {}
         }
+    }
+
+    /// Whether there is somebody to measure for.
+    ///
+    /// # Errors
+    ///
+    /// If nobody reads standard output any more, and no report is written either.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.unheard.get() && !self.reports { Err(Error::Unheard) } else { Ok(()) }
     }
 
     /// Whether all was printed that was said, or nobody listened any more.
@@ -79,11 +106,5 @@ impl Console {
     /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
-    }
-}
-
-impl Default for Console {
-    fn default() -> Self {
-        Console::new()
     }
 }

@@ -15,6 +15,8 @@ pub enum Error {
     Input(String),
     /// Ctrl-C was pressed, or another signal asked the program to end.
     Stopped,
+    /// Nobody reads what is printed, and nothing is written.
+    Unheard,
 }
 
 /// An answer that the workload rules out, or a refusal to give any: which contestant, in which workload, and what it was.
@@ -56,15 +58,17 @@ impl Error {
             Error::Check(failures) => failures.iter().map(CheckError::to_string).collect(),
             Error::Input(message) => vec![message.clone()],
             Error::Stopped => vec!["stopped before all was measured".to_owned()],
+            Error::Unheard => vec!["nobody reads what is measured".to_owned()],
         }
     }
 
-    /// 1 for a failed check, 2 for bad input, 130 for Ctrl-C and the like.
+    /// 1 for a failed check, 2 for bad input, 130 for Ctrl-C and the like; 0 if nobody listens, as in `koel-bench | head`.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Check(_) => ExitCode::from(1),
             Error::Input(_) => ExitCode::from(2),
             Error::Stopped => ExitCode::from(STOPPED),
+            Error::Unheard => ExitCode::SUCCESS,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use crate::pages;
+
 /// Counting costs writes that threads would contend for: nothing is counted while throughput is measured.
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static REQUESTED: AtomicI64 = AtomicI64::new(0);
@@ -71,11 +73,14 @@ fn taken_bytes(layout: Layout, _: *mut u8) -> i64 {
     layout.size().next_multiple_of(16) as i64
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches only atomics.
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches only atomics, and advice to the
+// kernel changes nothing in a block.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are the system's demands.
         let pointer = unsafe { System.alloc(layout) };
+        // SAFETY: nobody has the block yet.
+        unsafe { pages::advise_block(pointer, layout.size()) };
         if COUNTING.load(Ordering::Relaxed) && !pointer.is_null() {
             count(1, layout, pointer);
         }
@@ -85,6 +90,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are the system's demands.
         let pointer = unsafe { System.alloc_zeroed(layout) };
+        // SAFETY: nobody has the block yet.
+        unsafe { pages::advise_block(pointer, layout.size()) };
         if COUNTING.load(Ordering::Relaxed) && !pointer.is_null() {
             count(1, layout, pointer);
         }
@@ -102,11 +109,16 @@ unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         if !COUNTING.load(Ordering::Relaxed) {
             // SAFETY: the caller's promises are the system's demands.
-            return unsafe { System.realloc(pointer, layout, new_size) };
+            let new_pointer = unsafe { System.realloc(pointer, layout, new_size) };
+            // SAFETY: nobody has the block yet, and what is in it stays there.
+            unsafe { pages::advise_block(new_pointer, new_size) };
+            return new_pointer;
         }
         let taken_before = taken_bytes(layout, pointer);
         // SAFETY: the caller's promises are the system's demands.
         let new_pointer = unsafe { System.realloc(pointer, layout, new_size) };
+        // SAFETY: nobody has the block yet, and what is in it stays there.
+        unsafe { pages::advise_block(new_pointer, new_size) };
         if !new_pointer.is_null() {
             // SAFETY: `realloc` requires that the new size, rounded up to the alignment, fits an isize.
             let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };

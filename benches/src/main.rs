@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use koel_bench::cli::Cli;
 use koel_bench::commands;
+use koel_bench::error::Error;
 use koel_bench::heap::CountingAllocator;
 
 #[global_allocator]
@@ -13,6 +14,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 fn main() -> ExitCode {
     match commands::run(&Cli::of_program()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error @ Error::Unheard) => error.exit_code(),
         Err(error) => {
             // The exit code says it, where nothing else can.
             let _ = writeln!(std::io::stderr(), "koel-bench: {error}");

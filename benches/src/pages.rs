@@ -1,6 +1,67 @@
-//! Huge pages, which koel's tables ask for and the rivals' do not: what the system grants, and that it grants none.
+//! Huge pages, which koel's tables ask for and the rivals' do not: what the system grants, that it grants none, and that all
+//! ask for them.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
 
 use crate::error::Error;
+
+/// Whose tables have huge pages, where the system grants them to who asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pages {
+    /// Large ones of koel's, which ask for them.
+    #[default]
+    AsAsked,
+    /// Nobody's.
+    Small,
+    /// Everybody's: the allocator asks for them for each large block.
+    Huge,
+}
+
+/// Blocks of so many bytes have huge pages where all ask for them; koel's smallest table that asks has as many.
+const HUGE_BLOCK_BYTES: usize = 4 << 20;
+
+/// Whether the allocator asks for huge pages.
+static FOR_ALL: AtomicBool = AtomicBool::new(false);
+
+impl Pages {
+    /// From now on tables of this process have such pages.
+    ///
+    /// # Errors
+    ///
+    /// If the system cannot be told.
+    pub fn arrange(self) -> Result<(), Error> {
+        FOR_ALL.store(self == Pages::Huge, Ordering::Relaxed);
+        if self == Pages::Small { refuse_huge() } else { Ok(()) }
+    }
+
+    /// Who asked for huge pages.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Pages::AsAsked => "large tables of koel's ask for huge pages, those of others do not",
+            Pages::Small => "no table had huge pages, koel's neither (--small-pages)",
+            Pages::Huge => {
+                "huge pages were asked for for all large tables, those of others as well (--huge-pages)"
+            }
+        }
+    }
+}
+
+/// Asks for huge pages for a block that has just been allocated, if all are to have them and it is large enough.
+///
+/// # Safety
+///
+/// `block` is null, or `bytes` bytes from it on are allocated, and nobody but the caller uses them.
+pub unsafe fn advise_block(block: *mut u8, bytes: usize) {
+    if bytes >= HUGE_BLOCK_BYTES && FOR_ALL.load(Ordering::Relaxed) && !block.is_null() {
+        // SAFETY: as promised; what is in the bytes does not matter to who takes them as uninitialized.
+        let memory = unsafe { std::slice::from_raw_parts_mut(block.cast::<MaybeUninit<u8>>(), bytes) };
+        advise_huge(memory);
+    }
+}
 
 /// The largest pages that the kernel takes advice for: 4 KiB on most machines, up to 64 KiB on others.
 #[cfg(target_os = "linux")]
@@ -14,7 +75,7 @@ const MODE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// # Errors
 ///
 /// If the system cannot be told.
-pub fn refuse_huge() -> Result<(), Error> {
+fn refuse_huge() -> Result<(), Error> {
     tell_system().map_err(|error| Error::Input(format!("--small-pages: {error}")))
 }
 

@@ -87,7 +87,7 @@ pub struct Workload {
     pub reserved: bool,
     /// The distribution to use when none is asked for.
     pub dist: Dist,
-    /// Percent of `keys` to run as operations, all threads together; `None`: as many as `--ops` says.
+    /// Percent of `keys` to run as operations, all threads together; `None`: as many as `--ops` says, as long as all find room.
     pub ops_percent: Option<u64>,
 }
 
@@ -103,6 +103,21 @@ impl Workload {
             dist: Dist::Uniform,
             ops_percent: None,
         }
+    }
+
+    /// Operations of each of `threads` threads where `asked` are asked for: as many as the workload says, and no more than it
+    /// takes until the map holds `keys`, if it grows.
+    pub fn ops(&self, keys: u64, threads: usize, asked: usize) -> usize {
+        let grows = self.mix.insert.saturating_sub(self.mix.remove);
+        let all = match self.ops_percent {
+            Some(percent) => keys * percent / 100,
+            None if self.inserts == Inserts::Fresh && grows > 0 => {
+                let room = keys - keys * self.filled_percent / 100;
+                (room * 100 / u64::from(grows)).min((asked * threads) as u64)
+            }
+            None => return asked,
+        };
+        (all as usize / threads).max(1)
     }
 
     /// A mix over a map that is three quarters full, as in bustle; inserts add keys.
@@ -163,7 +178,7 @@ impl Preset {
             Preset::YcsbB => ycsb(Mix::known(95, 5, 0, 0)),
             Preset::YcsbC => ycsb(Mix::known(100, 0, 0, 0)),
             Preset::YcsbD => {
-                Workload { inserts: Inserts::Fresh, dist: Dist::Latest, ..ycsb(Mix::known(95, 5, 0, 0)) }
+                Workload { dist: Dist::Latest, ..Workload::churning(name, Mix::known(95, 5, 0, 0)) }
             }
             Preset::YcsbF => ycsb(Mix::known(50, 0, 0, 50)),
             Preset::MemC3 => ycsb(Mix::known(95, 5, 0, 0)),
@@ -202,6 +217,24 @@ mod tests {
         let over = "98/1/1/1".parse::<Mix>().unwrap_err();
         assert!(over.starts_with("these add up to 101; valid:"), "{over}");
         assert!("4294967295/1/0/100".parse::<Mix>().is_err());
+    }
+
+    #[test]
+    fn a_map_that_grows_ends_with_its_keys() {
+        let ops = |percentages: &str, threads, asked| {
+            let mix = percentages.parse().unwrap();
+            Workload::churning("", mix).ops(60_000, threads, asked)
+        };
+        // A quarter of the keys is not there at the start.
+        assert_eq!((ops("50/50/0/0", 1, 1_000_000), ops("50/50/0/0", 2, 1_000_000)), (30_000, 15_000));
+        assert_eq!(ops("0/60/40/0", 1, 1_000_000), 75_000);
+        assert_eq!(ops("50/50/0/0", 2, 7_000), 7_000);
+        // These do not grow.
+        assert_eq!((ops("98/1/1/0", 2, 1_000_000), ops("0/40/60/0", 1, 1_000_000)), (1_000_000, 1_000_000));
+        let replacing = Workload::replacing("", Mix::known(50, 50, 0, 0));
+        assert_eq!(replacing.ops(60_000, 2, 1_000_000), 1_000_000);
+        assert_eq!(Preset::RapidGrow.workload().ops(60_000, 2, 10), 37_500);
+        assert_eq!(Workload::churning("", Mix::known(0, 100, 0, 0)).ops(1, 4, 10), 1);
     }
 
     #[test]

@@ -172,7 +172,7 @@ fn a_trace_is_replayed_and_reported_as_table_json_and_page() {
     assert!(table.contains("huge pages: ") && table.contains("no table had huge pages"), "{table}");
 
     let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
-    assert!(report["small_pages"].as_bool().unwrap() && report["machine"]["huge_pages"].is_string());
+    assert!(report["pages"] == "small" && report["machine"]["huge_pages"].is_string());
     let cells = report["throughput"].as_array().unwrap();
     assert_eq!(cells.len(), 4);
     for row in cells.iter().flat_map(|cell| cell["rows"].as_array().unwrap()) {

@@ -83,3 +83,22 @@ fn what_was_measured_before_ctrl_c_is_reported() {
         "{cells} cells"
     );
 }
+
+#[test]
+#[cfg(unix)]
+fn a_run_that_nobody_reads_ends_without_a_word() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
+    command.args(["map", "--mix", "100/0/0/0", "--keys", "1k,2k,3k", "--threads", "1", "--rounds", "1"]);
+    command.args(["--maps", "koel,papaya", "--ops", "1k"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(printed.any(|line| line.starts_with("mix 100/0/0/0: 1,000 keys")), "the first table");
+    drop(printed);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    // What a debug build says of itself is said on standard output.
+    assert_eq!((output.status.code(), told.as_str()), (Some(0), ""));
+}

@@ -33,6 +33,13 @@ impl Cache for SccHashCache {
         let _ = self.0.put_sync(key, value);
     }
 
+    /// Looked up first: what is found through `entry_sync` is not told to the bucket's LRU list either. What that inserts is
+    /// loaded under the bucket's lock, once for all who miss it.
+    #[inline]
+    fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
+        self.get(key).unwrap_or_else(|| *self.0.entry_sync(key).or_put_with(load).1.get())
+    }
+
     fn held(&self) -> u64 {
         self.0.len() as u64
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{OutputArgs, values};
+use super::{OutputArgs, PagesArgs, values};
 use crate::caches::Id;
 
 /// Parts of the keys that caches are to hold, in percent, unless told otherwise.
@@ -27,7 +27,7 @@ pub enum CachePart {
 }
 
 /// Options that not all parts look at.
-const FOR_PARTS: [(&str, &[CachePart]); 7] = [
+const FOR_PARTS: [(&str, &[CachePart]); 8] = [
     ("entries", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("keys", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("ops", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
@@ -35,6 +35,7 @@ const FOR_PARTS: [(&str, &[CachePart]); 7] = [
     ("threads", &[CachePart::Throughput]),
     ("seconds", &[CachePart::Throughput]),
     ("small_pages", &[CachePart::Throughput, CachePart::Latency]),
+    ("huge_pages", &[CachePart::Throughput, CachePart::Latency]),
 ];
 
 /// Options of `cache`.
@@ -81,10 +82,9 @@ pub struct CacheArgs {
     /// Caches to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "CACHE,..")]
     pub caches: Vec<Id>,
-    /// Measure all caches without huge pages: by themselves koel's ask for them if they are made for half a million slots or
-    /// more, and the others do not
-    #[arg(long)]
-    pub small_pages: bool,
+    /// Whose tables have huge pages.
+    #[command(flatten)]
+    pub pages: PagesArgs,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{OutputArgs, values};
+use super::{OutputArgs, PagesArgs, values};
 use crate::filters::{Id, Task};
 
 /// Sizes that `filter` measures unless told otherwise.
@@ -19,7 +19,7 @@ pub const PAPER_KEYS: u64 = 1_000_000;
 pub struct FilterArgs {
     /// Reproduce the tables of the literature instead: load factors, bits per key, error rates, inserts against load,
     /// Bloom filters, collisions of hash functions; beside the published figures
-    #[arg(long, conflicts_with_all = ["grid", "bits", "threads", "ops", "seconds", "workloads", "filters", "small_pages"])]
+    #[arg(long, conflicts_with_all = ["grid", "bits", "threads", "ops", "seconds", "workloads", "filters", "small_pages", "huge_pages"])]
     pub paper: bool,
     /// Measure at 950,000 and 7,600,000 keys
     #[arg(long)]
@@ -55,10 +55,9 @@ pub struct FilterArgs {
     /// Filters to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "FILTER,..")]
     pub filters: Vec<Id>,
-    /// Measure all filters without huge pages: by themselves koel's ask for them if they have 4 MiB or more, and the others
-    /// do not
-    #[arg(long)]
-    pub small_pages: bool,
+    /// Whose tables have huge pages.
+    #[command(flatten)]
+    pub pages: PagesArgs,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,

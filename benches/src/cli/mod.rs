@@ -2,7 +2,9 @@
 
 mod cache;
 mod filter;
+mod guard;
 mod output;
+mod pages;
 mod values;
 
 use std::ffi::OsString;
@@ -14,9 +16,12 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::cache::{CACHE_SIZES, CURVE_SIZES, CacheArgs, CachePart};
 pub use self::filter::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, PAPER_KEYS};
+pub use self::guard::{GuardArgs, StoreId};
 pub use self::output::{Output, OutputArgs};
+pub use self::pages::PagesArgs;
 use crate::contestants::Id;
 use crate::dist::Dist;
+use crate::pages::Pages;
 use crate::workload::{Mix, Preset};
 
 /// Sizes that `map` measures unless told otherwise: one inside the caches, one around them.
@@ -69,31 +74,30 @@ impl Cli {
         Err(command.error(ErrorKind::ArgumentConflict, why))
     }
 
-    /// Whether tables are to be made without huge pages.
-    pub fn small_pages(&self) -> bool {
-        match &self.command {
-            Some(Command::Map(args)) => args.small_pages,
-            Some(Command::Filter(args)) => args.small_pages,
-            Some(Command::Cache(args)) => args.small_pages,
-            _ => false,
-        }
+    /// Whether reports are asked for.
+    pub fn writes_reports(&self) -> bool {
+        let output = self.command.as_ref().map(|command| command.shared().0);
+        output.is_some_and(|output| output.json.is_some() || output.html.is_some())
+    }
+
+    /// Whose tables have huge pages.
+    pub fn pages(&self) -> Pages {
+        let pages = self.command.as_ref().and_then(|command| command.shared().1);
+        pages.map_or(Pages::AsAsked, PagesArgs::chosen)
     }
 
     /// Why two of the options do not go together, of those that are `given`.
     fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<String> {
         let told = |why: Option<&str>| why.map(str::to_owned);
-        let (output, traces, own): (_, &[PathBuf], _) = match self.command.as_ref()? {
-            Command::Tour(args) => (&args.output, &[], None),
-            Command::Map(args) => (&args.output, args.workloads.trace.as_slice(), told(args.conflict())),
-            Command::Filter(args) => (&args.output, &[], args.conflict()),
-            Command::Cache(args) => (&args.output, &args.trace, args.conflict(given)),
-            Command::Latency(args) => {
-                (&args.output, args.workloads.trace.as_slice(), told(args.workloads.conflict()))
-            }
-            Command::Memory(args) => (&args.output, &[], None),
-            Command::Guard(args) => (&args.output, &[], None),
+        let command = self.command.as_ref()?;
+        let (traces, own): (&[PathBuf], _) = match command {
+            Command::Map(args) => (args.workloads.trace.as_slice(), told(args.conflict())),
+            Command::Filter(args) => (&[], args.conflict()),
+            Command::Cache(args) => (&args.trace, args.conflict(given)),
+            Command::Latency(args) => (args.workloads.trace.as_slice(), told(args.workloads.conflict())),
+            Command::Tour(_) | Command::Memory(_) | Command::Guard(_) => (&[], None),
         };
-        told(output.conflict(traces)).or(own)
+        told(command.shared().0.conflict(traces)).or(own)
     }
 }
 
@@ -116,9 +120,27 @@ pub enum Command {
     Guard(GuardArgs),
 }
 
+impl Command {
+    /// Where reports go, and whose tables have huge pages, if that can be chosen.
+    fn shared(&self) -> (&OutputArgs, Option<&PagesArgs>) {
+        match self {
+            Command::Tour(args) => (&args.output, Some(&args.pages)),
+            Command::Map(args) => (&args.output, Some(&args.pages)),
+            Command::Filter(args) => (&args.output, Some(&args.pages)),
+            Command::Cache(args) => (&args.output, Some(&args.pages)),
+            Command::Latency(args) => (&args.output, Some(&args.pages)),
+            Command::Memory(args) => (&args.output, None),
+            Command::Guard(args) => (&args.output, None),
+        }
+    }
+}
+
 /// Options of `tour`.
 #[derive(Debug, Args, Default)]
 pub struct TourArgs {
+    /// Whose tables have huge pages.
+    #[command(flatten)]
+    pub pages: PagesArgs,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -146,16 +168,16 @@ pub struct MapArgs {
     /// Operations of each thread in one pass
     #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
     pub ops: usize,
-    /// A round repeats passes and fillings until they have taken this long; mixes that insert or remove keys run one pass
+    /// A round repeats passes and fillings until they have taken this long; maps that do not hold what a pass begins with are
+    /// made anew in between, and that is not timed
     #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
     pub seconds: f64,
     /// Maps to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
-    /// Measure all maps without huge pages: by themselves koel's ask for them if they are built for half a million slots or
-    /// more, or have grown to many, and the others do not
-    #[arg(long)]
-    pub small_pages: bool,
+    /// Whose tables have huge pages.
+    #[command(flatten)]
+    pub pages: PagesArgs,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -203,6 +225,9 @@ pub struct LatencyArgs {
     /// Maps to measure [default: all, with a pin per operation]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
+    /// Whose tables have huge pages.
+    #[command(flatten)]
+    pub pages: PagesArgs,
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -220,42 +245,6 @@ pub struct MemoryArgs {
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// Options of `guard`.
-#[derive(Debug, Args)]
-pub struct GuardArgs {
-    /// Numbers of keys, with optional suffix k or M
-    #[arg(long, value_delimiter = ',', default_value = "1M", value_parser = values::keys, value_name = "N,..")]
-    pub keys: Vec<u64>,
-    /// Numbers of threads [default: 1, 2, 4, as far as there are cores]
-    #[arg(long, value_delimiter = ',', value_parser = values::threads, value_name = "T,..")]
-    pub threads: Vec<usize>,
-    /// Rounds, in each of which every entrant is measured once
-    #[arg(long, default_value = "40", value_parser = values::rounds, value_name = "N")]
-    pub rounds: usize,
-    /// Seconds of a measurement
-    #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
-    pub seconds: f64,
-    /// Stores to measure [default: all]
-    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "STORE,..")]
-    pub stores: Vec<StoreId>,
-    /// Where the databases are made, and removed again, by Ctrl-C, SIGTERM and SIGHUP as well [default: the system's folder for
-    /// temporary files]
-    #[arg(long, value_name = "FOLDER")]
-    pub folder: Option<PathBuf>,
-    /// Where reports go.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// A store that the guard can stand before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum StoreId {
-    /// A B-tree in a file; each look-up is a transaction of its own.
-    Redb,
-    /// Log-structured merge trees, with Bloom filters of their own.
-    Fjall,
 }
 
 /// Options that choose workloads.

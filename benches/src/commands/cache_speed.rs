@@ -97,9 +97,9 @@ pub(super) fn measure(
     let mut entrants = Field::new(console, ids.iter().map(|&id| (id, cache_entrant(id))));
     let load = CacheLoad { entries: args.entries, keys: args.keys, dist: Dist::Zipf(DEFAULT_ZIPF_EXPONENT) };
     let bench = Bench { args, console, load };
+    let threads = threads(&args.threads);
+    console.expect(turns(args, threads.len()) * ids.len());
     if args.measures(CachePart::Throughput) {
-        let threads = threads(&args.threads);
-        console.expect((READS.len() + HITS.len()) * threads.len() * args.rounds * ids.len());
         bench.fill(&mut entrants)?;
         for (number, reads) in READS.iter().enumerate() {
             for &threads in &threads {
@@ -122,6 +122,14 @@ pub(super) fn measure(
     Ok(())
 }
 
+/// How often each cache has its turn.
+fn turns(args: &CacheArgs, threads: usize) -> usize {
+    let throughput = 1 + (READS.len() + HITS.len()) * threads * args.rounds;
+    let parts =
+        [(CachePart::Throughput, throughput), (CachePart::Memory, 1), (CachePart::Latency, args.rounds)];
+    parts.into_iter().filter(|&(part, _)| args.measures(part)).map(|(_, turns)| turns).sum()
+}
+
 struct Bench<'a> {
     args: &'a CacheArgs,
     console: &'a Console,
@@ -132,7 +140,6 @@ impl Bench<'_> {
     /// Fills all caches, and lets them read through what is not measured.
     fn fill(&self, entrants: &mut Entrants<'_>) -> Result<(), Error> {
         let plan = self.load.plan(0, 1, self.args.ops);
-        self.console.expect(entrants.len());
         entrants.each("filling a cache", |_, entrant| entrant.fill(&plan))?;
         Ok(())
     }
@@ -231,7 +238,6 @@ impl Bench<'_> {
 
     fn memory(&self, entrants: &mut Entrants<'_>, report: &mut Report) -> Result<(), Error> {
         let plan = self.load.plan(0, 1, self.args.ops);
-        self.console.expect(entrants.len());
         let measured = entrants.each("memory of a full cache", |_, entrant| entrant.footprint(&plan))?;
         for (id, (footprint, held)) in measured {
             let beyond = |bytes: f64| bytes / held.max(1) as f64 - PAIR_BYTES;
@@ -266,7 +272,6 @@ impl Bench<'_> {
     fn latency(&self, entrants: &mut Entrants<'_>, report: &mut Report) -> Result<(), Error> {
         let stopwatch = Stopwatch::calibrated();
         let phase = "insert into a full cache";
-        self.console.expect(entrants.len() * self.args.rounds);
         let time = |_, _, entrant: &mut Entrant| entrant.inserts(self.args.ops, &stopwatch);
         let measured = entrants.race(phase, self.args.rounds, |_| true, time)?;
         let cell = LatencyCell {

@@ -52,11 +52,6 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
         Field { console, entries: entries.collect() }
     }
 
-    /// How many there are, with those that are out.
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Who is still there.
     pub(super) fn entrant(&mut self, id: I) -> Option<&mut E> {
         let entry = self.entries.iter_mut().find(|entry| entry.id == id)?;
@@ -92,7 +87,7 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
     ///
     /// # Errors
     ///
-    /// A wrong answer of koel's, or a panic; Ctrl-C.
+    /// A wrong answer of koel's, or a panic; Ctrl-C; that nobody listens.
     pub(super) fn race<T>(
         &mut self,
         title: &str,
@@ -105,6 +100,7 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
         (0..idle.len() * rounds).for_each(|_| self.console.done());
         let samples = interleaved(&mut taken, rounds, |round, entry| {
             stop::check()?;
+            self.console.check()?;
             self.console.begin(title, entry.id.name());
             let id = entry.id;
             let result = entry.attempt(title, self.console, |entrant| measure(round, id, entrant));
@@ -149,6 +145,8 @@ impl<I: Named, E: ?Sized> Entry<I, E> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
     use crate::contestants::Id;
 
@@ -170,7 +168,7 @@ mod tests {
 
     #[test]
     fn who_panics_refuses_or_is_wrong_is_out_and_the_others_go_on() {
-        let console = Console::new();
+        let console = Console::new(false);
         let wrong: Script =
             |round| if round == 1 { Err(CheckError::new("scc", "a wrong answer")) } else { Ok(round) };
         let refuses: Script = |_| Err(CheckError::refusal("koel", "too few bits"));
@@ -191,13 +189,30 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_measured_when_nobody_reads_it_and_no_report_is_written() {
+        let sound: Script = Ok;
+        let scripts = || [(Id::Koel, sound), (Id::Papaya, sound), (Id::Dashmap, sound)];
+        for (reports, error, goes_on) in [
+            (false, io::ErrorKind::BrokenPipe, false),
+            (true, io::ErrorKind::BrokenPipe, true),
+            (false, io::ErrorKind::StorageFull, true),
+        ] {
+            let console = Console::new(reports);
+            console.note(Err(error.into()));
+            let measured = race(&console, scripts()).0;
+            assert_eq!(measured.is_ok(), goes_on, "{error}");
+            assert!(goes_on || matches!(measured, Err(Error::Unheard)));
+        }
+    }
+
+    #[test]
     fn a_wrong_answer_or_a_panic_of_koel_ends_the_run() {
         let sound: Script = Ok;
         let panics: Script = |_| panic!("by koel");
         let wrong: Script = |_| Err(CheckError::new("koel", "by koel"));
         for fault in [panics, wrong] {
             let scripts = [(Id::Papaya, sound), (Id::Koel, fault), (Id::Dashmap, sound)];
-            let failure = race(&Console::new(), scripts).0.unwrap_err().to_string();
+            let failure = race(&Console::new(false), scripts).0.unwrap_err().to_string();
             assert!(failure.starts_with("check failed: koel in a test: "), "{failure}");
             assert!(failure.contains("by koel"), "{failure}");
         }

@@ -33,9 +33,11 @@ pub(super) fn run(
         return Err(Error::Input(why.to_owned()));
     }
     *output = args.output.create()?;
-    let mut both = sizes.iter().flat_map(|&keys| args.bits.iter().map(move |&bits| (keys, bits)));
-    let measured =
-        both.try_for_each(|(keys, bits)| Bench { args, console, keys, bits, threads: &threads }.run(report));
+    let both = sizes.iter().flat_map(|&keys| args.bits.iter().map(move |&bits| (keys, bits)));
+    let bench = |(keys, bits)| Bench { args, console, keys, bits, threads: &threads };
+    let benches: Vec<Bench<'_>> = both.map(bench).collect();
+    console.expect(benches.iter().map(Bench::steps).sum());
+    let measured = benches.iter().try_for_each(|bench| bench.run(report));
     console.say(&filter_summary_table(&report.filters));
     console.say(&filter_aims_table(&report.filters));
     measured
@@ -67,16 +69,10 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn run(&self, report: &mut Report) -> Result<(), Error> {
         let mut entrants = self.entrants();
-        let cells: Vec<(Task, usize)> = chosen(&self.args.workloads, |_| true)
-            .into_iter()
-            .flat_map(|task| self.threads.iter().map(move |&threads| (task, threads)))
-            .filter(|(task, threads)| task.exists(self.keys, *threads))
-            .collect();
-        self.console.expect(entrants.len() * (1 + cells.len() * self.args.rounds));
         let sizes = self.sizes(&mut entrants)?;
         self.console.say(&filter_size_table(&sizes));
         report.filter_sizes.push(sizes);
-        for (task, threads) in cells {
+        for (task, threads) in self.cells() {
             let cell = self.cell(task, threads, &mut entrants, report.filter_sizes.last())?;
             if !cell.rows.is_empty() || !cell.absent.is_empty() {
                 self.console.say(&filter_table(&cell));
@@ -86,9 +82,25 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// How often a filter has its turn.
+    fn steps(&self) -> usize {
+        self.filters().count() * (1 + self.cells().len() * self.args.rounds)
+    }
+
+    fn cells(&self) -> Vec<(Task, usize)> {
+        chosen(&self.args.workloads, |_| true)
+            .into_iter()
+            .flat_map(|task| self.threads.iter().map(move |&threads| (task, threads)))
+            .filter(|(task, threads)| task.exists(self.keys, *threads))
+            .collect()
+    }
+
+    fn filters(&self) -> impl Iterator<Item = Id> {
+        chosen(&self.args.filters, |_| true).into_iter().filter(|id| id.takes_bits(self.bits))
+    }
+
     fn entrants(&self) -> Entrants<'_> {
-        let taken = chosen(&self.args.filters, |_| true).into_iter().filter(|id| id.takes_bits(self.bits));
-        Field::new(self.console, taken.map(|id| (id, filter_entrant(id, self.bits))))
+        Field::new(self.console, self.filters().map(|id| (id, filter_entrant(id, self.bits))))
     }
 
     /// Builds all filters, and tells what they take and how often they are wrong.

@@ -124,8 +124,8 @@ impl Phase {
     fn plan(&self, keys: u64, threads: usize, ops: usize) -> MixPlan {
         // All threads together grow to `keys`, to the last one.
         let keys = keys.next_multiple_of(threads as u64);
-        let ops = self.workload.ops_percent.map_or(ops, |percent| (keys * percent / 100) as usize / threads);
-        plan::mixed(&self.workload, keys, self.dist, threads, ops.max(1), self.trace.as_ref())
+        let ops = self.workload.ops(keys, threads, ops);
+        plan::mixed(&self.workload, keys, self.dist, threads, ops, self.trace.as_ref())
     }
 }
 

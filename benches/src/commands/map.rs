@@ -38,11 +38,10 @@ fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
     let workloads = &args.workloads;
     let threads = threads(&args.threads);
     let mut groups = Vec::new();
-    let mut tasks = Task::chosen(workloads);
     let nothing_chosen = workloads.preset.is_empty() && workloads.mix.is_empty() && workloads.trace.is_none();
-    if args.grid || nothing_chosen {
-        tasks.extend(Task::basic());
-    }
+    // Look-ups come first: maps whose entries have all been replaced are another matter.
+    let mut tasks = if args.grid || nothing_chosen { Task::basic() } else { Vec::new() };
+    tasks.extend(Task::chosen(workloads));
     if !tasks.is_empty() {
         for keys in sizes(&args.keys, args.grid.then_some(&GRID_KEYS), &DEFAULT_KEYS) {
             groups.push(tasks.iter().flat_map(|task| task.specs(keys, &threads, &workloads.dist)).collect());

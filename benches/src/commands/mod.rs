@@ -19,7 +19,6 @@ use crate::cli::{Cli, Command, Output, default_threads};
 use crate::console::Console;
 use crate::error::{CheckError, Error};
 use crate::origin::Origin;
-use crate::pages;
 use crate::report::{self, MachineInfo, Report};
 use crate::stop;
 
@@ -29,16 +28,14 @@ use crate::stop;
 ///
 /// A wrong answer of a contestant, bad input, or no room for what is printed.
 pub fn run(cli: &Cli) -> Result<(), Error> {
-    let console = Console::new();
-    let small_pages = cli.small_pages();
-    if small_pages {
-        pages::refuse_huge()?;
-    }
+    let console = Console::new(cli.writes_reports());
+    let pages = cli.pages();
+    pages.arrange()?;
     let (command, machine) = (command_in_words(), MachineInfo::detect());
     let origin = Origin::of(cli.command.as_ref());
     // Before it takes an hour.
     origin.warning().into_iter().for_each(|warning| console.say(warning));
-    let mut report = Report { command, origin, machine, small_pages, ..Report::default() };
+    let mut report = Report { command, origin, machine, pages, ..Report::default() };
     stop::watch()?;
     let mut output = Output::default();
     let ended = measure(cli, &console, &mut report, &mut output);
@@ -59,6 +56,7 @@ fn conclude(
         // What an earlier run has left is worth more than nothing.
         return ended;
     }
+    report.machine.conclude();
     console.say(&report.origin_in_words().join("\n"));
     let saved = save(output, console, &report);
     ended.and(saved)?;
@@ -143,7 +141,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [json, html] = ["r.json", "r.html"].map(|name| folder.path().join(name));
         let files = OutputArgs { json: Some(json.clone()), html: Some(html.clone()) };
-        let console = Console::new();
+        let console = Console::new(true);
         console.failed(wrong("scc"));
         let ended = with_those_before(Err(wrong("koel").into()), console.failures());
         let report = || {
@@ -176,7 +174,7 @@ mod tests {
         let files = OutputArgs { json: Some(name.clone()), html: None };
         let ended = conclude(
             Err(Error::Input("bad".to_owned())),
-            &Console::new(),
+            &Console::new(false),
             Report::default(),
             files.create().unwrap(),
         );

@@ -10,7 +10,6 @@ use crate::machine::Machine;
 use crate::plan;
 use crate::report::{Cell, LineReads, Report, throughput_table};
 use crate::stats::Spread;
-use crate::workload::Workload;
 
 /// The array whose lines are read for the machine's limit: half a gigabyte.
 const MACHINE_LOG2_BYTES: u32 = 29;
@@ -107,7 +106,7 @@ impl Bench<'_> {
         let (ops, seconds) = (self.settings.ops, self.settings.seconds);
         match &self.spec.task {
             Task::Mix(workload) => {
-                let ops = ops_of(workload, keys, threads).unwrap_or(ops);
+                let ops = workload.ops(keys, threads, ops);
                 let plan = plan::mixed(workload, keys, dist, threads, ops, trace.as_ref());
                 self.rounds(entrants, |entrant| entrant.mix(&plan, seconds))
             }
@@ -139,9 +138,4 @@ impl Bench<'_> {
         let measured = entrants.race(&self.title, self.settings.rounds, |_| true, measure)?;
         Ok(measured.into_iter().map(|(id, samples)| (id, Spread::of(samples))).collect())
     }
-}
-
-/// Operations of each thread, if the workload fixes them.
-fn ops_of(workload: &Workload, keys: u64, threads: usize) -> Option<usize> {
-    workload.ops_percent.map(|percent| ((keys * percent / 100) as usize / threads).max(1))
 }

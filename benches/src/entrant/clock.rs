@@ -1,14 +1,19 @@
 //! How long a contestant is timed, and what it does before the clock starts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lookups each thread does before the clock starts, to find the map, or what is measured in its place, in its caches as in
 /// a longer run.
 const WARM_LOOKUPS: usize = 250_000;
 
+/// No pass begins any more when this many times what is to be spent in passes has gone by: what is between them, as making a
+/// map of millions, may take much longer than a pass.
+const PATIENCE: u32 = 20;
+
 /// Adds up passes until enough time has been spent in them.
 #[derive(Debug)]
 pub(super) struct Clock {
+    began: Instant,
     wanted: Duration,
     spent: Duration,
     ops: u64,
@@ -16,7 +21,8 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn new(seconds: f64) -> Self {
-        Clock { wanted: Duration::from_secs_f64(seconds), spent: Duration::ZERO, ops: 0 }
+        let wanted = Duration::from_secs_f64(seconds);
+        Clock { began: Instant::now(), wanted, spent: Duration::ZERO, ops: 0 }
     }
 
     pub(super) fn is_fresh(&self) -> bool {
@@ -29,7 +35,7 @@ impl Clock {
     }
 
     pub(super) fn goes_on(&self) -> bool {
-        self.is_fresh() || self.spent < self.wanted
+        self.is_fresh() || (self.spent < self.wanted && self.began.elapsed() < self.wanted * PATIENCE)
     }
 
     pub(super) fn add(&mut self, elapsed: Duration, ops: u64) {

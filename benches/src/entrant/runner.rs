@@ -109,8 +109,7 @@ impl<C: Contestant> Entrant for Runner<C> {
 
     fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError> {
         let mut clock = Clock::new(seconds);
-        let again = plan.leaves.as_ref() == Some(&plan.start);
-        while clock.is_fresh() || (again && clock.goes_on()) {
+        while clock.goes_on() {
             self.prepare(&plan.start)?;
             let map = self.map()?;
             let (elapsed, tallies) = race(

@@ -1,6 +1,7 @@
 //! Hit ratio against the size of the cache, as inline SVG.
 
 use super::chart::{Line, open_svg, push, text};
+use super::marks::mark;
 
 const LEFT: f64 = 46.0;
 const TOP: f64 = 10.0;
@@ -21,7 +22,7 @@ pub(super) fn hit_ratio_curves(ticks: &[String], lines: &[Line<'_>]) -> String {
     let right = LEFT + 20.0 + TICK_STEP * (ticks.len().max(1) - 1) as f64;
     let x = |tick: usize| LEFT + 10.0 + TICK_STEP * tick as f64;
     let y = |value: f64| TOP + HEIGHT * (1.0 - value / top);
-    let mut svg = open_svg(right + LEGEND_WIDTH, TOP + HEIGHT + 30.0);
+    let mut svg = open_svg(right + LEGEND_WIDTH, TOP + HEIGHT + 30.0, "hit ratio, by the size of the cache");
     for number in 0..=(top / step).round() as u32 {
         let value = f64::from(number) * step;
         let at = y(value);
@@ -43,14 +44,13 @@ pub(super) fn hit_ratio_curves(ticks: &[String], lines: &[Line<'_>]) -> String {
                 path.join(" ")
             ),
         );
-        for (x, y) in points {
-            push(&mut svg, format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="2.2" fill="{color}"/>"#));
-        }
+        points.into_iter().for_each(|point| mark(&mut svg, position, point, color));
         let (from, at) = (right + 14.0, TOP + 8.0 + LEGEND_STEP * position as f64);
         push(
             &mut svg,
             format_args!(r#"<path d="M{from:.1} {at:.1}h18" stroke="{color}" stroke-width="{width}"/>"#),
         );
+        mark(&mut svg, position, (from + 9.0, at), color);
         text(&mut svg, from + 25.0, at + 4.0, "label", line.label);
     }
     svg.push_str("</svg>");

@@ -144,7 +144,8 @@ fn throughput(html: &mut String, cells: &[CacheSpeedCell]) {
                 class: class(row.is_koel),
                 note: format!("({:.1}%)", 100.0 * row.hit_ratio.median),
             };
-            panel(html, &cell.title(), &chart::bars(&cell.rows.iter().map(bar).collect::<Vec<_>>()));
+            let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
+            panel(html, &cell.title(), &chart::bars("million requests a second; in brackets hits", &bars));
         }
         html.push_str("</div>\n");
         group.iter().for_each(|cell| absent(html, &cell.title(), &cell.absent));
@@ -206,7 +207,7 @@ fn memory(html: &mut String, report: &CacheReport) {
         note: format!("({} held)", grouped(row.held)),
     };
     let bars: Vec<Bar<'_>> = report.memory.iter().map(bar).collect();
-    panel(html, "Bytes beyond key and value", &chart::bars(&bars));
+    panel(html, "Full caches", &chart::bars("bytes per entry beyond key and value", &bars));
     html.push_str("</div>\n");
     absent(html, "Full caches", &report.absent_from_memory);
     html.push_str("</section>\n");

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::marks::mark;
 use super::significant;
 
 /// One bar: a median and the range it was seen in.
@@ -37,6 +38,9 @@ pub(super) const KOEL_COLORS: [&str; 5] = ["#3b82f6", "#a855f7", "#0284c7", "#63
 /// Lines of exact policies take these in turn.
 pub(super) const EXACT_COLORS: [&str; 3] = ["#78716c", "#6b8299", "#93803f"];
 
+/// What bars of throughput count.
+pub(super) const MOPS: &str = "million operations a second, all threads together";
+
 const BAR_HEIGHT: f64 = 17.0;
 const BAR_STEP: f64 = 24.0;
 /// Widths of what stands beside a bar: these at least, and as wide as the longest text.
@@ -46,9 +50,10 @@ const PLOT_WIDTH: f64 = 200.0;
 /// A character, and what lies between a text and its bar.
 const CHAR_WIDTH: f64 = 6.8;
 const GAP: f64 = 8.0;
+const UNIT_HEIGHT: f64 = 22.0;
 
-/// Horizontal bars, the longest value or whisker as wide as the plot.
-pub(super) fn bars(bars: &[Bar<'_>]) -> String {
+/// Horizontal bars, the longest value or whisker as wide as the plot; below them stands what they count.
+pub(super) fn bars(unit: &str, bars: &[Bar<'_>]) -> String {
     let longest = bars.iter().map(|bar| bar.range.map_or(bar.value, |(_, max)| max)).fold(0.0, f64::max);
     let scale = if longest > 0.0 { PLOT_WIDTH / longest } else { 0.0 };
     let notes: Vec<String> = bars
@@ -57,7 +62,8 @@ pub(super) fn bars(bars: &[Bar<'_>]) -> String {
         .collect();
     let left = width_of(bars.iter().map(|bar| bar.label), LABEL_WIDTH);
     let right = width_of(notes.iter().map(String::as_str), NOTE_WIDTH);
-    let mut svg = open_svg(left + PLOT_WIDTH + right, BAR_STEP * bars.len() as f64 + 6.0);
+    let below = BAR_STEP * bars.len() as f64 + 3.0;
+    let mut svg = open_svg(left + PLOT_WIDTH + right, below + UNIT_HEIGHT, unit);
     for (position, (bar, note)) in bars.iter().zip(&notes).enumerate() {
         let top = 3.0 + BAR_STEP * position as f64;
         let middle = top + BAR_HEIGHT / 2.0;
@@ -77,6 +83,7 @@ pub(super) fn bars(bars: &[Bar<'_>]) -> String {
         }
         text(&mut svg, left + end + GAP, middle + 4.0, "value", note);
     }
+    text(&mut svg, left, below + 14.0, "axis", unit);
     svg.push_str("</svg>");
     svg
 }
@@ -110,7 +117,8 @@ pub(super) fn lines(ticks: &[&str], lines: &[Line<'_>], describe: impl Fn(f64) -
     let right = LINES_LEFT + TICK_STEP * (ticks.len() as f64 - 1.0) + 20.0;
     let x = |tick: usize| LINES_LEFT + 10.0 + TICK_STEP * tick as f64;
     let y = |value: f64| LINES_TOP + LINES_HEIGHT * (high - value.max(1.0).log10()) / (high - low);
-    let mut svg = open_svg(right + LEGEND_WIDTH, LINES_TOP + LINES_HEIGHT + 30.0);
+    let about = "time of single operations, by quantile";
+    let mut svg = open_svg(right + LEGEND_WIDTH, LINES_TOP + LINES_HEIGHT + 30.0, about);
     for exponent in low as i32..=high as i32 {
         let value = 10_f64.powi(exponent);
         let at = y(value);
@@ -121,21 +129,23 @@ pub(super) fn lines(ticks: &[&str], lines: &[Line<'_>], describe: impl Fn(f64) -
         text(&mut svg, x(tick), LINES_TOP + LINES_HEIGHT + 20.0, "axis middle", name);
     }
     for (position, line) in lines.iter().enumerate() {
-        let points: Vec<String> =
-            line.values.iter().enumerate().map(|(t, &v)| format!("{:.1},{:.1}", x(t), y(v))).collect();
+        let points = line.values.iter().enumerate().map(|(tick, &value)| (x(tick), y(value)));
+        let path: Vec<String> = points.clone().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let (color, width) = (line.color, if line.is_koel { 3.0 } else { 1.5 });
         push(
             &mut svg,
             format_args!(
                 r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round"/>"#,
-                points.join(" ")
+                path.join(" ")
             ),
         );
+        points.for_each(|point| mark(&mut svg, position, point, color));
         let (from, at) = (right + 14.0, LINES_TOP + 8.0 + LEGEND_STEP * position as f64);
         push(
             &mut svg,
             format_args!(r#"<path d="M{from:.1} {at:.1}h18" stroke="{color}" stroke-width="{width}"/>"#),
         );
+        mark(&mut svg, position, (from + 9.0, at), color);
         text(&mut svg, from + 25.0, at + 4.0, "label", line.label);
     }
     svg.push_str("</svg>");
@@ -147,9 +157,11 @@ pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-pub(super) fn open_svg(width: f64, height: f64) -> String {
+/// Begins a picture; `about` tells what it shows to who cannot see it.
+pub(super) fn open_svg(width: f64, height: f64, about: &str) -> String {
+    let about = escape(about);
     format!(
-        r#"<svg viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img">"#
+        r#"<svg viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img" aria-label="{about}">"#
     )
 }
 
@@ -175,7 +187,7 @@ mod tests {
             class: "peer",
             note: String::new(),
         };
-        let svg = bars(&[bar]);
+        let svg = bars("Mops", &[bar]);
         assert!(svg.contains("RwLock&lt;hashbrown&gt;") && !svg.contains("<hashbrown>"));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"));
     }
@@ -184,7 +196,7 @@ mod tests {
     fn the_longest_texts_beside_a_bar_have_room() {
         let label = "scalable_cuckoo_filter-grown";
         let bar = Bar { label, value: 314.0, range: None, class: "peer", note: "(100,000 held)".to_owned() };
-        let svg = bars(&[bar]);
+        let svg = bars("Mops", &[bar]);
         // 190 and 122 pixels for the texts, and the bar.
         assert!(svg.starts_with(r#"<svg viewBox="0 0 529 "#), "{svg}");
         assert!(svg.contains(r#"class="label end" x="190.4""#), "{svg}");

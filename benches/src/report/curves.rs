@@ -1,6 +1,7 @@
 //! Charts as inline SVG: lines over a numeric axis.
 
 use super::chart::{KOEL_COLORS, PEER_COLORS, open_svg, push, text};
+use super::marks::mark;
 use super::paper::{Curve, Curves};
 use super::significant;
 
@@ -63,7 +64,7 @@ pub(super) fn curves(chart: &Curves) -> String {
     let y_axis = Axis::of(points().map(|point| point.1), chart.log_y);
     let x = |value: f64| x_axis.at(value).map(|part| LEFT + WIDTH * part);
     let y = |value: f64| y_axis.at(value).map(|part| TOP + HEIGHT * (1.0 - part));
-    let mut svg = open_svg(LEFT + WIDTH + LEGEND_WIDTH, TOP + HEIGHT + 46.0);
+    let mut svg = open_svg(LEFT + WIDTH + LEGEND_WIDTH, TOP + HEIGHT + 46.0, &chart.title);
     for (value, name) in y_axis.ticks() {
         let Some(at) = y(value) else { continue };
         push(&mut svg, format_args!(r#"<path class="grid" d="M{LEFT} {at:.1}h{WIDTH}"/>"#));
@@ -95,12 +96,13 @@ fn draw(svg: &mut String, line: &Curve, points: &[(f64, f64)], color: &str, posi
     let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     push(svg, format_args!(r#"<polyline points="{}" fill="none" {style}/>"#, path.join(" ")));
     if !line.is_computed {
-        for (x, y) in points {
-            push(svg, format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="2.5" fill="{color}"/>"#));
-        }
+        points.iter().for_each(|&point| mark(svg, position, point, color));
     }
     let (from, at) = (LEFT + WIDTH + 16.0, TOP + 8.0 + LEGEND_STEP * position as f64);
     push(svg, format_args!(r#"<path d="M{from:.1} {at:.1}h22" {style}/>"#));
+    if !line.is_computed {
+        mark(svg, position, (from + 11.0, at), color);
+    }
     text(svg, from + 29.0, at + 4.0, "label", &line.label);
 }
 

@@ -1,6 +1,6 @@
 //! Filters on the HTML page.
 
-use super::chart::{self, Bar, escape};
+use super::chart::{self, Bar, MOPS, escape};
 use super::curves::curves;
 use super::filter::{FilterCell, FilterRow, FilterSizeCell, FilterSizeRow, percent};
 use super::filter_table::{aims, looser_in_words};
@@ -23,7 +23,7 @@ pub(super) fn throughput(html: &mut String, cells: &[FilterCell]) {
         open_panels(html, workload, &group[0].about);
         for cell in &group {
             let bars: Vec<Bar<'_>> = cell.rows.iter().map(throughput_bar).collect();
-            panel(html, &cell.conditions(), &chart::bars(&bars));
+            panel(html, &cell.conditions(), &chart::bars(MOPS, &bars));
         }
         html.push_str("</div>\n");
         for cell in &group {
@@ -167,8 +167,7 @@ pub(super) fn sizes(html: &mut String, cells: &[FilterSizeCell]) {
             }
         };
         let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
-        let caption = format!("{}: bits per key, error rate", cell.conditions());
-        panel(html, &caption, &chart::bars(&bars));
+        panel(html, &cell.conditions(), &chart::bars("bits per key; beside it the error rate", &bars));
     }
     html.push_str("</div>\n");
     for cell in cells {

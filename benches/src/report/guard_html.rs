@@ -15,7 +15,7 @@ pub(super) fn guard(html: &mut String, cells: &[GuardCell]) {
         open_panels(html, &format!("{store}: {workload}"), group[0].about);
         for cell in &group {
             let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
-            panel(html, &conditions(cell), &chart::bars(&bars));
+            panel(html, &conditions(cell), &chart::bars("million look-ups a second", &bars));
         }
         html.push_str("</div>\n");
         details(html, &group);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::chart::{self, Bar, KOEL_COLORS, Line, PEER_COLORS, escape};
+use super::chart::{self, Bar, KOEL_COLORS, Line, MOPS, PEER_COLORS, escape};
 use super::table::{median, range, range_or_none, ratio};
 use super::{
     Absent, Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, filter_html, grouped, guard_html,
@@ -75,7 +75,7 @@ fn throughput(html: &mut String, cells: &[Cell]) {
         open_panels(html, workload, &group[0].about);
         for cell in &group {
             let bars: Vec<Bar<'_>> = cell.rows.iter().map(throughput_bar).collect();
-            panel(html, &cell.conditions(), &chart::bars(&bars));
+            panel(html, &cell.conditions(), &chart::bars(MOPS, &bars));
         }
         html.push_str("</div>\n");
         for cell in &group {
@@ -178,7 +178,8 @@ fn throughput_details(html: &mut String, cells: &[&Cell]) {
 fn latency(html: &mut String, cells: &[LatencyCell]) {
     html.push_str(
         "<h2>Latency</h2>\n<p>Time of single operations at the given quantiles, on a logarithmic scale; \
-                   medians over rounds.</p>\n",
+                   medians over rounds. Each thread begins its next operation when the one before has ended: who waits \
+                   long is counted once, however many others would have come meanwhile.</p>\n",
     );
     let ticks: Vec<&str> = QUANTILES.iter().map(|(name, _)| *name).collect();
     for cell in cells {
@@ -203,12 +204,14 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
         add(html, format_args!("<section>\n<h3>{}</h3>\n<div class=\"panels\">\n", escape(&cell.phase)));
         panel(html, &conditions, &chart::lines(&ticks, &lines, duration_of_axis));
         html.push_str("</div>\n");
-        let numbers = ticks.iter().map(|name| format!("#{name}"));
+        let numbers = ticks.iter().copied().chain(["p99.99: min .. max", "max: min .. max"]);
+        let numbers = numbers.map(|name| format!("#{name}"));
         let headings: Vec<String> = std::iter::once("Map".to_owned()).chain(numbers).collect();
         open_table(html, &headings.iter().map(String::as_str).collect::<Vec<_>>());
         for row in &cell.rows {
             add(html, format_args!("<tr><td>{}</td>", escape(row.contestant)));
             (0..QUANTILES.len()).for_each(|index| number(html, &row.quantile_in_words(index)));
+            row.tail_ranges_in_words().iter().for_each(|range| number(html, range));
             html.push_str("</tr>\n");
         }
         close_table(html);
@@ -242,7 +245,11 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
             }
         };
         let bars: Vec<Bar<'_>> = cell.rows.iter().map(bar).collect();
-        panel(html, &format!("{}, {}", keys_in_words(cell.keys), cell.built), &chart::bars(&bars));
+        panel(
+            html,
+            &format!("{}, {}", keys_in_words(cell.keys), cell.built),
+            &chart::bars("bytes per entry", &bars),
+        );
     }
     html.push_str("</div>\n");
     for cell in cells {

@@ -14,6 +14,8 @@ mod filter_table;
 mod guard;
 mod guard_html;
 mod html;
+mod machine;
+mod marks;
 mod paper;
 mod table;
 mod throughput;
@@ -29,12 +31,13 @@ pub use self::filter_table::{
 };
 pub use self::guard::{GuardCell, GuardRow, guard_table};
 pub use self::html::page;
+pub use self::machine::{LineReads, MachineInfo};
 pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
 pub use self::throughput::{Cell, Row};
 use crate::error::CheckError;
 use crate::origin::Origin;
-use crate::pages;
+use crate::pages::Pages;
 use crate::stats::Spread;
 
 /// Everything one run of the program measured.
@@ -46,8 +49,8 @@ pub struct Report {
     pub origin: Origin,
     /// The machine.
     pub machine: MachineInfo,
-    /// Whether tables were made without huge pages, koel's as well.
-    pub small_pages: bool,
+    /// Whose tables had huge pages.
+    pub pages: Pages,
     /// The checks that failed, and what else ended the run before all was measured; empty, if nothing did.
     pub failures: Vec<String>,
     /// Throughput, cell by cell.
@@ -77,30 +80,6 @@ pub struct Absent {
     pub since: String,
     /// What it did, or could not do.
     pub why: String,
-}
-
-/// Where the measuring was done.
-#[derive(Debug, Default, Serialize)]
-pub struct MachineInfo {
-    /// The processor, as the system calls it.
-    pub processor: String,
-    /// Threads that run at once.
-    pub cores: usize,
-    /// Operating system and architecture.
-    pub system: String,
-    /// When the system grants huge pages: `always`, `madvise`, `never` or `unknown`.
-    pub huge_pages: String,
-    /// Independent random reads of cache lines, by threads.
-    pub line_reads: Vec<LineReads>,
-}
-
-/// The machine's limit for tables that do not fit its caches.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct LineReads {
-    /// Threads that read.
-    pub threads: usize,
-    /// Lines per microsecond, all threads together.
-    pub per_microsecond: f64,
 }
 
 /// One kind of operation under the stopwatch; all contestants.
@@ -147,6 +126,17 @@ impl LatencyRow {
         told.map(|spread| spread.median)
     }
 
+    /// From the round with the shortest to that with the longest, p99.99 and the longest time; `-` for what is not told.
+    pub fn tail_ranges_in_words(&self) -> [String; 2] {
+        [TAIL, QUANTILES.len() - 1].map(|index| {
+            let told = self.quantile(index).and_then(|_| self.nanos.get(index));
+            let words = |spread: &Spread| {
+                format!("{} .. {}", duration_in_words(spread.min), duration_in_words(spread.max))
+            };
+            told.map_or("-".to_owned(), words)
+        })
+    }
+
     /// The same in words; `-` for none.
     pub fn quantile_in_words(&self, index: usize) -> String {
         self.quantile(index).map_or("-".to_owned(), duration_in_words)
@@ -163,6 +153,9 @@ pub const QUANTILES: [(&str, f64); 7] = [
     ("p99.999", 0.99999),
     ("max", 1.0),
 ];
+
+/// Where p99.99 is in [`QUANTILES`].
+const TAIL: usize = 4;
 
 /// Their names.
 pub fn quantile_names() -> [&'static str; QUANTILES.len()] {
@@ -214,34 +207,14 @@ fn absent_in_words(absent: &[Absent]) -> String {
     absent.iter().map(|absent| absent.in_words() + "\n").collect()
 }
 
-impl MachineInfo {
-    /// What the system tells about itself.
-    pub fn detect() -> Self {
-        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-        MachineInfo {
-            processor: model.map_or("unknown processor", |(_, name)| name.trim()).to_owned(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            huge_pages: pages::mode(),
-            line_reads: Vec::new(),
-        }
-    }
-
-    /// The machine in one line.
-    pub fn in_words(&self) -> String {
-        let MachineInfo { processor, cores, system, huge_pages, .. } = self;
-        format!("{processor}, {cores} cores, {system}, huge pages: {huge_pages}")
-    }
-}
-
 impl Report {
-    /// All about what was measured, but for the figures: a line for the machine, for the versions, for the compiler, and a
-    /// warning if there has to be one.
+    /// All about what was measured, but for the figures: a line for the machine, for the hour, for the versions, for the
+    /// compiler, and a warning if there has to be one.
     pub fn origin_in_words(&self) -> Vec<String> {
-        let machine = format!("{}; {}", self.machine.in_words(), self.pages_in_words());
+        let machine = format!("{}; {}", self.machine.in_words(), self.pages.in_words());
         let warning = self.origin.warning().map(str::to_owned);
-        [machine, self.origin.crates_in_words(), self.origin.compiler_in_words()]
+        let hour = self.machine.hour_in_words();
+        [machine, hour, self.origin.crates_in_words(), self.origin.compiler_in_words()]
             .into_iter()
             .chain(warning)
             .collect()
@@ -253,15 +226,6 @@ impl Report {
         let maps = throughput.is_empty() && latency.is_empty() && memory.is_empty();
         let others = filters.is_empty() && filter_sizes.is_empty() && paper.is_empty() && guard.is_empty();
         maps && others && caches.is_empty()
-    }
-
-    /// Who asked for huge pages.
-    pub fn pages_in_words(&self) -> &'static str {
-        if self.small_pages {
-            "no table had huge pages, koel's neither (--small-pages)"
-        } else {
-            "large tables of koel's ask for huge pages, those of others do not"
-        }
     }
 }
 
@@ -305,12 +269,13 @@ pub fn duration_in_words(nanos: f64) -> String {
     format!("{} {unit}", significant(value))
 }
 
-/// Three digits, as far as there are decimals to drop.
+/// Three digits, as far as there are decimals to drop; two below 1, but for what is very small.
 pub fn significant(value: f64) -> String {
     match value {
         v if v >= 99.95 => format!("{v:.0}"),
         v if v >= 9.995 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
+        v if v >= 0.0995 || v <= 0.0 => format!("{v:.2}"),
+        v => format!("{v:.4}"),
     }
 }
 
@@ -330,6 +295,7 @@ mod tests {
         assert_eq!(duration_in_words(68_100.0), "68.1 µs");
         assert_eq!(duration_in_words(4_000_000.0), "4.00 ms");
         assert_eq!(significant(99.97), "100");
+        assert_eq!([0.0, 0.0712, 0.5].map(significant), ["0.00", "0.0712", "0.50"]);
     }
 
     #[test]
@@ -338,6 +304,11 @@ mod tests {
         let mut row = LatencyRow { contestant: "koel", is_koel: true, lost_reads: 0, samples: 1000, nanos };
         let told = |row: &LatencyRow| [0, 3, 4, 6].map(|index| row.quantile_in_words(index));
         assert_eq!(told(&row), ["5 ns", "5 ns", "-", "5 ns"]);
+        assert_eq!(row.tail_ranges_in_words(), ["-", "5 ns .. 5 ns"]);
+        row.samples = 10_000;
+        row.nanos[TAIL] = Spread::of(vec![2_000.0, 1_000.0, 9_000.0]);
+        assert_eq!(row.tail_ranges_in_words()[0], "1.00 µs .. 9.00 µs");
+        assert_eq!(QUANTILES[TAIL].0, "p99.99");
         row.samples = 1;
         assert_eq!(told(&row), ["-", "-", "-", "5 ns"]);
     }

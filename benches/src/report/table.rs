@@ -4,8 +4,8 @@ use comfy_table::{Attribute, Cell as Field, CellAlignment};
 
 use super::columns::Columns;
 use super::{
-    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, absent_in_words, duration_in_words, grouped,
-    keys_in_words, lost_in_words, significant, threads_in_words,
+    Cell, LatencyCell, MemoryCell, QUANTILES, Report, Row, absent_in_words, grouped, keys_in_words,
+    lost_in_words, significant, threads_in_words,
 };
 use crate::contestants::Id;
 use crate::stats::Spread;
@@ -81,15 +81,12 @@ pub fn summary_table(report: &Report) -> String {
 pub fn latency_table(cell: &LatencyCell) -> String {
     let mut headings = vec![""];
     headings.extend(QUANTILES.iter().map(|(name, _)| *name));
-    headings.push("max: min .. max");
+    headings.extend(["p99.99: min .. max", "max: min .. max"]);
     let mut table = Columns::new(&headings);
     for row in &cell.rows {
         let mut fields = vec![name_field(row.contestant, row.is_koel)];
         fields.extend((0..QUANTILES.len()).map(|index| number_field(row.quantile_in_words(index))));
-        if let Some(longest) = row.nanos.last() {
-            let (min, max) = (duration_in_words(longest.min), duration_in_words(longest.max));
-            fields.push(number_field(format!("{min} .. {max}")));
-        }
+        fields.extend(row.tail_ranges_in_words().map(number_field));
         table.add_row(fields);
     }
     let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
