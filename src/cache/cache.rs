@@ -48,7 +48,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * What has left is dropped a little later, by further calls of any kind, look-ups and the ends of views among them, on any
 ///   thread, or by [`Cache::flush`]: [how much may wait, and what a `Drop` must not
 ///   do](crate::HashMap#when-values-are-dropped). With a weigher it may be an eighth of the bound, or 65,536 if that is more,
-///   and for each thread a sixteenth of that besides; writes under some map's lock do not count.
+///   and for each thread a sixteenth of that besides, and what its last call has sent away, which may be much where one heavy
+///   entry takes the place of many; writes under some map's lock do not count.
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads
@@ -472,10 +473,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Some((entry, now))
     }
 
-    /// A clone of the value of a key. Takes no lock, and writes nothing that another thread reads if the entry was hit
-    /// often lately. An entry that is found to have expired is taken out, under the lock of its segment, and the removal
-    /// listener is told; it is left to others if somebody else has that lock, or in a closure that runs under the lock of any
-    /// of koel's maps and caches. So a look-up never waits. Without `Clone`: [`CacheView::get_ref`].
+    /// A clone of the value of a key. Takes no lock, but for the first in a thread, and writes nothing that another thread reads
+    /// if the entry was hit often lately. An entry that is found to have expired is taken out, under the lock of its segment,
+    /// and the removal listener is told; it is left to others if somebody else has that lock, or in a closure that runs under
+    /// the lock of any of koel's maps and caches. So a look-up waits for nobody who writes. Without `Clone`:
+    /// [`CacheView::get_ref`].
     ///
     /// # Panics
     ///

@@ -88,8 +88,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the cache is as it was. And if
-    /// the removal listener panics: what was decided has been done then.
+    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the entry is as it was. And if
+    /// the removal listener panics: what was decided has been done then, or, if it does not fit, has been dropped.
     ///
     /// ```
     /// use koel::{Cache, Operation};

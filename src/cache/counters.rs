@@ -28,14 +28,14 @@ pub struct CacheStats {
     pub load_time: Duration,
     /// Entries that were inserted or replaced.
     pub insertions: u64,
-    /// Entries that left because the cache was full.
+    /// Entries that left because the cache was full, or was made smaller.
     pub evictions: u64,
     /// Of the evictions, entries that were too heavy for what would have had to leave for them, and so left at once: see
     /// [`Cache::insert`](crate::Cache::insert). Many of them tell of a cache that is too small for what is asked for.
     pub turned_away: u64,
     /// Entries that left because their time was over.
     pub expirations: u64,
-    /// Weight that left because the cache was full.
+    /// Weight that left because the cache was full, or was made smaller.
     pub evicted_weight: u64,
     /// Entries now.
     pub len: usize,

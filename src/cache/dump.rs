@@ -23,7 +23,7 @@ use crate::entries::Entry;
 /// window.
 ///
 /// What is read is not trusted: another version, a number that is none of these, or an end that comes too early is an
-/// error of the deserializer's, and no memory is set aside for entries that are only announced.
+/// error of the deserializer's, and no more than 64 KiB are set aside for entries that are only announced.
 ///
 #[cfg_attr(feature = "serde", doc = "```")]
 #[cfg_attr(not(feature = "serde"), doc = "```ignore")]

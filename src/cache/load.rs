@@ -92,7 +92,7 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
 
 impl<K, V> ToLoad<'_, K, V> {
     /// A copy of the key. What that runs does not wait for this flight [F6].
-    fn own<Q: ?Sized + ToOwned<Owned = K>>(&self, key: &Q) -> K {
+    pub(super) fn own<Q: ?Sized + ToOwned<Owned = K>>(&self, key: &Q) -> K {
         match &self.refreshing {
             Some(flight) => flight.run(|| key.to_owned()),
             None => key.to_owned(),
@@ -248,9 +248,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// away](Cache::insert).
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
-    /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `try_insert`,
-    /// `remove`, `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `clear`, or
-    /// `retain` takes it out, the value goes to those who wait for it and not into the cache; nor if it is too heavy for it. A
+    /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
+    /// `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `try_insert`, unless that
+    /// finds a value, or `clear`, or `retain` takes it out, the value goes to those who wait for it and not into the cache; nor if it is too heavy for it. A
     /// value that is there may be loaded anew before it expires:
     /// [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
     ///
@@ -425,158 +425,6 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self::load(self, key, Terms::shared().within(timeout), || load().map_err(Arc::new))
     }
 
-    /// As [`Cache::get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
-    ///
-    /// # Panics
-    ///
-    /// As [`Cache::get_or_insert_with`].
-    ///
-    /// ```
-    /// let cache: koel::Cache<String, usize> = koel::Cache::new(100);
-    /// assert_eq!(cache.get_or_insert_with_ref("seven", || 7), 7);
-    /// assert_eq!(cache.get_or_insert_with_ref("seven", || unreachable!("it is there")), 7);
-    /// ```
-    #[doc(alias = "get_with_by_ref")]
-    #[track_caller]
-    pub fn get_or_insert_with_ref<Q>(&self, key: &Q, load: impl FnOnce() -> V) -> V
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        or_panic(self.try_get_or_insert_with_ref(key, || Ok::<V, Infallible>(load())))
-    }
-
-    /// As [`Cache::try_get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cache::try_get_or_insert_with`].
-    ///
-    /// # Panics
-    ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics, when the value is in the cache.
-    ///
-    /// ```
-    /// use koel::LoadError;
-    ///
-    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
-    /// let error = ports.try_get_or_insert_with_ref("http", || "eighty".parse()).unwrap_err();
-    /// assert!(matches!(error, LoadError::Loader(_)));
-    /// assert_eq!(ports.try_get_or_insert_with_ref("http", || "80".parse()), Ok(80));
-    /// ```
-    pub fn try_get_or_insert_with_ref<Q, E>(
-        &self,
-        key: &Q,
-        load: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, LoadError<E>>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        let digest = self.digest(key);
-        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
-            Lookup::Value(value) => {
-                // As in `load`.
-                drop(load);
-                Ok(value)
-            }
-            Lookup::Lacks(to_load) => {
-                let own_key = to_load.own(key);
-                load_lacking(self, to_load, own_key, Terms::alone(), nothing_is_stale, load)
-            }
-        }
-    }
-
-    /// As [`Cache::try_get_or_insert_with_shared`], by a reference to a key, of which a copy is made if it is missed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cache::try_get_or_insert_with_shared`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Cache::try_get_or_insert_with_ref`].
-    ///
-    /// ```
-    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
-    /// let error = ports.try_get_or_insert_with_shared_ref("http", || "eighty".parse()).unwrap_err();
-    /// let error: std::sync::Arc<std::num::ParseIntError> = error.into_loader().unwrap();
-    /// assert_eq!(error.to_string(), "invalid digit found in string");
-    /// assert_eq!(ports.try_get_or_insert_with_shared_ref("http", || "80".parse()).ok(), Some(80));
-    /// ```
-    #[doc(alias = "try_get_with_by_ref")]
-    pub fn try_get_or_insert_with_shared_ref<Q, E: Any + Send + Sync>(
-        &self,
-        key: &Q,
-        load: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, LoadError<Arc<E>>>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        self.load_shared_ref(key, |terms| terms, load)
-    }
-
-    /// The value of a key, with errors that are shared, on such terms, which are made if it is missed.
-    fn load_shared_ref<Q, E: Any + Send + Sync>(
-        &self,
-        key: &Q,
-        terms: impl FnOnce(Terms<Arc<E>>) -> Terms<Arc<E>>,
-        load: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, LoadError<Arc<E>>>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        let digest = self.digest(key);
-        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
-            Lookup::Value(value) => {
-                // As in `load`.
-                drop(load);
-                Ok(value)
-            }
-            Lookup::Lacks(to_load) => {
-                let (own_key, load) = (to_load.own(key), || load().map_err(Arc::new));
-                load_lacking(self, to_load, own_key, terms(Terms::shared()), nothing_is_stale, load)
-            }
-        }
-    }
-
-    /// As [`Cache::try_get_or_insert_with_shared_timeout`], by a reference to a key, of which a copy is made if it is missed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Cache::try_get_or_insert_with_ref`].
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use koel::{Cache, LoadError};
-    ///
-    /// let pages: Cache<String, String> = Cache::new(100);
-    /// let page = |path: &str| {
-    ///     let read = || std::fs::read_to_string(path);
-    ///     match pages.try_get_or_insert_with_shared_timeout_ref(path, Duration::from_millis(200), read) {
-    ///         Ok(page) => (200, page),
-    ///         Err(LoadError::TimedOut) => (503, "try again".to_string()),
-    ///         Err(error) => (404, error.to_string()),
-    ///     }
-    /// };
-    /// assert_eq!(page("no such file").0, 404);
-    /// ```
-    pub fn try_get_or_insert_with_shared_timeout_ref<Q, E: Any + Send + Sync>(
-        &self,
-        key: &Q,
-        timeout: Duration,
-        load: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, LoadError<Arc<E>>>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        self.load_shared_ref(key, |terms| terms.within(timeout), load)
-    }
-
     /// The value of a key; if it is missed, what the future `load` yields, which the cache then has, if it is not
     /// [turned away](Cache::insert). For any runtime: it starts no thread, and blocks none.
     ///
@@ -663,99 +511,5 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<V, LoadError<Arc<E>>> {
         let load = pin!(load);
         load_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
-    }
-
-    /// As [`Cache::get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
-    ///
-    /// # Panics
-    ///
-    /// As [`Cache::get_or_insert_async`].
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// let cache: koel::Cache<String, usize> = koel::Cache::new(100);
-    /// assert_eq!(cache.get_or_insert_async_ref("seven", async { 7 }).await, 7);
-    /// # });
-    /// ```
-    pub async fn get_or_insert_async_ref<Q>(&self, key: &Q, load: impl Future<Output = V>) -> V
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        let load = pin!(load);
-        or_panic(self.try_get_or_insert_async_ref(key, async { Ok::<V, Infallible>(load.await) }).await)
-    }
-
-    /// As [`Cache::try_get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cache::try_get_or_insert_with`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Cache::try_get_or_insert_async`].
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
-    /// let failed = ports.try_get_or_insert_async_ref("http", async { Err("no answer") }).await;
-    /// assert_eq!(failed.unwrap_err().into_loader(), Some("no answer"));
-    /// assert_eq!(ports.try_get_or_insert_async_ref("http", async { Ok::<_, ()>(80) }).await, Ok(80));
-    /// # });
-    /// ```
-    #[doc(alias = "get_value_or_guard_async")]
-    pub async fn try_get_or_insert_async_ref<Q, E>(
-        &self,
-        key: &Q,
-        load: impl Future<Output = Result<V, E>>,
-    ) -> Result<V, LoadError<E>>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        let digest = self.digest(key);
-        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
-            Lookup::Value(value) => Ok(value),
-            Lookup::Lacks(to_load) => {
-                let own_key = to_load.own(key);
-                let load = pin!(load);
-                load_lacking_async(self, to_load, own_key, Terms::alone(), nothing_is_stale, load).await
-            }
-        }
-    }
-
-    /// As [`Cache::try_get_or_insert_async_shared`], by a reference to a key, of which a copy is made if it is missed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cache::try_get_or_insert_with_shared`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Cache::try_get_or_insert_async`].
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// let ports: koel::Cache<String, u16> = koel::Cache::new(100);
-    /// let failed = ports.try_get_or_insert_async_shared_ref("http", async { Err("no answer") }).await;
-    /// assert_eq!(*failed.unwrap_err().into_loader().unwrap(), "no answer");
-    /// # });
-    /// ```
-    pub async fn try_get_or_insert_async_shared_ref<Q, E: Any + Send + Sync>(
-        &self,
-        key: &Q,
-        load: impl Future<Output = Result<V, E>>,
-    ) -> Result<V, LoadError<Arc<E>>>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
-    {
-        let digest = self.digest(key);
-        match Lookup::new(self, digest, key, self.hit_of(digest, key)) {
-            Lookup::Value(value) => Ok(value),
-            Lookup::Lacks(to_load) => {
-                let (own_key, load) = (to_load.own(key), pin!(load));
-                let load = async { load.await.map_err(Arc::new) };
-                load_lacking_async(self, to_load, own_key, Terms::shared(), nothing_is_stale, load).await
-            }
-        }
     }
 }

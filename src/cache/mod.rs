@@ -11,6 +11,7 @@
 //! | `dump`, `restore` | a cache's contents for a warm restart; back into a cache |
 //! | `serde` | the feature of this name: dumps, and counts |
 //! | `load`, `load_many`, `flight` | values that are loaded when they are missed, once for all who miss them |
+//! | `load_ref` | the same, by references to keys |
 //! | `load_if` | the same, also when they are stale to who asks |
 //! | `keep` | what loads look up, and how they keep what was loaded |
 //! | `view`, `iter` | look-ups by reference; walks |
@@ -42,6 +43,7 @@ mod keep;
 mod load;
 mod load_if;
 mod load_many;
+mod load_ref;
 mod many;
 mod meta;
 #[cfg(feature = "metrics")]

@@ -34,7 +34,7 @@ pub enum Why {
         /// What the cache may hold.
         capacity: u64,
     },
-    /// The allocator had no memory for it. See [without memory](crate#without-memory).
+    /// The allocator had no memory for it. See [without memory](crate#when-allocation-fails).
     OutOfMemory,
 }
 

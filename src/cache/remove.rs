@@ -17,7 +17,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         &self,
         key: &Q,
         out: &mut Departures<'_, K, V>,
-        condition: Option<impl FnOnce(&K, &V) -> bool>,
+        // Here to the end, if it is not asked: what it owns is the user's, and not dropped under the lock.
+        mut condition: Option<impl FnOnce(&K, &V) -> bool>,
     ) -> Option<NonNull<Entry<K, V>>> {
         let digest = self.digest(key);
         let At { mut writing, found, .. } = self.at(digest, key);
@@ -29,7 +30,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             // SAFETY: in the table, under the lock.
             let (own_key, value) = unsafe { Entry::deref(entry) }.pair();
             let expired = !self.is_alive(entry);
-            let goes = expired || condition.is_none_or(|condition| condition(own_key, value));
+            let goes = expired || condition.take().is_none_or(|condition| condition(own_key, value));
             goes.then_some((found, entry, expired))
         });
         deciding.done();

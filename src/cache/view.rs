@@ -149,7 +149,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     where
         Q: ?Sized + Hash + Equivalent<K>,
     {
-        let mut out = self.cache.departures(self.cache.enter());
+        // This view holds up what is newer than it, and nothing else.
+        let mut out = self.cache.departures(self.cache.enter_to_write());
         let entry = self.cache.remove_entry(key, &mut out, condition)?;
         // SAFETY: it was in the table after the view's guard was entered.
         Some(unsafe { Entry::deref(entry) }.pair().1)

@@ -6,13 +6,15 @@ use super::Cache;
 use super::iter::Entries;
 use super::write::At;
 use crate::entries::Entry;
+use crate::reclaim::FirstPanic;
 
 impl<K, V, S> Cache<K, V, S> {
     /// Takes out all entries.
     ///
     /// # Panics
     ///
-    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: all entries are
+    /// out then, and it has been told of all.
     ///
     /// ```
     /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
@@ -25,7 +27,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[doc(alias = "invalidate_all")]
     pub fn clear(&self) {
         self.flights.invalidate_all();
-        let mut cursor = 0;
+        let (mut cursor, mut told) = (0, FirstPanic::default());
         loop {
             // Told segment by segment.
             let mut out = self.departures(self.enter());
@@ -39,9 +41,12 @@ impl<K, V, S> Cache<K, V, S> {
             }
             writing.locked.state().keep.evictor.clear();
             self.settle(&mut writing.locked, &mut out);
+            drop(writing);
+            told.call(|| drop(out));
             cursor = next;
         }
-        self.free_if_heavy();
+        told.call(|| self.free_if_heavy());
+        told.go_on();
     }
 
     /// Takes out all entries that have expired, and gives back memory that is not in use. Otherwise that is done little by
@@ -50,7 +55,8 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: all that had
+    /// expired is out then, and it has been told of all.
     ///
     /// ```
     /// use std::time::Duration;
@@ -66,14 +72,17 @@ impl<K, V, S> Cache<K, V, S> {
     /// ```
     #[doc(alias = "run_pending_tasks")]
     pub fn purge(&self) {
-        let mut cursor = 0;
+        let (mut cursor, mut told) = (0, FirstPanic::default());
         loop {
             let mut out = self.departures(self.enter());
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             self.sweep(&mut writing.locked, u32::MAX, self.now(), &mut out);
             self.settle(&mut writing.locked, &mut out);
+            drop(writing);
+            told.call(|| drop(out));
             cursor = next;
         }
+        told.go_on();
         self.flush();
         // What has left is freed now, unless somebody else looks at it: its memory can be given back then.
         self.table.collector.flush();
@@ -91,8 +100,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `keep` panics: what it has refused before is out. In a closure that runs
-    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    /// If `keep` panics, or the removal listener: what has been refused before is out, and the others stay. And in a closure that
+    /// runs [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);

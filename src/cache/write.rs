@@ -353,8 +353,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Heavy entries
     ///
-    /// In a full cache with a weigher, [`Policy::Adaptive`](crate::Policy::Adaptive) turns a new entry away if it is heavier
-    /// than eight others on average, and
+    /// In a full cache with a weigher, once entries have been hit, [`Policy::Adaptive`](crate::Policy::Adaptive) turns a new
+    /// entry away if it is heavier than eight others on average, and
     ///
     /// * it has not been inserted lately,
     /// * or one of those that would leave for it was hit, and it has not been inserted often.
@@ -370,7 +370,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: then the entry
-    /// has been inserted all the same.
+    /// has been inserted all the same, or, if it does not fit, has been dropped.
     ///
     /// ```
     /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
@@ -419,7 +419,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// As [`Cache::insert`].
+    /// As [`Cache::insert`], in a closure under the lock only if the key is not there.
     ///
     /// ```
     /// let sessions: koel::Cache<&str, u32> = koel::Cache::new(10);

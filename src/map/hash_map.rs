@@ -75,7 +75,7 @@ use crate::hash::Digest;
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
 /// that memory was allocated long before, as a shared `Arc` may be, it gains little.
 ///
-/// Where the allocator has no memory, `checked_insert` says so; see [without memory](crate#without-memory).
+/// Where the allocator has no memory, `checked_insert` says so; see [without memory](crate#when-allocation-fails).
 ///
 /// # When values are dropped
 ///
@@ -123,7 +123,7 @@ use crate::hash::Digest;
 /// | --- | --- |
 /// | a map, or a [`Cache`](crate::Cache) where they own memory | some hundreds a thread; an eighth of the slots, if more |
 /// | a `Cache` where they own none | some hundreds a thread; a 64th of the slots, if more |
-/// | a `Cache` with a weigher | the same, but an eighth of the bound at most, and a 128th a thread |
+/// | a `Cache` with a weigher | the same, but an eighth of the bound at most, a 128th a thread, and each thread's last call |
 ///
 /// The slots of tables that are kept for growth count as well; a bound below half a million counts as that. A batch is 32
 /// removals of one thread, and goes three or more batches later: the more, the faster the thread removes and the longer the

@@ -112,33 +112,39 @@ fn what_is_heavy_is_freed_soon_whoever_sends_it_away() {
         check(64 + 64 / 8 + 8);
     }
     drop(cache);
-    let cache = build();
-    let takings: [&dyn Fn(u64); 4] = [
-        &|key| assert!(cache.remove(&key).is_some()),
-        &|_| cache.retain(|_, _| false),
-        &|_| cache.clear(),
-        &|_| {
+    // Each by itself: one that frees would do it for the others.
+    type Take = fn(&Cache<u64, Arc<()>>, u64);
+    let takings: [Take; 6] = [
+        |cache, key| assert!(cache.remove(&key).is_some()),
+        |cache, key| assert!(cache.pin().remove(&key).is_some()),
+        |cache, key| assert!(cache.pin().remove_if(&key, |_, _| true).is_some()),
+        |cache, _| cache.retain(|_, _| false),
+        |cache, _| cache.clear(),
+        |cache, _| {
             cache.set_capacity(0);
             cache.set_capacity(64 * WEIGHT);
         },
     ];
-    std::thread::scope(|scope| {
-        let (insert, inserts) = std::sync::mpsc::channel();
-        let (done, wait) = std::sync::mpsc::channel();
-        let (cache, value) = (&cache, &value);
-        scope.spawn(move || {
-            for key in inserts {
-                cache.insert(key, Arc::clone(value)).unwrap();
-                done.send(()).unwrap();
+    for take in takings {
+        let cache = build();
+        std::thread::scope(|scope| {
+            let (insert, inserts) = std::sync::mpsc::channel();
+            let (done, wait) = std::sync::mpsc::channel();
+            let (cache, value) = (&cache, &value);
+            scope.spawn(move || {
+                for key in inserts {
+                    cache.insert(key, Arc::clone(value)).unwrap();
+                    done.send(()).unwrap();
+                }
+            });
+            for key in 0..200 {
+                insert.send(key).unwrap();
+                wait.recv().unwrap();
+                take(cache, key);
+                check(64 / 8 + 8);
             }
         });
-        for (key, take) in (0..200).flat_map(|key| takings.iter().map(move |take| (key, take))) {
-            insert.send(key).unwrap();
-            wait.recv().unwrap();
-            take(key);
-            check(64 / 8 + 8);
-        }
-    });
+    }
 }
 
 /// Fills a cache for 50 beside a thread that reads; how many were alive at the most.

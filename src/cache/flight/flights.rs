@@ -172,7 +172,7 @@ fn follow_without_deadlock<'a, K, V>(mut wait: Wait<'a, K, V>, running: &[Flight
 }
 
 impl<K, V> Flights<K, V> {
-    /// Whether somebody loads this key, and nobody has written to it since.
+    /// Whether somebody loads this key, and nobody has written to it since, as far as can be told without waiting.
     pub(crate) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
         self.shard(digest).is_led(digest, key)
     }

@@ -58,12 +58,15 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         mut is_stale: impl FnMut(&V) -> bool,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
-        let mut is_first = true;
+        let (mut is_first, mut until) = (true, None);
         let flight = loop {
             let waited = match self.join(digest, &key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
-                Join::Follower(wait) => wait.block(terms.until).ok_or(LoadError::TimedOut)?,
+                Join::Follower(wait) => {
+                    let until = *until.get_or_insert_with(|| terms.until());
+                    wait.block(until).ok_or(LoadError::TimedOut)?
+                }
             };
             if mem::take(&mut is_first) && is_of_a_stale_value(&waited, &mut is_stale) {
                 continue;

@@ -46,26 +46,30 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         terms: &Terms<E>,
         mut load: impl FnMut(Vec<K>) -> Result<P, E>,
     ) -> Result<(), LoadError<E>> {
+        let until = terms.until();
         let mut pending: Vec<_> = missed.iter_mut().collect();
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
-            load_led(table, led, terms, &mut load)?;
-            pending = Vec::new();
             let mut followed = followed.into_iter();
-            while let Some((wait, missed)) = followed.next() {
-                let Some(waited) = wait.block(terms.until) else {
-                    take_what_has_come(table, followed, terms);
-                    return Err(LoadError::TimedOut);
-                };
-                match take(table, waited, missed, terms)? {
-                    None => {}
-                    Some((Some(flight), missed)) => {
-                        let led = lead_more((flight, missed), &mut followed);
-                        load_led(table, led, terms, &mut load)?;
+            // All that are loaded, by him or by others; those that are not, to be joined once more.
+            let round = || {
+                load_led(table, led, terms, &mut load)?;
+                let mut again = Vec::new();
+                while let Some((wait, missed)) = followed.next() {
+                    let waited = wait.block(until).ok_or(LoadError::TimedOut)?;
+                    match take(table, waited, missed, terms)? {
+                        None => {}
+                        Some((Some(flight), missed)) => {
+                            let led = lead_more((flight, missed), &mut followed);
+                            load_led(table, led, terms, &mut load)?;
+                        }
+                        Some((None, missed)) => again.push(missed),
                     }
-                    Some((None, missed)) => pending.push(missed),
                 }
-            }
+                Ok(again)
+            };
+            let ended = round();
+            pending = ended.inspect_err(|_| take_what_has_come(table, followed, terms))?;
         }
         Ok(())
     }
@@ -85,19 +89,24 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         let mut pending: Vec<_> = missed.iter_mut().collect();
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
-            load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
-            pending = Vec::new();
             let mut followed = followed.into_iter();
-            while let Some((wait, missed)) = followed.next() {
-                match take(table, wait.await, missed, terms)? {
-                    None => {}
-                    Some((Some(flight), missed)) => {
-                        let led = lead_more((flight, missed), &mut followed);
-                        load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
+            let round = async {
+                load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
+                let mut again = Vec::new();
+                while let Some((wait, missed)) = followed.next() {
+                    match take(table, wait.await, missed, terms)? {
+                        None => {}
+                        Some((Some(flight), missed)) => {
+                            let led = lead_more((flight, missed), &mut followed);
+                            load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
+                        }
+                        Some((None, missed)) => again.push(missed),
                     }
-                    Some((None, missed)) => pending.push(missed),
                 }
-            }
+                Ok(again)
+            };
+            let ended = round.await;
+            pending = ended.inspect_err(|_| take_what_has_come(table, followed, terms))?;
         }
         Ok(())
     }
@@ -155,15 +164,15 @@ fn take<'f, 'm, 'k, K, V, E>(
     }
 }
 
-/// Of those for whom there is no time left, takes what has come all the same.
+/// Takes what has come of those that are not waited for any more.
 fn take_what_has_come<K, V: Clone, E>(
     table: &impl Table<K, V>,
     followed: vec::IntoIter<Followed<'_, '_, '_, K, V>>,
     terms: &Terms<E>,
 ) {
     for (wait, missed) in followed {
-        if let Some(waited) = wait.block(terms.until) {
-            // What was left to him, and others' errors, are nothing to who has no time.
+        if let Some(waited) = wait.ended() {
+            // What was left to him, and others' errors, are nothing to who has an error of his own.
             let _ = take(table, waited, missed, terms);
         }
     }

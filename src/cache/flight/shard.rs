@@ -118,10 +118,16 @@ impl<K, V> Shard<K, V> {
         entries.for_each(Entry::mark_stale);
     }
 
-    /// Whether somebody loads this key, and nobody has written to it since.
+    /// Whether somebody loads this key, and nobody has written to it since; no, if it cannot be told at once. Waits for nobody:
+    /// it may be asked by the user's `Eq`, which runs under the lock.
     pub(super) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+        if self.is_idle() {
+            return false;
+        }
         let is_it = |entry: &Entry<K, V>| !entry.stale && key.equivalent(&entry.key);
-        !self.is_idle() && self.table.lock().find(digest, is_it).is_some_and(|entry| entry.led)
+        self.table
+            .try_lock()
+            .is_some_and(|mut table| table.find(digest, is_it).is_some_and(|entry| entry.led))
     }
 
     pub(super) fn id(&self, number: u64) -> FlightId {

@@ -10,9 +10,8 @@ pub(super) type Failure = Arc<dyn Any + Send + Sync>;
 
 /// What one caller asks for.
 pub(crate) struct Terms<E> {
-    /// When he stops waiting for another's loader; `None`, a time beyond all clocks, is no limit. Threads only: a task is
-    /// dropped by its runtime.
-    pub(super) until: Option<Instant>,
+    /// How long he waits for others' loaders; `None` is no limit. Threads only: a task is dropped by its runtime.
+    patience: Option<Duration>,
     /// His loader's error, for who follows.
     pub(super) tell: fn(&E) -> Option<Failure>,
     /// What he makes of another's.
@@ -22,18 +21,23 @@ pub(crate) struct Terms<E> {
 impl<E> Terms<E> {
     /// His error is his own, and he gets no other's.
     pub(crate) fn alone() -> Self {
-        Terms { until: None, tell: |_| None, hear: |_| None }
+        Terms { patience: None, tell: |_| None, hear: |_| None }
     }
 
-    /// And he waits for so long at most.
+    /// And he waits for so long at most. No clock is read for that: most find what they ask for.
     pub(crate) fn within(self, timeout: Duration) -> Self {
-        Terms { until: Instant::now().checked_add(timeout), ..self }
+        Terms { patience: Some(timeout), ..self }
+    }
+
+    /// When he stops waiting, if he begins now; `None`, a time beyond all clocks, is no limit.
+    pub(super) fn until(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.patience?)
     }
 }
 
 impl<E: Any + Send + Sync> Terms<Arc<E>> {
     /// He shares errors of this type with those who wait for him, or for whom he waits, on the same terms.
     pub(crate) fn shared() -> Self {
-        Terms { until: None, tell: |error| Some(error.clone()), hear: |failure| failure.downcast().ok() }
+        Terms { patience: None, tell: |error| Some(error.clone()), hear: |failure| failure.downcast().ok() }
     }
 }

@@ -76,6 +76,14 @@ impl<'a, K, V> Wait<'a, K, V> {
 }
 
 impl<'a, K, V: Clone> Wait<'a, K, V> {
+    /// What it has come to, if it has ended.
+    pub(super) fn ended(mut self) -> Option<Waited<'a, K, V>> {
+        match Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(waited) => Some(waited),
+            Poll::Pending => None,
+        }
+    }
+
     /// Blocks this thread until the wait ends, or returns `None` at the time `until`.
     pub(super) fn block(mut self, until: Option<Instant>) -> Option<Waited<'a, K, V>> {
         let signal = Arc::new(Signal::default());

@@ -21,8 +21,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
-    /// `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `clear`, or `retain` takes
-    /// it out, the value goes to those who wait for it and not into the cache.
+    /// `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `try_insert`, unless that
+    /// finds a value, or `clear`, or `retain` takes it out, the value goes to those who wait for it and not into the cache.
     ///
     /// Who waits blocks the thread. In a task, take [`InlineCache::get_or_insert_async`]: if the loader is another task of the
     /// same thread, this would wait for ever.
