@@ -15,7 +15,7 @@ use crate::hash::Digest;
 /// A set of fingerprints of keys: a look-up says "surely absent" or "probably present". Keys can be removed again.
 ///
 /// Cuckoo filters (Fan, Andersen, Kaminsky and Mitzenmacher, CoNEXT 2014) take less memory than Bloom filters from
-/// a false-positive rate of about 1% downward for a million keys and more, of 0.2% for a hundred thousand, and a look-up reads
+/// a false-positive rate of 0.5% downward for a million keys and more, of 0.15% for a hundred thousand, and a look-up reads
 /// two cache lines, hit or miss. This one is concurrent: every method takes `&self`; look-ups take no lock, write nothing and
 /// never wait, and a key that is present is never reported absent, also while others are inserted and the filter moves
 /// fingerprints about. Writers take the lock of one segment.
@@ -39,7 +39,8 @@ use crate::hash::Digest;
 /// hashes them, which it does not promise. Slices, arrays and vectors of larger integers do not: Rust writes them as they are
 /// in memory, in another order of bytes on big-endian machines, and `usize` and `isize` shorter on those of 32 bits. Types
 /// matter: `7_u64` and a bare `7`, which is an `i32`, are different keys. Filters that are kept for long, or sent, should be
-/// asked by bytes. The three forms of one key are different keys, unless you make them equal by [`CuckooFilter::hash`].
+/// asked by bytes. The three forms of one key are different keys, unless you make them equal by [`CuckooFilter::hash`]; but an
+/// integer is its bytes, the lowest first.
 ///
 /// # Duplicates
 ///
@@ -93,9 +94,10 @@ impl CuckooFilter {
     ///
     /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur
     /// more than once are inserted as often: up to 8 times, all of them, in a filter that is made larger for it if need be (at
-    /// rates from 1e-8 on). Takes 8 bytes for each key meanwhile; 16, if the filter is of 8 MiB or more, the
-    /// iterator does not say how many keys there are, and there is memory for them: it is filled segment by segment then, not
-    /// in the order of the keys. Made of no keys it has room for one.
+    /// rates from 1e-8 on). Takes 8 bytes for each key meanwhile; up to 16, if the iterator does not say how many keys there are.
+    /// A filter of 8 MiB or more is filled segment by segment, not in the order of the keys, if there is memory for that: 8 bytes
+    /// a key more if the iterator does not say how many there are, or keys occur so often that it had to be made larger. Made of
+    /// no keys it has room for one.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;

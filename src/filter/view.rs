@@ -326,7 +326,7 @@ impl<'a, S> FilterView<'a, S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn len(&self) -> usize {
-        self.tables.as_slice().iter().map(|table| table.form.len).sum()
+        self.tables.as_slice().iter().map(|table| table.form.len).fold(0, usize::saturating_add)
     }
 
     /// Whether there are no keys.
@@ -336,7 +336,8 @@ impl<'a, S> FilterView<'a, S> {
 
     /// How many slots there are.
     pub fn capacity(&self) -> usize {
-        self.tables.as_slice().iter().map(|table| table.form.shape.slots() as usize).sum()
+        let slots = self.tables.as_slice().iter().map(|table| table.form.shape.slots() as usize);
+        slots.fold(0, usize::saturating_add)
     }
 
     /// The hash function.

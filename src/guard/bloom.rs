@@ -12,7 +12,9 @@ use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 
 /// When this part of what went in has been deleted from the store, the filter is worth building anew.
 const STALE: f64 = 0.25;
-/// So is a filter with so many times the keys it was made for: at 1% by then some 5% of absent keys pass.
+/// So is a filter that lets so many times as many absent keys pass as it was made for, or has so many times the keys: at 1%
+/// both are about the same; the lower the rate, the faster it rises.
+const LOOSE: f64 = 5.0;
 const CROWDED: f64 = 1.5;
 /// Fewest keys that it is made for.
 const MIN_KEYS: u64 = if SCHEDULED { 1 } else { 1000 };
@@ -38,10 +40,25 @@ fn maps_as_ever() -> bool {
     bits.iter().eq(words)
 }
 
+/// So many times its keys a filter of this rate is worth. With k = -log2(rate) hash functions and k / ln 2 bits for each key,
+/// x times the keys leave a bit unset with the probability 2^-x, and so a rate of (1 - 2^-x)^k (the same section).
+fn keys_of_worth(rate: f64) -> f64 {
+    let loose = LOOSE * rate;
+    if loose >= 1.0 {
+        return CROWDED;
+    }
+    let unset = 1.0 - loose.powf(-1.0 / rate.log2());
+    CROWDED.min(-unset.log2())
+}
+
 /// Bits for each key, for a false-positive rate above 0 and below 1: -ln(rate) / (ln 2)^2 (Broder and Mitzenmacher 2004,
 /// section 2).
 fn bits_per_key(rate: f64) -> f64 {
     -rate.ln() / (LN_2 * LN_2)
+}
+
+fn most_keys(capacity: u64, rate: f64) -> u64 {
+    (capacity as f64 * keys_of_worth(rate)) as u64
 }
 
 #[derive(Debug)]
@@ -49,6 +66,8 @@ pub(super) struct Bloom {
     bits: AtomicBloomFilter,
     /// Keys that it was made for.
     capacity: u64,
+    /// Keys with which it is worth building anew.
+    most: u64,
     inserted: AtomicU64,
     deleted: AtomicU64,
 }
@@ -69,7 +88,8 @@ impl Bloom {
         };
         let keys = usize::try_from(capacity).unwrap_or(usize::MAX);
         let bits = AtomicBloomFilter::with_num_bits(bits).expected_items(keys);
-        Ok(Bloom { bits, capacity, inserted: AtomicU64::new(0), deleted: AtomicU64::new(0) })
+        let most = most_keys(capacity, rate);
+        Ok(Bloom { bits, capacity, most, inserted: AtomicU64::new(0), deleted: AtomicU64::new(0) })
     }
 
     #[inline]
@@ -110,9 +130,8 @@ impl Bloom {
     }
 
     pub(super) fn is_worn(&self) -> bool {
-        let (inserted, deleted) = (self.inserted() as f64, self.deleted.load(Ordering::Relaxed) as f64);
-        let some = self.capacity as f64 * STALE;
-        deleted > some.max(inserted * STALE) || inserted > self.capacity as f64 * CROWDED
+        let (inserted, deleted) = (self.inserted(), self.deleted.load(Ordering::Relaxed));
+        deleted as f64 > self.capacity.max(inserted) as f64 * STALE || inserted > self.most
     }
 
     pub(super) fn false_positive_rate(&self) -> f64 {
@@ -158,13 +177,29 @@ impl Bloom {
         // `fastbloom` makes its own of the list; without other memory, where a word is aligned as an atomic one.
         let bits = AtomicBloomFilter::from_vec(try_collect(words)?).hashes(hashes as u32);
         let (inserted, deleted) = (AtomicU64::new(inserted), AtomicU64::new(deleted));
-        Ok(Some(Bloom { bits, capacity, inserted, deleted }))
+        Ok(Some(Bloom { bits, capacity, most: most_keys(capacity, rate), inserted, deleted }))
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_is_worth_its_keys_until_five_times_as_many_absent_ones_pass() {
+        let hash = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n >> 7);
+        for (rate, least) in [(0.5, 1.5), (0.1, 1.5), (0.01, 1.4), (1e-4, 1.1), (1e-8, 1.0)] {
+            let filter = Bloom::new(10_000, rate).unwrap();
+            assert!((10_000.0 * least) as u64 <= filter.most && filter.most <= 15_000, "{}", filter.most);
+            (0..filter.most).for_each(|n| _ = filter.insert(hash(n)));
+            assert!(!filter.is_worn());
+            let reached = filter.false_positive_rate();
+            assert!(reached < 6.0 * rate, "{rate}: {reached}");
+            assert!(filter.most == 15_000 || reached > 4.0 * rate, "{rate}: {reached}");
+            filter.insert(hash(filter.most));
+            assert!(filter.is_worn());
+        }
+    }
 
     /// If it does not, snapshots need another version: until then guards with a Bloom filter scan at each opening.
     #[test]

@@ -152,8 +152,8 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
     pub(super) fn rebuild(&self) {
-        // Whether the store is believed how many keys it has: after it has said far too many, not again. So one scan at the
-        // most is for that.
+        // Whether the store is believed how many keys it has: after it has said far too many, or more than there can be a
+        // filter for, not again. So one scan at the most is for that.
         let mut believes = true;
         // Until one is published that is not worn at once, and nobody has asked for another.
         loop {
@@ -164,6 +164,11 @@ impl<S: Store> Shared<S, S::Error> {
                     continue;
                 }
                 Ok(Ok(Next::Nothing)) => None,
+                // There is no filter for as many as it says, or no memory.
+                Ok(Err(Error::Filter(_))) if believes => {
+                    believes = false;
+                    continue;
+                }
                 Ok(Err(error)) => Some(error),
                 Err(payload) => {
                     discard(payload);

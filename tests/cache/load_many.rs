@@ -2,8 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::future::{poll_fn, ready};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
+use std::task::{Context, Poll, Waker};
 
 use koel::{Cache, InlineCache, LoadError};
 use pollster::block_on;
@@ -282,4 +284,27 @@ fn what_others_have_loaded_by_the_time_a_loader_fails_is_handed_out() {
     };
     let answer = block_on(cache.try_get_many_or_insert_async(&[4, 5], &mut out, load));
     assert_eq!((answer, out), (Err(LoadError::Loader("no")), [Some(40), None]));
+}
+
+/// Also what the cache has not kept.
+#[test]
+fn what_others_have_loaded_and_nobody_keeps_is_handed_out_all_the_same() {
+    for is_async in [false, true] {
+        let cache: Cache<u64, u64> = Cache::new(0);
+        let (goes_on, mut out) = (Cell::new(false), [None; 2]);
+        let mut context = Context::from_waker(Waker::noop());
+        let load = poll_fn(|_| if goes_on.get() { Poll::Ready(10) } else { Poll::Pending });
+        let mut other = Box::pin(cache.get_or_insert_async(1, load));
+        assert!(other.as_mut().poll(&mut context).is_pending());
+        let mut fail = |_: Vec<u64>| {
+            goes_on.set(true);
+            assert_eq!(other.as_mut().poll(&mut context), Poll::Ready(10));
+            Err::<[_; 0], _>("no")
+        };
+        let failed = match is_async {
+            false => cache.try_get_many_or_insert_with(&[1, 2], &mut out, fail),
+            true => block_on(cache.try_get_many_or_insert_async(&[1, 2], &mut out, |keys| ready(fail(keys)))),
+        };
+        assert_eq!((failed, out), (Err(LoadError::Loader("no")), [Some(10), None]));
+    }
 }

@@ -7,6 +7,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod after_panics;
+mod asked;
 mod bound;
 mod causes;
 mod compute;

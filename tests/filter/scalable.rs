@@ -378,4 +378,13 @@ fn options_of_a_growing_filter_are_checked() {
         let error = none.build().unwrap_err();
         assert!(matches!(error, FilterError::FingerprintBits { least, .. } if least == enough), "{error}");
     }
+    // What is said to do does.
+    let of_rate = |bits, rate| builder().fingerprint_bits(bits).false_positive_rate(rate);
+    for rate in [0.9, 0.5, 0.1, 1e-3, 1e-6] {
+        let error = of_rate(3, rate).build().unwrap_err();
+        let FilterError::FingerprintBits { requested: 3, least } = error else { panic!("{error}") };
+        assert!(of_rate(least, rate).build().is_ok() && of_rate(least - 1, rate).build().is_err(), "{rate}");
+    }
+    let error = of_rate(3, 1e-12).build().unwrap_err();
+    assert!(matches!(error, FilterError::RateTooLow { limit, .. } if limit < 1e-8), "{error}");
 }

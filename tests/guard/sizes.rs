@@ -233,3 +233,19 @@ fn a_store_that_empties_and_fills_costs_two_scans_each_time() {
     }
     assert_eq!(guarded.stats().filter_keys, MANY);
 }
+
+/// Of a store that says so there would be none, and none after the next scan.
+#[test]
+fn there_is_a_filter_also_if_there_can_be_none_for_as_many_keys_as_the_store_says() {
+    for filter in [Filter::Cuckoo, Filter::Bloom] {
+        let store = filled(100);
+        store.exaggerates_by(1 << 60);
+        let guarded = opened(Guarded::builder(Arc::clone(&store)).filter(filter));
+        assert_eq!(
+            (guarded.progress().phase, guarded.stats().filter_keys),
+            (Phase::Ready, 100),
+            "{filter:?}"
+        );
+        assert!(finds(&guarded, &key(7)));
+    }
+}

@@ -86,10 +86,8 @@ impl<V: Number> Subject for Evicting<V> {
     }
 
     fn try_insert(&self, key: u64, value: u64) -> Seen {
-        self.decide(key, |old| match old {
-            Some(_) => Operation::Abort(()),
-            None => Operation::Insert(V::of(value)),
-        })
+        let answer = self.cache.try_insert(key, V::of(value)).map_err(|refused| refused.to_string())?;
+        Ok(answer.err().map(|occupied| occupied.current.get()))
     }
 
     fn remove(&self, key: u64) -> Seen {
@@ -186,10 +184,7 @@ where
     }
 
     fn try_insert(&self, key: u64, value: u64) -> Seen {
-        self.decide(key, |old| match old {
-            Some(_) => Operation::Abort(()),
-            None => Operation::Insert(value),
-        })
+        whole(self.cache.try_insert(key, [value; N]).err().map(|occupied| occupied.current))
     }
 
     fn remove(&self, key: u64) -> Seen {

@@ -291,9 +291,16 @@ impl<S> ScalableFilterBuilder<S> {
         let mut bits = self.fingerprint_bits.map_or(MIN_BITS..=32, |bits| bits..=bits);
         let widest = *bits.end();
         let bits = bits.find(|bits| rate_of(*bits) <= rate);
-        bits.map(of_bits).ok_or_else(|| match (widest..=32).find(|bits| rate_of(*bits) < 1.0) {
-            Some(least) if least > widest => FilterError::FingerprintBits { requested: widest, least },
-            _ => FilterError::RateTooLow { requested: rate, limit: rate_of(widest) },
+        bits.map(of_bits).ok_or_else(|| {
+            let limit = rate_of(widest);
+            if limit < 1.0 {
+                return FilterError::RateTooLow { requested: rate, limit };
+            }
+            // No rate at all is kept with so few.
+            match (widest..=32).find(|bits| rate_of(*bits) <= rate) {
+                Some(least) => FilterError::FingerprintBits { requested: widest, least },
+                None => FilterError::RateTooLow { requested: rate, limit: rate_of(32) },
+            }
         })
     }
 }

@@ -187,7 +187,7 @@ impl<S> ScalableCuckooFilter<S> {
     /// How many keys there are: inserted and not removed. Exact while nobody writes or compacts: what is moved meanwhile may
     /// count twice, or not at all.
     pub fn len(&self) -> usize {
-        self.chain.levels().iter().map(|level| level.inner.table.len()).sum()
+        self.chain.levels().iter().map(|level| level.inner.table.len()).fold(0, usize::saturating_add)
     }
 
     /// Whether there are no keys.
@@ -197,7 +197,7 @@ impl<S> ScalableCuckooFilter<S> {
 
     /// How many slots there are now.
     pub fn capacity(&self) -> usize {
-        self.chain.levels().iter().map(|level| level.inner.slots()).sum()
+        self.chain.levels().iter().map(|level| level.inner.slots()).fold(0, usize::saturating_add)
     }
 
     /// For how many different keys there is room when it has all tables that it can have: as many as 94% of their slots, in

@@ -1,0 +1,107 @@
+//! What is done when the user's code has panicked, and what is not.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use koel::{Cache, CacheBuilder, Cause, ManualClock, Operation};
+
+use crate::SEVERAL_SEGMENTS;
+use crate::common::{catch, seeded};
+
+fn full_of_two() -> Cache<u64, u64> {
+    let cache = Cache::builder().max_entries(2).on_removal(|_, _: &u64, _| panic!("told")).build();
+    cache.insert(1, 1).unwrap();
+    cache
+}
+
+#[test]
+fn what_was_asked_for_is_done_when_the_listener_panics() {
+    let panics = |f: &dyn Fn(&Cache<u64, u64>)| {
+        let cache = full_of_two();
+        assert_eq!(catch(|| f(&cache)), Err("told".to_owned()));
+        cache
+    };
+    assert_eq!(panics(&|cache| cache.insert(1, 2).unwrap()).get(&1), Some(2));
+    assert_eq!(panics(&|cache| drop(cache.update(1, |n| n + 1))).get(&1), Some(2));
+    let decided = panics(&|cache| drop(cache.compute(1, |_| Operation::<_, ()>::Remove)));
+    assert!(decided.is_empty());
+    assert!(panics(&|cache| _ = cache.remove(&1)).is_empty());
+    let smaller = panics(&|cache| cache.set_capacity(0));
+    assert_eq!((smaller.capacity(), smaller.len()), (0, 0));
+}
+
+/// Each entry is told of once, and is out.
+fn all_go(
+    go: fn(&Cache<u64, u64>, &ManualClock),
+    build: fn(CacheBuilder<u64, u64>) -> CacheBuilder<u64, u64>,
+) {
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock();
+    TOLD.store(0, Ordering::Relaxed);
+    let clock = ManualClock::new();
+    let builder = build(Cache::builder()).max_entries(4 * SEVERAL_SEGMENTS).clock(clock.clone());
+    let builder = builder.on_removal(|_, _, cause| {
+        assert_ne!(cause, Cause::Size);
+        TOLD.fetch_add(1, Ordering::Relaxed);
+        panic!("told");
+    });
+    let cache = builder.hasher(seeded(1)).build();
+    (0..SEVERAL_SEGMENTS as u64).for_each(|key| cache.insert(key, key).unwrap());
+    assert_eq!(catch(|| go(&cache, &clock)), Err("told".to_owned()));
+    assert_eq!((cache.len(), TOLD.load(Ordering::Relaxed)), (0, SEVERAL_SEGMENTS));
+}
+
+#[test]
+fn all_is_cleared_and_purged_when_the_listener_panics() {
+    all_go(|cache, _| cache.clear(), |builder| builder.time_to_live(Duration::MAX));
+    let purge = |cache: &Cache<u64, u64>, clock: &ManualClock| {
+        clock.advance(Duration::from_secs(1));
+        cache.purge();
+    };
+    all_go(purge, |builder| builder.time_to_live(Duration::from_secs(1)));
+}
+
+/// What it owns writes to the cache when it is dropped.
+struct Writes<'c>(&'c Cache<u64, u64>);
+
+impl Drop for Writes<'_> {
+    fn drop(&mut self) {
+        self.0.insert(9, 9).unwrap();
+    }
+}
+
+#[test]
+fn a_condition_that_is_not_asked_is_dropped_unlocked() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let writes = Writes(&cache);
+    let condition = move |_: &u64, _: &u64| {
+        let owned = &writes;
+        unreachable!("{}", owned.0.len())
+    };
+    assert_eq!(cache.remove_if(&1, condition), None);
+    assert_eq!(cache.get(&9), Some(9));
+}
+
+#[test]
+fn answers_before_a_panic_are_handed_out() {
+    const KEYS: [u64; 40] = {
+        let mut keys = [0; 40];
+        let mut i = 0;
+        while i < 40 {
+            keys[i] = i as u64;
+            i += 1;
+        }
+        keys
+    };
+    let clock = ManualClock::new();
+    let builder = Cache::builder().max_entries(1000).clock(clock.clone());
+    let lives = |key: &u64, _: &u64| Some(Duration::from_secs(if *key == 35 { 1 } else { 9 }));
+    let cache: Cache<u64, u64> = builder.expiry(lives).on_removal(|_, _, _| panic!("told")).build();
+    KEYS.iter().for_each(|&key| cache.insert(key, key).unwrap());
+    clock.advance(Duration::from_secs(2));
+    let mut out = [None; 40];
+    assert_eq!(catch(|| cache.get_many(&KEYS, &mut out)), Err("told".to_owned()));
+    assert!(out[..35].iter().zip(KEYS).all(|(found, key)| *found == Some(key)), "{out:?}");
+}
