@@ -6,10 +6,10 @@ use core::fmt;
 /// There was no room for a new key: the map or filter is full, being of fixed capacity or at its limit of memory; or the filter
 /// has as many copies of the key as it may; or an allocation failed. Nothing was changed.
 ///
-/// From a map's `checked_insert` it has key and value, handed back; see
-/// [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written to by several threads may say
-/// so a few entries early: what they insert and remove while the entries are counted may count twice. From a filter,
-/// which takes its keys by reference, it is `Full` without parameters.
+/// From a map's `checked_insert` and its kin it has key and value, handed back: those that were to be inserted, or that a
+/// closure has made. See [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written to by several
+/// threads may say so a few entries early: what they insert and remove while the entries are counted may count twice. From a
+/// filter, which takes its keys by reference, it is `Full` without parameters.
 ///
 /// ```
 /// let map = koel::InlineMap::builder().fixed_capacity(2).build();

@@ -52,8 +52,8 @@
 //!
 //! Where the allocator has no memory:
 //!
-//! * `checked_insert` of the maps, [`Cache::insert`] and the filters' `insert` hand back what was not taken, and an
-//!   [`InlineCache`] evicts instead of growing;
+//! * `checked_insert` of the maps and its kin, [`Cache::insert`] and the filters' `insert` hand back what was not taken, and
+//!   an [`InlineCache`] evicts instead of growing;
 //! * `try_build`, `try_reserve`, the filters' builders, `from_keys`, `try_union`, whatever reads a filter from bytes, and a
 //!   guard's `snapshot` return an error;
 //! * the maps' other writes of new keys, and `reserve`, panic;

@@ -3,9 +3,23 @@
 use core::error::Error;
 use core::fmt;
 
-/// The message of a panic that `checked_insert` avoids.
+/// The message of a panic that `checked_insert` and its kin avoid.
 pub(crate) const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
-                               `checked_insert` hands back what does not fit";
+                               `checked_insert` and its kin hand back what does not fit";
+
+/// What a write has done that hands back what has no room: a panic, if it has.
+#[inline]
+#[track_caller]
+pub(crate) fn expect_room<T, F>(checked: Result<T, F>) -> T {
+    match checked {
+        Ok(done) => done,
+        Err(full) => {
+            // The user's drops run before the panic, not in its unwinding.
+            drop(full);
+            panic!("{FULL}")
+        }
+    }
+}
 
 /// The message of `compute`'s panic if there is nothing to remove.
 pub(crate) const NOTHING_TO_REMOVE: &str = "compute: Operation::Remove for a key that is absent";

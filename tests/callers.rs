@@ -43,6 +43,8 @@ fn a_panic_names_the_line_that_called() {
         matches!(pin.compute(new, |_| Operation::<_, ()>::Insert(0)), Compute::Inserted(..))
     });
     assert_blamed_here(|| matches!(pin.compute(new, |_| Operation::<_, ()>::Remove), Compute::Removed(..)));
+    assert_blamed_here(|| pin.checked_compute(new, |_| Operation::<_, ()>::Remove).is_ok());
+    assert_blamed_here(|| pin.try_insert_with(new, || 0).is_ok());
     assert_blamed_here(|| pin.extend([(new, 0)]));
     assert_blamed_here(|| pin.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| pin.get_many_ref(&[&1, &2], &mut []));
@@ -57,6 +59,8 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| inline.get_or_insert_default(inline_new));
     assert_blamed_here(|| inline.update_or_insert(inline_new, |n| n, 0));
     assert_blamed_here(|| inline.compute(inline_new, |_| Operation::<_, ()>::Insert(0)));
+    assert_blamed_here(|| inline.checked_compute(inline_new, |_| Operation::<_, ()>::Remove).is_ok());
+    assert_blamed_here(|| inline.try_insert_with(inline_new, || 0).is_ok());
     assert_blamed_here(|| inline.extend([(inline_new, 0)]));
     assert_blamed_here(|| inline.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| inline.contains_many(&[1, 2], &mut []));

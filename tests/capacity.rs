@@ -6,7 +6,7 @@ mod common;
 use common::{
     AnyMap, Config, Rng, Seeded, Words, catch, fixed_configs, ignore, laws, on_threads, seed, seeded,
 };
-use koel::{Full, HashMap, InlineMap};
+use koel::{Compute, Full, HashMap, InlineMap, Operation};
 
 type Hashed = HashMap<u64, u64, Seeded>;
 type Inlined = InlineMap<u64, u64, Seeded>;
@@ -274,6 +274,41 @@ laws! {
         what_does_not_fit_an_inline_map_is_handed_back_and_the_map_is_as_it_was;
 }
 
+/// By whatever writes; a key that is there needs no room.
+fn hands_back_what_was_made<M: Words>() {
+    type Verb<M> = fn(&M, u64) -> Result<u64, Full<u64, u64>>;
+    let verbs: [Verb<M>; 5] = [
+        |map, key| Ok(map.checked_insert(key, 7)?.map_or(7, |_| 7)),
+        |map, key| Ok(map.checked_try_insert(key, 7)?.unwrap_or_else(|occupied| occupied.current)),
+        |map, key| map.checked_get_or_insert_with(key, || 7),
+        |map, key| map.checked_update_or_insert(key, |value| value + 1, 7),
+        |map, key| match map.checked_compute(key, |value| Operation::Insert::<_, ()>(value.unwrap_or(7)))? {
+            Compute::Inserted(_, value) | Compute::Updated { new: (_, value), .. } => Ok(value),
+            other => panic!("{other:?}"),
+        },
+    ];
+    for (verb, present) in verbs.into_iter().zip([7, 1, 1, 2, 1]) {
+        let map = M::build(Config::fixed(100), seeded(5));
+        let full = (0..).find(|key| map.checked_insert(*key, 1).is_err()).unwrap();
+        let len = map.len();
+        assert_eq!(verb(&map, full), Err(Full { key: full, value: 7 }));
+        assert_eq!((map.len(), map.get(&full)), (len, None));
+        // The lock is free, for every thread.
+        on_threads(2, |thread| {
+            (thread as u64..80).step_by(2).for_each(|key| assert_eq!(verb(&map, key), Ok(present)));
+        });
+        (0..80).for_each(|key| assert_eq!(map.get(&key), Some(present)));
+        (0..20).for_each(|key| assert_eq!(map.remove(&key), Some(present)));
+        assert_eq!((verb(&map, full), map.get(&full)), (Ok(7), Some(7)));
+    }
+}
+
+laws! {
+    hands_back_what_was_made =>
+        what_was_made_for_a_full_hash_map_is_handed_back,
+        what_was_made_for_a_full_inline_map_is_handed_back;
+}
+
 fn says_that_it_is_full_and_goes_on<M: Words>() {
     let map = M::build(Config::fixed(100), seeded(5));
     let full = (0..).find(|key| map.checked_insert(*key, 0).is_err()).unwrap();
@@ -285,7 +320,7 @@ fn says_that_it_is_full_and_goes_on<M: Words>() {
         |map, key| assert_eq!(map.get_or_insert(key, 1), 0),
         |map, key| assert_eq!(map.get_or_insert_with(key, || 1), 0),
         |map, key| assert_eq!(map.update_or_insert(key, |_| 1, 1), 0),
-        |map, key| ignore(map.compute(key, |_| koel::Operation::Insert::<_, ()>(1))),
+        |map, key| ignore(map.compute(key, |_| Operation::Insert::<_, ()>(1))),
         |map, key| map.extend(vec![(key, 1)]),
     ];
     for verb in verbs {

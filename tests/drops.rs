@@ -120,6 +120,18 @@ fn what_is_not_inserted_is_handed_back_and_dropped_by_its_owner() {
             if let Err(Full { key, value }) = map.pin().checked_insert(ledger.value(n), ledger.value(n)) {
                 assert_eq!((key.n, value.n), (n, n));
                 refused.push((key, value));
+                let pin = map.pin();
+                let key = || ledger.value(n);
+                let by_others = [
+                    pin.checked_try_insert(key(), key()).map(drop).err(),
+                    pin.checked_get_or_insert_with(key(), key).map(drop).err(),
+                    pin.checked_update_or_insert(key(), |_| unreachable!(), key()).map(drop).err(),
+                    pin.checked_compute(key(), |_| Operation::Insert::<_, ()>(key())).map(drop).err(),
+                ];
+                for Full { key, value } in by_others.into_iter().map(|full| full.expect("there is no room")) {
+                    assert_eq!((key.n, value.n), (n, n));
+                    refused.push((key, value));
+                }
             }
         }
         assert!(!refused.is_empty());

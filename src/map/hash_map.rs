@@ -75,7 +75,8 @@ use crate::hash::Digest;
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
 /// that memory was allocated long before, as a shared `Arc` may be, it gains little.
 ///
-/// Where the allocator has no memory, `checked_insert` says so; see [without memory](crate#when-allocation-fails).
+/// Where the allocator has no memory, `checked_insert` and its kin say so; see
+/// [when allocation fails](crate#when-allocation-fails).
 ///
 /// # When values are dropped
 ///

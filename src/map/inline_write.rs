@@ -1,44 +1,38 @@
-//! [`InlineMap`], the writing half.
+//! [`InlineMap`], the writing half. Writes that hand back what has no room are in `inline_checked`.
 
-use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 
 use bytemuck::Pod;
 
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
-use super::{Full, InlineMap};
+use super::{Checked, Full, InlineMap};
 use crate::engine::{self, CapacityError, Inline, NoRoom};
 use crate::hash::Digest;
-use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
+use crate::outcome::{Compute, Occupied, Operation, expect_room};
 use crate::plain;
 
-type Spot<'m, K, V> = engine::Spot<'m, Inline<K, V>>;
+pub(super) type Spot<'m, K, V> = engine::Spot<'m, Inline<K, V>>;
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Hashes a key, locks its segment and finds it.
     #[inline]
-    fn spot(&self, key: &K) -> Spot<'_, K, V> {
+    pub(super) fn spot(&self, key: &K) -> Spot<'_, K, V> {
         self.spot_of(self.digest(key), key)
     }
 
     /// Locks the segment of a key with this digest, and finds the key.
     #[inline]
-    fn spot_of(&self, digest: Digest, key: &K) -> Spot<'_, K, V> {
+    pub(super) fn spot_of(&self, digest: Digest, key: &K) -> Spot<'_, K, V> {
         self.slots.lock_and_find(digest, |(other, _)| other == *key)
     }
 
-    /// Puts a new entry where none is.
+    /// Puts a new entry where none is: its value; hands key and value back if there is no room.
     #[inline]
-    fn add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Result<(), NoRoom> {
-        self.slots.insert(spot, (key, value), |(key, _)| self.digest(&key))
-    }
-
-    #[track_caller]
-    fn must_add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> V {
-        match self.add(spot, key, value) {
-            Ok(()) => value,
-            Err(NoRoom) => panic!("{FULL}"),
+    pub(super) fn add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Checked<V, K, V> {
+        match self.slots.insert(spot, (key, value), |(key, _)| self.digest(&key)) {
+            Ok(()) => Ok(value),
+            Err(NoRoom) => Err(Full { key, value }),
         }
     }
 
@@ -59,46 +53,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[inline]
     #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<V> {
-        match self.checked_insert(key, value) {
-            Ok(old) => old,
-            Err(_) => panic!("{FULL}"),
-        }
-    }
-
-    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
-    /// The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
-    ///
-    /// # Panics
-    ///
-    /// In a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
-    ///
-    /// ```
-    /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
-    /// let full = (0..9).find_map(|i| map.checked_insert(i, i).err()).unwrap();
-    /// assert!(!map.contains_key(&full.key) && map.len() >= 2);
-    /// ```
-    #[inline]
-    pub fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
-        self.checked_insert_of(self.digest(&key), key, value)
-    }
-
-    /// [`InlineMap::checked_insert`] of a key with this digest.
-    #[inline]
-    pub(super) fn checked_insert_of(
-        &self,
-        digest: Digest,
-        key: K,
-        value: V,
-    ) -> Result<Option<V>, Full<K, V>> {
-        let mut spot = self.spot_of(digest, &key);
-        if spot.found.is_some() {
-            return Ok(spot.replace(value).map(|(_, old)| old));
-        }
-        self.add(spot, key, value).map(|()| None).map_err(|NoRoom| Full { key, value })
+        expect_room(self.checked_insert(key, value))
     }
 
     /// Inserts a value unless the key is there, and returns it.
@@ -120,11 +75,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[doc(alias = "insert_sync")]
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
-        let spot = self.spot(&key);
-        match spot.current() {
-            Some((_, current)) => Err(Occupied { current, not_inserted: value }),
-            None => Ok(self.must_add(spot, key, value)),
-        }
+        expect_room(self.checked_try_insert(key, value))
     }
 
     /// Inserts what `make` returns unless the key is there, and returns it: it tells whether the value is new, which
@@ -147,13 +98,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[track_caller]
     pub fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V> {
-        if let Some(current) = self.get(&key) {
-            return Err(current);
-        }
-        let spot = self.spot(&key);
-        match spot.current() {
-            Some((_, current)) => Err(current),
-            None => Ok(self.must_add(spot, key, make())),
+        match expect_room(self.find_or_add(key, make)) {
+            (value, true) => Ok(value),
+            (value, false) => Err(value),
         }
     }
 
@@ -210,8 +157,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[doc(alias = "or_insert_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
-        let Ok(value) = self.try_get_or_insert_with(key, || Ok::<V, Infallible>(make()));
-        value
+        expect_room(self.checked_get_or_insert_with(key, make))
     }
 
     /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
@@ -234,14 +180,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[doc(alias = "or_try_insert_with")]
     #[track_caller]
     pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
-        if let Some(value) = self.get(&key) {
-            return Ok(value);
-        }
-        let spot = self.spot(&key);
-        match spot.current() {
-            Some((_, current)) => Ok(current),
-            None => Ok(self.must_add(spot, key, make()?)),
-        }
+        expect_room(self.try_find_or_add(key, make)).map(|(value, _)| value)
     }
 
     /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.
@@ -284,7 +223,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[doc(alias = "and_modify")]
     #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> V {
-        self.update_or_insert_with(key, update, || value)
+        expect_room(self.checked_update_or_insert(key, update, value))
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
@@ -303,15 +242,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[track_caller]
     pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
-        let mut spot = self.spot(&key);
-        match spot.current() {
-            Some((_, current)) => {
-                let value = update(current);
-                spot.replace(value);
-                value
-            }
-            None => self.must_add(spot, key, make()),
-        }
+        expect_room(self.update_or_add(key, update, make))
     }
 
     /// Inserts, replaces or removes, as `f` decides upon seeing the value, if there is one.
@@ -341,25 +272,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     where
         F: FnOnce(Option<V>) -> Operation<V, T>,
     {
-        let mut spot = self.spot(&key);
-        let current = spot.current();
-        match (f(current.map(|(_, value)| value)), current) {
-            (Operation::Abort(result), _) => Compute::Aborted(result),
-            (Operation::Insert(value), None) => Compute::Inserted(key, self.must_add(spot, key, value)),
-            (Operation::Insert(value), Some(old)) => {
-                spot.replace(value);
-                Compute::Updated { old, new: (old.0, value) }
-            }
-            (Operation::Remove, Some((key, value))) => {
-                spot.remove();
-                Compute::Removed(key, value)
-            }
-            (Operation::Remove, None) => {
-                // A panic hook is the user's: not under the lock.
-                drop(spot);
-                panic!("{NOTHING_TO_REMOVE}")
-            }
-        }
+        expect_room(self.checked_compute(key, f))
     }
 
     /// Removes a key, and returns the value it had.
@@ -577,7 +490,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> SharedMap<K, V> for &InlineMap<
 impl<K: Pod, V: Pod> Spot<'_, K, V> {
     /// Replaces the value, and returns the entry as it was.
     #[inline]
-    fn replace(&mut self, value: V) -> Option<(K, V)> {
+    pub(super) fn replace(&mut self, value: V) -> Option<(K, V)> {
         let found = self.found?;
         let old = self.writing.locked.item(found);
         self.writing.locked.replace(found, (old.0, value));
@@ -586,7 +499,7 @@ impl<K: Pod, V: Pod> Spot<'_, K, V> {
 
     /// Removes the entry, and returns it.
     #[inline]
-    fn remove(&mut self) -> Option<(K, V)> {
+    pub(super) fn remove(&mut self) -> Option<(K, V)> {
         let found = self.found.take()?;
         let old = self.writing.locked.item(found);
         self.writing.locked.remove(found);

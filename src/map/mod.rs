@@ -3,11 +3,12 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `hash_map` | [`HashMap`]: constructors, traits of the whole map |
-//! | `pinned`, `pinned_write` | [`Pinned`]: its operations |
+//! | `pinned`, `pinned_write`, `pinned_checked` | [`Pinned`]: its operations; writes that hand back what has no room |
 //! | `pinned_steps` | what those are made of that write |
 //! | `entry_ref` | an entry with its view, or a part of one |
 //! | `iter` | its iterators |
-//! | `inline_map`, `inline_write`, `inline_iter` | [`InlineMap`]: making one and reading, its writing half, its iterators |
+//! | `inline_map`, `inline_iter` | [`InlineMap`]: making one and reading, its iterators |
+//! | `inline_write`, `inline_checked` | its writing half; writes that hand back what has no room |
 //! | `bulk` | inserting many pairs, for both |
 //! | `alone` | filling a map that nobody else uses, either |
 //! | `builder` | options of both |
@@ -18,17 +19,22 @@ mod builder;
 mod bulk;
 mod entry_ref;
 mod hash_map;
+mod inline_checked;
 mod inline_iter;
 mod inline_map;
 mod inline_write;
 mod iter;
 mod pinned;
+mod pinned_checked;
 mod pinned_steps;
 mod pinned_write;
 #[cfg(feature = "rayon")]
 mod rayon;
 #[cfg(feature = "serde")]
 mod serde;
+
+/// What a write has done, or what it has no room for.
+type Checked<T, K, V> = Result<T, Full<K, V>>;
 
 pub(crate) use crate::full::Full;
 pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};

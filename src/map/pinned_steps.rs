@@ -9,11 +9,10 @@ use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
-use super::Pinned;
+use super::{Checked, Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
 use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
-use crate::outcome::FULL;
 use crate::reclaim::Guard;
 
 pub(super) type Spot<'p, K, V> = engine::Spot<'p, Slots<K, V>>;
@@ -53,29 +52,12 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         spot: &mut Spot<'_, K, V>,
         key: K,
         value: V,
-    ) -> Result<OwnedEntry<K, V>, (K, V)> {
+    ) -> Checked<OwnedEntry<K, V>, K, V> {
         let within = if spot.found.is_some() { Within::Home } else { Within::Page };
         let digest = spot.digest;
         let magazine = &mut spot.writing.locked.state().keep.free;
-        OwnedEntry::new(&self.map.table.slab, magazine, digest, within, key, value)
-    }
-
-    #[track_caller]
-    fn must_make<'p>(
-        &self,
-        mut spot: Spot<'p, K, V>,
-        key: K,
-        value: V,
-    ) -> (Spot<'p, K, V>, OwnedEntry<K, V>) {
-        match self.make(&mut spot, key, value) {
-            Ok(new) => (spot, new),
-            Err(pair) => {
-                // Unlocked before the user's drops run.
-                drop(spot);
-                drop(pair);
-                panic!("{FULL}")
-            }
-        }
+        let new = OwnedEntry::new(&self.map.table.slab, magazine, digest, within, key, value);
+        new.map_err(|(key, value)| Full { key, value })
     }
 
     /// The entry that was found.
@@ -124,13 +106,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.directory().lock_and_find(digest, eq)
     }
 
-    /// Puts a new entry where none is; hands it back if there is no room.
+    /// Puts a new entry where none is; unlocks, and gives key and value back, if there is no room.
     #[inline]
-    pub(super) fn add(
-        &self,
-        spot: Spot<'_, K, V>,
-        new: OwnedEntry<K, V>,
-    ) -> Result<&Entry<K, V>, OwnedEntry<K, V>> {
+    pub(super) fn add(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Checked<&Entry<K, V>, K, V> {
         let pointer = new.pointer();
         match self.directory().insert(spot, pointer, self.rehash()) {
             Ok(()) => {
@@ -138,7 +116,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
                 // SAFETY: just inserted, or removed since.
                 Ok(unsafe { self.entry_behind(pointer) })
             }
-            Err(NoRoom) => Err(new),
+            Err(NoRoom) => {
+                let (key, value) = new.into_pair();
+                Err(Full { key, value })
+            }
         }
     }
 
@@ -148,42 +129,41 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         |entry| self.map.digest(unsafe { &self.entry_behind(entry).key })
     }
 
-    #[track_caller]
-    pub(super) fn must_add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> &Entry<K, V> {
-        let (spot, new) = self.must_make(spot, key, value);
-        match self.add(spot, new) {
-            Ok(entry) => entry,
-            Err(_) => panic!("{FULL}"),
-        }
+    /// The same, of a key and a value.
+    #[inline]
+    pub(super) fn add_pair(&self, mut spot: Spot<'_, K, V>, key: K, value: V) -> Checked<&Entry<K, V>, K, V> {
+        let new = self.make(&mut spot, key, value)?;
+        self.add(spot, new)
     }
 
-    /// Replaces an entry; returns the old one and the new one.
-    #[track_caller]
+    /// Replaces an entry; returns the old one and the new one, or key and value, unlocked, if there is no memory.
+    #[inline]
+    #[expect(clippy::type_complexity, reason = "two entries, or key and value")]
     pub(super) fn replace(
         &self,
-        spot: Spot<'_, K, V>,
+        mut spot: Spot<'_, K, V>,
         found: Found,
         key: K,
         value: V,
-    ) -> (&Entry<K, V>, &Entry<K, V>) {
-        let (spot, new) = self.must_make(spot, key, value);
+    ) -> Checked<(&Entry<K, V>, &Entry<K, V>), K, V> {
+        let new = self.make(&mut spot, key, value)?;
         let pointer = new.pointer();
         let old = self.swap(spot, found, new);
         // SAFETY: just inserted, or removed since.
-        (old, unsafe { self.entry_behind(pointer) })
+        Ok((old, unsafe { self.entry_behind(pointer) }))
     }
 
     /// Replaces the value that was found by what `update` makes of it; the new one.
     // The key first: if `update` panics it is dropped last, when the lock has been given back.
-    #[track_caller]
+    #[inline]
     pub(super) fn update_found(
         &self,
         key: K,
         spot: Spot<'_, K, V>,
         found: Found,
         update: impl FnOnce(&V) -> V,
-    ) -> &V {
+    ) -> Checked<&V, K, V> {
         let value = update(&self.entry_at(&spot, found).value);
-        &self.replace(spot, found, key, value).1.value
+        self.replace(spot, found, key, value).map(|(_, new)| &new.value)
     }
 }

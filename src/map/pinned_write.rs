@@ -1,6 +1,6 @@
-//! [`Pinned`], the writing half. What its operations are made of is in `pinned_steps`.
+//! [`Pinned`], the writing half. What its operations are made of is in `pinned_steps`, and those that hand back what has no
+//! room are in `pinned_checked`.
 
-use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 
@@ -8,11 +8,11 @@ use equivalent::Equivalent;
 
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
-use super::{Full, Pinned, Ref};
+use super::{Pinned, Ref};
 use crate::engine::CapacityError;
 use crate::entries::Entry;
 use crate::hash::Digest;
-use crate::outcome::{Compute, FULL, NOTHING_TO_REMOVE, Occupied, Operation};
+use crate::outcome::{Compute, Occupied, Operation, expect_room};
 use crate::reclaim::Guard;
 
 impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
@@ -34,57 +34,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[inline]
     #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<&V> {
-        match self.checked_insert(key, value) {
-            Ok(old) => old,
-            Err(_) => panic!("{FULL}"),
-        }
-    }
-
-    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or if there is no memory for the entry or
-    /// to grow. The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
-    ///
-    /// # Panics
-    ///
-    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
-    ///
-    /// ```
-    /// let map = koel::HashMap::builder().fixed_capacity(2).build();
-    /// let pin = map.pin();
-    /// let full = (0..9).find_map(|i| pin.checked_insert(i, "value").err()).unwrap();
-    /// assert_eq!(full.value, "value");
-    /// assert!(!pin.contains_key(&full.key) && map.len() >= 2);
-    /// ```
-    pub fn checked_insert(&self, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
-        self.checked_insert_of(self.map.digest(&key), key, value)
-    }
-
-    /// [`Pinned::checked_insert`] of a key with this digest.
-    #[inline]
-    pub(super) fn checked_insert_of(
-        &self,
-        digest: Digest,
-        key: K,
-        value: V,
-    ) -> Result<Option<&V>, Full<K, V>> {
-        let mut spot = self.spot_of(digest, &key);
-        let new = match self.make(&mut spot, key, value) {
-            Ok(new) => new,
-            Err((key, value)) => return Err(Full { key, value }),
-        };
-        match spot.found {
-            Some(found) => Ok(Some(&self.swap(spot, found, new).value)),
-            None => match self.add(spot, new) {
-                Ok(_) => Ok(None),
-                Err(new) => {
-                    let (key, value) = new.into_pair();
-                    Err(Full { key, value })
-                }
-            },
-        }
+        expect_room(self.checked_insert(key, value))
     }
 
     /// Inserts a value unless the key is there, and returns a reference to it.
@@ -105,15 +55,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[doc(alias = "insert_sync")]
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<&V, Occupied<&V, V>> {
-        let spot = self.spot(&key);
-        if let Some(found) = spot.found {
-            let current = &self.entry_at(&spot, found).value;
-            // Before there is a result that a panic in the key's drop could leak.
-            drop(spot);
-            drop(key);
-            return Err(Occupied { current, not_inserted: value });
-        }
-        Ok(&self.must_add(spot, key, value).value)
+        expect_room(self.checked_try_insert(key, value))
     }
 
     /// Inserts what `make` returns unless the key is there, and returns a reference to it: it tells whether the value is new,
@@ -137,16 +79,9 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// ```
     #[track_caller]
     pub fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, &V> {
-        if let Some(current) = self.get(&key) {
-            return Err(current);
-        }
-        let spot = self.spot(&key);
-        match spot.found {
-            Some(found) => Err(&self.entry_at(&spot, found).value),
-            None => {
-                let value = make();
-                Ok(&self.must_add(spot, key, value).value)
-            }
+        match expect_room(self.find_or_add(key, make)) {
+            (value, true) => Ok(value),
+            (value, false) => Err(value),
         }
     }
 
@@ -209,8 +144,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[doc(alias = "or_insert_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
-        let Ok(value) = self.try_get_or_insert_with(key, || Ok::<V, Infallible>(make()));
-        value
+        expect_room(self.checked_get_or_insert_with(key, make))
     }
 
     /// [`Pinned::get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
@@ -256,22 +190,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[doc(alias = "or_try_insert_with")]
     #[track_caller]
     pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
-        if let Some(value) = self.get(&key) {
-            return Ok(value);
-        }
-        let spot = self.spot(&key);
-        match spot.found {
-            Some(found) => Ok(&self.entry_at(&spot, found).value),
-            None => match make() {
-                Ok(value) => Ok(&self.must_add(spot, key, value).value),
-                Err(error) => {
-                    // Before there is a result that a panic in the key's drop could leak.
-                    drop(spot);
-                    drop(key);
-                    Err(error)
-                }
-            },
-        }
+        expect_room(self.try_find_or_add(key, make)).map(|(value, _)| value)
     }
 
     /// [`Pinned::try_get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
@@ -325,7 +244,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     pub fn update(&self, key: K, update: impl FnOnce(&V) -> V) -> Option<&V> {
         let spot = self.spot(&key);
         let found = spot.found?;
-        Some(self.update_found(key, spot, found, update))
+        Some(expect_room(self.update_found(key, spot, found, update)))
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
@@ -345,7 +264,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[doc(alias = "and_modify")]
     #[track_caller]
     pub fn update_or_insert(&self, key: K, update: impl FnOnce(&V) -> V, value: V) -> &V {
-        self.update_or_insert_with(key, update, || value)
+        expect_room(self.checked_update_or_insert(key, update, value))
     }
 
     /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
@@ -370,14 +289,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         update: impl FnOnce(&V) -> V,
         make: impl FnOnce() -> V,
     ) -> &V {
-        let spot = self.spot(&key);
-        match spot.found {
-            Some(found) => self.update_found(key, spot, found, update),
-            None => {
-                let value = make();
-                &self.must_add(spot, key, value).value
-            }
-        }
+        expect_room(self.update_or_add(key, update, make))
     }
 
     /// Inserts, replaces or removes, as `f` decides upon seeing key and value, if there are any.
@@ -411,32 +323,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     where
         F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
     {
-        let spot = self.spot(&key);
-        let current = spot.found.map(|found| self.entry_at(&spot, found).pair());
-        match (f(current), spot.found) {
-            (Operation::Abort(result), _) => {
-                drop(spot);
-                drop(key);
-                Compute::Aborted(result)
-            }
-            (Operation::Insert(value), None) => {
-                let (key, value) = self.must_add(spot, key, value).pair();
-                Compute::Inserted(key, value)
-            }
-            (Operation::Insert(value), Some(found)) => {
-                let (old, new) = self.replace(spot, found, key, value);
-                Compute::Updated { old: old.pair(), new: new.pair() }
-            }
-            (Operation::Remove, Some(found)) => {
-                let (key, value) = self.take_out(spot, found).pair();
-                Compute::Removed(key, value)
-            }
-            (Operation::Remove, None) => {
-                // A panic hook is the user's: not under the lock.
-                drop(spot);
-                panic!("{NOTHING_TO_REMOVE}")
-            }
-        }
+        expect_room(self.checked_compute(key, f))
     }
 
     /// Removes a key, and returns the value it had.
@@ -500,10 +387,10 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     pub(crate) fn insert_entry(&self, key: K, value: V) -> Option<&Entry<K, V>> {
         let spot = self.spot(&key);
         let Some(found) = spot.found else {
-            self.must_add(spot, key, value);
+            expect_room(self.add_pair(spot, key, value));
             return None;
         };
-        Some(self.replace(spot, found, key, value).0)
+        Some(expect_room(self.replace(spot, found, key, value)).0)
     }
 
     /// The same, with the view.

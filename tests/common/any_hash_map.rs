@@ -13,6 +13,19 @@ fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
     (key.clone(), value.clone())
 }
 
+fn owned<V: Clone>(Occupied { current, not_inserted }: Occupied<&V, V>) -> Occupied<V, V> {
+    Occupied { current: current.clone(), not_inserted }
+}
+
+fn computed<K: Clone, V: Clone, T>(done: Compute<&K, &V, T>) -> Compute<K, V, T> {
+    match done {
+        Compute::Inserted(key, value) => Compute::Inserted(key.clone(), value.clone()),
+        Compute::Updated { old, new } => Compute::Updated { old: cloned(old), new: cloned(new) },
+        Compute::Removed(key, value) => Compute::Removed(key.clone(), value.clone()),
+        Compute::Aborted(result) => Compute::Aborted(result),
+    }
+}
+
 impl<K, V, S> AnyMap for HashMap<K, V, S>
 where
     K: Clone + Eq + Hash + Debug + Send + Sync,
@@ -102,14 +115,33 @@ where
         self.pin().checked_insert(key, value).map(|old| old.cloned())
     }
 
+    fn checked_try_insert(&self, key: K, value: V) -> Result<Result<V, Occupied<V, V>>, Full<K, V>> {
+        self.pin().checked_try_insert(key, value).map(|done| done.cloned().map_err(owned))
+    }
+
+    fn checked_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, Full<K, V>> {
+        self.pin().checked_get_or_insert_with(key, make).cloned()
+    }
+
+    fn checked_update_or_insert(
+        &self,
+        key: K,
+        update: impl FnOnce(V) -> V,
+        value: V,
+    ) -> Result<V, Full<K, V>> {
+        self.pin().checked_update_or_insert(key, |value| update(value.clone()), value).cloned()
+    }
+
+    fn checked_compute<T>(
+        &self,
+        key: K,
+        f: impl FnOnce(Option<V>) -> Operation<V, T>,
+    ) -> Result<Compute<K, V, T>, Full<K, V>> {
+        self.pin().checked_compute(key, |entry| f(entry.map(|(_, value)| value.clone()))).map(computed)
+    }
+
     fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>> {
-        let pin = self.pin();
-        match pin.try_insert(key, value) {
-            Ok(value) => Ok(value.clone()),
-            Err(Occupied { current, not_inserted }) => {
-                Err(Occupied { current: current.clone(), not_inserted })
-            }
-        }
+        self.pin().try_insert(key, value).cloned().map_err(owned)
     }
 
     fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V> {
@@ -164,12 +196,7 @@ where
     }
 
     fn compute<T>(&self, key: K, f: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
-        match self.pin().compute(key, |entry| f(entry.map(|(_, value)| value.clone()))) {
-            Compute::Inserted(key, value) => Compute::Inserted(key.clone(), value.clone()),
-            Compute::Updated { old, new } => Compute::Updated { old: cloned(old), new: cloned(new) },
-            Compute::Removed(key, value) => Compute::Removed(key.clone(), value.clone()),
-            Compute::Aborted(result) => Compute::Aborted(result),
-        }
+        computed(self.pin().compute(key, |entry| f(entry.map(|(_, value)| value.clone()))))
     }
 
     fn drain(&self, entries: usize) -> Vec<(K, V)> {

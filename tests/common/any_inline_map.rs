@@ -44,6 +44,9 @@ where
         fn may_contain(&self, key: &K) -> bool;
         fn insert(&self, key: K, value: V) -> Option<V>;
         fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>>;
+        fn checked_try_insert(&self, key: K, value: V) -> Result<Result<V, Occupied<V, V>>, Full<K, V>>;
+        fn checked_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, Full<K, V>>;
+        fn checked_update_or_insert(&self, key: K, update: impl FnOnce(V) -> V, value: V) -> Result<V, Full<K, V>>;
         fn try_insert(&self, key: K, value: V) -> Result<V, Occupied<V, V>>;
         fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, V>;
         fn remove(&self, key: &K) -> Option<V>;
@@ -95,6 +98,14 @@ where
 
     fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         self.try_get_or_insert_with(key, make)
+    }
+
+    fn checked_compute<T>(
+        &self,
+        key: K,
+        f: impl FnOnce(Option<V>) -> Operation<V, T>,
+    ) -> Result<Compute<K, V, T>, Full<K, V>> {
+        self.checked_compute(key, f)
     }
 
     fn compute<T>(&self, key: K, f: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {

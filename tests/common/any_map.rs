@@ -51,6 +51,29 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
         key: Self::Key,
         value: Self::Value,
     ) -> Result<Option<Self::Value>, Full<Self::Key, Self::Value>>;
+    #[expect(clippy::type_complexity, reason = "it is the method's type")]
+    fn checked_try_insert(
+        &self,
+        key: Self::Key,
+        value: Self::Value,
+    ) -> Result<Result<Self::Value, Occupied<Self::Value, Self::Value>>, Full<Self::Key, Self::Value>>;
+    fn checked_get_or_insert_with(
+        &self,
+        key: Self::Key,
+        make: impl FnOnce() -> Self::Value,
+    ) -> Result<Self::Value, Full<Self::Key, Self::Value>>;
+    fn checked_update_or_insert(
+        &self,
+        key: Self::Key,
+        update: impl FnOnce(Self::Value) -> Self::Value,
+        value: Self::Value,
+    ) -> Result<Self::Value, Full<Self::Key, Self::Value>>;
+    #[expect(clippy::type_complexity, reason = "it is the method's type")]
+    fn checked_compute<T>(
+        &self,
+        key: Self::Key,
+        f: impl FnOnce(Option<Self::Value>) -> Operation<Self::Value, T>,
+    ) -> Result<Compute<Self::Key, Self::Value, T>, Full<Self::Key, Self::Value>>;
     fn try_insert(
         &self,
         key: Self::Key,

@@ -11,6 +11,7 @@ mod common;
 
 mod allocator;
 mod alone;
+mod checked;
 mod filters;
 mod lasting;
 mod operations;

@@ -7,6 +7,7 @@ use koel::{
 
 use crate::allocator::Plan;
 use crate::alone::{boxes_alone, extend_alone};
+use crate::checked::replaced_boxes;
 use crate::common::{AnyMap, Config, Seeded, catch, seeded};
 use crate::filters;
 
@@ -80,6 +81,7 @@ pub(crate) const ALL: &[Case] = &[
     case("HashMap::shrink_to_fit", shrink::<Pointers>, None, NEVER),
     case("InlineMap::shrink_to_fit", shrink::<Inline>, None, NEVER),
     case("HashMap of boxes", boxes, Some(Fails::AtOnce), PINNING),
+    case("HashMap of boxes, replaced", replaced_boxes, Some(Fails::AtOnce), PINNING),
     case("HashMap of boxes, alone", boxes_alone, Some(Fails::AtOnce), NEVER),
     case("Cache::try_build", cache_build, Some(Fails::AtOnce), MAKING),
     case("Cache::insert", cache_insert, Some(Fails::AtOnce), LISTS),

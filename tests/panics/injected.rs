@@ -46,6 +46,16 @@ fn verbs<M: Subject>() -> Vec<Verb<M>> {
         ("insert", |map| assert_eq!(map.insert(Key(100), 1), None)),
         ("insert over", |map| assert_eq!(map.insert(Key(7), 1), Some(7))),
         ("checked_insert", |map| assert_eq!(map.checked_insert(Key(100), 1), Ok(None))),
+        ("checked_try_insert", |map| assert_eq!(map.checked_try_insert(Key(100), 1), Ok(Ok(1)))),
+        ("checked_get_or_insert_with", |map| {
+            assert_eq!(map.checked_get_or_insert_with(Key(100), || 1), Ok(1));
+        }),
+        ("checked_update_or_insert", |map| {
+            assert_eq!(map.checked_update_or_insert(Key(7), |value| value + 1, 1), Ok(8));
+        }),
+        ("checked_compute", |map| {
+            map.checked_compute(Key(7), |_| Operation::Insert::<_, ()>(1)).map(drop).expect("there is room");
+        }),
         ("try_insert", |map| assert_eq!(map.try_insert(Key(100), 1), Ok(1))),
         ("try_insert, occupied", |map| assert!(map.try_insert(Key(7), 1).is_err())),
         ("try_insert_with", |map| assert_eq!(map.try_insert_with(Key(100), || 1), Ok(1))),

@@ -1,0 +1,250 @@
+//! [`Pinned`], the writes that hand back what has no room. Those of the same names without `checked_` are made of them, and
+//! panic then.
+
+use core::convert::Infallible;
+use core::hash::{BuildHasher, Hash};
+
+use super::{Checked, Full, Pinned};
+use crate::hash::Digest;
+use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
+use crate::reclaim::Guard;
+
+impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
+    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or if there is no memory for the entry or
+    /// to grow. The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::builder().fixed_capacity(2).build();
+    /// let pin = map.pin();
+    /// let full = (0..9).find_map(|i| pin.checked_insert(i, "value").err()).unwrap();
+    /// assert_eq!(full.value, "value");
+    /// assert!(!pin.contains_key(&full.key) && map.len() >= 2);
+    /// ```
+    pub fn checked_insert(&self, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
+        self.checked_insert_of(self.map.digest(&key), key, value)
+    }
+
+    /// [`Pinned::checked_insert`] of a key with this digest.
+    #[inline]
+    pub(super) fn checked_insert_of(
+        &self,
+        digest: Digest,
+        key: K,
+        value: V,
+    ) -> Result<Option<&V>, Full<K, V>> {
+        let mut spot = self.spot_of(digest, &key);
+        let new = self.make(&mut spot, key, value)?;
+        match spot.found {
+            Some(found) => Ok(Some(&self.swap(spot, found, new).value)),
+            None => self.add(spot, new).map(|_| None),
+        }
+    }
+
+    /// Inserts a value unless the key is there, as [`Pinned::try_insert`], or hands key and value back if there is no room.
+    ///
+    /// What is there is `Ok`, too: `Ok(Err(occupied))`, so that `?` hands on that there is no room.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], as [`Pinned::checked_insert`]. A key that is there needs no room.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// let map = koel::HashMap::builder().fixed_capacity(2).build();
+    /// let pin = map.pin();
+    /// assert_eq!(pin.checked_try_insert(0, "zero").unwrap(), Ok(&"zero"));
+    /// let full = (1..9).find_map(|n| pin.checked_try_insert(n, "more").err()).unwrap();
+    /// assert!(full.value == "more" && !pin.contains_key(&full.key));
+    /// let occupied = pin.checked_try_insert(0, "null").unwrap().unwrap_err();
+    /// assert_eq!((*occupied.current, occupied.not_inserted), ("zero", "null"));
+    /// ```
+    #[expect(clippy::type_complexity, reason = "as is that of `try_insert`, and an error beside it")]
+    pub fn checked_try_insert(&self, key: K, value: V) -> Result<Result<&V, Occupied<&V, V>>, Full<K, V>> {
+        let spot = self.spot(&key);
+        if let Some(found) = spot.found {
+            let current = &self.entry_at(&spot, found).value;
+            // Before there is a result that a panic in the key's drop could leak.
+            drop(spot);
+            drop(key);
+            return Ok(Err(Occupied { current, not_inserted: value }));
+        }
+        self.add_pair(spot, key, value).map(|new| Ok(&new.value))
+    }
+
+    /// The value of a key, after inserting what `make` returns if it was absent, as [`Pinned::get_or_insert_with`]; or the key
+    /// and what `make` has returned, if there is no room for them.
+    ///
+    /// `make` runs at most once, under the writer lock of the key's segment; whether there is room is found out after it.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], as [`Pinned::checked_insert`]. A key that is there needs no room.
+    ///
+    /// # Panics
+    ///
+    /// If `make` panics or writes to the same map, which then is as it was; and in a closure that runs under this map's lock.
+    ///
+    /// ```
+    /// let map = koel::HashMap::builder().fixed_capacity(2).build();
+    /// let pin = map.pin();
+    /// let square = |n: u64| pin.checked_get_or_insert_with(n, || n * n);
+    /// let full = (0..9).find_map(|n| square(n).err()).unwrap();
+    /// assert_eq!((square(1).ok(), full.value), (Some(&1), full.key * full.key));
+    /// ```
+    pub fn checked_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, Full<K, V>> {
+        self.find_or_add(key, make).map(|(value, _)| value)
+    }
+
+    /// The value of a key, after inserting what `make` returns if it was absent, and whether it was.
+    #[inline]
+    pub(crate) fn find_or_add(&self, key: K, make: impl FnOnce() -> V) -> Checked<(&V, bool), K, V> {
+        let Ok(value) = self.try_find_or_add(key, || Ok::<V, Infallible>(make()))?;
+        Ok(value)
+    }
+
+    /// The same, unless `make` returns an error.
+    #[inline]
+    pub(super) fn try_find_or_add<E>(
+        &self,
+        key: K,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Checked<Result<(&V, bool), E>, K, V> {
+        if let Some(value) = self.get(&key) {
+            return Ok(Ok((value, false)));
+        }
+        let spot = self.spot(&key);
+        match spot.found {
+            Some(found) => Ok(Ok((&self.entry_at(&spot, found).value, false))),
+            None => match make() {
+                Ok(value) => self.add_pair(spot, key, value).map(|new| Ok((&new.value, true))),
+                Err(error) => {
+                    // Before there is a result that a panic in the key's drop could leak.
+                    drop(spot);
+                    drop(key);
+                    Ok(Err(error))
+                }
+            },
+        }
+    }
+
+    /// Replaces the value of a key by what `update` makes of it, or inserts `value`, as [`Pinned::update_or_insert`]: the new
+    /// value; or the key and the value that there is no room for.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], as [`Pinned::checked_insert`], with `value`. If there is no memory for the entry that is to replace that of a
+    /// key that is there: with what `update` has made.
+    ///
+    /// # Panics
+    ///
+    /// If `update` panics or writes to the same map, which then is as it was; and in a closure that runs under this map's lock.
+    ///
+    /// ```
+    /// let map = koel::HashMap::builder().fixed_capacity(2).build();
+    /// let pin = map.pin();
+    /// let count = |n| pin.checked_update_or_insert(n, |count| count + 1, 1);
+    /// let full = (0..9).find_map(|n| count(n).err()).unwrap();
+    /// assert!(full.value == 1 && !pin.contains_key(&full.key));
+    /// assert_eq!(count(0), Ok(&2)); // that needs no room
+    /// ```
+    pub fn checked_update_or_insert(
+        &self,
+        key: K,
+        update: impl FnOnce(&V) -> V,
+        value: V,
+    ) -> Result<&V, Full<K, V>> {
+        self.update_or_add(key, update, || value)
+    }
+
+    /// The same, of a value that `make` returns.
+    #[inline]
+    pub(super) fn update_or_add(
+        &self,
+        key: K,
+        update: impl FnOnce(&V) -> V,
+        make: impl FnOnce() -> V,
+    ) -> Result<&V, Full<K, V>> {
+        let spot = self.spot(&key);
+        match spot.found {
+            Some(found) => self.update_found(key, spot, found, update),
+            None => {
+                let value = make();
+                self.add_pair(spot, key, value).map(|new| &new.value)
+            }
+        }
+    }
+
+    /// Inserts, replaces or removes, as `f` decides upon seeing key and value, if there are any, as [`Pinned::compute`]; or
+    /// hands back the key, and the value that `f` wanted to insert, if there is no room.
+    ///
+    /// `f` runs exactly once, under the writer lock of the key's segment; whether there is room is found out after it.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], as [`Pinned::checked_insert`]; also if there is no memory for the entry that is to replace another.
+    ///
+    /// # Panics
+    ///
+    /// If `f` panics or writes to the same map, or asks to remove an absent key: the map then is as it was. And in a closure
+    /// that runs under this map's lock.
+    ///
+    /// ```
+    /// use koel::{Compute, HashMap, Operation};
+    ///
+    /// let stock = HashMap::builder().fixed_capacity(2).build();
+    /// let pin = stock.pin();
+    /// let deliver = |item: u32, n: u32| {
+    ///     pin.checked_compute(item, |entry| match entry {
+    ///         Some((_, 90..)) => Operation::Abort("no more of that"),
+    ///         there => Operation::Insert(there.map_or(0, |(_, n)| *n) + n),
+    ///     })
+    /// };
+    /// let full = (0..9).find_map(|item| deliver(item, 50).err()).unwrap();
+    /// assert!(full.value == 50 && !pin.contains_key(&full.key));
+    /// assert_eq!(deliver(0, 49), Ok(Compute::Updated { old: (&0, &50), new: (&0, &99) }));
+    /// assert_eq!(deliver(0, 50), Ok(Compute::Aborted("no more of that")));
+    /// ```
+    #[track_caller]
+    pub fn checked_compute<'p, T, F>(&'p self, key: K, f: F) -> Result<Compute<&'p K, &'p V, T>, Full<K, V>>
+    where
+        F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
+    {
+        let spot = self.spot(&key);
+        let current = spot.found.map(|found| self.entry_at(&spot, found).pair());
+        match (f(current), spot.found) {
+            (Operation::Abort(result), _) => {
+                drop(spot);
+                drop(key);
+                Ok(Compute::Aborted(result))
+            }
+            (Operation::Insert(value), None) => {
+                let (key, value) = self.add_pair(spot, key, value)?.pair();
+                Ok(Compute::Inserted(key, value))
+            }
+            (Operation::Insert(value), Some(found)) => {
+                let (old, new) = self.replace(spot, found, key, value)?;
+                Ok(Compute::Updated { old: old.pair(), new: new.pair() })
+            }
+            (Operation::Remove, Some(found)) => {
+                let (key, value) = self.take_out(spot, found).pair();
+                Ok(Compute::Removed(key, value))
+            }
+            (Operation::Remove, None) => {
+                // A panic hook is the user's: not under the lock.
+                drop(spot);
+                panic!("{NOTHING_TO_REMOVE}")
+            }
+        }
+    }
+}
