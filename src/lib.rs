@@ -52,11 +52,11 @@
 //!
 //! Where the allocator has no memory:
 //!
-//! * `checked_insert` of the maps and its kin, [`Cache::insert`] and the filters' `insert` hand back what was not taken, and
-//!   an [`InlineCache`] evicts instead of growing;
+//! * `checked_insert` of the maps and its kin, and that of sets, [`Cache::insert`] and the filters' `insert` hand back what was
+//!   not taken, and an [`InlineCache`] evicts instead of growing;
 //! * `try_build`, `try_reserve`, the filters' builders, `from_keys`, `try_union`, whatever reads a filter from bytes, and a
 //!   guard's `snapshot` return an error;
-//! * the maps' other writes of new keys, and `reserve`, panic;
+//! * other writes of new keys to maps and sets, and `reserve`, panic;
 //! * `shrink_to_fit` and `compact` do less.
 //!
 //! What was there stays, and the next call works when there is memory again. What is removed is dropped all the same, when no

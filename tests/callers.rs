@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Mutex;
 
 use koel::{
-    Cache, Compute, CuckooFilter, FilterView, HashMap, InlineCache, InlineMap, Operation,
+    Cache, Compute, CuckooFilter, FilterView, HashMap, HashSet, InlineCache, InlineMap, Operation,
     ScalableCuckooFilter,
 };
 
@@ -52,6 +52,11 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| pin.contains_many_ref(&[&1, &2], &mut []));
     assert_blamed_here(|| HashMap::<u64, u64>::with_capacity(usize::MAX));
     assert_blamed_here(|| HashMap::<u64, u64>::builder().capacity(usize::MAX).build());
+
+    let set = HashSet::from(HashMap::builder().fixed_capacity(1).build());
+    let set_new = (0..99).find(|&n| set.checked_insert(n).is_err()).unwrap();
+    assert_blamed_here(|| set.insert(set_new));
+    assert_blamed_here(|| *set.pin().get_or_insert(set_new));
 
     assert_blamed_here(|| inline.insert(inline_new, 0));
     assert_blamed_here(|| inline.try_insert(inline_new, 0).is_ok());

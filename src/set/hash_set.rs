@@ -8,6 +8,7 @@ use equivalent::Equivalent;
 
 use super::{PinnedSet, PinnedSetOwned, SetIntoIter, SetRef};
 use crate::engine::CapacityError;
+use crate::full::Full;
 use crate::map::HashMap;
 
 /// A concurrent hash set: a [`HashMap`] to `()`, by the names that sets have.
@@ -33,7 +34,7 @@ use crate::map::HashMap;
 ///
 /// let bounded = HashSet::from(HashMap::builder().fixed_capacity(1_000).build());
 /// assert!(bounded.insert(7_u64));
-/// let full = (0..2_000).find_map(|n| bounded.as_map().pin().checked_insert(n, ()).err());
+/// let full = (0..2_000).find_map(|n| bounded.checked_insert(n).err());
 /// assert!(full.is_some_and(|full| full.key >= 1_000));
 /// println!("{}", bounded.as_map().stats());
 /// ```
@@ -69,7 +70,7 @@ impl<T> HashSet<T> {
     ///
     /// # Panics
     ///
-    /// If so many are beyond the limit, or there is no memory for them.
+    /// Where [`HashSet::try_with_capacity`] returns an error, with its message.
     ///
     /// ```
     /// let set = koel::HashSet::with_capacity(1000);
@@ -81,6 +82,20 @@ impl<T> HashSet<T> {
     #[track_caller]
     pub fn with_capacity(values: usize) -> Self {
         HashMap::with_capacity(values).into()
+    }
+
+    /// A set that takes so many values without growing, if their hashes spread evenly.
+    ///
+    /// # Errors
+    ///
+    /// If so many are beyond the limit, which the error names, or there is no memory for them.
+    ///
+    /// ```
+    /// let error = koel::HashSet::<u64>::try_with_capacity(usize::MAX).unwrap_err();
+    /// assert_eq!(error.requested, usize::MAX);
+    /// ```
+    pub fn try_with_capacity(values: usize) -> Result<Self, CapacityError> {
+        HashMap::try_with_capacity(values).map(Self::from)
     }
 }
 
@@ -117,6 +132,22 @@ impl<T, S> HashSet<T, S> {
     #[track_caller]
     pub fn with_capacity_and_hasher(values: usize, hasher: S) -> Self {
         HashMap::with_capacity_and_hasher(values, hasher).into()
+    }
+
+    /// A set with room for so many values, and this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`HashSet::try_with_capacity`].
+    ///
+    /// ```
+    /// let hasher = std::hash::RandomState::new();
+    /// let set = koel::HashSet::try_with_capacity_and_hasher(1000, hasher)?;
+    /// assert!(set.insert(1) && set.capacity() >= 1000);
+    /// # Ok::<(), koel::CapacityError>(())
+    /// ```
+    pub fn try_with_capacity_and_hasher(values: usize, hasher: S) -> Result<Self, CapacityError> {
+        HashMap::try_with_capacity_and_hasher(values, hasher).map(Self::from)
     }
 
     /// A view of the set for this thread, which returns references and keeps alive what they lead to. It costs some
@@ -256,8 +287,8 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     ///
     /// # Panics
     ///
-    /// If the set has a fixed capacity and is full, or cannot grow for lack of memory; and, like all that writes, in a closure
-    /// that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    /// If the set has a fixed capacity and is full, or cannot grow for lack of memory: see [`HashSet::checked_insert`]. And,
+    /// like all that writes, in a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
     /// let set = koel::HashSet::new();
@@ -268,6 +299,33 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     #[track_caller]
     pub fn insert(&self, value: T) -> bool {
         self.pin().insert(value)
+    }
+
+    /// Adds a value, as [`HashSet::insert`], or hands it back if there is no room: whether it is new. If an equal one is there,
+    /// that stays, which needs no room, and this one is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], with the value as its key, if no equal one is there and the set has a fixed capacity and is full, or if there
+    /// is no memory for the value or to grow. The set is as it was. A set of fixed capacity to which several threads write may
+    /// say so a few values early.
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// use koel::{HashMap, HashSet};
+    ///
+    /// let names = HashSet::from(HashMap::builder().fixed_capacity(2).build());
+    /// assert_eq!(names.checked_insert("0".to_string()), Ok(true));
+    /// let full = (1..9).find_map(|n| names.checked_insert(n.to_string()).err()).unwrap();
+    /// assert!(!names.contains(&full.key));
+    /// assert_eq!(names.checked_insert("0".to_string()), Ok(false));
+    /// ```
+    #[inline]
+    pub fn checked_insert(&self, value: T) -> Result<bool, Full<T>> {
+        self.pin().checked_insert(value)
     }
 
     /// Puts a value into the place of the one that is equal to it, if there is one; that one, with a view that keeps it alive.

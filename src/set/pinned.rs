@@ -7,8 +7,9 @@ use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::{SetDrain, SetRef};
+use crate::full::Full;
 use crate::map::{Keys, Pinned};
-use crate::outcome::{Compute, Operation};
+use crate::outcome::{Compute, Operation, expect_room};
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashSet`](crate::HashSet) that keeps what it returns alive: from [`HashSet::pin`](crate::HashSet::pin).
@@ -192,7 +193,30 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
     #[inline]
     #[track_caller]
     pub fn insert(&self, value: T) -> bool {
-        self.0.try_insert_with(value, || ()).is_ok()
+        expect_room(self.checked_insert(value))
+    }
+
+    /// Adds a value, as [`PinnedSet::insert`], or hands it back if there is no room.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], as [`HashSet::checked_insert`](crate::HashSet::checked_insert).
+    ///
+    /// # Panics
+    ///
+    /// In a closure that runs under the set's lock: see [`HashMap`](crate::HashMap#under-a-lock).
+    ///
+    /// ```
+    /// use koel::{HashMap, HashSet};
+    ///
+    /// let set = HashSet::from(HashMap::builder().fixed_capacity(2).build());
+    /// let pin = set.pin();
+    /// let full = (0..9).find_map(|n| pin.checked_insert(n).err()).unwrap();
+    /// assert!(pin.checked_insert(0) == Ok(false) && !pin.contains(&full.key));
+    /// ```
+    #[inline]
+    pub fn checked_insert(&self, value: T) -> Result<bool, Full<T>> {
+        self.0.find_or_add(value, || ()).map(|(_, is_new)| is_new)
     }
 
     /// The value that is in the set and equal to this one: the one that was there, or else this one, which is then in it. If

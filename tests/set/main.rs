@@ -61,16 +61,18 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: usize)
         5 => assert_eq!(set.remove(&value), model.remove(&new)),
         6 => assert_eq!(note_of(set.take(&value).map(|old| *old)), note_of(model.take(&new))),
         7 => assert_eq!(note_of(pin.take(&value).copied()), note_of(model.take(&new))),
-        8 => {
+        8 => assert_eq!(set.checked_insert(new).ok(), Some(model.insert(new))),
+        9 => assert_eq!(pin.checked_insert(new).ok(), Some(model.insert(new))),
+        10 => {
             let expected = model.get(&new).copied().unwrap_or(new);
             model.insert(new);
             assert_eq!(pin.get_or_insert(new).note, expected.note);
         }
-        9 => {
+        11 => {
             set.retain(|noted| noted.value % 3 != value % 3);
             model.retain(|noted| noted.value % 3 != value % 3);
         }
-        10 if note % 8 == 0 => {
+        12 if note % 8 == 0 => {
             let mut drained: Vec<u64> = pin.drain().map(|noted| noted.value).collect();
             let mut expected: Vec<u64> = model.drain().map(|noted| noted.value).collect();
             drained.sort_unstable();
@@ -119,7 +121,7 @@ fn a_set_agrees_with_the_model() {
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let configs = [growing_configs(), fixed_configs(VALUES as usize)].concat();
-    let operation = (0..12_u8, 0..VALUES);
+    let operation = (0..14_u8, 0..VALUES);
     let input = (prop::sample::select(configs), any::<u64>(), prop::collection::vec(operation, 0..200));
     let result = runner.run(&input, |(config, hasher, operations)| {
         let map: HashMap<Noted, (), Seeded> = AnyMap::build(config, seeded(hasher));
@@ -229,4 +231,38 @@ fn sets_are_collected_extended_compared_and_shown_as_sets_are() {
     assert!(
         common::catch(|| (0..100).for_each(|n| assert!(bounded.insert(n)))).unwrap_err().contains("full")
     );
+}
+
+#[test]
+fn what_a_full_set_has_no_room_for_is_handed_back_and_what_is_there_stays() {
+    for config in fixed_configs(20) {
+        let ledger = Ledger::new();
+        let map: HashMap<Counted, (), Seeded> = AnyMap::build(config, seeded(seed()));
+        let set = HashSet::from(map);
+        let taken = (0..100).take_while(|n| set.checked_insert(ledger.value(*n)) == Ok(true)).count() as u64;
+        assert!((20..100).contains(&taken) && set.len() as u64 == taken, "{taken}");
+        let full = set.checked_insert(ledger.value(taken)).unwrap_err();
+        assert_eq!(full.key.n, taken);
+        let again = set.pin().checked_insert(ledger.value(taken));
+        assert_eq!(again.map_err(|full| full.key.n), Err(taken));
+        let there = set.get(&ledger.value(0)).unwrap();
+        assert_eq!(
+            (set.checked_insert(ledger.value(0)), set.pin().checked_insert(ledger.value(1))),
+            (Ok(false), Ok(false))
+        );
+        assert!(core::ptr::eq(&*there, &*set.get(&ledger.value(0)).unwrap()), "it was replaced");
+        assert!((1..20).all(|n| set.remove(&ledger.value(n))));
+        assert_eq!(set.checked_insert(full.key), Ok(true));
+        drop(there);
+        drop(set);
+        ledger.assert_settled("a full set");
+    }
+}
+
+#[test]
+fn too_large_a_set_is_an_error_that_names_the_request() {
+    assert_eq!(HashSet::<u64>::try_with_capacity(usize::MAX).unwrap_err().requested, usize::MAX);
+    assert!(HashSet::<u64, _>::try_with_capacity_and_hasher(usize::MAX, seeded(1)).is_err());
+    assert!(HashSet::<u64>::try_with_capacity(1000).unwrap().capacity() >= 1000);
+    assert!(HashSet::<u64, _>::try_with_capacity_and_hasher(1000, seeded(1)).unwrap().capacity() >= 1000);
 }
