@@ -138,6 +138,7 @@ pub use full::Full;
 pub use map::{
     Builder, ClonedIter, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
     InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, MappedRef, Pinned, PinnedOwned, Ref, Values,
+    ValuesMut,
 };
 #[cfg(feature = "rayon")]
 pub use map::{InlineParIter, ParIter};

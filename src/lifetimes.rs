@@ -31,6 +31,7 @@ must_not_shorten! {
     ValuesOfPinned: "koel::Pinned<'s, (), T>";
     KeysOfPinnedOwned: "koel::PinnedOwned<'s, T, ()>";
     ValuesOfPinnedOwned: "koel::PinnedOwned<'s, (), T>";
+    ValuesOfValuesMut: "koel::ValuesMut<'s, (), T>";
     KeysOfRef: "koel::Ref<'s, T, ()>";
     ValuesOfMappedRef: "koel::MappedRef<'s, (), (), T>";
     ValuesOfHashSet: "&'s koel::HashSet<T>";

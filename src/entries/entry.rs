@@ -30,8 +30,22 @@ impl<K, V> Entry<K, V> {
     /// the caller's; or the entry has left the table, and it is the caller's to retire, which is done after `'g`.
     #[inline(always)]
     pub(crate) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
-        // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published.
+        // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published, but who has the table
+        // to himself.
         let entry = unsafe { this.as_ref() };
+        entry.watch.read();
+        entry
+    }
+
+    /// The entry behind a pointer out of the table, for its value to be changed in place.
+    ///
+    /// # Safety
+    ///
+    /// The entry is in the table, which is exclusively the caller's as long as `'m`, and nobody has another reference to it.
+    #[inline]
+    pub(crate) unsafe fn deref_mut<'m>(mut this: NonNull<Self>) -> &'m mut Self {
+        // SAFETY: the caller's.
+        let entry = unsafe { this.as_mut() };
         entry.watch.read();
         entry
     }

@@ -42,7 +42,8 @@ use crate::hash::Digest;
 ///
 /// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. (The compiler says no more than "no method
 /// named `get` found for struct `koel::HashMap`"; and of `for (k, v) in &map` that the `&` could go, which would end the map.)
-/// There is no `get_mut` and no `entry`: [`update`](Pinned::update),
+/// There is no `entry`, and [`get_mut`](HashMap::get_mut), [`values_mut`](HashMap::values_mut) and [`take`](HashMap::take) are
+/// for who has the map to himself. Where it is shared, [`update`](Pinned::update),
 /// [`update_or_insert_with`](Pinned::update_or_insert_with) and [`compute`](Pinned::compute) make a new entry out of the old
 /// one. They take an owned key, because the new entry needs one: it replaces the key that was stored. What changes often is
 /// cheaper as an atomic, in place. That takes no lock: a change that meets the removal or replacement of its entry is lost with
@@ -86,7 +87,8 @@ use crate::hash::Digest;
 /// [`Stats::waiting`] counts it.
 ///
 /// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after it; or keep what must end
-/// at once, a lock, a file, a gigabyte, in a `Mutex<Option<_>>` or an `Arc`, and take it out of that yourself.
+/// at once, a lock, a file, a gigabyte, in a `Mutex<Option<_>>` or an `Arc`, and take it out of that yourself. With the map to
+/// yourself, [`take`](HashMap::take) hands it out at once.
 ///
 /// The `Drop` of a key or value may run at the end of *any* call or pin of the map, look-ups included, on any thread that uses
 /// it. So it must not take a lock, or borrow a `RefCell`, that some thread holds while it uses the map: that thread would wait

@@ -105,6 +105,24 @@ fn an_iterator_that_panics_in_extend_leaves_what_it_yielded() {
     }
 }
 
+/// By value: it is the caller who drops it, at once.
+#[test]
+fn a_panic_in_the_drop_of_what_was_taken_out_leaks_nothing() {
+    let take = |_: &Arc<Ledger>, map: &mut Option<Map>| {
+        let map = map.as_mut().expect("it is there");
+        assert_eq!(map.take(&LookUp(7)).expect("it is there").0.n, 7);
+    };
+    let without_7 = || (0..50).filter(|n| *n != 7);
+    let panics = at_every_call(Site::Drop, Config::GROWING, take, |map, _| assert_holds(map, without_7()));
+    assert_eq!(panics, 2);
+    let look = |_: &Arc<Ledger>, map: &mut Option<Map>| {
+        let map = map.as_mut().expect("it is there");
+        assert!(map.get_mut(&LookUp(7)).is_some() && map.take_entry(&LookUp(77)).is_none());
+    };
+    let panics = at_every_call(Site::Hash, Config::GROWING, look, |map, _| assert_holds(map, 0..50));
+    assert_eq!(panics, 0, "of keys, none is hashed");
+}
+
 /// Finds a fragile key, and has no drop itself.
 #[derive(Hash)]
 struct LookUp(u64);

@@ -1,0 +1,130 @@
+//! A map that one has to himself: values are changed in place, and entries are taken out by value and gone at once; no view
+//! that was forgotten is in the way.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use common::hashers::{CONSTANT, TWENTY_COLLIDE};
+use common::{AnyMap, Config, Counted, Ledger, fixed_configs, growing_configs, on_threads, seeded};
+use koel::HashMap;
+
+const ENTRIES: u64 = 300;
+
+fn all_configs() -> impl Iterator<Item = Config> {
+    growing_configs().into_iter().chain(fixed_configs(ENTRIES as usize))
+}
+
+/// Changes and takes out what there is, one by one, and tells no other entry by it.
+fn changes_and_takes<V, S>(config: Config, hasher: S, value: fn(u64) -> V)
+where
+    V: Clone + PartialEq + core::fmt::Debug + Send + Sync,
+    S: BuildHasher + Clone + Send + Sync,
+{
+    let mut map = HashMap::<u64, V, S>::build(config, hasher);
+    (0..ENTRIES).for_each(|n| assert!(map.pin().insert(n, value(n)).is_none()));
+    for n in 0..ENTRIES {
+        *map.get_mut(&n).expect("it is there") = value(n + 1000);
+    }
+    assert!(map.get_mut(&ENTRIES).is_none() && map.take(&ENTRIES).is_none());
+    // As all others see them.
+    on_threads(2, |_| {
+        (0..ENTRIES).for_each(|n| assert_eq!(map.pin().get(&n), Some(&value(n + 1000))));
+    });
+    for n in (0..ENTRIES).step_by(2) {
+        assert_eq!(map.take(&n), Some(value(n + 1000)));
+        assert_eq!((map.take(&n), map.pin().get(&n)), (None, None));
+    }
+    assert_eq!(map.len() as u64, ENTRIES / 2);
+    (1..ENTRIES).step_by(2).for_each(|n| assert_eq!(map.take_entry(&n), Some((n, value(n + 1000)))));
+    assert!(map.is_empty() && map.pin().iter().next().is_none());
+    // And there is room for them again.
+    (0..ENTRIES).for_each(|n| assert!(map.pin().insert(n, value(n)).is_none()));
+    assert!((0..ENTRIES).all(|n| map.pin().get(&n) == Some(&value(n))) && map.len() as u64 == ENTRIES);
+}
+
+#[test]
+fn what_is_changed_is_seen_by_all_and_what_is_taken_by_nobody() {
+    for config in all_configs() {
+        changes_and_takes(config, seeded(7), |n| n);
+        changes_and_takes(config, seeded(7), |n| n.to_string());
+        changes_and_takes(config, seeded(7), |n| [n; 100]);
+        changes_and_takes(config, TWENTY_COLLIDE, |n| n);
+        changes_and_takes(config, CONSTANT, |n| n.to_string());
+    }
+}
+
+#[test]
+fn a_walk_over_values_to_be_changed_yields_each_once_and_knows_how_many_are_left() {
+    for config in all_configs() {
+        let mut map = HashMap::<u64, u64, _>::build(config, seeded(7));
+        assert_eq!(map.values_mut().len(), 0);
+        (0..ENTRIES).for_each(|n| assert!(map.pin().insert(n, n).is_none()));
+        let mut walk = map.values_mut();
+        let mut seen = BTreeSet::new();
+        for left in (0..ENTRIES as usize).rev() {
+            let value = walk.next().expect("one more");
+            assert!(seen.insert(*value) && walk.len() == left);
+            *value += 1000;
+        }
+        assert!(walk.next().is_none() && walk.next().is_none());
+        assert!((0..ENTRIES).all(|n| map.pin().get(&n) == Some(&(n + 1000))));
+        // All at the same time.
+        let mut values: Vec<&mut u64> = map.values_mut().collect();
+        values.iter_mut().for_each(|value| **value += 1000);
+        assert!((0..ENTRIES).all(|n| map.pin().get(&n) == Some(&(n + 2000))));
+    }
+}
+
+fn filled(ledger: &Arc<Ledger>, config: Config) -> HashMap<Counted, Counted, common::Seeded> {
+    let map = HashMap::build(config, seeded(7));
+    (0..ENTRIES).for_each(|n| assert!(map.pin().insert(ledger.value(n), ledger.value(n)).is_none()));
+    map
+}
+
+/// Also beside views that were forgotten, for which all that is removed otherwise would wait.
+#[test]
+fn what_is_taken_is_the_caller_s_and_waits_for_no_view() {
+    for (config, forgets) in all_configs().flat_map(|config| [(config, false), (config, true)]) {
+        let ledger = Ledger::new();
+        let mut map = filled(&ledger, config);
+        if forgets {
+            let key = ledger.value(1);
+            let pin = map.pin();
+            assert_eq!(pin.get(&key).map(|value| value.n), Some(1));
+            core::mem::forget(pin);
+            core::mem::forget(map.pin_owned().into_get(&key));
+            let mut walk = map.pin_owned().into_iter_cloned();
+            drop(walk.next());
+            core::mem::forget(walk);
+        }
+        let before = ledger.alive();
+        let keys: Vec<Counted> = (0..ENTRIES).map(|n| ledger.value(n)).collect();
+        let taken: Vec<Counted> = keys.iter().map(|key| map.take(key).expect("it is there")).collect();
+        assert_eq!(ledger.alive(), before - ENTRIES as usize + keys.len(), "keys that wait");
+        assert!(map.is_empty() && taken.iter().zip(0..).all(|(value, n)| value.n == n));
+        drop(taken);
+        assert_eq!(ledger.alive(), before - 2 * ENTRIES as usize + keys.len(), "values that wait");
+        assert!(keys.iter().all(|key| map.get_mut(key).is_none()));
+        drop(keys);
+        assert_eq!(ledger.alive(), before - 2 * ENTRIES as usize);
+    }
+}
+
+/// What was replaced in place is the caller's as well.
+#[test]
+fn a_value_that_is_replaced_in_place_is_dropped_there() {
+    let ledger = Ledger::new();
+    let mut map = filled(&ledger, Config::GROWING);
+    let before = ledger.alive();
+    map.values_mut().for_each(|value| *value = ledger.value(value.n + 1000));
+    assert_eq!(ledger.alive(), before);
+    let seven = ledger.value(7);
+    *map.get_mut(&seven).expect("it is there") = ledger.value(1);
+    assert_eq!((ledger.alive(), map.pin()[&seven].n), (before + 1, 1));
+    drop(seven);
+    drop(map);
+    ledger.assert_settled("replaced in place");
+}
