@@ -46,6 +46,7 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| pin.checked_compute(new, |_| Operation::<_, ()>::Remove).is_ok());
     assert_blamed_here(|| pin.try_insert_with(new, || 0).is_ok());
     assert_blamed_here(|| pin.extend([(new, 0)]));
+    assert_blamed_here(|| pin[&new]);
     assert_blamed_here(|| pin.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| pin.get_many_ref(&[&1, &2], &mut []));
     assert_blamed_here(|| pin.contains_many(&[1, 2], &mut []));
@@ -75,7 +76,17 @@ fn a_panic_names_the_line_that_called() {
     let (mut map, mut inline) = (map, inline);
     assert_blamed_here(|| Extend::extend(&mut map, [(new, 0)]));
     assert_blamed_here(|| Extend::extend(&mut inline, [(inline_new, 0)]));
+    assert_blamed_here(|| Extend::extend(&mut map, [(&new, &0)]));
+    assert_blamed_here(|| Extend::extend(&mut &map, [(&new, &0)]));
+    assert_blamed_here(|| Extend::extend(&mut inline, [(&inline_new, &0)]));
+    assert_blamed_here(|| Extend::extend(&mut &inline, [(&inline_new, &0)]));
 
+    caches_name_it();
+    filters_name_it();
+    drop(take_hook());
+}
+
+fn caches_name_it() {
     let cache: Cache<u64, u64> = Cache::new(1);
     assert_blamed_here(|| cache.compute(1, |_| Operation::<_, ()>::Remove).is_ok());
     assert_blamed_here(|| cache.get_many(&[1, 2], &mut []));
@@ -87,8 +98,6 @@ fn a_panic_names_the_line_that_called() {
     assert_blamed_here(|| inline_cache.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| InlineCache::<u64, u64>::new(usize::MAX));
     assert_blamed_here(|| InlineCache::<u64, u64>::builder().build());
-    filters_name_it();
-    drop(take_hook());
 }
 
 fn filters_name_it() {

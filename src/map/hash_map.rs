@@ -601,6 +601,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
     }
 }
 
+/// Copies; otherwise as that of pairs. Of another map: `Extend::extend(&mut map, &other.pin())`.
+///
+/// ```
+/// let mut map = koel::HashMap::from([(1, "one")]);
+/// Extend::extend(&mut map, &std::collections::HashMap::from([(2, "two")]));
+/// assert_eq!((map.pin()[&1], map.pin()[&2]), ("one", "two"));
+/// ```
+impl<'a, K: Hash + Eq + Copy + 'a, V: Copy + 'a, S: BuildHasher> Extend<(&'a K, &'a V)> for HashMap<K, V, S> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = (&'a K, &'a V)>>(&mut self, iter: I) {
+        extend_alone(self, iter.into_iter().map(|(key, value)| (*key, *value)));
+    }
+}
+
+impl<'a, K: Hash + Eq + Copy + 'a, V: Copy + 'a, S: BuildHasher> Extend<(&'a K, &'a V)>
+    for &HashMap<K, V, S>
+{
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = (&'a K, &'a V)>>(&mut self, iter: I) {
+        self.pin().extend(iter.into_iter().map(|(key, value)| (*key, *value)));
+    }
+}
+
 impl<K, V, S> IntoIterator for HashMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V>;

@@ -505,6 +505,27 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for &InlineMap<K
     }
 }
 
+/// Copies; otherwise as that of pairs.
+///
+/// ```
+/// let mut map = koel::InlineMap::from([(1, 10)]);
+/// Extend::extend(&mut map, &std::collections::HashMap::from([(2, 20)]));
+/// assert_eq!((map.get(&1), map.get(&2)), (Some(10), Some(20)));
+/// ```
+impl<'a, K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(&'a K, &'a V)> for InlineMap<K, V, S> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = (&'a K, &'a V)>>(&mut self, iter: I) {
+        extend_alone(self, iter.into_iter().map(|(key, value)| (*key, *value)));
+    }
+}
+
+impl<'a, K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(&'a K, &'a V)> for &InlineMap<K, V, S> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = (&'a K, &'a V)>>(&mut self, iter: I) {
+        InlineMap::extend(self, iter.into_iter().map(|(key, value)| (*key, *value)));
+    }
+}
+
 impl<'m, K: Pod, V: Pod, S> IntoIterator for &'m InlineMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = InlineIter<'m, K, V>;

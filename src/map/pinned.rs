@@ -504,6 +504,7 @@ impl<K, V, S: BuildHasher, G: Guard, Q: ?Sized + Hash + Equivalent<K>> Index<&Q>
     type Output = V;
 
     #[inline]
+    #[track_caller]
     fn index(&self, key: &Q) -> &V {
         self.get(key).expect("no entry for this key")
     }

@@ -256,6 +256,20 @@ fn a_walk_that_is_cloned_goes_on_from_its_place() {
     forks_anywhere(cache.iter(), 100);
 }
 
+#[test]
+fn maps_are_extended_by_references_to_pairs() {
+    let pairs = BTreeMap::from([(1_u64, 10_u64), (2, 20)]);
+    let (mut map, mut inline) = (HashMap::<u64, u64>::new(), InlineMap::<u64, u64>::new());
+    Extend::extend(&mut map, &pairs);
+    Extend::extend(&mut inline, &pairs);
+    let more = HashMap::from([(2, 21), (3, 30)]);
+    Extend::extend(&mut &map, &more.pin());
+    Extend::extend(&mut &inline, &more.pin());
+    let expected = BTreeMap::from([(1, 10), (2, 21), (3, 30)]);
+    assert_eq!(map.into_iter().collect::<BTreeMap<_, _>>(), expected);
+    assert_eq!(inline.into_iter().collect::<BTreeMap<_, _>>(), expected);
+}
+
 /// What it has seen is seen by neither again, and what is there throughout by each, once; and what was removed lives on.
 #[test]
 fn a_clone_of_a_walk_outlives_it_while_the_map_grows() {
