@@ -24,8 +24,8 @@ fn next<K, V, S>(walk: &mut Entries<K, V>, cache: &Cache<K, V, S>) -> Option<Non
     }
 }
 
-/// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter). `Send`, if the cache is
-/// `Sync`.
+/// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter). `Send` and `Sync`, if
+/// the cache is `Sync`.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ViewIter<'v, K, V, S = RandomState> {
     cache: &'v Cache<K, V, S>,
@@ -35,6 +35,8 @@ pub struct ViewIter<'v, K, V, S = RandomState> {
 // SAFETY: it shares entries, and drops none. The view that `'v` borrows stays where it is, and its guard was entered before
 // whatever another thread does that has got this from there.
 unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync> Send for ViewIter<'_, K, V, S> {}
+// SAFETY: who shares it comes by `clone` to another one, which may be sent, and to nothing else.
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync> Sync for ViewIter<'_, K, V, S> {}
 
 impl<'v, K, V, S> ViewIter<'v, K, V, S> {
     /// The view that `'v` borrows keeps the entries alive.

@@ -35,6 +35,11 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
     fn next(&mut self) -> Option<(K, V)> {
         self.walk.next(|cursor, out| self.slots.snapshot(cursor, out))
     }
+
+    /// What is left of the segment that it is at, and maybe more.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.walk.items.len(), None)
+    }
 }
 
 /// Iterator over a map's keys: from [`InlineMap::keys`](super::InlineMap::keys).
@@ -55,6 +60,10 @@ impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
     #[inline]
     fn next(&mut self) -> Option<K> {
         self.0.next().map(|(key, _)| key)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }
 
@@ -77,6 +86,10 @@ impl<K: Pod, V: Pod> Iterator for InlineValues<'_, K, V> {
     fn next(&mut self) -> Option<V> {
         self.0.next().map(|(_, value)| value)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
 }
 
 /// Iterator over copies of the entries that it removes: from [`InlineMap::drain`](super::InlineMap::drain).
@@ -96,6 +109,10 @@ impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
     fn next(&mut self) -> Option<(K, V)> {
         let InlineDrain(InlineIter { slots, walk }) = self;
         walk.next(|cursor, out| slots.take(cursor, out))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }
 

@@ -15,7 +15,8 @@ use crate::reclaim::{Guard, LocalGuard};
 
 type Entries<K, V> = Directory<Slots<K, V>>;
 
-/// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter). `Send`, if the map is `Sync`.
+/// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter). `Send` and `Sync`, if
+/// the map is `Sync`.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Iter<'p, K, V> {
     directory: &'p Entries<K, V>,
@@ -25,6 +26,8 @@ pub struct Iter<'p, K, V> {
 // SAFETY: it shares entries, and drops none. The view that `'p` borrows stays where it is, and its guard was entered before
 // whatever another thread does that has got this from there.
 unsafe impl<K: Send + Sync, V: Send + Sync> Send for Iter<'_, K, V> {}
+// SAFETY: who shares it comes by `clone` to another one, which may be sent, and to nothing else.
+unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Iter<'_, K, V> {}
 
 impl<'p, K, V> Iter<'p, K, V> {
     /// The pinned view that `'p` borrows keeps the entries alive.
@@ -49,6 +52,11 @@ impl<'p, K, V> Iterator for Iter<'p, K, V> {
         // SAFETY: it was in the table when its segment was copied, after the view that `'p` borrows was pinned.
         Some(unsafe { Entry::deref(entry) }.pair())
     }
+
+    /// What is left of the segment that it is at, and maybe more.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.walk.items.len(), None)
+    }
 }
 
 impl<K, V> FusedIterator for Iter<'_, K, V> {}
@@ -60,7 +68,7 @@ impl<K, V> fmt::Debug for Iter<'_, K, V> {
 }
 
 /// Iterator over clones of a map's entries, which has its view with it: from
-/// [`Pinned::into_iter_cloned`](super::Pinned::into_iter_cloned). `Send`, if the view is.
+/// [`Pinned::into_iter_cloned`](super::Pinned::into_iter_cloned). `Send` and `Sync`, if the view is.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ClonedIter<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
     walk: Walk<NonNull<Entry<K, V>>>,
@@ -71,6 +79,11 @@ pub struct ClonedIter<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
 // SAFETY: as `Iter`'s: it shares entries, and drops none; the view, which keeps them, goes with it, and may be sent.
 unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Send for ClonedIter<'m, K, V, S, G> where
     Pinned<'m, K, V, S, G>: Send
+{
+}
+// SAFETY: as above; who shares it comes to nothing that it has.
+unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Sync for ClonedIter<'m, K, V, S, G> where
+    Pinned<'m, K, V, S, G>: Sync
 {
 }
 
@@ -90,6 +103,11 @@ impl<K: Clone, V: Clone, S, G> Iterator for ClonedIter<'_, K, V, S, G> {
         // SAFETY: it was in the table when its segment was copied, after our view was pinned.
         let (key, value) = unsafe { Entry::deref(entry) }.pair();
         Some((key.clone(), value.clone()))
+    }
+
+    /// What is left of the segment that it is at, and maybe more.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.walk.items.len(), None)
     }
 }
 
@@ -120,6 +138,10 @@ impl<'p, K, V> Iterator for Keys<'p, K, V> {
     fn next(&mut self) -> Option<&'p K> {
         self.0.next().map(|(key, _)| key)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
 }
 
 impl<K, V> FusedIterator for Keys<'_, K, V> {}
@@ -143,11 +165,16 @@ impl<'p, K, V> Iterator for Values<'p, K, V> {
     fn next(&mut self) -> Option<&'p V> {
         self.0.next().map(|(_, value)| value)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
 }
 
 impl<K, V> FusedIterator for Values<'_, K, V> {}
 
-/// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain). `Send`, if the view is `Sync`.
+/// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain). `Send` and `Sync`,
+/// if the view is `Sync`.
 pub struct Drain<'p, K, V, G: Guard = LocalGuard<'p>> {
     directory: &'p Entries<K, V>,
     guard: &'p G,
@@ -157,6 +184,8 @@ pub struct Drain<'p, K, V, G: Guard = LocalGuard<'p>> {
 
 // SAFETY: as `Iter`'s; and the guard, by which it retires, may be used by any thread.
 unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Send for Drain<'_, K, V, G> {}
+// SAFETY: who shares it comes to nothing that it has.
+unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Sync for Drain<'_, K, V, G> {}
 
 impl<'p, K, V, G: Guard> Drain<'p, K, V, G> {
     pub(super) fn new(directory: &'p Entries<K, V>, guard: &'p G) -> Self {
@@ -178,6 +207,11 @@ impl<'p, K, V, G: Guard> Iterator for Drain<'p, K, V, G> {
         })?;
         // SAFETY: retired after the view that `'p` borrows was pinned.
         Some(unsafe { Entry::deref(entry) }.pair())
+    }
+
+    /// What is left of the segment that it is at, and maybe more.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.walk.items.len(), None)
     }
 }
 

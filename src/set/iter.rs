@@ -6,7 +6,8 @@ use core::iter::FusedIterator;
 use crate::map::{Drain, IntoIter};
 use crate::reclaim::{Guard, LocalGuard};
 
-/// Iterator over the values that it removes: from [`PinnedSet::drain`](super::PinnedSet::drain). `Send`, if the view is `Sync`.
+/// Iterator over the values that it removes: from [`PinnedSet::drain`](super::PinnedSet::drain). `Send` and `Sync`,
+/// if the view is `Sync`.
 pub struct SetDrain<'p, T, G: Guard = LocalGuard<'p>>(pub(super) Drain<'p, T, (), G>);
 
 impl<'p, T, G: Guard> Iterator for SetDrain<'p, T, G> {
@@ -15,6 +16,10 @@ impl<'p, T, G: Guard> Iterator for SetDrain<'p, T, G> {
     #[inline]
     fn next(&mut self) -> Option<&'p T> {
         self.0.next().map(|(value, ())| value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }
 

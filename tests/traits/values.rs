@@ -256,6 +256,40 @@ fn a_walk_that_is_cloned_goes_on_from_its_place() {
     forks_anywhere(cache.iter(), 100);
 }
 
+/// What a walk says is the least that comes is no more than does; and it says so once it has begun.
+fn promises_what_it_has<I: Iterator>(mut walk: I, len: usize) {
+    let mut promised = 0;
+    for left in (0..=len).rev() {
+        let (least, most) = walk.size_hint();
+        assert!(least <= left && most.is_none_or(|most| left <= most), "{least} to {most:?}, not {left}");
+        promised = promised.max(least);
+        assert_eq!(walk.next().is_some(), left > 0);
+    }
+    assert!(promised >= 4, "{promised} of a segment of sixteen slots");
+}
+
+#[test]
+fn a_walk_promises_what_it_has_copied() {
+    let map: HashMap<u64, u64> = HashMap::builder().segment_slots(16).build();
+    let inline: InlineMap<u64, u64> = InlineMap::builder().segment_slots(16).build();
+    let set = koel::HashSet::from(HashMap::builder().segment_slots(16).build());
+    map.extend((0..100).map(|n| (n, n)));
+    inline.extend((0..100).map(|n| (n, n)));
+    set.extend(0..100_u64);
+    let pin = map.pin();
+    promises_what_it_has(pin.iter(), 100);
+    promises_what_it_has(pin.keys(), 100);
+    promises_what_it_has(pin.values(), 100);
+    promises_what_it_has(map.pin().into_iter_cloned(), 100);
+    promises_what_it_has(pin.drain(), 100);
+    promises_what_it_has(inline.iter(), 100);
+    promises_what_it_has(inline.keys(), 100);
+    promises_what_it_has(inline.values(), 100);
+    promises_what_it_has(inline.drain(), 100);
+    promises_what_it_has(set.pin().iter(), 100);
+    promises_what_it_has(set.pin().drain(), 100);
+}
+
 #[test]
 fn maps_are_extended_by_references_to_pairs() {
     let pairs = BTreeMap::from([(1_u64, 10_u64), (2, 20)]);
