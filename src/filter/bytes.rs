@@ -158,12 +158,38 @@ impl<S: FilterHasher> ChunkLoader<S> {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Bytes`] if chunks are missing, or are those of a growing filter; [`FilterError::OutOfMemory`].
+    /// [`FilterError::Bytes`] if chunks are missing, or are those of a growing filter; [`FilterError::OutOfMemory`]. What was
+    /// loaded is gone then: [`try_finish`](Self::try_finish) hands it back.
     pub fn finish(self) -> Result<CuckooFilter<S>, FilterError> {
-        let (chain, tables, hasher) = self.parts()?;
-        match (chain, tables.into_iter().next()) {
-            (None, Some(inner)) => Ok(CuckooFilter { inner, hasher }),
-            _ => Err(BytesError::Kind { scalable: true }.into()),
+        self.try_finish().map_err(|(_, error)| error)
+    }
+
+    /// The filter; or the loader as it was, and why there is none: the chunks that are missing may still come, and so may
+    /// memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(0..1000, 0.001)?;
+    /// let mut loader = koel::ChunkLoader::new();
+    /// loader.load(&filter.chunks().next().unwrap())?;
+    /// let (mut loader, error) = loader.try_finish().unwrap_err();
+    /// assert!(error.to_string().contains("chunks are missing, from number 1 on"));
+    /// for chunk in filter.chunks_from(loader.next()) {
+    ///     loader.load(&chunk)?;
+    /// }
+    /// assert!(loader.finish()?.contains(&7));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn try_finish(mut self) -> Result<CuckooFilter<S>, (Self, FilterError)> {
+        match self.take_parts(false) {
+            Ok((tables, hasher, _)) => {
+                let inner = tables.into_iter().next().expect("a complete filter has its table");
+                Ok(CuckooFilter { inner, hasher })
+            }
+            Err(error) => Err((self, error)),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! A filter's tables from its chunks.
 
 use core::fmt;
+use core::marker::PhantomData;
+use core::mem::take;
 use std::io::Read;
 
 use super::collect::{push, reserve, with_room};
@@ -50,34 +52,47 @@ pub struct ChunkLoader<S = Xxh3> {
     lineage: Lineage,
     /// Newest first; all but the last are complete.
     tables: Vec<Loaded>,
-    hasher: Option<S>,
     taken: u32,
+    /// Made of the seed in each header: a loader that comes back in an error should be small.
+    hasher: PhantomData<S>,
 }
 
 /// What has come of a table: its header and checked bytes of segments.
 struct Loaded {
     header: Header,
     segments: Vec<Vec<u8>>,
+    /// What was made of them all, which are gone then; there may have been no memory for the next table.
+    made: Option<Inner>,
 }
 
 impl Loaded {
     fn is_complete(&self) -> bool {
-        self.segments.len() == self.header.segments() as usize
+        self.made.is_some() || self.segments.len() == self.header.segments() as usize
     }
 
-    fn into_inner(self) -> Result<Inner, FilterError> {
-        let inner = Inner::new(self.header.shape, None)?;
-        for (segment, bytes) in (0..).zip(self.segments) {
-            let bytes = SegmentBytes::of_checked(&bytes);
-            Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
+    /// Makes the table of its segments, all of which are there; if there is no memory for it, they stay.
+    fn make(&mut self) -> Result<(), FilterError> {
+        if self.made.is_none() {
+            let inner = Inner::new(self.header.shape, None)?;
+            for (segment, bytes) in (0..).zip(take(&mut self.segments)) {
+                let bytes = SegmentBytes::of_checked(&bytes);
+                Locked::lock(&inner.table, segment).set_words(bytes.all_words(), bytes.len);
+            }
+            self.made = Some(inner);
         }
-        Ok(inner)
+        Ok(())
     }
 }
 
 impl<S> Default for ChunkLoader<S> {
     fn default() -> Self {
-        ChunkLoader { chain: None, lineage: Lineage::default(), tables: Vec::new(), hasher: None, taken: 0 }
+        ChunkLoader {
+            chain: None,
+            lineage: Lineage::default(),
+            tables: Vec::new(),
+            taken: 0,
+            hasher: PhantomData,
+        }
     }
 }
 
@@ -139,6 +154,22 @@ impl<S: FilterHasher> ChunkLoader<S> {
         }
     }
 
+    /// Whether all chunks were taken: what [`finish`](Self::finish) asks for.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
+    /// let (mut loader, mut chunks) = (koel::ChunkLoader::new(), filter.chunks());
+    /// while !loader.is_complete() {
+    ///     loader.load(&chunks.next().unwrap())?;
+    /// }
+    /// assert!(loader.finish()?.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.next_len().is_none()
+    }
+
     /// Whether the chunks are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), as far as is known.
     ///
     /// ```
@@ -195,7 +226,8 @@ impl<S: FilterHasher> ChunkLoader<S> {
         if self.tables.first().is_some_and(|first| !first.header.has_hasher_of(&header)) {
             return Err(BytesError::Hasher.into());
         }
-        let (mut lineage, hasher) = (self.lineage, header.hasher()?);
+        header.hasher::<S>()?;
+        let mut lineage = self.lineage;
         if let Some(chain) = self.chain {
             lineage.meet(&header.shape, chain.tables as usize - self.tables.len() - 1)?;
         } else if !header.shape.geometry.is_whole() {
@@ -203,22 +235,25 @@ impl<S: FilterHasher> ChunkLoader<S> {
         }
         reserve(&mut self.tables, 1)?;
         self.lineage = lineage;
-        self.hasher.get_or_insert(hasher);
-        self.tables.push(Loaded { header, segments: Vec::new() });
+        self.tables.push(Loaded { header, segments: Vec::new(), made: None });
         Ok(())
     }
 
-    /// What was loaded, if it is complete: the header of a growing filter, tables, the hash function.
-    pub(crate) fn parts(self) -> Result<(Option<ChainHeader>, Vec<Inner>, S), FilterError> {
-        let complete = self.next_len().is_none();
-        let Some(hasher) = self.hasher.filter(|_| complete) else {
+    /// Takes out what was loaded, if it is complete, and of a growing filter if that is asked for: tables, the hash function,
+    /// and how often a key may be in a growing one. If it is an error, nothing has been taken.
+    pub(crate) fn take_parts(&mut self, growing: bool) -> Result<(Vec<Inner>, S, usize), FilterError> {
+        if !self.is_complete() {
             return Err(BytesError::Incomplete { next: self.taken }.into());
-        };
-        let mut tables = with_room(self.tables.len())?;
-        for table in self.tables {
-            tables.push(table.into_inner()?);
         }
-        Ok((self.chain, tables, hasher))
+        if self.is_scalable() != growing {
+            return Err(BytesError::Kind { scalable: !growing }.into());
+        }
+        let first = self.tables.first().ok_or(BytesError::Incomplete { next: self.taken })?;
+        let hasher = first.header.hasher()?;
+        let mut tables = with_room(self.tables.len())?;
+        self.tables.iter_mut().try_for_each(Loaded::make)?;
+        tables.extend(self.tables.drain(..).filter_map(|table| table.made));
+        Ok((tables, hasher, self.chain.map_or(0, |chain| chain.max_duplicates)))
     }
 }
 
@@ -240,3 +275,6 @@ impl<S> fmt::Debug for ChunkLoader<S> {
         f.debug_struct("ChunkLoader").field("next", &self.taken).finish_non_exhaustive()
     }
 }
+
+// In an error that has less than 128 bytes: what clippy has nothing against.
+const _: () = assert!(size_of::<ChunkLoader>() + size_of::<FilterError>() < 128);

@@ -85,9 +85,29 @@ impl<B: AsRef<[u8]>> FilterViewOwned<B> {
     ///
     /// # Errors
     ///
-    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes). The bytes are dropped then:
+    /// [`try_from_bytes`](Self::try_from_bytes) hands them back.
     pub fn from_bytes(bytes: B) -> Result<Self, FilterError> {
         Self::from_bytes_as(bytes)
+    }
+
+    /// [`from_bytes`](Self::from_bytes), which hands back what it was given if that is no filter, or there is no memory for the
+    /// list of its tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_bytes`](Self::from_bytes).
+    ///
+    /// ```
+    /// let (mut bytes, error) = koel::FilterViewOwned::try_from_bytes(vec![0; 1000]).unwrap_err();
+    /// assert!(error.to_string().contains("not a koel filter"));
+    /// bytes.clear(); // its memory is used again
+    /// koel::CuckooFilter::from_keys(["ada"], 0.001)?.write_to(&mut bytes)?;
+    /// assert!(koel::FilterViewOwned::from_bytes(bytes)?.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn try_from_bytes(bytes: B) -> Result<Self, (B, FilterError)> {
+        Self::try_from_bytes_as(bytes)
     }
 }
 
@@ -98,7 +118,23 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
     ///
     /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
     pub fn from_bytes_as(bytes: B) -> Result<Self, FilterError> {
-        let all = bytes.as_ref();
+        Self::try_from_bytes_as(bytes).map_err(|(_, error)| error)
+    }
+
+    /// [`try_from_bytes`](FilterViewOwned::try_from_bytes), of a filter with this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes).
+    pub fn try_from_bytes_as(bytes: B) -> Result<Self, (B, FilterError)> {
+        match Self::placed(bytes.as_ref()) {
+            Ok((tables, hasher)) => Ok(FilterViewOwned { bytes, tables, hasher }),
+            Err(error) => Err((bytes, error)),
+        }
+    }
+
+    /// The tables in these bytes, and the hash function.
+    fn placed(all: &[u8]) -> Result<(Tables<Placed>, S), FilterError> {
         let FilterView { tables, hasher } = FilterView::from_bytes_as(all)?;
         let tables = match tables {
             Tables::One(table) => Tables::One(Placed::new(table, all)),
@@ -106,7 +142,7 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
                 Tables::Chain(try_collect(tables.into_iter().map(|table| Placed::new(table, all)))?)
             }
         };
-        Ok(FilterViewOwned { bytes, tables, hasher })
+        Ok((tables, hasher))
     }
 
     /// A view, for all else that it can do. Allocates some hundred bytes for each table of a growing filter.

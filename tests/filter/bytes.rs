@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, Write};
 
-use koel::{ChunkLoader, CuckooFilter, FilterError, FilterView, ScalableCuckooFilter};
+use koel::{BytesError, ChunkLoader, CuckooFilter, FilterError, FilterView, ScalableCuckooFilter};
 
 use crate::common::{on_threads, seed};
 use crate::{builder, layouts};
@@ -100,6 +100,28 @@ fn a_transfer_is_resumed_where_it_broke_off() {
     let copy = loader.finish().unwrap();
     assert_eq!(copy.to_bytes(), whole);
     assert!(matches!(ChunkLoader::new().finish(), Err(FilterError::Bytes(_))), "too few");
+}
+
+#[test]
+fn a_loader_that_cannot_finish_is_handed_back_and_goes_on() {
+    let filter = CuckooFilter::from_keys(0..300_000, 0.01).unwrap();
+    let mut loader = ChunkLoader::new();
+    for (number, chunk) in (0..).zip(filter.chunks()) {
+        assert!(!loader.is_complete());
+        let (same, error) = loader.try_finish().unwrap_err();
+        let missing =
+            |error| matches!(error, FilterError::Bytes(BytesError::Incomplete { next }) if next == number);
+        assert!(missing(error) && same.next() == number);
+        let (same, error) = same.try_finish_scalable().unwrap_err();
+        assert!(missing(error) && same.next() == number);
+        loader = same;
+        loader.load(&chunk).unwrap();
+    }
+    assert!(loader.is_complete() && loader.next_len().is_none());
+    let (loader, error) = loader.try_finish_scalable().unwrap_err();
+    assert!(matches!(error, FilterError::Bytes(BytesError::Kind { scalable: false })), "{error}");
+    assert!(loader.is_complete());
+    assert_eq!(loader.try_finish().unwrap().to_bytes(), filter.to_bytes());
 }
 
 #[test]

@@ -49,8 +49,17 @@ fn an_owned_view_refuses_what_a_view_refuses() {
         assert!(FilterViewOwned::from_bytes(&bytes[..len]).is_err(), "{len} bytes");
     }
     let longer = [&bytes[..], b"x"].concat();
-    let error = FilterViewOwned::from_bytes(longer).unwrap_err();
+    let error = FilterViewOwned::from_bytes(longer.clone()).unwrap_err();
     assert!(matches!(error, FilterError::Bytes(BytesError::Length { .. })), "{error}");
+    // Who asks for it has the bytes back, and not a copy of them.
+    let at = longer.as_ptr();
+    let (mut longer, error) = FilterViewOwned::try_from_bytes(longer).unwrap_err();
+    assert!(
+        matches!(error, FilterError::Bytes(BytesError::Length { .. })) && longer.as_ptr() == at,
+        "{error}"
+    );
+    assert_eq!(longer.pop(), Some(b'x'));
+    assert!(FilterViewOwned::try_from_bytes(longer).unwrap().contains(&7_u64));
     let shared: Arc<[u8]> = bytes.into();
     let kept = FilterViewOwned::from_bytes(Arc::clone(&shared)).unwrap();
     drop(shared);

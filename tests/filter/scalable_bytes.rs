@@ -65,6 +65,23 @@ fn a_transfer_of_a_growing_filter_is_resumed_where_it_broke_off() {
 }
 
 #[test]
+fn a_loader_of_a_growing_filter_that_cannot_finish_is_handed_back_and_goes_on() {
+    let filter = grown(20_000);
+    let mut loader = ChunkLoader::new();
+    for (number, chunk) in (0..).zip(filter.chunks()) {
+        let (same, error) = loader.try_finish_scalable().unwrap_err();
+        let missing = BytesError::Incomplete { next: number };
+        assert!(matches!(error, FilterError::Bytes(error) if error == missing) && !same.is_complete());
+        loader = same;
+        loader.load(&chunk).unwrap();
+    }
+    assert!(loader.is_complete());
+    let (loader, error) = loader.try_finish().unwrap_err();
+    assert!(matches!(error, FilterError::Bytes(BytesError::Kind { scalable: true })), "{error}");
+    assert_eq!(loader.try_finish_scalable().unwrap().to_bytes(), filter.to_bytes());
+}
+
+#[test]
 fn a_transfer_that_growth_interrupts_does_not_end_in_a_filter() {
     let filter = grown(20_000);
     let chunks: Vec<Vec<u8>> = filter.chunks().collect();

@@ -101,6 +101,7 @@ pub(crate) const ALL: &[Case] = &[
     case("ScalableCuckooFilter::compact", compact, None, NEVER),
     case("CuckooFilter::read_from", filters::read, Some(Fails::AtOnce), NEVER),
     case("ChunkLoader::load", filters::load, Some(Fails::AtOnce), NEVER),
+    case("ChunkLoader::try_finish_scalable", filters::load_growing, Some(Fails::AtOnce), MAKING),
     case("ScalableCuckooFilter::from_bytes", filters::growing_from_bytes, Some(Fails::AtOnce), MAKING),
     case("FilterView::from_bytes", filters::view, Some(Fails::AtOnce), NEVER),
     case("CuckooFilter::try_union", filters::unite, Some(Fails::AtOnce), NEVER),

@@ -119,6 +119,7 @@ assert_is!(HashMap<u64, String>: UnwindSafe + RefUnwindSafe);
 assert_is!(InlineMap<u64, u64>: UnwindSafe + RefUnwindSafe);
 assert_is!(Cache<u64, String>: UnwindSafe + RefUnwindSafe);
 assert_is!(koel::CuckooFilter: UnwindSafe + RefUnwindSafe);
+assert_is!(koel::ChunkLoader: Send + Sync + Debug + Default + Unpin + UnwindSafe + RefUnwindSafe);
 assert_is!(koel::FilterViewOwned<Vec<u8>>: Send + Sync + Debug + Clone + Unpin + UnwindSafe + RefUnwindSafe);
 assert_is_not!(koel::FilterViewOwned<Rc<[u8]>>: Send);
 assert_is!(koel::ScalableCuckooFilter: UnwindSafe + RefUnwindSafe);

@@ -11,6 +11,7 @@ use super::super::loader::ChunkLoader;
 use super::super::plan::Plan;
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
+use super::turns::Turns;
 
 impl ScalableCuckooFilter {
     /// The filter that was made into these bytes. The seed comes with them. With another hash function than the
@@ -151,12 +152,39 @@ impl<S: FilterHasher> ChunkLoader<S> {
     /// # Errors
     ///
     /// [`FilterError::Bytes`] if chunks are missing, or are those of a filter of fixed capacity;
-    /// [`FilterError::OutOfMemory`].
+    /// [`FilterError::OutOfMemory`]. What was loaded is gone then: [`try_finish_scalable`](Self::try_finish_scalable) hands it
+    /// back.
     pub fn finish_scalable(self) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        let (chain, tables, hasher) = self.parts()?;
-        let Some(ChainHeader { max_duplicates, .. }) = chain else {
-            return Err(BytesError::Kind { scalable: false }.into());
-        };
+        self.try_finish_scalable().map_err(|(_, error)| error)
+    }
+
+    /// The growing filter; or the loader as it was, and why there is none, as [`try_finish`](Self::try_finish).
+    ///
+    /// # Errors
+    ///
+    /// As [`finish_scalable`](Self::finish_scalable).
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys(0..1000, 0.001)?;
+    /// let mut loader = koel::ChunkLoader::new();
+    /// for chunk in filter.chunks() {
+    ///     loader.load(&chunk)?;
+    /// }
+    /// // Nobody has asked of which kind it is.
+    /// let (loader, error) = loader.try_finish().unwrap_err();
+    /// assert!(error.to_string().contains("a `ScalableCuckooFilter`"));
+    /// assert!(loader.finish_scalable()?.contains(&7));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn try_finish_scalable(mut self) -> Result<ScalableCuckooFilter<S>, (Self, FilterError)> {
+        let made = self.make_scalable();
+        made.map_err(|error| (self, error))
+    }
+
+    /// What was loaded is taken last: `load` has checked that its tables are a chain's.
+    fn make_scalable(&mut self) -> Result<ScalableCuckooFilter<S>, FilterError> {
+        let turns = Turns::new()?;
+        let (tables, hasher, max_duplicates) = self.take_parts(true)?;
         let mut common = None;
         let mut levels = Vec::new();
         for inner in tables {
@@ -165,7 +193,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
             levels.push(Level::new(inner, index));
         }
         let plan = common.ok_or(BytesError::Layout)?;
-        ScalableCuckooFilter::with_chain(plan, Chain::new(levels), max_duplicates, hasher)
+        Ok(ScalableCuckooFilter::with_turns(turns, plan, Chain::new(levels), max_duplicates, hasher))
     }
 }
 

@@ -171,9 +171,18 @@ impl<S> ScalableCuckooFilter<S> {
         max_duplicates: usize,
         hasher: S,
     ) -> Result<Self, FilterError> {
-        let turns = Turns::new()?;
+        Ok(Self::with_turns(Turns::new()?, plan, chain, max_duplicates, hasher))
+    }
+
+    pub(super) fn with_turns(
+        turns: Turns,
+        plan: Plan,
+        chain: Chain,
+        max_duplicates: usize,
+        hasher: S,
+    ) -> Self {
         let max_memory = AtomicUsize::new(usize::MAX);
-        Ok(ScalableCuckooFilter {
+        ScalableCuckooFilter {
             plan,
             chain,
             max_duplicates,
@@ -181,7 +190,7 @@ impl<S> ScalableCuckooFilter<S> {
             moving: Mutex::new(()),
             turns,
             hasher,
-        })
+        }
     }
 
     /// How many keys there are: inserted and not removed. Exact while nobody writes or compacts: what is moved meanwhile may
