@@ -4,8 +4,8 @@ use core::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::error::Error;
-use super::filter::{Filter, Plan, with_spare};
+use super::error::{Error, SnapshotError};
+use super::filter::{Active, Filter, Plan, with_spare};
 use super::guarded::Guarded;
 use super::hot::Hot;
 use super::rebuild::{EXPECTED_KEYS, Progress};
@@ -158,7 +158,8 @@ impl<S: Store> Builder<S> {
     /// # Errors
     ///
     /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range, unless there is to be no filter;
-    /// [`Error::Store`]; [`Error::Thread`].
+    /// [`Error::Store`]; [`Error::Thread`]. The store is dropped then, and so is what [`Builder::on_progress`] was given:
+    /// [`Builder::try_open`] hands the store back.
     ///
     /// ```
     /// use koel::guard::{Error, Guarded, HashMapStore};
@@ -174,20 +175,31 @@ impl<S: Store> Builder<S> {
     /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn open(self) -> Result<Guarded<S>, Error<S::Error>> {
-        let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
-        // To say at once what the scan would say later.
-        plan.build(with_spare(self.expected_keys.unwrap_or(EXPECTED_KEYS)))?;
-        let (mut active, mut rejected) = (None, None);
-        if let (Some(file), false) = (&self.snapshot, self.filter == Filter::None) {
-            let generation = self.store.generation().map_err(Error::Store)?;
-            match snapshot::read(file, plan, generation) {
-                Ok((filter, hasher)) => {
-                    active = Some(Arc::new(filter));
-                    plan.hasher = hasher;
-                }
-                Err(error) => rejected = Some(error),
-            }
-        }
+        self.try_open().map_err(|(_, error)| error)
+    }
+
+    /// [`Builder::open`], which hands the store back if there is no guard: it need not be opened again, or is all that there is
+    /// of what was in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::open`], beside the store.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore, Store};
+    ///
+    /// let store = HashMapStore::new();
+    /// store.put(b"ada", b"1815").unwrap();
+    /// let (store, error) = Guarded::builder(store).false_positive_rate(2.0).try_open().unwrap_err();
+    /// println!("{error}; with the default rate, then");
+    /// assert!(Guarded::open(store)?.get(b"ada")?.is_some());
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
+    pub fn try_open(self) -> Result<Guarded<S>, (S, Error<S::Error>)> {
+        let Begun { plan, active, rejected } = match self.begin() {
+            Ok(begun) => begun,
+            Err(error) => return Err((self.store, error)),
+        };
         let scan = active.is_none() && self.filter != Filter::None;
         let guarded = Guarded::with_shared(Shared {
             store: self.store,
@@ -212,11 +224,37 @@ impl<S: Store> Builder<S> {
             snapshot: Mutex::new(()),
             naming: Mutex::new(()),
         });
-        if scan {
-            guarded.start_scan()?;
+        match if scan { guarded.start_scan() } else { Ok(()) } {
+            Ok(()) => Ok(guarded),
+            Err(error) => Err((guarded.into_store(), error)),
         }
-        Ok(guarded)
     }
+
+    /// What can go wrong before there is a guard.
+    fn begin(&self) -> Result<Begun, Error<S::Error>> {
+        let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
+        // To say at once what the scan would say later.
+        plan.build(with_spare(self.expected_keys.unwrap_or(EXPECTED_KEYS)))?;
+        let (mut active, mut rejected) = (None, None);
+        if let (Some(file), false) = (&self.snapshot, self.filter == Filter::None) {
+            let generation = self.store.generation().map_err(Error::Store)?;
+            match snapshot::read(file, plan, generation) {
+                Ok((filter, hasher)) => {
+                    active = Some(Arc::new(filter));
+                    plan.hasher = hasher;
+                }
+                Err(error) => rejected = Some(error),
+            }
+        }
+        Ok(Begun { plan, active, rejected })
+    }
+}
+
+/// What a guard begins with: a filter, if there was a snapshot of it.
+struct Begun {
+    plan: Plan,
+    active: Option<Arc<Active>>,
+    rejected: Option<SnapshotError>,
 }
 
 impl<S> fmt::Debug for Builder<S> {

@@ -1,5 +1,6 @@
 //! What can go wrong at a guard.
 
+use core::convert::Infallible;
 use core::fmt;
 use std::io;
 
@@ -20,6 +21,54 @@ pub enum Error<E> {
     /// The scan of the store panicked, or who was told of its progress: the guard goes on with the filter that it had, or
     /// without one.
     ScanPanicked,
+}
+
+impl<E> Error<E> {
+    /// The store's own error, if it is one: a look-up or a write fails with no other.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, RedbError, RedbStore};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let guarded = Guarded::open(RedbStore::open(folder.path().join("people.redb"))?)?;
+    /// let error = guarded.put(&[0; 70_000], b"").unwrap_err();
+    /// assert!(matches!(error.into_store(), Some(RedbError::KeyTooLong { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_store(self) -> Option<E> {
+        match self {
+            Error::Store(error) => Some(error),
+            Error::Filter(_) | Error::Snapshot(_) | Error::Thread(_) | Error::ScanPanicked => None,
+        }
+    }
+
+    /// The store's own error, or what `other` makes of those that are the guard's. For functions that return the store's error,
+    /// or one of which there is a `From`.
+    ///
+    /// ```
+    /// use koel::guard::{Error, Guarded, Store};
+    ///
+    /// /// What a guard that answers cannot fail with, it does not fail with.
+    /// fn len<S: Store>(guarded: &Guarded<S>, key: &[u8]) -> Result<Option<usize>, S::Error> {
+    ///     let value = guarded.get(key);
+    ///     let value = value.map_err(|error| error.into_store_or(|other| unreachable!("{other}")))?;
+    ///     Ok(value.map(|value| value.len()))
+    /// }
+    ///
+    /// let guarded = Guarded::open(koel::guard::HashMapStore::new())?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// assert_eq!(len(&guarded, b"ada"), Ok(Some(4)));
+    /// # Ok::<(), Error<std::convert::Infallible>>(())
+    /// ```
+    pub fn into_store_or(self, other: impl FnOnce(Error<Infallible>) -> E) -> E {
+        match self {
+            Error::Store(error) => error,
+            Error::Filter(error) => other(Error::Filter(error)),
+            Error::Snapshot(error) => other(Error::Snapshot(error)),
+            Error::Thread(error) => other(Error::Thread(error)),
+            Error::ScanPanicked => other(Error::ScanPanicked),
+        }
+    }
 }
 
 impl<E> From<FilterError> for Error<E> {

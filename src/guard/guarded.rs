@@ -38,7 +38,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Thread`].
+    /// [`Error::Thread`]. The store is dropped then: [`Builder::try_open`] hands it back.
     pub fn open(store: S) -> Result<Self, Error<S::Error>> {
         Self::builder(store).open()
     }
@@ -50,6 +50,13 @@ impl<S: Store> Guarded<S> {
 
     pub(super) fn with_shared(shared: Shared<S, S::Error>) -> Self {
         Guarded { shared: Arc::new(shared), workers: Mutex::default() }
+    }
+
+    /// The store, of a guard for whose first scan there was no thread: so nobody else has it.
+    pub(super) fn into_store(self) -> S {
+        let shared = Arc::clone(&self.shared);
+        drop(self);
+        Arc::into_inner(shared).expect("no thread has come to share the guard").store
     }
 
     /// Gives a key a value. Whether the key was there before.

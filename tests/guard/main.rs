@@ -15,6 +15,7 @@ mod laws;
 mod locked;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod opening;
 mod order;
 mod policy;
 mod presence;

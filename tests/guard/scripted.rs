@@ -17,6 +17,7 @@ pub(crate) enum Op {
     Delete,
     /// Each key of a scan.
     Scan,
+    Generation,
 }
 
 /// What it does instead.
@@ -200,7 +201,7 @@ impl Store for ScriptedStore {
     }
 
     fn generation(&self) -> Result<Generation, Scripted> {
-        Ok(sure(self.inner.generation()))
+        self.run(Op::Generation, || sure(self.inner.generation()))
     }
 
     fn len_hint(&self) -> Option<u64> {

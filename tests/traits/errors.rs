@@ -86,7 +86,15 @@ fn a_guards_error_says_whose_it_is_and_nothing_twice() {
     for (error, says, because) in errors {
         assert_eq!(error.to_string(), says);
         assert_eq!(chain(&error), format!("{says}{because}"));
+        // The store's error, or what is told of the guard's.
+        let is_stores = matches!(error, GuardError::Store(_));
+        let told = |other: GuardError<_>| OnFire(io::Error::other(other.to_string()));
+        let cause = error.into_store_or(told).0.to_string();
+        assert_eq!(cause, if is_stores { "a spark" } else { says });
     }
+    assert!(GuardError::Store(on_fire()).into_store().is_some());
+    assert!(GuardError::<OnFire>::ScanPanicked.into_store().is_none());
+    assert!(GuardError::<OnFire>::Thread(io()).into_store().is_none());
 }
 
 #[test]
