@@ -44,6 +44,7 @@
 //! | `hot` | between guard and cache |
 //! | `stats`, `metrics` | counters; the feature that exports them |
 //! | `redb`, `fjall`, `hash_map` | stores |
+//! | `dyn_store` | one that is chosen as the program runs |
 //! | `store` | what a store is |
 //! | `beside` | names of files that are to appear whole |
 //! | `error` | errors |
@@ -55,6 +56,7 @@ mod beside;
 mod bloom;
 mod builder;
 mod compute;
+mod dyn_store;
 mod error;
 mod filter;
 #[cfg(feature = "fjall")]
@@ -79,6 +81,7 @@ mod verify;
 
 pub use builder::Builder;
 pub use compute::Computed;
+pub use dyn_store::{DynStore, DynStoreError};
 pub use error::{Error, SnapshotError};
 pub use filter::Filter;
 #[cfg(feature = "fjall")]

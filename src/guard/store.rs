@@ -184,45 +184,59 @@ pub trait Store: Send + Sync + 'static {
     }
 }
 
-/// A shared store is a store.
-impl<S: Store> Store for Arc<S> {
-    type Error = S::Error;
+/// What leads to a store is a store.
+macro_rules! forwarded {
+    ($(#[$docs:meta])* $pointer:ident) => {
+        $(#[$docs])*
+        impl<S: Store> Store for $pointer<S> {
+            type Error = S::Error;
 
-    fn get(&self, key: &[u8]) -> Result<Option<Value>, S::Error> {
-        (**self).get(key)
-    }
+            fn get(&self, key: &[u8]) -> Result<Option<Value>, S::Error> {
+                (**self).get(key)
+            }
 
-    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, S::Error> {
-        (**self).get_many(keys)
-    }
+            fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, S::Error> {
+                (**self).get_many(keys)
+            }
 
-    fn contains_key(&self, key: &[u8]) -> Result<bool, S::Error> {
-        (**self).contains_key(key)
-    }
+            fn contains_key(&self, key: &[u8]) -> Result<bool, S::Error> {
+                (**self).contains_key(key)
+            }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, S::Error> {
-        (**self).put(key, value)
-    }
+            fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, S::Error> {
+                (**self).put(key, value)
+            }
 
-    fn delete(&self, key: &[u8]) -> Result<bool, S::Error> {
-        (**self).delete(key)
-    }
+            fn delete(&self, key: &[u8]) -> Result<bool, S::Error> {
+                (**self).delete(key)
+            }
 
-    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, S::Error> {
-        (**self).write_many(writes)
-    }
+            fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, S::Error> {
+                (**self).write_many(writes)
+            }
 
-    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<S::Error>>, S::Error> {
-        (**self).scan_keys()
-    }
+            fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<S::Error>>, S::Error> {
+                (**self).scan_keys()
+            }
 
-    fn generation(&self) -> Result<Generation, S::Error> {
-        (**self).generation()
-    }
+            fn generation(&self) -> Result<Generation, S::Error> {
+                (**self).generation()
+            }
 
-    fn len_hint(&self) -> Option<u64> {
-        (**self).len_hint()
-    }
+            fn len_hint(&self) -> Option<u64> {
+                (**self).len_hint()
+            }
+        }
+    };
+}
+
+forwarded! {
+    /// A shared store is a store.
+    Arc
+}
+forwarded! {
+    /// A large store that moves by a pointer. One that is chosen as the program runs is a [`DynStore`](super::DynStore).
+    Box
 }
 
 /// A state in a store's history, written in the transaction that makes it. Two states are equal only if they are the

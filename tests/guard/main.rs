@@ -11,6 +11,7 @@ mod faults;
 mod filters;
 mod hot;
 mod kills;
+mod kinds;
 mod laws;
 mod locked;
 #[cfg(feature = "metrics")]
