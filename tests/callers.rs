@@ -1,14 +1,41 @@
 //! A panic names the line that called koel, where the caller is at fault.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use koel::{
-    Cache, Compute, CuckooFilter, FilterView, HashMap, HashSet, InlineCache, InlineMap, Operation,
+    Cache, Compute, CuckooFilter, FilterView, HashMap, HashSet, InlineCache, InlineMap, ManualClock, Operation,
     ScalableCuckooFilter,
 };
 
 static FILE: Mutex<String> = Mutex::new(String::new());
+
+/// Bytes from which on there is no memory.
+static TOO_MANY: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+struct Sparing;
+
+// SAFETY: the system's, or none.
+unsafe impl GlobalAlloc for Sparing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= TOO_MANY.load(Ordering::Relaxed) {
+            return core::ptr::null_mut();
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises: all that there is comes from the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static SPARING: Sparing = Sparing;
 
 /// The file that the panic of `call` names.
 fn blamed<T>(call: impl FnOnce() -> T) -> String {
@@ -98,6 +125,9 @@ fn caches_name_it() {
     assert_blamed_here(|| inline_cache.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| InlineCache::<u64, u64>::new(usize::MAX));
     assert_blamed_here(|| InlineCache::<u64, u64>::builder().build());
+    let clock = ManualClock::new();
+    clock.advance(Duration::MAX);
+    assert_blamed_here(|| clock.advance(Duration::from_nanos(1)));
 }
 
 fn filters_name_it() {
@@ -118,4 +148,13 @@ fn filters_name_it() {
     let view = FilterView::from_bytes(&bytes).unwrap();
     assert_blamed_here(|| view.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| view.contains_many_hash(&[1, 2], &mut []));
+    // There is no memory for a copy.
+    let (filter, growing) =
+        (CuckooFilter::new(100_000, 0.1).unwrap(), ScalableCuckooFilter::builder().capacity(100_000));
+    let growing = growing.build().unwrap();
+    TOO_MANY.store(50_000, Ordering::Relaxed);
+    assert_blamed_here(|| filter.clone());
+    assert_blamed_here(|| growing.clone());
+    TOO_MANY.store(usize::MAX, Ordering::Relaxed);
+    assert_eq!(filter.clone().len() + growing.clone().len(), 0);
 }

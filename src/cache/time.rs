@@ -35,6 +35,27 @@ impl<C: ?Sized + Clock> Clock for Arc<C> {
     }
 }
 
+/// One that is borrowed; for a cache, for as long as the program runs: a `static`'s.
+///
+/// ```
+/// use std::sync::LazyLock;
+/// use std::time::Duration;
+///
+/// use koel::{Cache, ManualClock};
+///
+/// static CLOCK: LazyLock<ManualClock> = LazyLock::new(ManualClock::new);
+/// let cache: Cache<u32, u32> =
+///     Cache::builder().max_entries(10).time_to_live(Duration::from_secs(60)).clock(&*CLOCK).build();
+/// cache.insert(1, 1).unwrap();
+/// CLOCK.advance(Duration::from_secs(60));
+/// assert_eq!(cache.get(&1), None);
+/// ```
+impl<C: ?Sized + Clock> Clock for &C {
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+}
+
 /// One that is chosen as the program runs: a `Box<dyn Clock>`.
 impl<C: ?Sized + Clock> Clock for Box<C> {
     fn now(&self) -> Duration {
@@ -89,8 +110,10 @@ impl ManualClock {
     /// clock.advance(Duration::from_secs(60));
     /// assert_eq!(clock.now() - before, Duration::from_secs(60));
     /// ```
+    #[track_caller]
     pub fn advance(&self, by: Duration) {
-        *self.time() += by;
+        let mut time = self.time();
+        *time = time.checked_add(by).expect("a `ManualClock` shows no more than `Duration::MAX`");
     }
 
     fn time(&self) -> std::sync::MutexGuard<'_, Duration> {

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::chunks::{Chunks, Held};
 use super::cuckoo::CuckooFilter;
 use super::error::{BytesError, FilterError};
-use super::format::{HEADER_LEN, Header, check_len, made_again};
+use super::format::{HEADER_LEN, Header, check_len};
 use super::hasher::FilterHasher;
 use super::inner::Inner;
 use super::loader::ChunkLoader;
@@ -195,28 +195,31 @@ impl<S: FilterHasher> ChunkLoader<S> {
 }
 
 /// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. Panics if there is no
-/// memory for it, and if the hash function is not the same when it is made again from its seed.
+/// memory for it.
 ///
 /// ```
-/// let filter = koel::CuckooFilter::new(100, 0.01)?;
+/// use std::hash::RandomState;
+///
+/// // Keyed: nobody knows which keys it takes for others.
+/// let filter = koel::CuckooFilter::builder().capacity(100).hasher(RandomState::new()).build()?;
 /// filter.insert("ada").unwrap();
 /// let copy = filter.clone();
 /// filter.remove("ada");
 /// assert!(copy.contains("ada"));
 /// # Ok::<(), koel::FilterError>(())
 /// ```
-impl<S: FilterHasher> Clone for CuckooFilter<S> {
+impl<S: Clone> Clone for CuckooFilter<S> {
+    #[track_caller]
     fn clone(&self) -> Self {
-        CuckooFilter { inner: copied(&self.inner), hasher: cloned(&self.hasher) }
+        CuckooFilter { inner: copied(&self.inner), hasher: self.hasher.clone() }
     }
 }
 
 /// A copy of a table; panics if there is no memory for it.
+#[track_caller]
 pub(super) fn copied(inner: &Inner) -> Inner {
-    inner.copy().unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// A copy of a hash function; panics if its seed is not enough to make it again.
-pub(super) fn cloned<S: FilterHasher>(hasher: &S) -> S {
-    made_again(hasher).unwrap_or_else(|error| panic!("{error}"))
+    match inner.copy() {
+        Ok(copy) => copy,
+        Err(error) => panic!("{error}"),
+    }
 }

@@ -92,11 +92,6 @@ pub(crate) fn are_same<S: FilterHasher>(one: &S, other: &S) -> bool {
     (one.seed(), hash_check(one)) == (other.seed(), hash_check(other))
 }
 
-/// The same hash function once more, if its seed is enough to make it.
-pub(crate) fn made_again<S: FilterHasher>(hasher: &S) -> Result<S, BytesError> {
-    from_seed(hasher.seed(), hash_check(hasher))
-}
-
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(*bytes[at..].first_chunk().expect("within a header"))
 }

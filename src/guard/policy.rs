@@ -1,5 +1,7 @@
 //! Filters for the blocks of sorted tables, as LevelDB has them: built once from a block's keys, kept as bytes beside it.
 
+use std::sync::Arc;
+
 use crate::filter::{CuckooFilter, FilterView, Xxh3};
 
 /// Makes a filter of a block's keys, as bytes, and looks keys up in such bytes.
@@ -25,6 +27,39 @@ pub trait FilterPolicy: Send + Sync {
     /// Whether a key may be among those that a filter was built from. False is certain. True for all keys, if the bytes are
     /// not a filter of this policy.
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool;
+}
+
+/// What leads to a policy is a policy.
+macro_rules! forwarded {
+    ($(#[$docs:meta])* $pointer:ty) => {
+        $(#[$docs])*
+        impl<P: ?Sized + FilterPolicy> FilterPolicy for $pointer {
+            fn name(&self) -> &'static str {
+                (**self).name()
+            }
+
+            fn build(&self, keys: &[&[u8]], out: &mut Vec<u8>) {
+                (**self).build(keys, out);
+            }
+
+            fn may_match(&self, key: &[u8], filter: &[u8]) -> bool {
+                (**self).may_match(key, filter)
+            }
+        }
+    };
+}
+
+forwarded! {
+    /// One that is borrowed.
+    &P
+}
+forwarded! {
+    /// One that is chosen as the program runs: a `Box<dyn FilterPolicy>`.
+    Box<P>
+}
+forwarded! {
+    /// One that others use as well, or that is chosen as the program runs: an `Arc<dyn FilterPolicy>`.
+    Arc<P>
 }
 
 /// LevelDB's Bloom filter, byte for byte: its tables can be read and written with it.

@@ -1,6 +1,6 @@
 //! Hash functions of the user's, and what is noticed of two that differ.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use koel::{
     BytesError, CuckooFilter, FilterError, FilterHasher, FilterView, ScalableCuckooFilter, Xxh3, Xxh3Hasher,
@@ -84,6 +84,24 @@ fn a_hash_function_that_differs_in_integers_only_is_not_noticed_and_denies_them(
     // 0 is the same in either order.
     let found = (0..KEYS).filter(|key| other.contains(key)).count();
     assert!((1..10).contains(&found), "{found} of {KEYS} integers are found");
+}
+
+/// It has two keys, and no seed: it could not be made again of its filter's bytes.
+#[test]
+fn a_filter_with_a_keyed_hash_function_is_cloned() {
+    let keyed = RandomState::new();
+    let filter = CuckooFilter::builder().capacity(KEYS as usize).hasher(keyed.clone()).build().unwrap();
+    let growing = ScalableCuckooFilter::builder().capacity(100).hasher(keyed).build().unwrap();
+    for key in 0..KEYS {
+        filter.insert(&key).unwrap();
+        growing.insert(&key).unwrap();
+    }
+    assert!(growing.info().tables.len() > 1);
+    let (copy, grown) = (filter.clone(), growing.clone());
+    filter.clear();
+    growing.clear();
+    assert!((0..KEYS).all(|key| copy.contains(&key) && grown.contains(&key)));
+    assert!(copy.hash("ada") == filter.hash("ada") && grown.info().tables.len() > 1);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Filters for blocks of sorted tables.
 
+use std::sync::Arc;
+
 use koel::guard::{BloomPolicy, CuckooPolicy, FilterPolicy};
 
 use crate::common::key;
@@ -67,6 +69,20 @@ fn a_block_without_keys_matches_none_and_keys_may_repeat() {
         let empty = build(policy, &[Vec::new()]);
         assert!(policy.may_match(b"", &empty));
     }
+}
+
+#[test]
+fn what_leads_to_a_policy_is_a_policy() {
+    fn is_alike(behind: impl FilterPolicy) {
+        let (bytes, own) = (build(&behind, &[key(1)]), build(&BloomPolicy::new(10), &[key(1)]));
+        assert!(bytes == own && behind.name() == BloomPolicy::new(10).name());
+        assert!(behind.may_match(&key(1), &bytes) && !behind.may_match(b"other", &bytes));
+    }
+    let policy = BloomPolicy::new(10);
+    is_alike(&policy);
+    is_alike(&policy as &dyn FilterPolicy);
+    is_alike(Box::new(policy) as Box<dyn FilterPolicy>);
+    is_alike(Arc::new(policy) as Arc<dyn FilterPolicy>);
 }
 
 #[test]

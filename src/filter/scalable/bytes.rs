@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::super::bytes::{cloned, copied};
+use super::super::bytes::copied;
 use super::super::chunks::{Chunks, Held};
 use super::super::error::{BytesError, FilterError};
 use super::super::format::{ChainHeader, all_read};
@@ -199,13 +199,19 @@ impl<S: FilterHasher> ChunkLoader<S> {
 
 /// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. A compaction has to
 /// wait. Panics where a [`CuckooFilter`](crate::CuckooFilter)'s does.
-impl<S: FilterHasher> Clone for ScalableCuckooFilter<S> {
+impl<S: Clone> Clone for ScalableCuckooFilter<S> {
+    #[track_caller]
     fn clone(&self) -> Self {
+        // Code of the user's: before anything is locked.
+        let hasher = self.hasher.clone();
         let _moving = self.moving.lock();
-        let levels = self.chain.levels().to_vec();
-        let hasher = cloned(&self.hasher);
-        let levels = levels.iter().map(|level| Level::new(copied(&level.inner), level.index)).collect();
-        Self::with_chain(self.plan, Chain::new(levels), self.max_duplicates, hasher)
-            .unwrap_or_else(|error| panic!("{error}"))
+        let mut copies = Vec::new();
+        for level in self.chain.levels().to_vec() {
+            copies.push(Level::new(copied(&level.inner), level.index));
+        }
+        match Self::with_chain(self.plan, Chain::new(copies), self.max_duplicates, hasher) {
+            Ok(copy) => copy,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
