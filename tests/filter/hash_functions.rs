@@ -94,8 +94,8 @@ fn a_filter_with_a_keyed_hash_function_is_cloned() {
     let growing = ScalableCuckooFilter::builder().capacity(100).hasher(keyed).build().unwrap();
     for key in 0..KEYS {
         filter.insert(&key).unwrap();
-        growing.insert(&key).unwrap();
     }
+    (0..20 * KEYS).for_each(|key| growing.insert(&key).unwrap());
     assert!(growing.info().tables.len() > 1);
     let (copy, grown) = (filter.clone(), growing.clone());
     filter.clear();
