@@ -41,12 +41,14 @@
 //! # Features
 //!
 //! * `serde`: `Serialize` and `Deserialize` for maps, as maps, for sets, as sequences, for filters, for a cache's
-//!   [`CacheDump`], and for a [`Policy`]; `Serialize` for [`CacheStats`]. What is read goes into a growing map or set; options
+//!   [`CacheDump`], and for a [`Policy`]; `Serialize` for what tells counts and sizes, [`Stats`], [`CacheStats`],
+//!   [`FilterInfo`], [`guard::Stats`] and their kin, and for a [`Cause`]. What is read goes into a growing map or set; options
 //!   of the builder are not saved.
-//! * `metrics`: `CacheStats::report` and `guard::Stats::report`, to whatever recorder the `metrics` crate has.
+//! * `metrics`: `Stats::report`, `CacheStats::report` and `guard::Stats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`], [`PinnedSet`] and [`InlineMap`], `IntoParallelIterator`, `FromParallelIterator`,
 //!   `ParallelExtend`; filters built on all threads.
-//! * `redb`, `fjall`: stores that [`guard`] can stand before.
+//! * `redb`, `fjall`: stores that [`guard`] can stand before, and the crates that they are made of, `koel::redb` and
+//!   `koel::fjall`.
 //!
 //! # When allocation fails
 //!
@@ -102,6 +104,8 @@ mod engine;
 mod entries;
 #[cfg(feature = "metrics")]
 mod export;
+#[cfg(feature = "serde")]
+mod fields;
 mod filter;
 mod full;
 pub mod guard;
@@ -148,6 +152,12 @@ pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 pub use set::SetParIter;
 pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetIntoIter, SetRef};
 
+/// The crate that `guard::FjallStore` is made of, in the version whose `Keyspace` it takes: with the feature `fjall`.
+#[cfg(feature = "fjall")]
+pub use ::fjall;
+/// The crate that `guard::RedbStore` is made of, in the version whose `Database` it takes: with the feature `redb`.
+#[cfg(feature = "redb")]
+pub use ::redb;
 /// The hash function of maps and caches unless told otherwise: keyed at random for each.
 pub use ahash::RandomState;
 /// What keys and values of an [`InlineMap`] and an [`InlineCache`] are: `bytemuck`'s `Pod`, for which [`Zeroable`] is needed as

@@ -32,16 +32,21 @@ impl Cause {
     pub fn is_eviction(self) -> bool {
         matches!(self, Cause::Expired | Cause::Size)
     }
-}
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// Its name, in lower case.
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Cause::Expired => "expired",
             Cause::Explicit => "explicit",
             Cause::Replaced => "replaced",
             Cause::Size => "size",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -1,4 +1,5 @@
-//! `Serialize` and `Deserialize` of [`CacheDump`], and `Serialize` of [`CacheStats`]. Feature `serde`.
+//! `Serialize` and `Deserialize` of [`CacheDump`], and `Serialize` of [`CacheStats`] and [`Cause`]. Feature
+//! `serde`.
 //!
 //! Of a dump the version comes first, so that who does not know it reads no further; entries are sequences, not maps, as their
 //! order counts. Nothing that is read is trusted: numbers are checked here, and times saturate when they are used.
@@ -7,12 +8,13 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, Expected, SeqAccess, Unexpected, Visitor};
-use serde::ser::{Serialize, SerializeStruct, SerializeTuple, Serializer};
+use serde::ser::{Serialize, SerializeTuple, Serializer};
 
 use super::dump::{Dumped, Standing};
 use super::policy::{Heat, WindowShare};
 use super::time::Nanos;
-use super::{CacheDump, CacheStats};
+use super::{CacheDump, CacheStats, Cause};
+use crate::fields::serialize_fields;
 
 /// The version that is written, and the only one that is read.
 const VERSION: u32 = 1;
@@ -108,51 +110,41 @@ impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Visitor<'de> for ListOf<K, V
     }
 }
 
-/// By the names of its fields; of a time seconds and nanoseconds, as serde has them. Needs the feature `serde`.
+serialize_fields! {
+    /// By the names of its fields; of a time seconds and nanoseconds, as serde has them. Needs the feature `serde`.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// (cache.get(&1), cache.insert(1, 1).unwrap(), cache.get(&1));
+    /// let stats = serde_json::to_value(cache.stats())?;
+    /// assert_eq!((&stats["hits"], &stats["misses"], &stats["len"]), (&1.into(), &1.into(), &1.into()));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    CacheStats {
+        load_time,
+        hits,
+        misses,
+        loads,
+        failed_loads,
+        insertions,
+        evictions,
+        turned_away,
+        expirations,
+        evicted_weight,
+        len,
+        weight,
+        capacity,
+    }
+}
+
+/// By its name, in lower case. Needs the feature `serde`.
 ///
 /// ```
-/// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
-/// (cache.get(&1), cache.insert(1, 1).unwrap(), cache.get(&1));
-/// let stats = serde_json::to_value(cache.stats())?;
-/// assert_eq!((&stats["hits"], &stats["misses"], &stats["len"]), (&1.into(), &1.into(), &1.into()));
+/// assert_eq!(serde_json::to_string(&koel::Cause::Expired)?, r#""expired""#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-impl Serialize for CacheStats {
+impl Serialize for Cause {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        // All of them: whoever adds one is told.
-        let CacheStats {
-            hits,
-            misses,
-            loads,
-            failed_loads,
-            load_time,
-            insertions,
-            evictions,
-            turned_away,
-            expirations,
-            evicted_weight,
-            len,
-            weight,
-            capacity,
-        } = self;
-        let len = &(*len as u64);
-        let counts = [
-            ("hits", hits),
-            ("misses", misses),
-            ("loads", loads),
-            ("failed_loads", failed_loads),
-            ("insertions", insertions),
-            ("evictions", evictions),
-            ("turned_away", turned_away),
-            ("expirations", expirations),
-            ("evicted_weight", evicted_weight),
-            ("len", len),
-            ("weight", weight),
-            ("capacity", capacity),
-        ];
-        let mut fields = serializer.serialize_struct("CacheStats", counts.len() + 1)?;
-        fields.serialize_field("load_time", load_time)?;
-        counts.into_iter().try_for_each(|(name, count)| fields.serialize_field(name, count))?;
-        fields.end()
+        serializer.serialize_str(self.name())
     }
 }

@@ -1,4 +1,4 @@
-//! `Serialize` and `Deserialize`, as the bytes of `to_bytes`. Feature `serde`.
+//! `Serialize` and `Deserialize`, as the bytes of `to_bytes`; `Serialize` of what filters say of themselves. Feature `serde`.
 
 use core::fmt;
 
@@ -9,7 +9,9 @@ use super::collect::{push, with_room};
 use super::cuckoo::CuckooFilter;
 use super::error::FilterError;
 use super::hasher::FilterHasher;
-use super::scalable::ScalableCuckooFilter;
+use super::info::{FilterInfo, TableInfo, ViewInfo};
+use super::scalable::{ScalableCuckooFilter, ScalableInfo};
+use crate::fields::serialize_fields;
 
 /// Room that a hint in foreign data may make us allocate; more comes with the bytes themselves.
 const CAUTIOUS: usize = 1 << 12;
@@ -74,4 +76,61 @@ impl<'de, T> Visitor<'de> for Foreign<T> {
         }
         self.0(&bytes).map_err(A::Error::custom)
     }
+}
+
+serialize_fields! {
+    /// By the names of its fields. Needs the feature `serde`.
+    ///
+    /// ```
+    /// let filter = koel::CuckooFilter::builder().capacity(1000).fingerprint_bits(12).build().unwrap();
+    /// let info = serde_json::to_value(filter.info())?;
+    /// assert_eq!((&info["fingerprint_bits"], &info["len"]), (&12.into(), &0.into()));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    FilterInfo {
+        capacity_keys,
+        slots,
+        len,
+        fingerprint_bits,
+        bucket_slots,
+        semi_sorted,
+        segments,
+        segment_buckets,
+        memory_usage,
+        false_positive_rate,
+        false_positive_rate_when_full,
+        displacements,
+    }
+}
+
+serialize_fields! {
+    /// By the names of its fields. Needs the feature `serde`.
+    TableInfo {
+        capacity_keys,
+        slots,
+        len,
+        fingerprint_bits,
+        bucket_slots,
+        semi_sorted,
+        memory_usage,
+        false_positive_rate,
+        displacements,
+    }
+}
+
+serialize_fields! {
+    /// By the names of its fields. Needs the feature `serde`.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::from_keys(0..1000, 0.01).unwrap();
+    /// let info = serde_json::to_value(filter.info())?;
+    /// assert_eq!(info["tables"][0]["len"], 1000);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ScalableInfo { tables, max_keys, max_duplicates }
+}
+
+serialize_fields! {
+    /// By the names of its fields. Needs the feature `serde`.
+    ViewInfo { scalable, tables }
 }

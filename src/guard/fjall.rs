@@ -78,7 +78,9 @@ impl FjallStore {
         Ok(store)
     }
 
-    /// A keyspace that you have opened, with settings of your own. See to it that nobody else opens it: fjall does not.
+    /// A keyspace that you have opened, with settings of your own: of the version of `fjall` that this library is built with,
+    /// which is `koel::fjall`, if your program does not depend on it or has another. See to it that nobody else opens it: fjall
+    /// does not.
     ///
     /// # Errors
     ///
@@ -88,7 +90,7 @@ impl FjallStore {
     /// use koel::guard::FjallStore;
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// let keyspace = fjall::Config::new(folder.path()).cache_size(16 << 20).open()?;
+    /// let keyspace = koel::fjall::Config::new(folder.path()).cache_size(16 << 20).open()?;
     /// let store = FjallStore::with_keyspace(keyspace)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -42,7 +42,7 @@
 //! | `stripes` | locks and versions, one for many keys |
 //! | `absent` | false positives that repeat |
 //! | `hot` | between guard and cache |
-//! | `stats`, `metrics` | counters; the feature that exports them |
+//! | `stats`, `metrics`, `serde` | counters; the features that export them |
 //! | `redb`, `fjall`, `hash_map` | stores |
 //! | `dyn_store` | one that is chosen as the program runs |
 //! | `store` | what a store is |
@@ -72,6 +72,8 @@ mod rebuild;
 #[cfg(feature = "redb")]
 mod redb;
 mod section;
+#[cfg(feature = "serde")]
+mod serde;
 mod shared;
 mod snapshot;
 mod stats;

@@ -61,7 +61,8 @@ impl RedbStore {
         })
     }
 
-    /// A database that you have opened, with settings of your own.
+    /// A database that you have opened, with settings of your own: of the version of `redb` that this library is built with,
+    /// which is `koel::redb`, if your program does not depend on it or has another.
     ///
     /// # Errors
     ///
@@ -72,7 +73,7 @@ impl RedbStore {
     ///
     /// # let folder = tempfile::tempdir()?;
     /// let file = folder.path().join("people.redb");
-    /// let database = redb::Database::builder().set_cache_size(16 << 20).create(file)?;
+    /// let database = koel::redb::Database::builder().set_cache_size(16 << 20).create(file)?;
     /// let store = RedbStore::with_database(database)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -4,6 +4,8 @@ mod auto;
 #[path = "../common/mod.rs"]
 mod common;
 mod errors;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(feature = "rayon")]
 mod rayon;
 #[cfg(feature = "serde")]
