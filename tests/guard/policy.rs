@@ -79,7 +79,8 @@ fn what_leads_to_a_policy_is_a_policy() {
         assert!(behind.may_match(&key(1), &bytes) && !behind.may_match(b"other", &bytes));
     }
     let policy = BloomPolicy::new(10);
-    is_alike(&policy);
+    let borrowed = &policy;
+    is_alike(borrowed);
     is_alike(&policy as &dyn FilterPolicy);
     is_alike(Box::new(policy) as Box<dyn FilterPolicy>);
     is_alike(Arc::new(policy) as Arc<dyn FilterPolicy>);
