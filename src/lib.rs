@@ -58,7 +58,7 @@
 //!   not taken, and an [`InlineCache`] evicts instead of growing;
 //! * `try_build`, `try_reserve`, the filters' builders, `from_keys`, `try_union`, whatever reads a filter from bytes, and a
 //!   guard's `snapshot` return an error;
-//! * other writes of new keys to maps and sets, and `reserve`, panic;
+//! * other writes of new keys to maps and sets, those that replace an entry of a [`HashMap`], and `reserve`, panic;
 //! * `shrink_to_fit` and `compact` do less.
 //!
 //! What was there stays, and the next call works when there is memory again. What is removed is dropped all the same, when no
@@ -75,7 +75,8 @@
 //! * a cache's lists of keys in the order in which they leave, of keys that have left, of entries that leave in one call, and
 //!   of loads that are under way; what a guard notes of keys that are deleted during a scan;
 //! * the hashes that `par_from_keys` collects, 8 bytes a key, and those for which a filter that is built of keys has no room;
-//! * what is returned whole: filters as bytes, clones, and an iterator's entries, those of one segment at a time.
+//! * what is returned whole: filters as bytes, clones, and an iterator's entries, those of one segment at a time; so also what
+//!   walks: `drain`, `retain`, `==`, `Debug` and `Serialize`, and of a [`HashMap`] and a [`HashSet`] `clear`.
 //!
 //! # Targets, and forks
 //!

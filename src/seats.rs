@@ -211,6 +211,9 @@ fn take_seat(mine: &Mine) -> &'static Seat {
             None => {
                 let seat = make_seat(seats.all.len());
                 seats.all.push(seat);
+                // None of them is there: room for all, as nothing should be allocated when a thread ends.
+                let all = seats.all.len();
+                seats.returned.reserve(all);
                 seat
             }
         };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use koel::{
-    Cache, Compute, CuckooFilter, FilterView, HashMap, HashSet, InlineCache, InlineMap, ManualClock, Operation,
-    ScalableCuckooFilter,
+    Cache, Compute, CuckooFilter, FilterView, HashMap, HashSet, InlineCache, InlineMap, ManualClock,
+    Operation, ScalableCuckooFilter,
 };
 
 static FILE: Mutex<String> = Mutex::new(String::new());

@@ -48,7 +48,8 @@ pub struct Stats {
     pub splits: u64,
     /// Segments replaced by a larger one.
     pub doublings: u64,
-    /// Items that neither bucket had room for, in a list that only searches for absent keys pay for.
+    /// Items that neither bucket had room for, in a list that is searched for what is not in its buckets: for absent keys, and
+    /// for these.
     pub overflow: usize,
     /// The longest time that a segment was locked to grow: what the unluckiest write waited for.
     pub longest_write_pause: Duration,

@@ -18,7 +18,7 @@ use super::home_lines::{HomeLines, page_of};
 #[cfg(any(loom, test))]
 use super::page::Begin;
 use super::page::{PAGE, begin_of};
-use crate::engine::{Block, Meter};
+use crate::engine::{Block, Meter, advise_huge_pages};
 use crate::hash::{Digest, scale};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
 
@@ -80,8 +80,7 @@ unsafe impl Sync for Homes {}
 /// What the allocator gave.
 #[derive(Debug)]
 struct Memory {
-    base: NonNull<u8>,
-    layout: Layout,
+    region: Block,
     marks: Block,
 }
 
@@ -130,15 +129,16 @@ impl Homes {
         let pages = u32::try_from(pages as usize).ok().filter(|&pages| pages > 0)?;
         let words = pages as usize * cells.div_ceil(64);
         let marks = Block::allocate(Layout::array::<AtomicU64>(words).ok()?, meter)?;
-        let base = match huge_pages {
-            true => meter.allocate_huge(layout),
-            false => meter.allocate_uninit(layout),
-        };
-        let Some(base) = base else {
+        // Zeroed, and not touched for that: what pages begin with is shared before it is stored for the first time.
+        let Some(region) = Block::allocate(layout, meter) else {
             // SAFETY: just allocated, and nobody knows it.
             unsafe { marks.free(meter) };
             return None;
         };
+        let base = region.base();
+        if huge_pages {
+            advise_huge_pages(base, layout.size());
+        }
         let first_mark = marks.base().cast::<AtomicU64>();
         // SAFETY: zeroed memory for so many, ours.
         unsafe { init_zeroed(first_mark.as_ptr(), words) };
@@ -156,7 +156,7 @@ impl Homes {
             side_by_side,
             group: (1 << side_by_side) - 1,
             closed: AtomicBool::new(false),
-            memory: Mutex::new(Some(Memory { base, layout, marks })),
+            memory: Mutex::new(Some(Memory { region, marks })),
             marks_watch: Watch::default(),
         })
     }
@@ -255,7 +255,7 @@ impl Homes {
             if taken & BEGUN == 0 {
                 // Relaxed: whoever looks for the slab has an entry of this page, and who took its cell has stored this, or has
                 // been told below that it was stored.
-                // SAFETY: the page's first cell, aligned for a pointer, is not given to anybody.
+                // SAFETY: the page's first cell, aligned for a pointer, was zeroed, and is not given to anybody.
                 unsafe { begin_of(begin) }.store(slab.as_ptr(), Ordering::Relaxed);
             }
             if alone {
@@ -362,12 +362,12 @@ impl Homes {
     ///
     /// Nobody has a cell, and nobody is about to take one.
     pub(super) unsafe fn free(&self, meter: &Meter) {
-        if let Some(Memory { base, layout, marks }) = self.memory.lock().take() {
+        if let Some(Memory { region, marks }) = self.memory.lock().take() {
             #[cfg(any(loom, shuttle))]
             self.marks_watch.free();
             // SAFETY: the caller's: nobody uses it.
             unsafe {
-                meter.free(base, layout);
+                region.free(meter);
                 marks.free(meter);
             }
         }

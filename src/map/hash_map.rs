@@ -231,7 +231,7 @@ impl<K, V, S> HashMap<K, V, S> {
     /// An empty map with this hash function.
     ///
     /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of
-    /// those that share all 64 bits eight find a slot, and the others go to a list that is searched one by one. How the
+    /// those that share all 64 bits four to eight find a slot, and the others go to a list that is searched one by one. How the
     /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do. Only hashes of
     /// `ahash` and of the standard library's `RandomState` it takes as they are.
     ///
@@ -331,14 +331,15 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().is_empty()
     }
 
-    /// How many slots there are: more than entries fit. Some 7/8 of them are filled before a map grows, and some 94% of those
-    /// of a fixed capacity. [`reserve`](HashMap::reserve) makes room for so many more entries, and
+    /// How many slots there are: more than entries fit, but for those in [the overflow](crate::Stats::overflow). Some 7/8 of
+    /// them are filled before a map grows that has grown by itself, and some 94% of one that was made for its entries, or has
+    /// a fixed capacity. [`reserve`](HashMap::reserve) makes room for so many more entries, and
     /// [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.pin().capacity()
     }
 
-    /// Entries by slots, 0 to 1 (a little more when there is overflow).
+    /// Entries by slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
     pub fn load_factor(&self) -> f64 {
         self.pin().load_factor()
     }
@@ -352,8 +353,8 @@ impl<K, V, S> HashMap<K, V, S> {
     ///
     /// Not counted are the reclaimer's lists, some 3 KB for each of up to eight threads that remove, more while more waits; 256
     /// bytes for each owned pin of as many as there have been at a time, but of some sixteen at most; entries with an
-    /// allocation each that were removed and wait; nor what each thread has once for all maps: 128 bytes, and as much again if
-    /// it has more than six pins at a time.
+    /// allocation each that were removed and wait; nor what each thread has once for all maps: 128 bytes, and 256 more if it
+    /// has more than six pins at a time.
     ///
     /// ```
     /// let small = koel::HashMap::<u64, u64>::with_capacity(1_000);

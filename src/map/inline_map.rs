@@ -19,7 +19,7 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 /// A concurrent hash map for small plain data, held in the slots themselves: reads return copies.
 ///
 /// No allocation and no reclamation for an entry, no pin, no pointer to follow. Readers take no lock, write no shared
-/// memory and never wait, not even for a writer that the system has suspended in the middle of a write; a reader that
+/// memory and never wait, not even for a writer that the system has suspended in the middle of a write; but a reader that
 /// notices a change under it reads again, and counts that.
 ///
 /// ```
@@ -200,14 +200,15 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         self.slots.is_empty()
     }
 
-    /// How many slots there are: more than entries fit. Some 7/8 of them are filled before a map grows, and some 94% of those
-    /// of a fixed capacity. [`reserve`](InlineMap::reserve) makes room for so many more entries, and
+    /// How many slots there are: more than entries fit, but for those in [the overflow](crate::Stats::overflow). Some 7/8 of
+    /// them are filled before a map grows that has grown by itself, and some 94% of one that was made for its entries, or has
+    /// a fixed capacity. [`reserve`](InlineMap::reserve) makes room for so many more entries, and
     /// [`checked_insert`](InlineMap::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.slots.slots()
     }
 
-    /// Entries by slots, 0 to 1 (a little more when there is overflow).
+    /// Entries by slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }

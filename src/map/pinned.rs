@@ -85,14 +85,15 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         self.map.table.directory.is_empty()
     }
 
-    /// How many slots there are: more than entries fit. Some 7/8 of them are filled before a map grows, and some 94% of those
-    /// of a fixed capacity. [`reserve`](Pinned::reserve) makes room for so many more entries, and
+    /// How many slots there are: more than entries fit, but for those in [the overflow](crate::Stats::overflow). Some 7/8 of
+    /// them are filled before a map grows that has grown by itself, and some 94% of one that was made for its entries, or has
+    /// a fixed capacity. [`reserve`](Pinned::reserve) makes room for so many more entries, and
     /// [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.map.table.directory.slots()
     }
 
-    /// Entries by slots, 0 to 1 (a little more when there is overflow).
+    /// Entries by slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }

@@ -3,8 +3,8 @@
 /// A collector's number and its epoch; 0 is no stamp.
 ///
 /// Both come again, an epoch after 2^32 advances and a number when as many collectors have been made. A guard holds up the
-/// second advance after it was entered, so that what it says is never that old; and guards of two collectors of one number
-/// hold up each other's advances, no more.
+/// second advance after it was entered, so that what it says is never that old. That nobody is stopped in the midst of entering
+/// one for as long, and no thread has guards of two collectors of one number, is assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(u64);
 
