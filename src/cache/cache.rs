@@ -77,8 +77,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// | `get_many_or_insert_with` | `try_get_many_or_insert_with` | `.._shared` | `.._shared_timeout` |
 /// | for tasks `get_many_or_insert_async` | `try_get_many_or_insert_async` | `.._shared` | |
 ///
-/// Those for one key take it by reference with `_ref` at the end, but for `_timeout` alone, of which nobody gets another's
-/// error; or, but for those with a time, they ask with `_if` at the end whether a value that is there is stale.
+/// Those for one key take it by reference with `_ref` at the end; or, but for those with a time, they ask with `_if` at the end
+/// whether a value that is there is stale.
 ///
 /// # Under a lock
 ///
@@ -541,8 +541,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Whether the value of a key is [due to be refreshed](crate::CacheBuilder::refresh_ahead), and nobody does that: a method
-    /// that loads would now. For who lets a task or thread call that; if somebody else has been faster it loads nothing. Leaves
-    /// no trace, as [`Cache::peek`].
+    /// that loads would now. For who lets a task or thread call that; if somebody else has been faster it loads nothing. No, if
+    /// another is just asking about a key that is being loaded. Leaves no trace, as [`Cache::peek`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -565,7 +565,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let (digest, guard) = (self.digest(key), self.enter());
         let found = self.find_alive(digest, key, &guard);
-        found.is_some_and(|(entry, now)| self.is_due(entry, now)) && !self.flights.is_led(digest, key)
+        found.is_some_and(|(entry, now)| self.is_due(entry, now)) && !self.flights.may_be_led(digest, key)
     }
 }
 

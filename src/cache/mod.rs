@@ -20,10 +20,11 @@
 //! | `bound`, `quota` | how much may be held, and how segments share it |
 //! | `residents`, `room` | entries as the policy sees them; when a table is made larger |
 //! | `share` | what is kept under the lock of each segment |
-//! | `time`, `meta` | lifetimes and clocks; what is known of each entry for these, and its weight |
+//! | `time`, `coarse` | lifetimes and clocks; one that is read seldom |
+//! | `meta` | what is known of each entry for these, and its weight |
 //! | `time_left` | what an entry has left to live |
 //! | `removal` | what has left: who is told, when it is freed |
-//! | `refused` | what was not taken |
+//! | `refused`, `error` | what was not taken; what is wrong with the options |
 //! | `inline` | [`InlineCache`]: the same for small plain data, in the slots |
 //! | `counters`, `metrics` | counts; the feature that exports them |
 
@@ -36,6 +37,7 @@ mod compute;
 mod counters;
 mod dump;
 mod entry;
+mod error;
 mod flight;
 mod inline;
 mod iter;
@@ -66,12 +68,13 @@ mod view;
 mod whole;
 mod write;
 
-pub use builder::{CacheBuilder, CacheError};
+pub use builder::CacheBuilder;
 pub use cache::Cache;
 pub use coarse::CoarseClock;
 pub use counters::CacheStats;
 pub use dump::{CacheDump, DumpIntoIter, DumpIter};
 pub use entry::CacheEntry;
+pub use error::CacheError;
 pub use flight::LoadError;
 #[cfg(loom)]
 pub use flight::toy::LoadOnce;

@@ -82,11 +82,13 @@ impl<K, V, S> Cache<K, V, S> {
             told.call(|| drop(out));
             cursor = next;
         }
+        told.call(|| {
+            self.flush();
+            // What has left is freed now, unless somebody else looks at it: its memory can be given back then.
+            self.table.collector.flush();
+            self.table.purge(&self.enter());
+        });
         told.go_on();
-        self.flush();
-        // What has left is freed now, unless somebody else looks at it: its memory can be given back then.
-        self.table.collector.flush();
-        self.table.purge(&self.enter());
     }
 }
 

@@ -1,42 +1,4 @@
-//! The bytes of a filter, version 2. All numbers are little-endian.
-//!
-//! | offset | bytes | what |
-//! | --- | --- | --- |
-//! | 0 | 8 | `koelcf` and CR LF: damaged by transfers that change text |
-//! | 8 | 4 | version: 2 |
-//! | 12 | 1 | bits of a fingerprint, 2..=32 |
-//! | 13 | 1 | slots in a bucket: 1, 2, 4, 8 |
-//! | 14 | 1 | 1 if semi-sorted, else 0 |
-//! | 15 | 1 | upper bits of a fingerprint that select the alternate |
-//! | 16 | 4 | segments, 1..=2^16 |
-//! | 20 | 4 | buckets in a segment: even, 2..=2^16 |
-//! | 24 | 4 | hash id: [`FilterHasher::ID`] |
-//! | 28 | 4 | 0 |
-//! | 32 | 8 | seed |
-//! | 40 | 8 | hash of the bytes `koel` |
-//! | 48 | 8 | capacity, in keys |
-//! | 56 | 8 | XXH3-64 of bytes 0..56 |
-//!
-//! Then the segments, `16 + 8 * words` bytes each, where `words = ceil(buckets * bits of a bucket / 64)`:
-//!
-//! | offset | bytes | what |
-//! | --- | --- | --- |
-//! | 0 | 8 | fingerprints in the segment |
-//! | 8 | 8 * words | its words; bucket `i` begins at bit `i * bits of a bucket`; what is left of the last word is 0 |
-//! | 8 + 8 * words | 8 | XXH3-64 of all before, seeded with the header's checksum plus the segment's number |
-//!
-//! A growing filter begins with a header of its own, as long as the other:
-//!
-//! | offset | bytes | what |
-//! | --- | --- | --- |
-//! | 0 | 8 | `koelsf` and CR LF |
-//! | 8 | 4 | version: 2 |
-//! | 12 | 4 | tables, 1..=32 |
-//! | 16 | 8 | copies that a key may have |
-//! | 24 | 32 | 0 |
-//! | 56 | 8 | XXH3-64 of bytes 0..56 |
-//!
-//! Then the tables, newest first, each as the bytes of a filter (`plan` says which tables make a chain).
+//! The bytes of a filter, version 2, as `docs/filter-format.md` has them; `plan` says which tables make a chain.
 //!
 //! A segment is written under its lock, one after the other. So a filter can be dumped while it is written to: each key
 //! that nobody touches meanwhile is in the dump if and only if it is in the filter.

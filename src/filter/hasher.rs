@@ -74,7 +74,8 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A hash function whose filters can be kept as bytes: what the bytes say of it is enough to make it again.
+/// A hash function whose filters can be kept as bytes: what the bytes say of it is enough to make it again. Derive `Clone`, for
+/// filters to have it.
 ///
 /// # The same everywhere
 ///

@@ -12,7 +12,7 @@ use crate::filter::FilterError;
 pub enum Error<E> {
     /// The store's own error.
     Store(E),
-    /// There is no such filter: the rate or the number of keys is out of range.
+    /// There is no such filter: the rate or the number of keys is out of range, or there is no memory for it.
     Filter(FilterError),
     /// The snapshot could not be written.
     Snapshot(SnapshotError),

@@ -216,7 +216,7 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// Waits until no scan is running.
+    /// Waits until no scan is running, and who was told of its progress has returned: he must not wait for who waits here.
     ///
     /// # Errors
     ///

@@ -117,6 +117,10 @@ impl<S: Store> Guarded<S> {
     ///
     /// The store's.
     ///
+    /// # Panics
+    ///
+    /// If the store answers for another number of keys.
+    ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
     ///

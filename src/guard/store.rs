@@ -31,7 +31,7 @@ impl<'a> Write<'a> {
 
 /// A key-value store that [`Guarded`](super::Guarded) can stand before: bytes to bytes.
 ///
-/// Every operation, but for `write_many`, is one transaction: visible to all whole or not at all, and visible to all when it
+/// Every operation, but for `get_many` and `write_many`, is one transaction: visible to all whole or not at all, and visible to all when it
 /// returns. Threads call any of them at the same time. The guard never lets two writes of one key run at once.
 ///
 /// # What the guard relies on
@@ -45,8 +45,9 @@ impl<'a> Write<'a> {
 /// * `generation` changes with each write that changes anything, in the same transaction, and never takes a value again:
 ///   see [`Generation`]. Only snapshots ask for it: a store that takes a new lineage each time it is opened, and counts its
 ///   writes in memory, has them refused, and is scanned instead.
-/// * No operation writes through the guard that has called it, nor asks it for a snapshot: keys that have nothing in common
-///   share a lock, which is held, and the writer would wait for itself. Look-ups are free to come back.
+/// * No operation writes through the guard that has called it, nor asks it for a snapshot, to verify or to wait until it is
+///   ready: keys that have nothing in common share a lock, which is held, and who asks would wait for itself. Look-ups are free
+///   to come back.
 ///
 /// ```
 /// use core::convert::Infallible;

@@ -16,6 +16,7 @@ mod many;
 mod max_keys;
 mod max_memory;
 mod owned_view;
+mod readers;
 mod scalable;
 mod scalable_bytes;
 mod stress;

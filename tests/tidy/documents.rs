@@ -1,8 +1,9 @@
 //! The documents: their lines are narrow, and their links lead somewhere.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::source::root;
+use crate::source::{root, sources};
 
 /// The documents in the repository's root and in `docs`: where each is, and its text.
 fn documents() -> Vec<(PathBuf, String)> {
@@ -86,4 +87,32 @@ fn the_checks_of_documents_see_what_they_look_for() {
     let readme = root().join("README.md");
     assert!(leads_somewhere(&readme, "#measured") && leads_somewhere(&readme, "docs/design.md#rooms"));
     assert!(!leads_somewhere(&readme, "#nowhere") && !leads_somewhere(&readme, "docs/nothing.md"));
+}
+
+/// rustdoc does not ask.
+#[test]
+fn links_to_headings_lead_to_headings() {
+    let sources = sources("src");
+    let comments = || {
+        sources.iter().flat_map(|source| {
+            let of_docs = |line: &'_ str| {
+                let line = line.trim_start();
+                line.strip_prefix("/// ").or(line.strip_prefix("//! ")).map(str::to_owned)
+            };
+            source.lines().filter_map(move |(number, line)| Some((&source.name, number, of_docs(line)?)))
+        })
+    };
+    let headings: BTreeSet<String> =
+        comments().filter(|(.., line)| line.starts_with("# ")).map(|(.., line)| anchor(&line)).collect();
+    let mut seen = 0;
+    for (name, number, line) in comments() {
+        for target in targets(&line) {
+            let Some((_, place)) = target.split_once('#').filter(|(to, _)| !to.contains('/')) else {
+                continue;
+            };
+            seen += 1;
+            assert!(headings.contains(place), "{name}:{number} leads to {target}");
+        }
+    }
+    assert!(seen > 40, "{seen} links");
 }

@@ -2,6 +2,7 @@
 //! argued, files and functions are short; and of the documents: links lead somewhere, lines are narrow.
 
 mod documents;
+mod rooms;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,76 +120,6 @@ fn modules_of_the_engine_are_all_in_its_table() {
         sources("src/engine").iter().map(Source::stem).filter(|name| name != "mod").collect();
     let table: BTreeSet<String> = engine_rows().into_iter().flatten().collect();
     assert_eq!(files, table);
-}
-
-/// The rooms of `src`, highest first, as the table in `docs/design.md` lists them; those of one row know nothing of one
-/// another.
-fn rooms() -> Vec<Vec<String>> {
-    let design = std::fs::read_to_string(root().join("docs/design.md")).expect("docs/design.md");
-    let (_, rooms) = design.split_once("### Rooms").expect("the rooms");
-    let rows = rooms.lines().skip_while(|line| !line.starts_with("| `"));
-    let names = |row: &str| {
-        row.split('`').skip(1).step_by(2).map(|name| name.trim_end_matches(".rs").to_owned()).collect()
-    };
-    rows.map_while(|line| line.strip_prefix("| ")?.split(" | ").next()).map(names).collect()
-}
-
-#[test]
-fn imports_from_other_rooms_point_downward() {
-    let rooms = rooms();
-    let row_of = |name: &str| rooms.iter().position(|row| row.iter().any(|other| other == name));
-    assert!(rooms.len() > 8, "{rooms:?}");
-    for source in sources("src") {
-        let path = source.name.strip_prefix("src/").expect("in src");
-        let room = path.split(['/', '.']).next().expect("a name");
-        let row = row_of(room).unwrap_or_else(|| panic!("{} is in no room of docs/design.md", source.name));
-        for (number, line) in source.code() {
-            let at = format!("{}:{number}: {}", source.name, line.trim());
-            for other in from_the_root(&line) {
-                let below = row_of(other).is_none_or(|other| other > row) || other == room;
-                assert!(below, "an import that points upward or sideways: {at}");
-                // What `lib.rs` gives away may be of any room.
-                let is_room = !other.starts_with(char::is_uppercase) || source.name == "src/lib.rs";
-                assert!(is_room, "a path that does not tell the room, as `crate::room::{other}` does: {at}");
-            }
-        }
-    }
-}
-
-/// The names after `crate::` on a line: one, or those of a list.
-fn from_the_root(line: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    for (at, root) in line.match_indices("crate::") {
-        let rest = &line[at + root.len()..];
-        let Some(list) = rest.strip_prefix('{') else {
-            found.push(first_name(rest));
-            continue;
-        };
-        assert!(list.contains('}'), "a list that does not end on its line: {line}");
-        let mut depth = 0_usize;
-        for path in list.split(',') {
-            if depth == 0 {
-                found.push(first_name(path));
-            }
-            depth = (depth + path.matches('{').count()).saturating_sub(path.matches('}').count());
-        }
-    }
-    found
-}
-
-fn first_name(path: &str) -> &str {
-    let path = path.trim_start();
-    path.split(|end: char| !(end.is_alphanumeric() || end == '_')).next().expect("a name")
-}
-
-#[test]
-fn names_after_the_root_are_found_in_lists_as_well() {
-    assert_eq!(from_the_root("use crate::Cache;"), ["Cache"]);
-    assert_eq!(
-        from_the_root("use crate::{reentry, cache::{Policy, Cause}, Xxh3};"),
-        ["reentry", "cache", "Xxh3"]
-    );
-    assert_eq!(from_the_root("pub(in crate::map) fn of(hash: crate::hash::Digest) {"), ["map", "hash"]);
 }
 
 /// Whether a line has a path that begins with this crate: `bloom::` is not `loom::`.

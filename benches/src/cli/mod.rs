@@ -168,8 +168,8 @@ pub struct MapArgs {
     /// Operations of each thread in one pass
     #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
     pub ops: usize,
-    /// A round repeats passes and fillings until they have taken this long; maps that do not hold what a pass begins with are
-    /// made anew in between, and that is not timed
+    /// A round repeats passes and fillings until they have taken this long, or it has taken twenty times as long: maps that do
+    /// not hold what a pass begins with are made anew in between, and that is not timed
     #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
     pub seconds: f64,
     /// Maps to measure [default: all]

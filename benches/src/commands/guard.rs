@@ -137,6 +137,7 @@ fn redb(folder: &Path, keys: u64, console: &Console) -> Result<RedbStore, Error>
     let store = RedbStore::open(folder.join("redb")).map_err(told)?;
     for from in (0..keys).step_by(BATCH as usize) {
         stop::check()?;
+        console.check()?;
         console.begin("filling", "redb");
         store.load(pairs(from, keys)).map_err(told)?;
     }
@@ -149,6 +150,7 @@ fn fjall(folder: &Path, keys: u64, console: &Console) -> Result<FjallStore, Erro
     let store = FjallStore::with_keyspace(keyspace.clone()).map_err(told)?;
     for from in (0..keys).step_by(BATCH as usize) {
         stop::check()?;
+        console.check()?;
         console.begin("filling", "fjall");
         store.load(pairs(from, keys)).map_err(told)?;
     }
@@ -250,6 +252,7 @@ fn measure<S: Store>(
             let before: Vec<_> = entrants.iter().map(Entrant::counted).collect();
             let mops = interleaved(&mut entrants, args.rounds, |_, entrant| {
                 stop::check()?;
+                console.check()?;
                 console.begin(workload.name, entrant.name);
                 let length = Duration::from_secs_f64(args.seconds);
                 let mops = caught(|| race(entrant, &title, &requests, length));

@@ -81,6 +81,8 @@ fn measure(cli: &Cli, console: &Console, report: &mut Report, output: &mut Outpu
 fn with_those_before(ended: Result<(), Error>, mut failures: Vec<CheckError>) -> Result<(), Error> {
     match ended {
         Err(Error::Check(last)) => failures.extend(last),
+        // What has failed is told, however it ended.
+        Err(Error::Unheard) if !failures.is_empty() => {}
         Err(other) => return Err(other),
         Ok(()) => {}
     }

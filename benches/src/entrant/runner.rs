@@ -108,13 +108,16 @@ impl<C: Contestant> Entrant for Runner<C> {
     }
 
     fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError> {
+        let mut was_built = self.prepare(&plan.start)?;
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {
-            self.prepare(&plan.start)?;
+            was_built |= self.prepare(&plan.start)?;
             let map = self.map()?;
+            let is_cold = std::mem::take(&mut was_built) || clock.is_fresh();
             let (elapsed, tallies) = race(
                 plan.threads.len(),
-                |t| warm_up(map, clock.warm_part(&plan.threads[t])),
+                // What another thread has just made is not in this one's caches.
+                |t| warm_up(map, if is_cold { last_lookups(&plan.threads[t]) } else { &[] }),
                 |t| {
                     let mut tally = Tally::new(C::MAY_MISS_REPLACED);
                     for ops in plan.threads[t].chunks(HELD_OPS) {

@@ -50,6 +50,7 @@ pub fn reproduce(scale: &Scale, console: &Console, mut each: impl FnMut(PaperTab
     console.expect(TABLES.len());
     for (name, table) in TABLES {
         stop::check()?;
+        console.check()?;
         console.begin("paper", name);
         let reproduced =
             caught(|| table(scale)).unwrap_or_else(|panic| Err(CheckError::new("a filter", panic)));

@@ -141,7 +141,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
     {
         // Before the key is copied: until its new value has come all who ask for it do.
-        if self.is_led(digest, key) {
+        if self.shard(digest).is_led(digest, key) {
             return None;
         }
         let own_key = key.to_owned();
@@ -172,9 +172,9 @@ fn follow_without_deadlock<'a, K, V>(mut wait: Wait<'a, K, V>, running: &[Flight
 }
 
 impl<K, V> Flights<K, V> {
-    /// Whether somebody loads this key, and nobody has written to it since, as far as can be told without waiting.
-    pub(crate) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
-        self.shard(digest).is_led(digest, key)
+    /// Whether somebody loads this key, and nobody has written to it since, or it cannot be told without waiting.
+    pub(crate) fn may_be_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+        self.shard(digest).may_be_led(digest, key)
     }
 
     /// The key is about to be written to, or removed, other than by its loader.

@@ -32,6 +32,7 @@
 //! | `shard` | some of the flights, and what is to be known of each |
 //! | `signal` | what a blocked thread sleeps on |
 //! | `error` | why there is no value |
+//! | `toy` | a small cache, for tests and models |
 
 mod error;
 mod flights;

@@ -118,16 +118,15 @@ impl<K, V> Shard<K, V> {
         entries.for_each(Entry::mark_stale);
     }
 
-    /// Whether somebody loads this key, and nobody has written to it since; no, if it cannot be told at once. Waits for nobody:
-    /// it may be asked by the user's `Eq`, which runs under the lock.
+    /// Whether somebody loads this key, and nobody has written to it since.
     pub(super) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
-        if self.is_idle() {
-            return false;
-        }
-        let is_it = |entry: &Entry<K, V>| !entry.stale && key.equivalent(&entry.key);
-        self.table
-            .try_lock()
-            .is_some_and(|mut table| table.find(digest, is_it).is_some_and(|entry| entry.led))
+        !self.is_idle() && self.table.lock().is_led(digest, key)
+    }
+
+    /// The same; yes, if it cannot be told at once. Waits for nobody: it may be asked by the user's `Eq`, which runs under the
+    /// lock.
+    pub(super) fn may_be_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
+        !self.is_idle() && self.table.try_lock().is_none_or(|mut table| table.is_led(digest, key))
     }
 
     pub(super) fn id(&self, number: u64) -> FlightId {
@@ -144,6 +143,11 @@ impl<K, V> Shard<K, V> {
 }
 
 impl<K, V> ShardTable<K, V> {
+    fn is_led<Q: ?Sized + Equivalent<K>>(&mut self, digest: Digest, key: &Q) -> bool {
+        let is_it = |entry: &Entry<K, V>| !entry.stale && key.equivalent(&entry.key);
+        self.find(digest, is_it).is_some_and(|entry| entry.led)
+    }
+
     pub(super) fn find(
         &mut self,
         digest: Digest,

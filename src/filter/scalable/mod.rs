@@ -16,7 +16,7 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `build` | of all keys at once |
-//! | `filter`, `batch` | one key at a time; many |
+//! | `filter`, `many` | one key at a time; many |
 //! | `info` | what it says of itself |
 //! | `compact` | emptying tables into older ones |
 //! | `places` | one key in all tables |
@@ -25,7 +25,6 @@
 //! | `bytes` | to bytes and back |
 //! | `builder` | options |
 
-mod batch;
 mod build;
 mod builder;
 mod bytes;
@@ -33,6 +32,7 @@ mod chain;
 mod compact;
 mod filter;
 mod info;
+mod many;
 mod places;
 mod turns;
 

@@ -1,0 +1,127 @@
+//! Of two keys that are equal, and differ: which of them a map has afterwards. And what of several values stays.
+
+use std::hash::{Hash, Hasher};
+
+use koel::{Compute, HashMap, InlineMap, Operation};
+
+/// Equal to any other with this key.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Noted {
+    key: u32,
+    note: u32,
+}
+
+impl PartialEq for Noted {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Noted {}
+
+impl Hash for Noted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+const OLD: Noted = Noted { key: 1, note: 0 };
+const NEW: Noted = Noted { key: 1, note: 1 };
+
+/// What replaces an entry of a `HashMap` brings its key along; what only looks does not.
+#[test]
+fn of_a_hash_map() {
+    type Write = fn(&mut HashMap<Noted, u64>);
+    let is_replaced: [Write; 8] = [
+        |map| _ = map.pin().insert(NEW, 2).copied(),
+        |map| _ = map.pin().update(NEW, |n| n + 1).copied(),
+        |map| _ = *map.pin().update_or_insert(NEW, |n| n + 1, 1),
+        |map| _ = *map.pin().update_or_insert_with(NEW, |n| n + 1, || 1),
+        |map| {
+            let pin = map.pin();
+            assert!(matches!(pin.compute(NEW, |_| Operation::Insert::<_, ()>(2)), Compute::Updated { .. }));
+        },
+        |map| map.extend([(NEW, 3)]),
+        |map| Extend::extend(map, [(NEW, 3)]),
+        |map| *map = [(OLD, 1), (NEW, 2)].into_iter().collect(),
+    ];
+    let stays: [Write; 5] = [
+        |map| assert!(map.pin().try_insert(NEW, 2).is_err()),
+        |map| _ = *map.pin().get_or_insert(NEW, 2),
+        |map| _ = *map.pin().get_or_insert_with(NEW, || 2),
+        |map| assert!(matches!(map.pin().compute(NEW, |_| Operation::Abort(())), Compute::Aborted(()))),
+        |map| {
+            let panics = || map.pin().update(NEW, |_| panic!("while it is updated")).copied();
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        },
+    ];
+    for (writes, note) in [(&is_replaced[..], 1), (&stays, 0)] {
+        for (which, write) in writes.iter().enumerate() {
+            let mut map = HashMap::from([(OLD, 1)]);
+            write(&mut map);
+            assert_eq!(map.pin().get_key_value(&NEW).unwrap().0.note, note, "write {which}");
+            assert_eq!(map.len(), 1);
+        }
+    }
+}
+
+/// An `InlineMap` keeps the key that is there, as long as it is.
+#[test]
+fn of_an_inline_map() {
+    let mut map = InlineMap::from([(OLD, 1_u64)]);
+    map.insert(NEW, 2);
+    map.update(NEW, |n| n);
+    map.update_or_insert(NEW, |n| n, 0);
+    map.extend([(NEW, 3)]);
+    Extend::extend(&mut map, [(NEW, 4)]);
+    assert_eq!(map.get_key_value(&NEW).unwrap().0.note, 0);
+    let computed = map.compute(NEW, |_| Operation::Insert::<_, ()>(5));
+    assert!(matches!(computed, Compute::Updated { new: (key, 5), .. } if key.note == 0), "{computed:?}");
+    assert_eq!(map.remove_entry(&NEW).unwrap().0.note, 0);
+    map.insert(NEW, 6);
+    assert_eq!(map.get_key_value(&OLD).unwrap().0.note, 1);
+}
+
+/// Until it has seen what stays.
+#[test]
+fn who_is_asked_what_stays_is_asked_again_about_what_has_come_meanwhile() {
+    for stays in [false, true] {
+        let map = HashMap::from([(1, 10)]);
+        let mut asked = Vec::new();
+        map.retain(|_, value| {
+            asked.push(*value);
+            if *value < 12 {
+                map.pin().insert(1, value + 1);
+            }
+            stays && *value == 12
+        });
+        assert_eq!((asked, map.pin().get(&1).copied()), (vec![10, 11, 12], stays.then_some(12)));
+    }
+}
+
+#[test]
+fn of_two_capacities_the_last_counts() {
+    let grows = HashMap::<u64, u64>::builder().fixed_capacity(4).capacity(8).build();
+    grows.extend((0..1000).map(|n| (n, n)));
+    assert_eq!(grows.len(), 1000);
+    let fixed = HashMap::<u64, u64>::builder().capacity(1000).fixed_capacity(4).build();
+    assert!((0..1000).any(|n| fixed.pin().checked_insert(n, n).is_err()));
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn of_several_values_the_last_stays_when_many_threads_insert() {
+    use rayon::prelude::*;
+
+    let pairs = || (0..80_000_u64).into_par_iter().map(|n| (n % 1000, n));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+    pool.install(|| {
+        let (map, inline) = (HashMap::new(), InlineMap::new());
+        (&map).par_extend(pairs());
+        (&inline).par_extend(pairs());
+        for key in 0..1000 {
+            assert_eq!((map.pin().get(&key), inline.get(&key)), (Some(&(79_000 + key)), Some(79_000 + key)));
+        }
+    });
+}
