@@ -473,10 +473,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Some((entry, now))
     }
 
-    /// A clone of the value of a key. Takes no lock, but for the first in a thread, and writes nothing that another thread reads
-    /// if the entry was hit often lately. An entry that is found to have expired is taken out, under the lock of its segment,
-    /// and the removal listener is told; it is left to others if somebody else has that lock, or in a closure that runs under
-    /// the lock of any of koel's maps and caches. So a look-up waits for nobody who writes. Without `Clone`:
+    /// A clone of the value of a key. Takes no lock, but for the first in a thread, and writes nothing that another thread
+    /// reads if the entry was hit often lately. An entry that is found to have expired is taken out, under the lock of its
+    /// segment, and the removal listener is told; it is left to others if somebody else has that lock, or in a closure that
+    /// runs under the lock of any of koel's maps and caches. So a look-up waits for nobody who writes. Without `Clone`:
     /// [`CacheView::get_ref`].
     ///
     /// # Panics

@@ -250,8 +250,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
     /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
     /// `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `try_insert`, unless that
-    /// finds a value, or `clear`, or `retain` takes it out, the value goes to those who wait for it and not into the cache; nor if it is too heavy for it. A
-    /// value that is there may be loaded anew before it expires:
+    /// finds a value, or `clear`, or `retain` takes it out, the value goes to those who wait for it and not into the cache; nor
+    /// if it is too heavy for it. A value that is there may be loaded anew before it expires:
     /// [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
     ///
     /// Who waits blocks the thread. In a task, take [`Cache::get_or_insert_async`]: if the loader is another task of the same

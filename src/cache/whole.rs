@@ -13,8 +13,8 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: all entries are
-    /// out then, and it has been told of all.
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: all entries
+    /// are out then, and it has been told of all.
     ///
     /// ```
     /// let cache: koel::Cache<u32, &str> = koel::Cache::new(10);
@@ -102,8 +102,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `keep` panics, or the removal listener: what has been refused before is out, and the others stay. And in a closure that
-    /// runs [under this cache's lock](Cache#under-a-lock).
+    /// If `keep` panics, or the removal listener: what has been refused before is out, and the others stay. And in a closure
+    /// that runs [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);

@@ -32,8 +32,8 @@ pub enum FilterError {
         /// The most that can be asked for in this layout, in keys.
         limit: usize,
     },
-    /// Fingerprints have 2 to 32 bits, in semi-sorted buckets 5 to 32; in a growing filter that is to keep a rate as many at the
-    /// least as that asks for: 3, in buckets of four 4, of eight 5, or more.
+    /// Fingerprints have 2 to 32 bits, in semi-sorted buckets 5 to 32; in a growing filter that is to keep a rate as many at
+    /// the least as that asks for: 3, in buckets of four 4, of eight 5, or more.
     FingerprintBits {
         /// What was asked for.
         requested: u32,

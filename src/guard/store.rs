@@ -31,8 +31,8 @@ impl<'a> Write<'a> {
 
 /// A key-value store that [`Guarded`](super::Guarded) can stand before: bytes to bytes.
 ///
-/// Every operation, but for `get_many` and `write_many`, is one transaction: visible to all whole or not at all, and visible to all when it
-/// returns. Threads call any of them at the same time. The guard never lets two writes of one key run at once.
+/// Every operation, but for `get_many` and `write_many`, is one transaction: visible to all whole or not at all, and visible to
+/// all when it returns. Threads call any of them at the same time. The guard never lets two writes of one key run at once.
 ///
 /// # What the guard relies on
 ///
@@ -175,11 +175,10 @@ pub trait Store: Send + Sync + 'static {
     /// has all keys: when a guard is opened, and after [`Guarded::rebuild`](super::Guarded::rebuild).
     ///
     /// It may be too low: a filter grows, or is built anew. And it may be far too high, as that of a store which counts what
-    /// was deleted until it tidies up. Then the first filter has room for too many keys, and takes memory for them; if there can be
-    /// no such filter, it is made as if the store had said nothing. When its
-    /// scan has found less than a quarter of these (and of [`Builder::expected_keys`](super::Builder::expected_keys)), and
-    /// another filter would be smaller by 256 KiB or more, the store is scanned once more for that one, while the first one
-    /// answers.
+    /// was deleted until it tidies up. Then the first filter has room for too many keys, and takes memory for them; if there
+    /// can be no such filter, it is made as if the store had said nothing. When its scan has found less than a quarter of these
+    /// (and of [`Builder::expected_keys`](super::Builder::expected_keys)), and another filter would be smaller by 256 KiB or
+    /// more, the store is scanned once more for that one, while the first one answers.
     fn len_hint(&self) -> Option<u64> {
         None
     }

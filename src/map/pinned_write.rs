@@ -539,8 +539,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// * [home cells](crate::Builder::home_cells): all at once and for good, and only when none is in use. Where that matters,
     ///   do without them.
     ///
-    /// A map of fixed capacity keeps its slots, and such lists. [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds more to give
-    /// back: what this pin keeps alive stays.
+    /// A map of fixed capacity keeps its slots, and such lists. [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds
+    /// more to give back: what this pin keeps alive stays.
     ///
     /// # Panics
     ///

@@ -14,9 +14,9 @@ use crate::hash::Digest;
 impl<S: BuildHasher> ScalableFilterBuilder<S> {
     /// Builds a filter of these keys. Its first table is made for their number, or more if it was asked for.
     ///
-    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Takes 8 bytes for
-    /// each key meanwhile, up to 16, if the iterator does not say how many there are; and 8 more, if its first table is of 8 MiB
-    /// or more and there is memory for them.
+    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Takes 8 bytes for each key
+    /// meanwhile, up to 16, if the iterator does not say how many there are; and 8 more, if its first table is of 8 MiB or more
+    /// and there is memory for them.
     ///
     /// # Errors
     ///
