@@ -253,14 +253,15 @@ impl<S: Store> Shared<S, S::Error> {
     fn scan(&self, believes: bool) -> Result<Next, Error<S::Error>> {
         // Relaxed, here and below: information.
         let before = self.scanned.load(Ordering::Relaxed);
+        self.scanned.store(0, Ordering::Relaxed);
         // Before the store is asked: if that panics, nobody has asked for another scan.
         if core::mem::take(&mut self.again.lock().is_due) {
             self.forget();
         }
         let room = self.expect_keys(before, believes);
-        let Some(filter) = self.plan.build(room)? else { return Ok(Next::Nothing) };
-        // Not before: if there can be no such filter, the next one is made with what is known.
-        self.scanned.store(0, Ordering::Relaxed);
+        // If there can be no such filter, the next one is made with what is known.
+        let built = self.plan.build(room).inspect_err(|_| self.scanned.store(before, Ordering::Relaxed));
+        let Some(filter) = built? else { return Ok(Next::Nothing) };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
             // A write is over, and the scan sees it, or begins after this, and tells the rebuild.
