@@ -129,9 +129,9 @@ mod swapped;
 mod sync;
 
 pub use cache::{
-    Cache, CacheBuilder, CacheDump, CacheEntry, CacheError, CacheIter, CacheStats, CacheView, CacheViewOwned,
-    Cause, Clock, CoarseClock, DumpIntoIter, DumpIter, InlineCache, InlineCacheBuilder, InlineCacheIter,
-    LoadError, ManualClock, Policy, Refused, ViewIter, Why,
+    Cache, CacheBuilder, CacheDump, CacheEntry, CacheError, CacheIter, CacheRef, CacheStats, CacheView,
+    CacheViewOwned, Cause, Clock, CoarseClock, DumpIntoIter, DumpIter, InlineCache, InlineCacheBuilder,
+    InlineCacheIter, LoadError, ManualClock, Policy, Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

@@ -14,7 +14,7 @@
 //! | `load_ref` | the same, by references to keys |
 //! | `load_if` | the same, also when they are stale to who asks |
 //! | `keep` | what loads look up, and how they keep what was loaded |
-//! | `view`, `iter` | look-ups by reference; walks |
+//! | `view`, `cache_ref`, `iter` | look-ups by reference; one that takes its view along; walks |
 //! | `builder` | options |
 //! | `policy` | who is to leave |
 //! | `bound`, `quota` | how much may be held, and how segments share it |
@@ -32,6 +32,7 @@ mod bound;
 mod builder;
 #[expect(clippy::module_inception, reason = "each type is in a file of its name")]
 mod cache;
+mod cache_ref;
 mod coarse;
 mod compute;
 mod counters;
@@ -70,6 +71,7 @@ mod write;
 
 pub use builder::CacheBuilder;
 pub use cache::Cache;
+pub use cache_ref::CacheRef;
 pub use coarse::CoarseClock;
 pub use counters::CacheStats;
 pub use dump::{CacheDump, DumpIntoIter, DumpIter};

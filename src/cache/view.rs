@@ -2,11 +2,13 @@
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
 
 use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::Cache;
+use super::cache_ref::CacheRef;
 use super::iter::ViewIter;
 use crate::entries::Entry;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
@@ -59,7 +61,7 @@ impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
+impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
     /// The value of a key; counts as a hit, as [`Cache::get`].
     ///
     /// # Panics
@@ -91,6 +93,36 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
     /// ```
     pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         self.cache.hit(self.cache.digest(key), key, &self.guard).map(|entry| entry.pair())
+    }
+
+    /// The value of a key, with the view: for functions that return what they have found. Counts as a hit, as [`Cache::get`].
+    ///
+    /// # Panics
+    ///
+    /// As [`CacheView::get_ref`].
+    ///
+    /// ```
+    /// use std::ops::Deref;
+    ///
+    /// struct Page(String); // not `Clone`
+    ///
+    /// struct Pages(koel::Cache<String, Page>);
+    ///
+    /// impl Pages {
+    ///     fn page(&self, url: &str) -> Option<impl Deref<Target = Page>> {
+    ///         self.0.pin().into_get(url)
+    ///     }
+    /// }
+    ///
+    /// let pages = Pages(koel::Cache::new(10));
+    /// assert!(pages.0.insert("/".to_string(), Page("home".to_string())).is_ok());
+    /// assert_eq!(pages.page("/").unwrap().0, "home");
+    /// assert!(pages.page("/about").is_none());
+    /// ```
+    pub fn into_get<Q: ?Sized + Hash + Equivalent<K>>(self, key: &Q) -> Option<CacheRef<'c, K, V, S, G>> {
+        let entry = NonNull::from(self.cache.hit(self.cache.digest(key), key, &self.guard)?);
+        // SAFETY: found by this view.
+        Some(unsafe { CacheRef::new(entry, self) })
     }
 
     /// The value of a key; without a trace, as [`Cache::peek`].

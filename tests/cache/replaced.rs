@@ -1,9 +1,11 @@
-//! Who computes a heavier value in the place of a lighter one has others make room: the key is there all the while.
+//! What takes the place of what: who computes a heavier value in the place of a lighter one has others make room, and the key
+//! is there all the while; what was found stays as it was.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use koel::{Cache, Compute, Operation, Policy};
+use koel::{Cache, CacheRef, Compute, Operation, Policy};
 
 use crate::POLICIES;
 use crate::common::{env_number, on_threads};
@@ -51,4 +53,26 @@ fn a_key_is_there_while_its_value_grows(policy: Policy) {
 #[test]
 fn a_key_is_not_missed_while_its_value_grows() {
     POLICIES.into_iter().for_each(a_key_is_there_while_its_value_grows);
+}
+
+/// As it was found, whatever becomes of the entry; and on another thread, where the view may go there.
+#[test]
+fn what_is_taken_along_stays() {
+    let cache: Cache<u64, Arc<()>> = Cache::new(10);
+    let value = Arc::new(());
+    cache.insert(1, Arc::clone(&value)).unwrap();
+    assert!(cache.pin().into_get(&2).is_none());
+    let found = cache.pin_owned().into_get(&1).unwrap();
+    cache.remove(&1);
+    cache.flush();
+    let view = std::thread::scope(|scope| {
+        let there = scope.spawn(move || {
+            assert_eq!((CacheRef::key(&found), Arc::strong_count(&found)), (&1, 2));
+            CacheRef::into_view(found)
+        });
+        there.join().unwrap()
+    });
+    assert_eq!(Arc::strong_count(&value), 2);
+    drop(view);
+    assert_eq!((Arc::strong_count(&value), cache.stats().hits), (1, 1));
 }
