@@ -146,3 +146,12 @@ fn every_value_is_dropped_once() {
     drop((map, copy));
     ledger.assert_settled("filled alone");
 }
+
+#[test]
+fn of_two_capacities_the_last_counts() {
+    let grows = HashMap::<u64, u64>::builder().fixed_capacity(4).capacity(8).build();
+    grows.extend((0..1000).map(|n| (n, n)));
+    assert_eq!(grows.len(), 1000);
+    let fixed = HashMap::<u64, u64>::builder().capacity(1000).fixed_capacity(4).build();
+    assert!((0..1000).any(|n| fixed.pin().checked_insert(n, n).is_err()));
+}

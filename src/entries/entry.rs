@@ -31,7 +31,7 @@ impl<K, V> Entry<K, V> {
     #[inline(always)]
     pub(crate) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
         // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published, but who has the table
-        // to himself.
+        // to himself [W8].
         let entry = unsafe { this.as_ref() };
         entry.watch.read();
         entry
@@ -44,7 +44,7 @@ impl<K, V> Entry<K, V> {
     /// The entry is in the table, which is exclusively the caller's as long as `'m`, and nobody has another reference to it.
     #[inline]
     pub(crate) unsafe fn deref_mut<'m>(mut this: NonNull<Self>) -> &'m mut Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's [W8].
         let entry = unsafe { this.as_mut() };
         entry.watch.read();
         entry

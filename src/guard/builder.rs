@@ -157,7 +157,8 @@ impl<S: Store> Builder<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range, unless there is to be no filter;
+    /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range, or for which there is no memory,
+    /// unless there is to be no filter;
     /// [`Error::Store`]; [`Error::Thread`]. The store is dropped then, and so is what [`Builder::on_progress`] was given:
     /// [`Builder::try_open`] hands the store back.
     ///

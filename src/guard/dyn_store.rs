@@ -7,8 +7,8 @@ use super::store::{Generation, Scanned, Store, Value, Write};
 
 /// A [`Store`] of any type, for programs that choose it as they run: a setting says which, and the guards of all are one type.
 ///
-/// Costs a call through a pointer for each operation, and for each key of a scan an allocation of the iterator once and such a
-/// call. Where the type is known, do without it.
+/// Each operation costs a call through a pointer; a scan allocates its iterator, and makes such a call for each key. Where the
+/// type is known, do without it.
 ///
 /// ```
 /// use koel::guard::{DynStore, FjallStore, Guarded, HashMapStore, RedbStore};
@@ -41,7 +41,7 @@ impl DynStore {
 
 impl fmt::Debug for DynStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DynStore").field("len", &Store::len_hint(self)).finish_non_exhaustive()
+        f.debug_struct("DynStore").finish_non_exhaustive()
     }
 }
 

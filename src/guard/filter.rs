@@ -25,7 +25,7 @@ pub enum Filter {
     Cuckoo,
     /// A Bloom filter: keys go in. It is built anew, in the background, when a quarter of its keys has been deleted, and of
     /// those that it was made for; or when five times as many absent keys pass as [`false_positive_rate`] says, or there are
-    /// half as many keys again as it was made for, whichever comes first: at 1% that is with 1.4 times the keys, at 1e-6 with
+    /// half as many keys again as it was made for, whichever comes first: at 1% that is with 1.5 times the keys, at 1e-6 with
     /// 1.1 times.
     ///
     /// [`false_positive_rate`]: super::Builder::false_positive_rate

@@ -38,7 +38,8 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Thread`]. The store is dropped then: [`Builder::try_open`] hands it back.
+    /// [`Error::Thread`], and [`Error::Filter`] if there is no memory. The store is dropped then: [`Builder::try_open`] hands
+    /// it back.
     pub fn open(store: S) -> Result<Self, Error<S::Error>> {
         Self::builder(store).open()
     }

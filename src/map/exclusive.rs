@@ -1,7 +1,7 @@
 //! What is done to a [`HashMap`] by who has it to himself: values are changed in place, and entries are taken out whole.
 //!
 //! `&mut` proves that no view of the map is left: each borrows the map, also one that was forgotten. So nobody has a reference
-//! to an entry in the table, and none comes to have one before the `&mut` ends.
+//! to an entry in the table, and none comes to have one before the `&mut` ends [W8].
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -14,6 +14,23 @@ use equivalent::Equivalent;
 use super::HashMap;
 use crate::engine::{Directory, Walk};
 use crate::entries::{Entry, OwnedEntry, Slots};
+
+impl<K, V, S> HashMap<K, V, S> {
+    /// Walks over all values, to be changed in place, in no particular order: with the map to yourself.
+    ///
+    /// ```
+    /// let mut map = koel::HashMap::from([("tea", 3), ("milk", 1)]);
+    /// for price in map.values_mut() {
+    ///     *price *= 2;
+    /// }
+    /// assert_eq!((map.pin()["tea"], map.pin()["milk"]), (6, 2));
+    /// ```
+    #[doc(alias = "iter_mut")]
+    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
+        let directory = &self.table.directory;
+        ValuesMut { left: directory.len(), directory, walk: Walk::new(), values: PhantomData }
+    }
+}
 
 impl<K, V, S: BuildHasher> HashMap<K, V, S> {
     /// The value of a key, to be changed in place: with the map to yourself, as before it is shared. It costs a look-up, and
@@ -40,27 +57,13 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         // SAFETY: found in the table, which is ours alone.
         let eq = |entry| key.equivalent(unsafe { &Entry::deref(entry).key });
         let entry = table.directory.find(digest, || table.prefetch_home(digest), eq)?;
-        // SAFETY: in the table, which is ours alone as long as `self` is borrowed; and who was called by `eq` has let go.
+        // SAFETY: in the table, which is ours alone as long as `self` is borrowed [W8]; and who was called by `eq` has let go.
         Some(&mut unsafe { Entry::deref_mut(entry) }.value)
     }
 
-    /// Walks over all values, to be changed in place, in no particular order: with the map to yourself.
-    ///
-    /// ```
-    /// let mut map = koel::HashMap::from([("tea", 3), ("milk", 1)]);
-    /// for price in map.values_mut() {
-    ///     *price *= 2;
-    /// }
-    /// assert_eq!((map.pin()["tea"], map.pin()["milk"]), (6, 2));
-    /// ```
-    #[doc(alias = "iter_mut")]
-    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
-        let directory = &self.table.directory;
-        ValuesMut { left: directory.len(), directory, walk: Walk::new(), values: PhantomData }
-    }
-
     /// Removes a key, and returns the value it had, by value: with the map to yourself. Nothing waits to be dropped. Who shares
-    /// the map has [`Pinned::remove`](crate::Pinned::remove), which returns a reference, as others may be looking.
+    /// the map has [`Pinned::remove`](crate::Pinned::remove), which returns a reference, as others may be looking; as does
+    /// [`HashSet::take`](crate::HashSet::take) of a set.
     ///
     /// ```
     /// use std::thread::JoinHandle;
@@ -95,7 +98,7 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         let entry = spot.writing.locked.item(found);
         spot.writing.locked.remove(found);
         drop(spot);
-        // SAFETY: the table is ours alone, and the entry was just taken out of it.
+        // SAFETY: the table is ours alone [W8], and the entry was just taken out of it.
         Some(unsafe { OwnedEntry::from_raw(entry) }.into_pair())
     }
 }
@@ -122,7 +125,7 @@ impl<'m, K, V> Iterator for ValuesMut<'m, K, V> {
     fn next(&mut self) -> Option<&'m mut V> {
         let entry = self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))?;
         self.left -= 1;
-        // SAFETY: in the table, which is ours alone for `'m`; and as it stays as it is, no entry comes twice.
+        // SAFETY: in the table, which is ours alone for `'m` [W8]; and as it stays as it is, no entry comes twice.
         Some(&mut unsafe { Entry::deref_mut(entry) }.value)
     }
 

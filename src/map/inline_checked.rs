@@ -159,7 +159,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         key: K,
         update: impl FnOnce(V) -> V,
         make: impl FnOnce() -> V,
-    ) -> Result<V, Full<K, V>> {
+    ) -> Checked<V, K, V> {
         let mut spot = self.spot(&key);
         match spot.current() {
             Some((_, current)) => {

@@ -174,7 +174,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         key: K,
         update: impl FnOnce(&V) -> V,
         make: impl FnOnce() -> V,
-    ) -> Result<&V, Full<K, V>> {
+    ) -> Checked<&V, K, V> {
         let spot = self.spot(&key);
         match spot.found {
             Some(found) => self.update_found(key, spot, found, update),

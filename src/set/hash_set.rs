@@ -363,7 +363,8 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     }
 
     /// Removes a value; the one that was there, with a view that keeps it alive. It is not handed out by value, as others may
-    /// be looking at it.
+    /// be looking at it; with the set to yourself, [`into_map`](HashSet::into_map) and
+    /// [`HashMap::take_entry`](crate::HashMap::take_entry) do.
     ///
     /// # Panics
     ///

@@ -90,6 +90,8 @@ fn who_shares_errors_and_cannot_wait_is_told_so() {
         cache.try_get_or_insert_with_shared_timeout_ref(&1, no_time, another),
         Err(LoadError::TimedOut)
     );
+    let alone = cache.try_get_or_insert_with_timeout_ref(&1, no_time, || Err::<u64, _>("another loads"));
+    assert_eq!(alone, Err(LoadError::TimedOut));
     let mut out = [None; 3];
     let load = |keys: Vec<u64>| {
         assert_eq!(keys, [4]);
@@ -106,6 +108,8 @@ fn who_shares_errors_and_cannot_wait_is_told_so() {
     assert_eq!(cache.try_get_or_insert_with_shared_timeout(1, no_time, || Err("no")), failed);
     assert_eq!(cache.try_get_or_insert_with_shared_timeout_ref(&1, no_time, || Err("no")), failed);
     assert_eq!(cache.try_get_or_insert_with_shared_timeout_ref(&3, no_time, || Err("no")), Ok(30));
+    let failed = cache.try_get_or_insert_with_timeout_ref(&1, no_time, || Err("no"));
+    assert_eq!(failed, Err(LoadError::Loader("no")));
 }
 
 /// What was written while a key was being loaded is newer.

@@ -114,14 +114,6 @@ fn imports_of_the_engine_point_downward() {
     }
 }
 
-#[test]
-fn modules_of_the_engine_are_all_in_its_table() {
-    let files: BTreeSet<String> =
-        sources("src/engine").iter().map(Source::stem).filter(|name| name != "mod").collect();
-    let table: BTreeSet<String> = engine_rows().into_iter().flatten().collect();
-    assert_eq!(files, table);
-}
-
 /// Whether a line has a path that begins with this crate: `bloom::` is not `loom::`.
 fn names(line: &str, root: &str) -> bool {
     let begins = |at: usize| !line[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');

@@ -39,7 +39,7 @@ pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
     version,
     after_help = "Who panics, refuses or gives a wrong answer is out, and tables say so; a wrong answer of koel's ends the run. \
                   What was measured before is reported in any case.\n\n\
-                  Exit codes: 0 done; 1 a map, a filter, a cache or a guard gave a wrong answer; 2 bad input; 130 stopped by \
+                  Exit codes: 0 done, or nobody reads and no report is written; 1 a map, a filter, a cache or a guard gave a wrong answer; 2 bad input; 130 stopped by \
                   Ctrl-C, SIGTERM or SIGHUP."
 )]
 pub struct Cli {
