@@ -188,7 +188,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///     match pages.try_get_or_insert_with_shared_timeout_ref(path, Duration::from_millis(200), read) {
     ///         Ok(page) => (200, page),
     ///         Err(LoadError::TimedOut) => (503, "try again".to_string()),
-    ///         Err(error) => (404, error.to_string()),
+    ///         Err(LoadError::Loader(error)) => (404, error.to_string()), // the loader's own
+    ///         Err(error) => (500, error.to_string()),
     ///     }
     /// };
     /// assert_eq!(page("no such file").0, 404);

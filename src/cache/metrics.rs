@@ -7,6 +7,9 @@ impl CacheStats {
     /// Reports everything to the recorder that is installed, labelled `cache = name`. Counters are set to what they are now,
     /// so that it does not matter how often this is called; call it when your exporter is about to be read.
     ///
+    /// Counters never fall: give a cache that is made anew another name, or its counts are not seen until they exceed those of
+    /// the one before.
+    ///
     /// Counters: `koel_cache_hits_total`, `koel_cache_misses_total`, `koel_cache_loads_total`,
     /// `koel_cache_failed_loads_total`, `koel_cache_insertions_total`, `koel_cache_evictions_total`,
     /// `koel_cache_turned_away_total`, `koel_cache_expirations_total`, `koel_cache_evicted_weight_total`. Gauges:

@@ -7,6 +7,9 @@ impl Stats {
     /// Reports everything to the recorder that is installed, labelled `guard = name`. Counters are set to what they are now,
     /// so that it does not matter how often this is called; call it when your exporter is about to be read.
     ///
+    /// Counters never fall: give a guard that is made anew another name, or its counts are not seen until they exceed those of
+    /// the one before.
+    ///
     /// Counters: `koel_guard_blocked_total`, `koel_guard_passed_found_total`, `koel_guard_passed_absent_total`,
     /// `koel_guard_unfiltered_total`, `koel_guard_cache_hits_total`, `koel_guard_remembered_absent_total`,
     /// `koel_guard_puts_total`, `koel_guard_deletes_total`, `koel_guard_failed_writes_total`. Gauges: `koel_guard_filter_keys`,

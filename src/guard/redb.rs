@@ -95,6 +95,28 @@ impl RedbStore {
         Ok(store)
     }
 
+    /// The database, for what a store has no call for: to walk over a part of the keys, to compact. What is written to it
+    /// around a guard the guard does not know of: [`Guarded::rebuild`](super::Guarded::rebuild).
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, RedbStore};
+    /// use koel::redb::{ReadableTable, TableDefinition};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let guarded = Guarded::open(RedbStore::open(folder.path().join("people.redb"))?)?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// guarded.put(b"grace", b"1906")?;
+    /// // Its table of keys and values.
+    /// let data: TableDefinition<&[u8], &[u8]> = TableDefinition::new("koel.data");
+    /// let reading = guarded.store().database().begin_read()?;
+    /// let first = reading.open_table(data)?.range(&b"a"[..]..&b"b"[..])?.next().unwrap()?;
+    /// assert_eq!(first.0.value(), b"ada");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
     /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash of the system may take the last
     /// writes back, all of them from some moment on; the guard is right nevertheless.
     ///

@@ -101,9 +101,9 @@ impl<T, S> Builder<T, S> {
     /// 500 keys of one hash may take 1,560 in all; one in segments of four slots 1,250, of 64 slots 1,130. If you need an exact
     /// bound, count for yourself.
     ///
-    /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) and its kin hand back what does not fit
-    /// (`checked_try_insert`, `checked_get_or_insert_with`, `checked_update_or_insert`, `checked_compute`). Everything else
-    /// that inserts panics then (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`, `extend`).
+    /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) and its kin hand back what does not fit (`checked_try_insert`,
+    /// `checked_get_or_insert_with`, `checked_update_or_insert` and its kin, `checked_compute`). Everything else that inserts
+    /// panics then (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`, `extend`).
     ///
     /// It has fewer and larger segments than a growing map, and so fewer locks for writers.
     ///

@@ -63,7 +63,9 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
 
     /// Removes a key, and returns the value it had, by value: with the map to yourself. Nothing waits to be dropped. Who shares
     /// the map has [`Pinned::remove`](crate::Pinned::remove), which returns a reference, as others may be looking; as does
-    /// [`HashSet::take`](crate::HashSet::take) of a set.
+    /// [`HashSet::take`](crate::HashSet::take) of a set. All entries by value: `for (key, value) in map`, or, of a field,
+    /// `in std::mem::take(&mut self.map)`. Of a map in an `Arc`, `Arc::get_mut` and `Arc::into_inner` lead to it, once nobody
+    /// else has it.
     ///
     /// ```
     /// use std::thread::JoinHandle;

@@ -149,17 +149,35 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         update: impl FnOnce(V) -> V,
         value: V,
     ) -> Result<V, Full<K, V>> {
-        self.update_or_add(key, update, || value)
+        self.checked_update_or_insert_with(key, update, || value)
     }
 
-    /// The same, of a value that `make` returns.
+    /// The same, of a value that `make` returns, as [`InlineMap::update_or_insert_with`]: one of the two runs, once, under the
+    /// writer lock of the key's segment; whether there is room is found out after it.
+    ///
+    /// # Errors
+    ///
+    /// As [`InlineMap::checked_update_or_insert`], with what `make` has returned.
+    ///
+    /// # Panics
+    ///
+    /// If `update` or `make` panics or writes to the same map, which then is as it was; and in a closure that runs under this
+    /// map's lock.
+    ///
+    /// ```
+    /// let map: koel::InlineMap<u32, u32> = koel::InlineMap::builder().fixed_capacity(2).build();
+    /// let note = |n: u32| map.checked_update_or_insert_with(n, |old| old + 1, || 10 * n);
+    /// let full = (0..9).find_map(|n| note(n).err()).unwrap();
+    /// assert_eq!(full.value, 10 * full.key); // what was made comes back
+    /// assert_eq!(note(0), Ok(1));
+    /// ```
     #[inline]
-    pub(super) fn update_or_add(
+    pub fn checked_update_or_insert_with(
         &self,
         key: K,
         update: impl FnOnce(V) -> V,
         make: impl FnOnce() -> V,
-    ) -> Checked<V, K, V> {
+    ) -> Result<V, Full<K, V>> {
         let mut spot = self.spot(&key);
         match spot.current() {
             Some((_, current)) => {

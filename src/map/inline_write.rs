@@ -242,7 +242,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[track_caller]
     pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
-        expect_room(self.update_or_add(key, update, make))
+        expect_room(self.checked_update_or_insert_with(key, update, make))
     }
 
     /// Inserts, replaces or removes, as `f` decides upon seeing the value, if there is one.

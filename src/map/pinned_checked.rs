@@ -4,6 +4,8 @@
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 
+use equivalent::Equivalent;
+
 use super::{Checked, Full, Pinned};
 use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
@@ -106,6 +108,38 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.find_or_add(key, make).map(|(value, _)| value)
     }
 
+    /// [`Pinned::checked_get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], with the copy and what `make` has returned.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::checked_get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::HashMap<String, usize> = koel::HashMap::builder().fixed_capacity(1).build();
+    /// let pin = map.pin();
+    /// let count = |word: &str| pin.checked_get_or_insert_with_ref(word, || word.len());
+    /// let words = ["to", "be", "or", "not", "that", "is", "the", "question", "whether", "it"];
+    /// let full = words.into_iter().find_map(|word| count(word).err()).unwrap();
+    /// assert_eq!((count("to").ok(), full.value), (Some(&2), full.key.len()));
+    /// ```
+    pub fn checked_get_or_insert_with_ref<Q>(
+        &self,
+        key: &Q,
+        make: impl FnOnce() -> V,
+    ) -> Result<&V, Full<K, V>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
+        match self.get(key) {
+            Some(value) => Ok(value),
+            None => self.checked_get_or_insert_with(key.to_owned(), make),
+        }
+    }
+
     /// The value of a key, after inserting what `make` returns if it was absent, and whether it was.
     #[inline]
     pub(crate) fn find_or_add(&self, key: K, make: impl FnOnce() -> V) -> Checked<(&V, bool), K, V> {
@@ -164,17 +198,36 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         update: impl FnOnce(&V) -> V,
         value: V,
     ) -> Result<&V, Full<K, V>> {
-        self.update_or_add(key, update, || value)
+        self.checked_update_or_insert_with(key, update, || value)
     }
 
-    /// The same, of a value that `make` returns.
+    /// The same, of a value that `make` returns, as [`Pinned::update_or_insert_with`]: one of the two runs, once, under the
+    /// writer lock of the key's segment; whether there is room is found out after it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pinned::checked_update_or_insert`], with what `make` has returned.
+    ///
+    /// # Panics
+    ///
+    /// If `update` or `make` panics or writes to the same map, which then is as it was; and in a closure that runs under this
+    /// map's lock.
+    ///
+    /// ```
+    /// let map = koel::HashMap::builder().fixed_capacity(2).build();
+    /// let pin = map.pin();
+    /// let note = |n: u32| pin.checked_update_or_insert_with(n, |old| format!("{old}, again"), || format!("{n}"));
+    /// let full = (0..9).find_map(|n| note(n).err()).unwrap();
+    /// assert_eq!(full.value, full.key.to_string()); // what was made comes back
+    /// assert_eq!(note(0).unwrap(), "0, again");
+    /// ```
     #[inline]
-    pub(super) fn update_or_add(
+    pub fn checked_update_or_insert_with(
         &self,
         key: K,
         update: impl FnOnce(&V) -> V,
         make: impl FnOnce() -> V,
-    ) -> Checked<&V, K, V> {
+    ) -> Result<&V, Full<K, V>> {
         let spot = self.spot(&key);
         match spot.found {
             Some(found) => self.update_found(key, spot, found, update),

@@ -289,7 +289,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         update: impl FnOnce(&V) -> V,
         make: impl FnOnce() -> V,
     ) -> &V {
-        expect_room(self.update_or_add(key, update, make))
+        expect_room(self.checked_update_or_insert_with(key, update, make))
     }
 
     /// Inserts, replaces or removes, as `f` decides upon seeing key and value, if there are any.

@@ -152,3 +152,33 @@ fn chunks_have_every_key_that_nobody_touches_while_tables_come_and_go() {
         }
     });
 }
+
+/// Also if the one that is made anew has the same tables but for what is in them.
+#[test]
+fn a_transfer_that_is_resumed_after_tables_were_given_back_has_a_whole_chain_or_none() {
+    const HELD: u64 = 2000;
+    let filter = grown(20_000);
+    (HELD..20_000).for_each(|key| assert!(filter.remove(&key)));
+    let chunks: Vec<_> = filter.chunks().collect();
+    let fewer = filter.clone();
+    assert!(fewer.compact() > 0);
+    let again = fewer.clone();
+    (1 << 40..(1 << 40) + 30_000_u64).for_each(|key| again.insert(&key).unwrap());
+    for later in [&fewer, &again] {
+        for taken in 1..chunks.len() {
+            let mut loader = ChunkLoader::new();
+            chunks[..taken].iter().for_each(|chunk| loader.load(chunk).unwrap());
+            for chunk in later.chunks_from(loader.next()) {
+                if loader.load(&chunk).is_err() {
+                    break;
+                }
+            }
+            if let Ok(copy) = loader.finish_scalable() {
+                assert!(
+                    (0..HELD).all(|key| copy.contains(&key)),
+                    "{taken} chunks of the one, then of the other"
+                );
+            }
+        }
+    }
+}

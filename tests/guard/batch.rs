@@ -1,9 +1,13 @@
 //! Several writes at once.
 
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use koel::guard::{Error, FjallError, FjallStore, Guarded, RedbError, RedbStore, Store, Write};
+use koel::guard::{
+    Error, FjallError, FjallStore, Generation, Guarded, HashMapStore, RedbError, RedbStore, Scanned, Store,
+    Value, Write,
+};
 
 use crate::common::{finds, key, ready};
 use crate::scripted::{Act, Gate, Op, Scripted, ScriptedStore, sure};
@@ -164,4 +168,54 @@ fn stores_on_disk_do_all_or_nothing() {
     refuses_all(redb, &long, |error| matches!(error, RedbError::KeyTooLong { .. }));
     let fjall = FjallStore::open(folder.path().join("b")).unwrap();
     refuses_all(fjall, b"", |error| matches!(error, FjallError::KeyEmpty));
+}
+
+/// Answers one thing too few when it is asked for many.
+struct Short(HashMapStore);
+
+impl Store for Short {
+    type Error = Infallible;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>, Infallible> {
+        self.0.get(key)
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Infallible> {
+        self.0.get_many(&keys[1..])
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+        self.0.put(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, Infallible> {
+        self.0.delete(key)
+    }
+
+    fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, Infallible> {
+        self.0.write_many(writes).map(|mut answers| {
+            answers.pop();
+            answers
+        })
+    }
+
+    fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Infallible>>, Infallible> {
+        self.0.scan_keys()
+    }
+
+    fn generation(&self) -> Result<Generation, Infallible> {
+        self.0.generation()
+    }
+}
+
+/// No key is missed for that, and nothing stays locked.
+#[test]
+fn a_store_that_answers_for_too_few_is_told_so() {
+    let guarded = ready(Short(HashMapStore::new()));
+    let writes = [Write::Put(b"a", b"1"), Write::Put(b"b", b"1")];
+    assert!(catch_unwind(AssertUnwindSafe(|| guarded.write_many(&writes))).is_err());
+    assert!(finds(&guarded, b"a") && finds(&guarded, b"b"));
+    assert!(guarded.put(b"a", b"2").unwrap() && guarded.delete(b"b").unwrap());
+    assert!(catch_unwind(AssertUnwindSafe(|| guarded.get_many(&["a", "b"]))).is_err());
+    assert_eq!(guarded.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
 }
