@@ -8,7 +8,7 @@ pub(crate) const FULL: &str = "a koel map of fixed capacity is full, or there is
                                `checked_insert` and its kin hand back what does not fit";
 
 /// What a write has done that hands back what has no room: a panic, if it has.
-#[inline]
+#[inline(always)]
 #[track_caller]
 pub(crate) fn expect_room<T, F>(checked: Result<T, F>) -> T {
     match checked {

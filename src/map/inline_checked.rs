@@ -1,5 +1,5 @@
 //! [`InlineMap`], the writes that hand back what has no room. Those of the same names without `checked_` are made of them, and
-//! panic then.
+//! panic then: always in line, as what has no room would come to them through memory, and with it what was done.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
@@ -27,13 +27,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let full = (0..9).find_map(|i| map.checked_insert(i, i).err()).unwrap();
     /// assert!(!map.contains_key(&full.key) && map.len() >= 2);
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn checked_insert(&self, key: K, value: V) -> Result<Option<V>, Full<K, V>> {
         self.checked_insert_of(self.digest(&key), key, value)
     }
 
     /// [`InlineMap::checked_insert`] of a key with this digest.
-    #[inline]
+    #[inline(always)]
     pub(super) fn checked_insert_of(
         &self,
         digest: Digest,
@@ -67,6 +67,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let occupied = map.checked_try_insert(0, 7).unwrap().unwrap_err();
     /// assert_eq!((occupied.current, occupied.not_inserted), (1, 7));
     /// ```
+    #[inline(always)]
     pub fn checked_try_insert(&self, key: K, value: V) -> Result<Result<V, Occupied<V, V>>, Full<K, V>> {
         let spot = self.spot(&key);
         match spot.current() {
@@ -94,19 +95,20 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// let full = (0..9).find_map(|n| square(n).err()).unwrap();
     /// assert_eq!((square(1).ok(), full.value), (Some(1), full.key * full.key));
     /// ```
+    #[inline(always)]
     pub fn checked_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V, Full<K, V>> {
         self.find_or_add(key, make).map(|(value, _)| value)
     }
 
     /// The value of a key, after inserting what `make` returns if it was absent, and whether it was.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_or_add(&self, key: K, make: impl FnOnce() -> V) -> Checked<(V, bool), K, V> {
         let Ok(value) = self.try_find_or_add(key, || Ok::<V, Infallible>(make()))?;
         Ok(value)
     }
 
     /// The same, unless `make` returns an error.
-    #[inline]
+    #[inline(always)]
     pub(super) fn try_find_or_add<E>(
         &self,
         key: K,
@@ -143,6 +145,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert!(full.value == 1 && !map.contains_key(&full.key));
     /// assert_eq!(count(0), Ok(2));
     /// ```
+    #[inline(always)]
     pub fn checked_update_or_insert(
         &self,
         key: K,
@@ -171,7 +174,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(full.value, 10 * full.key); // what was made comes back
     /// assert_eq!(note(0), Ok(1));
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn checked_update_or_insert_with(
         &self,
         key: K,
@@ -219,6 +222,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(deliver(0, 50), Ok(Compute::Aborted("no more of that")));
     /// ```
     #[track_caller]
+    #[inline(always)]
     pub fn checked_compute<T, F>(&self, key: K, f: F) -> Result<Compute<K, V, T>, Full<K, V>>
     where
         F: FnOnce(Option<V>) -> Operation<V, T>,

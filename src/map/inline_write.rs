@@ -22,13 +22,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 
     /// Locks the segment of a key with this digest, and finds the key.
-    #[inline]
+    #[inline(always)]
     pub(super) fn spot_of(&self, digest: Digest, key: &K) -> Spot<'_, K, V> {
         self.slots.lock_and_find(digest, |(other, _)| other == *key)
     }
 
     /// Puts a new entry where none is: its value; hands key and value back if there is no room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Checked<V, K, V> {
         match self.slots.insert(spot, (key, value), |(key, _)| self.digest(&key)) {
             Ok(()) => Ok(value),

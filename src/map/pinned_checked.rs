@@ -1,5 +1,5 @@
 //! [`Pinned`], the writes that hand back what has no room. Those of the same names without `checked_` are made of them, and
-//! panic then.
+//! panic then: always in line, as what has no room would come to them through memory, and with it what was done.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
@@ -30,12 +30,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(full.value, "value");
     /// assert!(!pin.contains_key(&full.key) && map.len() >= 2);
     /// ```
+    #[inline(always)]
     pub fn checked_insert(&self, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
         self.checked_insert_of(self.map.digest(&key), key, value)
     }
 
     /// [`Pinned::checked_insert`] of a key with this digest.
-    #[inline]
+    #[inline(always)]
     pub(super) fn checked_insert_of(
         &self,
         digest: Digest,
@@ -72,6 +73,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!((*occupied.current, occupied.not_inserted), ("zero", "null"));
     /// ```
     #[expect(clippy::type_complexity, reason = "as is that of `try_insert`, and an error beside it")]
+    #[inline(always)]
     pub fn checked_try_insert(&self, key: K, value: V) -> Result<Result<&V, Occupied<&V, V>>, Full<K, V>> {
         let spot = self.spot(&key);
         if let Some(found) = spot.found {
@@ -104,6 +106,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// let full = (0..9).find_map(|n| square(n).err()).unwrap();
     /// assert_eq!((square(1).ok(), full.value), (Some(&1), full.key * full.key));
     /// ```
+    #[inline(always)]
     pub fn checked_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, Full<K, V>> {
         self.find_or_add(key, make).map(|(value, _)| value)
     }
@@ -141,14 +144,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// The value of a key, after inserting what `make` returns if it was absent, and whether it was.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_or_add(&self, key: K, make: impl FnOnce() -> V) -> Checked<(&V, bool), K, V> {
         let Ok(value) = self.try_find_or_add(key, || Ok::<V, Infallible>(make()))?;
         Ok(value)
     }
 
     /// The same, unless `make` returns an error.
-    #[inline]
+    #[inline(always)]
     pub(super) fn try_find_or_add<E>(
         &self,
         key: K,
@@ -192,6 +195,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert!(full.value == 1 && !pin.contains_key(&full.key));
     /// assert_eq!(count(0), Ok(&2)); // that needs no room
     /// ```
+    #[inline(always)]
     pub fn checked_update_or_insert(
         &self,
         key: K,
@@ -221,7 +225,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(full.value, full.key.to_string()); // what was made comes back
     /// assert_eq!(note(0).unwrap(), "0, again");
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn checked_update_or_insert_with(
         &self,
         key: K,
@@ -269,6 +273,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(deliver(0, 50), Ok(Compute::Aborted("no more of that")));
     /// ```
     #[track_caller]
+    #[inline(always)]
     pub fn checked_compute<'p, T, F>(&'p self, key: K, f: F) -> Result<Compute<&'p K, &'p V, T>, Full<K, V>>
     where
         F: FnOnce(Option<(&'p K, &'p V)>) -> Operation<V, T>,
