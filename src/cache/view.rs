@@ -10,7 +10,7 @@ use equivalent::Equivalent;
 use super::Cache;
 use super::cache_ref::CacheRef;
 use super::iter::ViewIter;
-use crate::entries::Entry;
+use crate::entries::{Entry, Kept};
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`Cache`] that keeps what it returns alive: from [`Cache::pin`].
@@ -121,8 +121,8 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
     /// ```
     pub fn into_get<Q: ?Sized + Hash + Equivalent<K>>(self, key: &Q) -> Option<CacheRef<'c, K, V, S, G>> {
         let entry = NonNull::from(self.cache.hit(self.cache.digest(key), key, &self.guard)?);
-        // SAFETY: found by this view.
-        Some(unsafe { CacheRef::new(entry, self) })
+        // SAFETY: found by this view, which has a guard.
+        Some(CacheRef(unsafe { Kept::new(entry, self) }))
     }
 
     /// The value of a key; without a trace, as [`Cache::peek`].

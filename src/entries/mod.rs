@@ -5,6 +5,7 @@
 //! | `table` | a table's memory: directory, entries, collector |
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `entry` | entries |
+//! | `kept` | one that was found, with what keeps it alive |
 //! | `slab` | the entries' memory |
 //! | `chunks` | what it is cut from |
 //! | `sorting` | which chunks of it are not in use |
@@ -18,6 +19,7 @@ mod chunks;
 mod entry;
 mod home_lines;
 mod homes;
+mod kept;
 mod magazine;
 #[cfg(loom)]
 pub(crate) mod model;
@@ -29,5 +31,6 @@ mod table;
 
 pub(crate) use entry::{Entry, OwnedEntry};
 pub(crate) use homes::Within;
+pub(crate) use kept::Kept;
 pub(crate) use old::{OldEntries, Reserve, Reserves, retire_all};
 pub(crate) use table::{Slots, Table, drop_each};

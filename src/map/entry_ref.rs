@@ -7,29 +7,14 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 
 use super::Pinned;
-use crate::entries::Entry;
+use crate::entries::{Entry, Kept};
 use crate::reclaim::LocalGuard;
 
 /// An entry that was found, with the view that keeps it alive: from [`Pinned::into_get`]. It is used as its value is.
 ///
 /// It stays as it was found, also if it is replaced or removed meanwhile; what is removed waits for its end. `Send` and
 /// `Sync`, if the view is.
-pub struct Ref<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
-    entry: NonNull<Entry<K, V>>,
-    /// Keeps it alive.
-    pin: Pinned<'m, K, V, S, G>,
-}
-
-// SAFETY: it shares an entry, and drops none; the view, which keeps it, goes with it, and may be sent.
-unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Send for Ref<'m, K, V, S, G> where
-    Pinned<'m, K, V, S, G>: Send
-{
-}
-// SAFETY: as above; who shares it has no more of it than the entry and the view, each of which may be shared.
-unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Sync for Ref<'m, K, V, S, G> where
-    Pinned<'m, K, V, S, G>: Sync
-{
-}
+pub struct Ref<'m, K, V, S = RandomState, G = LocalGuard<'m>>(Kept<Pinned<'m, K, V, S, G>, K, V>);
 
 impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     /// # Safety
@@ -37,37 +22,32 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     /// The entry was in this map's table at some time since the view was made.
     #[inline]
     pub(super) unsafe fn new(entry: NonNull<Entry<K, V>>, pin: Pinned<'m, K, V, S, G>) -> Self {
-        Ref { entry, pin }
-    }
-
-    #[inline]
-    fn entry(&self) -> &Entry<K, V> {
-        // SAFETY: `new`'s caller's: if it was unlinked, after `pin` was made; and the reference does not outlive `self`.
-        unsafe { Entry::deref(self.entry) }
+        // SAFETY: the caller's; a view of the map has a guard of its collector from its making on.
+        Ref(unsafe { Kept::new(entry, pin) })
     }
 
     /// The key, as it is in the map.
     #[inline]
     pub fn key(&self) -> &K {
-        &self.entry().key
+        &self.0.entry().key
     }
 
     /// The value.
     #[inline]
     pub fn value(&self) -> &V {
-        &self.entry().value
+        &self.0.entry().value
     }
 
     /// Key and value.
     #[inline]
     pub fn pair(&self) -> (&K, &V) {
-        self.entry().pair()
+        self.0.entry().pair()
     }
 
     /// The view, with which to go on.
     #[inline]
     pub fn into_pin(self) -> Pinned<'m, K, V, S, G> {
-        self.pin
+        self.0.into_view()
     }
 
     /// A part of the value, with the view. It is called as `Ref::map(found, ..)`, so that it hides no method of the value.
@@ -97,7 +77,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&V) -> &U) -> MappedRef<'m, U, K, V, S, G> {
         let part = NonNull::from(part(this.value()));
         // SAFETY: lent by the entry, for as long as any view would have it.
-        unsafe { MappedRef::new(part, this.pin) }
+        unsafe { MappedRef::new(part, this.into_pin()) }
     }
 
     /// A part of the value, if there is one, with the view.
@@ -122,7 +102,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     ) -> Result<MappedRef<'m, U, K, V, S, G>, Self> {
         match part(this.value()).map(NonNull::from) {
             // SAFETY: as in `map`.
-            Some(part) => Ok(unsafe { MappedRef::new(part, this.pin) }),
+            Some(part) => Ok(unsafe { MappedRef::new(part, this.into_pin()) }),
             None => Err(this),
         }
     }

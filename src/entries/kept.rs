@@ -1,0 +1,38 @@
+//! [`Kept`]: an entry that was found, with what keeps it alive.
+
+use core::ptr::NonNull;
+
+use super::Entry;
+
+/// An entry that was found, with the view that keeps it alive. `Send` and `Sync`, if that is, and keys and values are.
+pub(crate) struct Kept<P, K, V> {
+    entry: NonNull<Entry<K, V>>,
+    view: P,
+}
+
+// SAFETY: it shares an entry, and drops none; the view, which keeps it, goes with it, and may be sent.
+unsafe impl<P: Send, K: Send + Sync, V: Send + Sync> Send for Kept<P, K, V> {}
+// SAFETY: as above; who shares it has no more of it than the entry and the view, each of which may be shared.
+unsafe impl<P: Sync, K: Send + Sync, V: Send + Sync> Sync for Kept<P, K, V> {}
+
+impl<P, K, V> Kept<P, K, V> {
+    /// # Safety
+    ///
+    /// The view has a guard of the entry's collector, and the entry was in the table at some time since that was entered.
+    #[inline]
+    pub(crate) unsafe fn new(entry: NonNull<Entry<K, V>>, view: P) -> Self {
+        Kept { entry, view }
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self) -> &Entry<K, V> {
+        // SAFETY: `new`'s caller's: if it has left the table, after the guard was entered; and the reference does not outlive
+        // `self`, and with it the view.
+        unsafe { Entry::deref(self.entry) }
+    }
+
+    #[inline]
+    pub(crate) fn into_view(self) -> P {
+        self.view
+    }
+}
