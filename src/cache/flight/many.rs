@@ -6,6 +6,7 @@
 use core::future::{Future, poll_fn};
 use core::ops::ControlFlow;
 use core::pin::{Pin, pin};
+use std::time::Instant;
 use std::vec;
 
 use hashbrown::HashTable;
@@ -51,24 +52,8 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
             let mut followed = followed.into_iter();
-            // All that are loaded, by him or by others; those that are not, to be joined once more.
-            let round = || {
-                load_led(table, led, terms, &mut load)?;
-                let mut again = Vec::new();
-                while let Some((wait, missed)) = followed.next() {
-                    let waited = wait.block(until).ok_or(LoadError::TimedOut)?;
-                    match take(table, waited, missed, terms)? {
-                        None => {}
-                        Some((Some(flight), missed)) => {
-                            let led = lead_more((flight, missed), &mut followed);
-                            load_led(table, led, terms, &mut load)?;
-                        }
-                        Some((None, missed)) => again.push(missed),
-                    }
-                }
-                Ok(again)
-            };
-            let ended = round();
+            let ended = load_led(table, led, terms, &mut load)
+                .and_then(|()| load_followed(table, &mut followed, (terms, until), &mut load));
             pending = ended.inspect_err(|_| take_what_has_come(table, followed, terms))?;
         }
         Ok(())
@@ -90,6 +75,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
             let mut followed = followed.into_iter();
+            // In place: a future of its own for what `load_followed` does makes this one larger.
             let round = async {
                 load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
                 let mut again = Vec::new();
@@ -238,6 +224,27 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
     // Before others are waited for, and after the flights, as at the end.
     loader.set(None);
     answer
+}
+
+/// Waits for what others load, and loads what comes to be led; those of which neither has come, to be joined once more.
+fn load_followed<'m, 'k, K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
+    table: &impl Table<K, V>,
+    followed: &mut vec::IntoIter<Followed<'_, 'm, 'k, K, V>>,
+    (terms, until): (&Terms<E>, Option<Instant>),
+    mut load: impl FnMut(Vec<K>) -> Result<P, E>,
+) -> Result<Vec<&'m mut Missed<'k, K, V>>, LoadError<E>> {
+    let mut again = Vec::new();
+    while let Some((wait, missed)) = followed.next() {
+        let waited = wait.block(until).ok_or(LoadError::TimedOut)?;
+        match take(table, waited, missed, terms)? {
+            None => {}
+            Some((Some(flight), missed)) => {
+                load_led(table, lead_more((flight, missed), followed), terms, &mut load)?;
+            }
+            Some((None, missed)) => again.push(missed),
+        }
+    }
+    Ok(again)
 }
 
 /// Keeps what was loaded, or leaves it to others.

@@ -31,7 +31,8 @@ impl<E> Terms<E> {
 
     /// When he stops waiting, if he begins now; `None`, a time beyond all clocks, is no limit.
     pub(super) fn until(&self) -> Option<Instant> {
-        Instant::now().checked_add(self.patience?)
+        let patience = self.patience?;
+        Instant::now().checked_add(patience)
     }
 }
 
