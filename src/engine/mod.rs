@@ -1,7 +1,7 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
 //! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
-//! [R1]..[R4], writing [W1]..[W7], growing and shrinking [G1]..[G8], noticing re-entry [E1]..[E2]; those of the maps
+//! [R1]..[R4], writing [W1]..[W8], growing and shrinking [G1]..[G8], noticing re-entry [E1]..[E2]; those of the maps
 //! above, memory for entries [M1]..[M5] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |
@@ -21,6 +21,7 @@
 //! | `directory` | prefix to segment; locking |
 //! | `pool` | segments and roots that were replaced |
 //! | `root` | the directory's array |
+//! | `metrics`, `serde` | the features that export counts |
 //! | `allowance` | how many items may go to the overflow of a table of fixed capacity |
 //! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
@@ -53,6 +54,8 @@ mod growth;
 mod insert;
 mod locked;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(loom)]
 pub(crate) mod model;
 mod overflow;
@@ -66,6 +69,8 @@ mod residents;
 mod resize;
 mod root;
 mod segment;
+#[cfg(feature = "serde")]
+mod serde;
 mod sizing;
 mod split;
 mod stale;

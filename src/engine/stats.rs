@@ -90,68 +90,6 @@ impl fmt::Display for Stats {
     }
 }
 
-#[cfg(feature = "metrics")]
-impl Stats {
-    /// Reports everything to the recorder that is installed, labelled `map = name`. Counters are set to what they are now, so
-    /// that it does not matter how often this is called; call it when your exporter is about to be read. Feature `metrics`.
-    ///
-    /// Counters never fall: give a map that is made anew another name, or its counts are not seen until they exceed those of
-    /// the one before.
-    ///
-    /// Counters: `koel_map_displacements_total`, `koel_map_put_at_once_total` and `koel_map_put_by_displacing_total`, of new
-    /// keys that found an empty slot and those for which one was made, `koel_map_failed_searches_total`,
-    /// `koel_map_read_retries_total`, `koel_map_splits_total`, `koel_map_doublings_total`. Gauges: `koel_map_segments`,
-    /// `koel_map_overflow`, `koel_map_longest_write_pause_seconds`, `koel_map_waiting`.
-    ///
-    /// ```
-    /// let map: koel::HashMap<u32, u32> = koel::HashMap::new();
-    /// map.stats().report("users");
-    /// ```
-    pub fn report(&self, name: &str) {
-        let [at_once, moved @ ..] = &self.path_lengths;
-        let counters = [
-            ("koel_map_displacements_total", self.displacements),
-            ("koel_map_put_at_once_total", *at_once),
-            ("koel_map_put_by_displacing_total", moved.iter().sum()),
-            ("koel_map_failed_searches_total", self.failed_searches),
-            ("koel_map_read_retries_total", self.read_retries),
-            ("koel_map_splits_total", self.splits),
-            ("koel_map_doublings_total", self.doublings),
-        ];
-        let gauges = [
-            ("koel_map_segments", self.segments as f64),
-            ("koel_map_overflow", self.overflow as f64),
-            ("koel_map_longest_write_pause_seconds", self.longest_write_pause.as_secs_f64()),
-            ("koel_map_waiting", self.waiting as f64),
-        ];
-        crate::export::report(("map", name), counters, gauges);
-    }
-}
-
-#[cfg(feature = "serde")]
-crate::fields::serialize_fields! {
-    /// By the names of its fields; of a time seconds and nanoseconds, as serde has them. Needs the feature `serde`.
-    ///
-    /// ```
-    /// let map: koel::HashMap<u32, u32> = koel::HashMap::from([(1, 1)]);
-    /// let stats = serde_json::to_value(map.stats())?;
-    /// assert_eq!((&stats["path_lengths"][0], &stats["segments"]), (&1.into(), &1.into()));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
-    Stats {
-        displacements,
-        path_lengths,
-        failed_searches,
-        read_retries,
-        segments,
-        splits,
-        doublings,
-        overflow,
-        longest_write_pause,
-        waiting,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

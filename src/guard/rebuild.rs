@@ -72,7 +72,8 @@ enum Next {
     Nothing,
     /// Another: what it has made is not to be trusted, or more has come than there was room for.
     Another,
-    /// Another, for as many keys as it has found: there were to be far more, as the store had said.
+    /// Another, for as many keys as are known: there were to be far more, as the store had said, or more than there can be a
+    /// filter for.
     Smaller,
 }
 
@@ -164,11 +165,6 @@ impl<S: Store> Shared<S, S::Error> {
                     continue;
                 }
                 Ok(Ok(Next::Nothing)) => None,
-                // There is no filter for as many as it says, or no memory.
-                Ok(Err(Error::Filter(_))) if believes => {
-                    believes = false;
-                    continue;
-                }
                 Ok(Err(error)) => Some(error),
                 Err(payload) => {
                     discard(payload);
@@ -259,9 +255,15 @@ impl<S: Store> Shared<S, S::Error> {
             self.forget();
         }
         let room = self.expect_keys(before, believes);
-        // If there can be no such filter, the next one is made with what is known.
-        let built = self.plan.build(room).inspect_err(|_| self.scanned.store(before, Ordering::Relaxed));
-        let Some(filter) = built? else { return Ok(Next::Nothing) };
+        let filter = match self.plan.build(room) {
+            Ok(Some(filter)) => filter,
+            Ok(None) => return Ok(Next::Nothing),
+            Err(_) if believes => {
+                self.scanned.store(before, Ordering::Relaxed);
+                return Ok(Next::Smaller);
+            }
+            Err(error) => return Err(error.into()),
+        };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
             // A write is over, and the scan sees it, or begins after this, and tells the rebuild.
