@@ -4,12 +4,11 @@
 mod common;
 
 use std::collections::{HashMap as Model, HashSet};
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{
-    Config, Rng, SetAtEnd, Words, catch, fixed_configs, growing_configs, ignore, laws, on_threads, seed,
-    seeded,
+    Config, Noted, Rng, SetAtEnd, Words, catch, fixed_configs, growing_configs, ignore, laws, on_threads,
+    seed, seeded,
 };
 use koel::{HashMap, InlineCache, InlineMap};
 
@@ -338,23 +337,6 @@ fn a_drain_that_ends_in_a_closure_under_its_map_s_lock_panics_unless_that_unwind
 /// Keys that are equal need not have the same bytes.
 #[test]
 fn retain_asks_about_a_key_that_took_the_place_of_an_equal_one() {
-    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-    #[repr(C)]
-    struct Noted {
-        key: u32,
-        note: u32,
-    }
-    impl PartialEq for Noted {
-        fn eq(&self, other: &Self) -> bool {
-            self.key == other.key
-        }
-    }
-    impl Eq for Noted {}
-    impl Hash for Noted {
-        fn hash<H: Hasher>(&self, state: &mut H) {
-            self.key.hash(state);
-        }
-    }
     let old = Noted { key: 1, note: 0 };
     let new = Noted { note: 1, ..old };
     let mut asked = Vec::new();

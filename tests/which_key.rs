@@ -1,30 +1,10 @@
 //! Of two keys that are equal, and differ: which of them a map has afterwards. And what of several values stays.
 
-use std::hash::{Hash, Hasher};
-
 use koel::{Compute, HashMap, InlineMap, Operation};
 
-/// Equal to any other with this key.
-#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-struct Noted {
-    key: u32,
-    note: u32,
-}
+mod common;
 
-impl PartialEq for Noted {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Noted {}
-
-impl Hash for Noted {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key.hash(state);
-    }
-}
+use common::{Noted, catch};
 
 const OLD: Noted = Noted { key: 1, note: 0 };
 const NEW: Noted = Noted { key: 1, note: 1 };
@@ -53,7 +33,7 @@ fn of_a_hash_map() {
         |map| assert!(matches!(map.pin().compute(NEW, |_| Operation::Abort(())), Compute::Aborted(()))),
         |map| {
             let panics = || map.pin().update(NEW, |_| panic!("while it is updated")).copied();
-            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+            assert!(catch(panics).is_err());
         },
     ];
     for (writes, note) in [(&is_replaced[..], 1), (&stays, 0)] {

@@ -1,10 +1,10 @@
 //! What is done when the user's code has panicked, and what is not.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use koel::{Cache, CacheBuilder, Cause, ManualClock, Operation};
+use koel::{Cache, Cause, ManualClock, Operation};
 
 use crate::SEVERAL_SEGMENTS;
 use crate::common::{catch, seeded};
@@ -32,35 +32,28 @@ fn what_was_asked_for_is_done_when_the_listener_panics() {
 }
 
 /// Each entry is told of once, and is out.
-fn all_go(
-    go: fn(&Cache<u64, u64>, &ManualClock),
-    build: fn(CacheBuilder<u64, u64>) -> CacheBuilder<u64, u64>,
-) {
-    static TOLD: AtomicUsize = AtomicUsize::new(0);
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _one = ONE_AT_A_TIME.lock();
-    TOLD.store(0, Ordering::Relaxed);
-    let clock = ManualClock::new();
-    let builder = build(Cache::builder()).max_entries(4 * SEVERAL_SEGMENTS).clock(clock.clone());
-    let builder = builder.on_removal(|_, _, cause| {
+fn all_go(life: Duration, go: fn(&Cache<u64, u64>, &ManualClock)) {
+    let (clock, told) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
+    let ear = Arc::clone(&told);
+    let builder = Cache::builder().max_entries(4 * SEVERAL_SEGMENTS).time_to_live(life).clock(clock.clone());
+    let builder = builder.on_removal(move |_, _: &u64, cause| {
         assert_ne!(cause, Cause::Size);
-        TOLD.fetch_add(1, Ordering::Relaxed);
+        ear.fetch_add(1, Ordering::Relaxed);
         panic!("told");
     });
     let cache = builder.hasher(seeded(1)).build();
     (0..SEVERAL_SEGMENTS as u64).for_each(|key| cache.insert(key, key).unwrap());
     assert_eq!(catch(|| go(&cache, &clock)), Err("told".to_owned()));
-    assert_eq!((cache.len(), TOLD.load(Ordering::Relaxed)), (0, SEVERAL_SEGMENTS));
+    assert_eq!((cache.len(), told.load(Ordering::Relaxed)), (0, SEVERAL_SEGMENTS));
 }
 
 #[test]
 fn all_is_cleared_and_purged_when_the_listener_panics() {
-    all_go(|cache, _| cache.clear(), |builder| builder.time_to_live(Duration::MAX));
-    let purge = |cache: &Cache<u64, u64>, clock: &ManualClock| {
+    all_go(Duration::MAX, |cache, _| cache.clear());
+    all_go(Duration::from_secs(1), |cache, clock| {
         clock.advance(Duration::from_secs(1));
         cache.purge();
-    };
-    all_go(purge, |builder| builder.time_to_live(Duration::from_secs(1)));
+    });
 }
 
 /// What it owns writes to the cache when it is dropped.
@@ -86,22 +79,14 @@ fn a_condition_that_is_not_asked_is_dropped_unlocked() {
 
 #[test]
 fn answers_before_a_panic_are_handed_out() {
-    const KEYS: [u64; 40] = {
-        let mut keys = [0; 40];
-        let mut i = 0;
-        while i < 40 {
-            keys[i] = i as u64;
-            i += 1;
-        }
-        keys
-    };
+    let keys: [u64; 40] = std::array::from_fn(|key| key as u64);
     let clock = ManualClock::new();
     let builder = Cache::builder().max_entries(1000).clock(clock.clone());
     let lives = |key: &u64, _: &u64| Some(Duration::from_secs(if *key == 35 { 1 } else { 9 }));
     let cache: Cache<u64, u64> = builder.expiry(lives).on_removal(|_, _, _| panic!("told")).build();
-    KEYS.iter().for_each(|&key| cache.insert(key, key).unwrap());
+    keys.iter().for_each(|&key| cache.insert(key, key).unwrap());
     clock.advance(Duration::from_secs(2));
     let mut out = [None; 40];
-    assert_eq!(catch(|| cache.get_many(&KEYS, &mut out)), Err("told".to_owned()));
-    assert!(out[..35].iter().zip(KEYS).all(|(found, key)| *found == Some(key)), "{out:?}");
+    assert_eq!(catch(|| cache.get_many(&keys, &mut out)), Err("told".to_owned()));
+    assert!(out[..35].iter().zip(keys).all(|(found, key)| *found == Some(key)), "{out:?}");
 }

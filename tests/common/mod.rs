@@ -17,6 +17,7 @@ pub(crate) mod fuse;
 pub(crate) mod hashers;
 mod laws;
 mod ledger;
+mod noted;
 #[cfg(feature = "metrics")]
 pub(crate) mod recorder;
 mod rng;
@@ -36,6 +37,7 @@ pub(crate) use config::{Config, Room, fixed_configs, growing_configs};
 pub(crate) use hashers::{Seeded, seeded};
 pub(crate) use laws::{Words, ignore, laws};
 pub(crate) use ledger::{Counted, Ledger};
+pub(crate) use noted::Noted;
 pub(crate) use rng::{Rng, seed};
 
 /// Says that something was not tested, and why: on standard error itself, as the harness shows what tests print only

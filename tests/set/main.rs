@@ -8,49 +8,22 @@ mod rayon;
 mod serde;
 
 use std::collections::HashSet as Model;
-use std::hash::{Hash, Hasher};
 
 use common::{
-    AnyMap, Counted, Ledger, Seeded, env_number, fixed_configs, growing_configs, on_threads, seed, seeded,
+    AnyMap, Counted, Ledger, Noted, Seeded, env_number, fixed_configs, growing_configs, on_threads, seed,
+    seeded,
 };
-use koel::{Equivalent, HashMap, HashSet};
+use koel::{HashMap, HashSet};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-
-/// A value by which equal ones can be told apart.
-#[derive(Clone, Copy, Debug)]
-struct Noted {
-    value: u64,
-    note: usize,
-}
-
-impl PartialEq for Noted {
-    fn eq(&self, other: &Self) -> bool {
-        self.value == other.value
-    }
-}
-
-impl Eq for Noted {}
-
-impl Hash for Noted {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.value.hash(state);
-    }
-}
-
-impl Equivalent<Noted> for u64 {
-    fn equivalent(&self, noted: &Noted) -> bool {
-        *self == noted.value
-    }
-}
 
 type Set = HashSet<Noted, Seeded>;
 
 const VALUES: u64 = 60;
 
 /// Does one thing to both; `note` is new.
-fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: usize) {
-    let new = Noted { value, note };
+fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
+    let new = Noted { key: value, note };
     let pin = set.pin();
     let note_of = |noted: Option<Noted>| noted.map(|noted| noted.note);
     match what {
@@ -69,19 +42,19 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: usize)
             assert_eq!(pin.get_or_insert(new).note, expected.note);
         }
         11 => {
-            set.retain(|noted| noted.value % 3 != value % 3);
-            model.retain(|noted| noted.value % 3 != value % 3);
+            set.retain(|noted| noted.key % 3 != value % 3);
+            model.retain(|noted| noted.key % 3 != value % 3);
         }
         12 if note % 8 == 0 => {
-            let mut drained: Vec<u64> = pin.drain().map(|noted| noted.value).collect();
-            let mut expected: Vec<u64> = model.drain().map(|noted| noted.value).collect();
+            let mut drained: Vec<u64> = pin.drain().map(|noted| noted.key).collect();
+            let mut expected: Vec<u64> = model.drain().map(|noted| noted.key).collect();
             drained.sort_unstable();
             expected.sort_unstable();
             assert_eq!(drained, expected);
         }
         _ => {
             // Of equal ones the last stays.
-            let all = [new, Noted { value: value / 2, note: note + 1 }];
+            let all = [new, Noted { key: value / 2, note: note + 1 }];
             set.extend(all);
             for new in all {
                 model.replace(new);
@@ -100,7 +73,7 @@ fn agree(set: &Set, model: &Model<Noted>) {
     let values: Vec<u64> = (0..VALUES).collect();
     pin.contains_many(&values, &mut present);
     for (value, present) in (0..).zip(present) {
-        let there = model.get(&Noted { value, note: 0 }).map(|noted| noted.note);
+        let there = model.get(&Noted { key: value, note: 0 }).map(|noted| noted.note);
         assert_eq!(present, there.is_some());
         assert_eq!((set.contains(&value), pin.contains(&value)), (present, present));
         assert_eq!(set.get(&value).map(|noted| noted.note), there);

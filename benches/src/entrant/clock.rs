@@ -62,6 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_between_passes_is_waited_for_twenty_times_as_long_at_most() {
+        let mut clock = Clock::new(0.001);
+        clock.add(Duration::from_micros(1), 1);
+        std::thread::sleep(Duration::from_millis(21));
+        assert!(!clock.goes_on() && Clock::new(0.001).goes_on());
+    }
+
+    #[test]
     fn the_first_pass_is_warmed_by_what_comes_last() {
         let lookups: Vec<usize> = (0..WARM_LOOKUPS * 3).collect();
         let mut clock = Clock::new(1.0);

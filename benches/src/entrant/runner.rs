@@ -108,12 +108,11 @@ impl<C: Contestant> Entrant for Runner<C> {
     }
 
     fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError> {
-        let mut was_built = self.prepare(&plan.start)?;
+        self.prepare(&plan.start)?;
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {
-            was_built |= self.prepare(&plan.start)?;
+            let is_cold = self.prepare(&plan.start)? || clock.is_fresh();
             let map = self.map()?;
-            let is_cold = std::mem::take(&mut was_built) || clock.is_fresh();
             let (elapsed, tallies) = race(
                 plan.threads.len(),
                 // What another thread has just made is not in this one's caches.
