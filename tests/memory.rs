@@ -169,36 +169,6 @@ fn releasing_an_inline_map_s_unused_tables_frees_them() {
     assert_agrees("grown again", &map, before);
 }
 
-/// Bytes of this process that are resident.
-#[cfg(target_os = "linux")]
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
-    let pages: usize = text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a number of pages");
-    pages * 4096
-}
-
-#[cfg(target_os = "linux")]
-fn takes_memory_as_it_fills<M: Words>() {
-    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    if huge.contains("[always]") {
-        return common::not_run("tests/memory.rs: here a touched page brings 2 MiB");
-    }
-    let before = resident();
-    // In large segments: small ones are cut from memory that the allocator may have used before.
-    let map = M::build(Config::fixed(20_000_000), seeded(3));
-    let now = resident().saturating_sub(before);
-    let most = map.memory_usage() / 2;
-    assert!(now < most, "{}: {now} of {} bytes are resident", M::NAME, map.memory_usage());
-    assert_eq!((map.insert(1, 2), map.get(&1)), (None, Some(2)));
-}
-
-#[cfg(target_os = "linux")]
-laws! {
-    takes_memory_as_it_fills =>
-        a_large_hash_map_takes_memory_as_it_fills,
-        a_large_inline_map_takes_memory_as_it_fills;
-}
-
 /// A map that is used for long holds no more than one that is new.
 fn steady<M: Words>() {
     let before = allocated();
