@@ -3,12 +3,14 @@
 use crate::contestants::View;
 use crate::filters::Expected;
 use crate::keys;
-use crate::plan::{Action, Counts, Expect, Op, Prediction};
+use crate::plan::{Action, After, Counts, Expect, MixPlan, Op, Prediction};
 
 /// What one thread saw.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     counts: Counts,
+    /// What the values that writes brought in add up to, less those that they replaced.
+    net: u64,
     wrong: u64,
     first_wrong: Option<(Op, Option<u64>)>,
     may_miss_replaced: bool,
@@ -36,7 +38,9 @@ impl Tally {
                 self.judge(op, op.version, got);
             }
             Action::Insert => {
-                let old = view.insert(op.key, keys::value(op.key, op.version));
+                let new = keys::value(op.key, op.version);
+                let old = view.insert(op.key, new);
+                self.net = self.net.wrapping_add(new).wrapping_sub(old.unwrap_or(0));
                 count(old.is_some(), &mut self.counts.replaced, &mut self.counts.inserted);
                 self.judge(op, op.version.wrapping_sub(1), old);
             }
@@ -48,6 +52,7 @@ impl Tally {
             }
             Action::Update => {
                 let new = view.update(op.key);
+                self.net = self.net.wrapping_add(u64::from(new.is_some()));
                 count(new.is_some(), &mut self.counts.updated, &mut self.counts.unupdated);
                 self.judge(op, op.version, new);
             }
@@ -82,20 +87,21 @@ impl Tally {
         if let Some((op, got)) = &self.first_wrong {
             return Err(format!("{} wrong answers, the first to {op:?}: {}", self.wrong, describe(*got)));
         }
-        let (seen, certain) = (&self.counts, &predicted.certain);
-        let open_hits = (seen.hits + self.lost_reads).checked_sub(certain.hits);
-        let open_misses = seen.misses.checked_sub(certain.misses + self.lost_reads);
-        let reads_add_up = match (open_hits, open_misses) {
-            (Some(hits), Some(misses)) => hits + misses == predicted.open,
-            _ => false,
+        let (seen, certain, open) = (&self.counts, &predicted.certain, &predicted.open);
+        let Some(misses) = seen.misses.checked_sub(self.lost_reads) else {
+            return Err(format!("{} misses, of which {} are excused", seen.misses, self.lost_reads));
         };
-        let writes = Counts { hits: certain.hits, misses: certain.misses, ..*seen };
-        if reads_add_up && writes == *certain {
+        let adds_up = [
+            ((seen.hits + self.lost_reads, misses), (certain.hits, certain.misses), open.reads),
+            ((seen.replaced, seen.inserted), (certain.replaced, certain.inserted), open.inserts),
+            ((seen.removed, seen.unremoved), (certain.removed, certain.unremoved), open.removes),
+            ((seen.updated, seen.unupdated), (certain.updated, certain.unupdated), open.updates),
+        ];
+        if adds_up.into_iter().all(|(seen, certain, open)| is_within(seen, certain, open)) {
             return Ok(());
         }
         Err(format!(
-            "answers do not add up: {seen:?}, predicted {certain:?} and {} open reads",
-            predicted.open
+            "answers do not add up: {seen:?}, predicted {certain:?} and {open:?} that may come either way"
         ))
     }
 }
@@ -157,18 +163,13 @@ impl ReadTally {
     }
 }
 
-/// Whether the map holds what it should after a run.
+/// Whether the map holds what it should after a run of `plan` in which its threads saw this.
 ///
 /// # Errors
 ///
-/// The first key that has another value, or the two lengths.
-pub fn content<V: View>(
-    view: &V,
-    len: usize,
-    len_after: usize,
-    samples: &[(u64, Option<u64>)],
-) -> Result<(), String> {
-    for &(key, expected) in samples {
+/// The first key that has another value, the two lengths, or that the answers to writes do not balance with what is there.
+pub fn content<V: View>(view: &V, len: usize, plan: &MixPlan, seen: &[Tally]) -> Result<(), String> {
+    for &(key, expected) in &plan.samples {
         let got = view.get(key);
         if got != expected {
             return Err(format!(
@@ -178,10 +179,54 @@ pub fn content<V: View>(
             ));
         }
     }
+    let len_after = match plan.after {
+        After::Certain { len } => len,
+        After::Answered { len, written, sum } => {
+            let gained = balance(view, &plan.written, written, sum, seen)?;
+            len.wrapping_add_signed(gained)
+        }
+    };
     if len != len_after {
         return Err(format!("{len} entries afterwards, expected {len_after}"));
     }
     Ok(())
+}
+
+/// How many entries the map has more than before, if the written keys, of which so many were present with values of that sum,
+/// hold what the answers to all writes leave: each value that was written was replaced once, or is there.
+fn balance<V: View>(
+    view: &V,
+    written: &[u64],
+    present: usize,
+    sum: Option<u64>,
+    seen: &[Tally],
+) -> Result<isize, String> {
+    let gains = seen.iter().map(|tally| tally.counts.inserted as isize - tally.counts.removed as isize);
+    let (gained, mut found, mut left) = (gains.sum::<isize>(), 0, 0_u64);
+    for &key in written {
+        let got = view.get(key);
+        if !Expect::OPEN.admits(key, 0, got) {
+            return Err(format!("key {key:#x} afterwards: {}, which is not one of its own", describe(got)));
+        }
+        found += usize::from(got.is_some());
+        left = left.wrapping_add(got.unwrap_or(0));
+    }
+    let expected = present.wrapping_add_signed(gained);
+    if found != expected {
+        return Err(format!(
+            "{found} of {} written keys are there afterwards, by the answers to insertions and removals {expected} are",
+            written.len()
+        ));
+    }
+    let net = |sum: u64| seen.iter().fold(sum, |sum, tally| sum.wrapping_add(tally.net));
+    match sum.map(net) {
+        Some(told) if told != left => Err(format!(
+            "the values of {} written keys add up to {left:#x} afterwards, by the answers to writes to {told:#x}: a write was \
+             lost, or told to have replaced what it did not",
+            written.len()
+        )),
+        _ => Ok(gained),
+    }
 }
 
 /// Whether all `lookups` of present keys found them.
@@ -221,6 +266,12 @@ pub fn false_positives(found: u64, lookups: u64, expected: Expected) -> Result<(
     Err(format!(
         "{found} false positives in {lookups} look-ups of absent keys, expected were about {mean:.0}"
     ))
+}
+
+/// Whether two counts are those that are certain, and so many more.
+fn is_within(seen: (u64, u64), certain: (u64, u64), open: u64) -> bool {
+    let more = seen.0.checked_sub(certain.0).zip(seen.1.checked_sub(certain.1));
+    more.is_some_and(|(found, absent)| found + absent == open)
 }
 
 #[inline(always)]

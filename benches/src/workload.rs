@@ -72,6 +72,15 @@ pub enum Inserts {
     Drawn,
 }
 
+/// Which keys a thread writes, of those that are not fresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writes {
+    /// Its own, which no other thread writes: every answer to it is known beforehand.
+    Own,
+    /// Any: threads contend for the same keys.
+    Shared,
+}
+
 /// One workload, for any number of keys and threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
@@ -81,6 +90,8 @@ pub struct Workload {
     pub mix: Mix,
     /// What inserts insert.
     pub inserts: Inserts,
+    /// Which keys a thread writes.
+    pub writes: Writes,
     /// Percent of the keys that are in the map at the start.
     pub filled_percent: u64,
     /// Whether the map is built for its keys, or starts with no capacity at all.
@@ -98,11 +109,17 @@ impl Workload {
             name: name.to_owned(),
             mix,
             inserts: Inserts::Drawn,
+            writes: Writes::Own,
             filled_percent: 100,
             reserved: true,
             dist: Dist::Uniform,
             ops_percent: None,
         }
+    }
+
+    /// A mix over a map that holds all its keys at the start, whose threads write the same keys.
+    pub fn contended(name: &str, mix: Mix) -> Self {
+        Workload { writes: Writes::Shared, ..Workload::replacing(name, mix) }
     }
 
     /// Operations of each of `threads` threads where `asked` are asked for: as many as the workload says, and no more than it
@@ -163,7 +180,7 @@ impl Preset {
     pub fn workload(self) -> Workload {
         const ZIPF: Dist = Dist::Zipf(DEFAULT_ZIPF_EXPONENT);
         let name = self.name();
-        let ycsb = |mix| Workload { dist: ZIPF, ..Workload::replacing(name, mix) };
+        let ycsb = |mix| Workload { dist: ZIPF, ..Workload::contended(name, mix) };
         match self {
             Preset::ReadHeavy => Workload::churning(name, Mix::known(98, 1, 1, 0)),
             Preset::Exchange => Workload::churning(name, Mix::known(10, 40, 40, 10)),

@@ -1,12 +1,11 @@
 //! The checks fail on maps that are broken, each in its own way, and pass on those that are not.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use koel_bench::contestants::{Contestant, HELD_OPS, Id, RwLockHashbrown, TextContestant, TextView, View};
+use koel_bench::contestants::{Contestant, Id, RwLockHashbrown, TextContestant, TextView, View};
 use koel_bench::dist::Dist;
 use koel_bench::entrant::{Entrant, Runner, TextEntrant, TextRunner, entrant, text_entrant};
 use koel_bench::error::CheckError;
@@ -133,6 +132,12 @@ fn preset(preset: Preset, threads: usize) -> MixPlan {
     plan::mixed(&workload, KEYS, workload.dist, threads, OPS, None)
 }
 
+/// A mix of threads that write the same keys.
+fn contended(percentages: &str) -> MixPlan {
+    let workload = Workload::contended("contended", percentages.parse().unwrap());
+    plan::mixed(&workload, KEYS, workload.dist, THREADS, OPS, None)
+}
+
 fn mix<const FAULT: u8>(plan: &MixPlan) -> Result<f64, CheckError> {
     Runner::<Faulty<FAULT>>::new().mix(plan, 0.0)
 }
@@ -177,7 +182,8 @@ fn a_map_that_loses_keys_fails_lookups_and_mixes() {
 fn a_map_known_to_miss_replaced_keys_may_miss_only_those() {
     fails(lookups::<MAY_LOSE_KEYS>(true, false));
     fails(mix::<MAY_LOSE_KEYS>(&preset(Preset::YcsbC, 1)));
-    let mut plan = preset(Preset::YcsbA, THREADS);
+    let own = Workload::replacing("own", "50/50/0/0".parse().unwrap());
+    let mut plan = plan::mixed(&own, KEYS, own.dist, THREADS, OPS, None);
     // Without the reads of a thread's own keys, and without the look at the content, nothing is left to fail for.
     for (ops, predicted) in plan.threads.iter_mut().zip(&mut plan.predicted) {
         ops.retain(|op| op.action == Action::Get && op.expect == Expect::PRESENT);
@@ -217,6 +223,21 @@ fn a_map_that_drops_replacements_removals_or_updates_fails() {
 }
 
 #[test]
+fn a_map_that_drops_what_threads_write_to_the_same_keys_fails() {
+    for sound in ["50/50/0/0", "50/0/0/50", "40/30/0/30", "40/25/25/10"] {
+        mix::<SOUND>(&contended(sound)).unwrap();
+    }
+    // Each answer by itself could be right.
+    fails(mix::<STALE_VALUES>(&contended("50/50/0/0")));
+    fails(mix::<FORGETS_UPDATES>(&contended("50/0/0/50")));
+    fails(mix::<FORGETS_UPDATES>(&contended("40/30/0/30")));
+    fails(mix::<KEEPS_REMOVED>(&contended("40/25/25/10")));
+    fails(mix::<MISCOUNTS>(&contended("40/30/0/30")));
+    fails(mix::<MISCOUNTS>(&contended("40/25/25/10")));
+    fails(mix::<WRONG_VALUES>(&contended("40/25/25/10")));
+}
+
+#[test]
 fn a_map_that_miscounts_fails_after_the_run() {
     fails(mix::<MISCOUNTS>(&preset(Preset::Exchange, THREADS)));
     fails(Runner::<Faulty<MISCOUNTS>>::new().fill(0, KEYS, 0.0));
@@ -241,6 +262,7 @@ fn every_contestant_passes_every_preset() {
             map.mix(&preset(which, THREADS), 0.0).unwrap_or_else(|failure| panic!("{which:?}: {failure}"));
         }
         map.mix(&replay, 0.0).unwrap();
+        map.mix(&contended("40/25/25/10"), 0.0).unwrap();
         map.read(&plan::replayed_reads(&trace, THREADS, OPS), false, 0.0).unwrap();
         map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true), true, 0.0).unwrap();
         map.fill(0, KEYS, 0.0).unwrap();
@@ -302,77 +324,4 @@ fn latencies_are_taken_of_every_operation() {
     assert_eq!(histogram.len(), plan.ops());
     let failed = Runner::<Faulty<KEEPS_REMOVED>>::new().latencies(&plan, &Stopwatch::calibrated());
     assert!(failed.is_err());
-}
-
-/// Pins that were taken.
-static PINS: AtomicUsize = AtomicUsize::new(0);
-
-/// How long it takes to give one back.
-const UNPINNING: Duration = Duration::from_millis(2);
-
-/// A map whose pins take long to give back, as if what they kept were freed then.
-struct Unpinning(RwLockHashbrown<u64, u64>);
-
-/// Its pin.
-struct SlowPin<'m>(&'m RwLockHashbrown<u64, u64>);
-
-impl Contestant for Unpinning {
-    const NAME: &'static str = "unpinning";
-    type View<'m> = SlowPin<'m>;
-
-    fn with_capacity(capacity: usize) -> Self {
-        Unpinning(Contestant::with_capacity(capacity))
-    }
-
-    fn view(&self) -> SlowPin<'_> {
-        PINS.fetch_add(1, Ordering::Relaxed);
-        SlowPin(&self.0)
-    }
-
-    fn entries(&self) -> usize {
-        self.0.entries()
-    }
-}
-
-impl Drop for SlowPin<'_> {
-    fn drop(&mut self) {
-        thread::sleep(UNPINNING);
-    }
-}
-
-impl View for SlowPin<'_> {
-    fn get(&self, key: u64) -> Option<u64> {
-        self.0.get(key)
-    }
-
-    fn insert(&self, key: u64, value: u64) -> Option<u64> {
-        self.0.insert(key, value)
-    }
-
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove(key)
-    }
-
-    fn update(&self, key: u64) -> Option<u64> {
-        self.0.update(key)
-    }
-}
-
-#[test]
-fn the_end_of_a_held_pin_is_in_the_time_of_the_last_operation_under_it() {
-    const OPS: usize = 2 * HELD_OPS;
-    let workload = Preset::YcsbC.workload();
-    let plan = plan::mixed(&workload, 100, workload.dist, 1, OPS, None);
-    let latencies = |runner: &mut Runner<Unpinning>| {
-        let before = PINS.load(Ordering::Relaxed);
-        let histogram = runner.latencies(&plan, &Stopwatch::calibrated()).unwrap();
-        (histogram, PINS.load(Ordering::Relaxed) - before)
-    };
-    let mut runner = Runner::new();
-    latencies(&mut runner);
-    // The map is there by now. Warming up takes a pin for each operation, the look at the content one.
-    let (histogram, pins) = latencies(&mut runner);
-    assert_eq!(pins, OPS + 2 + 1);
-    // The histogram is exact to three digits.
-    assert!(histogram.max() >= UNPINNING.as_nanos() as u64 / 1000 * 999, "{}", histogram.max());
 }

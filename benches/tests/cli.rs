@@ -206,6 +206,7 @@ fn presets_and_mixes_run_with_several_distributions() {
         "readheavy,RAPIDGROW,ycsb-d",
         "--mix",
         "80/10/10/0",
+        "--shared-writes",
         "--dist",
         "uniform,zipf:0.8",
         "--keys",
@@ -228,7 +229,7 @@ fn presets_and_mixes_run_with_several_distributions() {
         "ReadHeavy: 500 keys, 2 threads, zipf:0.8",
         "RapidGrow: 500 keys, 2 threads, uniform",
         "YCSB-D: 500 keys, 2 threads, latest",
-        "mix 80/10/10/0",
+        "mix 80/10/10/0, shared writes: 500 keys",
     ] {
         assert!(table.contains(title), "`{title}` is missing in: {table}");
     }
@@ -239,6 +240,7 @@ fn latency_and_memory_report_every_map() {
     let json = file("latency.json", "");
     let output = koel_bench(&[
         "latency",
+        "--shared-writes",
         "--keys",
         "5k",
         "--ops",
@@ -254,6 +256,7 @@ fn latency_and_memory_report_every_map() {
     let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     let cells = report["latency"].as_array().unwrap();
     assert_eq!(cells.len(), 3);
+    assert_eq!(cells[2]["phase"], "mixed 50/20/20/10, shared writes, uniform");
     for cell in cells {
         assert_eq!((&cell["quantiles"][4], &cell["quantiles"][6]), (&"p99.99".into(), &"max".into()));
         let rows = cell["rows"].as_array().unwrap();

@@ -6,6 +6,7 @@ mod guard;
 mod output;
 mod pages;
 mod values;
+mod workloads;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,10 +20,9 @@ pub use self::filter::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, PAPER_KEYS};
 pub use self::guard::{GuardArgs, StoreId};
 pub use self::output::{Output, OutputArgs};
 pub use self::pages::PagesArgs;
+pub use self::workloads::WorkloadArgs;
 use crate::contestants::Id;
-use crate::dist::Dist;
 use crate::pages::Pages;
-use crate::workload::{Mix, Preset};
 
 /// Sizes that `map` measures unless told otherwise: one inside the caches, one around them.
 pub const DEFAULT_KEYS: [u64; 2] = [60_000, 950_000];
@@ -247,41 +247,6 @@ pub struct MemoryArgs {
     pub output: OutputArgs,
 }
 
-/// Options that choose workloads.
-#[derive(Debug, Args, Default)]
-pub struct WorkloadArgs {
-    /// Named mixes of operations
-    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "NAME,..")]
-    pub preset: Vec<Preset>,
-    /// Percentages READ/INSERT/REMOVE/UPDATE that add up to 100, as in 98/1/1/0; with --trace, of its keys
-    #[arg(long, value_delimiter = ',', value_name = "READ/INSERT/REMOVE/UPDATE,..")]
-    pub mix: Vec<Mix>,
-    /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
-    #[arg(long, value_delimiter = ',', value_name = "DIST,..")]
-    pub dist: Vec<Dist>,
-    /// Replay the keys of a trace: one unsigned integer a line, or CSV with a header that names a column `key`
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
-}
-
-impl WorkloadArgs {
-    /// Why two of the options do not go together.
-    fn conflict(&self) -> Option<&'static str> {
-        let from_trace = self.trace.is_some();
-        if self.dist.is_empty() {
-            None
-        } else if from_trace && self.preset.is_empty() {
-            Some("--trace and --dist: keys are replayed as they stand in the trace, and not drawn")
-        } else {
-            let fixed = |preset: &Preset| preset.workload().dist == Dist::Latest;
-            let drawn = self.preset.is_empty() || !self.preset.iter().all(fixed);
-            let ignored = !drawn && (from_trace || self.mix.is_empty());
-            ignored
-                .then_some("--preset YCSB-D and --dist: it reads the latest keys, however others are drawn")
-        }
-    }
-}
-
 /// The numbers of threads to measure if none are given.
 pub fn default_threads() -> Vec<usize> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -291,6 +256,8 @@ pub fn default_threads() -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dist::Dist;
+    use crate::workload::Preset;
 
     #[test]
     fn the_definition_is_consistent() {
@@ -329,6 +296,12 @@ mod tests {
         for command in ["map", "latency"] {
             let dist = error(&[command, "--trace", "t", "--mix", "50/50/0/0", "--dist", "zipf"]);
             assert!(dist.contains("as they stand in the trace"), "{dist}");
+        }
+        for command in ["map", "latency"] {
+            let shared = error(&[command, "--preset", "ycsb-a", "--shared-writes"]);
+            assert!(shared.contains("says itself whose keys"), "{shared}");
+            let args = ["koel-bench", command, "--preset", "ycsb-d", "--shared-writes", "--mix", "50/50/0/0"];
+            assert!(Cli::checked(args).is_ok());
         }
         for (command, output) in [("map", "--json"), ("latency", "--html"), ("cache", "--json")] {
             assert!(error(&[command, "--trace", "./t", output, "t"]).contains("overwrite the trace"));

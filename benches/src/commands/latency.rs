@@ -67,11 +67,13 @@ pub(super) fn run(
 fn chosen_phases(args: &WorkloadArgs) -> Result<Vec<Phase>, Error> {
     let mut workloads: Vec<Workload> = args.preset.iter().map(|preset| preset.workload()).collect();
     if args.trace.is_none() {
-        workloads.extend(args.mix.iter().map(|&mix| Workload::churning(&format!("mix {mix}"), mix)));
+        workloads.extend(
+            args.mix.iter().map(|&mix| args.workload(&format!("mix {mix}"), mix, Workload::churning)),
+        );
     }
     if workloads.is_empty() && args.trace.is_none() {
         let mix = Mix::new(50, 20, 20, 10);
-        workloads.extend(mix.map(|mix| Workload::churning(&format!("mixed {mix}"), mix)));
+        workloads.extend(mix.map(|mix| args.workload(&format!("mixed {mix}"), mix, Workload::churning)));
     }
     let mut phases = Vec::new();
     for workload in workloads {

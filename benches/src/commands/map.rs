@@ -40,7 +40,7 @@ fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
     let mut groups = Vec::new();
     let nothing_chosen = workloads.preset.is_empty() && workloads.mix.is_empty() && workloads.trace.is_none();
     // Look-ups come first: maps whose entries have all been replaced are another matter.
-    let mut tasks = if args.grid || nothing_chosen { Task::basic() } else { Vec::new() };
+    let mut tasks = if args.grid || nothing_chosen { Task::basic(workloads) } else { Vec::new() };
     tasks.extend(Task::chosen(workloads));
     if !tasks.is_empty() {
         for keys in sizes(&args.keys, args.grid.then_some(&GRID_KEYS), &DEFAULT_KEYS) {

@@ -6,7 +6,7 @@ use crate::cli::WorkloadArgs;
 use crate::contestants::BATCH;
 use crate::dist::Dist;
 use crate::trace::Trace;
-use crate::workload::{Inserts, Mix, Workload};
+use crate::workload::{Inserts, Mix, Workload, Writes};
 
 /// What is done in a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,10 +41,9 @@ pub(super) struct Spec {
 
 impl Task {
     /// The basic workloads; those that need the memory for themselves come last.
-    pub(super) fn basic() -> Vec<Task> {
-        let mix = |name, read| {
-            Mix::new(read, 100 - read, 0, 0).map(|mix| Task::Mix(Workload::replacing(name, mix)))
-        };
+    pub(super) fn basic(args: &WorkloadArgs) -> Vec<Task> {
+        let workload = |name, mix| args.workload(name, mix, Workload::replacing);
+        let mix = |name, read| Mix::new(read, 100 - read, 0, 0).map(|mix| Task::Mix(workload(name, mix)));
         let mixes = [mix("95/5 get/insert", 95), mix("50/50 get/insert", 50)];
         let mut tasks = vec![Task::Hit, Task::Miss, Task::Batch];
         tasks.extend(mixes.into_iter().flatten());
@@ -56,7 +55,7 @@ impl Task {
     pub(super) fn chosen(args: &WorkloadArgs) -> Vec<Task> {
         let presets = args.preset.iter().map(|preset| preset.workload());
         let mixes = if args.trace.is_none() { args.mix.as_slice() } else { &[] };
-        let mixes = mixes.iter().map(|&mix| Workload::churning(&mix_name(mix), mix));
+        let mixes = mixes.iter().map(|&mix| args.workload(&mix_name(mix), mix, Workload::churning));
         presets.chain(mixes).map(Task::Mix).collect()
     }
 
@@ -66,7 +65,10 @@ impl Task {
         if mixes.is_empty() {
             mixes.extend(Mix::new(95, 5, 0, 0));
         }
-        let replay = |mix| Task::Mix(Workload::replacing(&format!("trace, {}", mix_name(mix)), mix));
+        let replay = |mix| {
+            let name = format!("trace, {}", mix_name(mix));
+            Task::Mix(args.workload(&name, mix, Workload::replacing))
+        };
         std::iter::once(Task::Hit).chain(mixes.into_iter().map(replay)).collect()
     }
 
@@ -107,8 +109,12 @@ impl Task {
             Task::Mix(workload) => {
                 let Mix { read, insert, remove, update } = workload.mix;
                 let inserts = if workload.inserts == Inserts::Fresh { "new" } else { "replacing" };
+                let writes = match workload.writes {
+                    Writes::Own => "each thread writes keys of its own",
+                    Writes::Shared => "threads write the same keys",
+                };
                 format!(
-                    "{read}% get, {insert}% insert ({inserts}), {remove}% remove, {update}% update; \
+                    "{read}% get, {insert}% insert ({inserts}), {remove}% remove, {update}% update; {writes}; \
                      {}% of the keys are there at the start.",
                     workload.filled_percent
                 )

@@ -58,9 +58,9 @@ impl<C: Contestant> Runner<C> {
             tally.verify(predicted).map_err(failure::<C>)?;
         }
         let view = map.view();
-        check::content(&view, map.entries(), plan.len_after, &plan.samples).map_err(failure::<C>)?;
-        if plan.leaves.is_some() {
-            for &key in &plan.restore {
+        check::content(&view, map.entries(), plan, tallies).map_err(failure::<C>)?;
+        if plan.leaves.as_ref() == Some(&plan.start) {
+            for &key in &plan.written {
                 view.insert(key, keys::value(key, 0));
             }
         }

@@ -1,12 +1,15 @@
 //! What each thread will do, written down before the clock starts: operations with the answers they must get.
 //!
-//! A plan is made once and run by every contestant. Writes are partitioned: a thread writes only the keys it owns,
-//! so it knows what is in them at every moment, and the content at the end is known as well.
+//! A plan is made once and run by every contestant. Where a thread writes only the keys it owns, it knows what is in them
+//! at every moment, and the content at the end is known as well. Where threads write the same keys, each writes values that
+//! nobody else does, and what the answers tell has been replaced must balance with what is there at the end.
 
 mod caches;
 mod filters;
 mod mixed;
 mod reads;
+mod shared;
+mod world;
 
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ pub use self::mixed::mixed;
 pub use self::reads::{ReadPlan, TextPlan, reads, replayed_reads, texts};
 use crate::keys;
 use crate::trace::Trace;
+use crate::workload::Mix;
 
 /// What a map holds before a plan is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +84,19 @@ pub enum Action {
     Update,
 }
 
+impl Action {
+    /// That of an operation of `mix` for which this was drawn, out of 100.
+    fn drawn(mix: Mix, choice: usize) -> Self {
+        let (read, insert, remove) = (mix.read as usize, mix.insert as usize, mix.remove as usize);
+        match choice {
+            _ if choice < read => Action::Get,
+            _ if choice < read + insert => Action::Insert,
+            _ if choice < read + insert + remove => Action::Remove,
+            _ => Action::Update,
+        }
+    }
+}
+
 /// Which answers are right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expect(u8);
@@ -93,9 +110,9 @@ impl Expect {
     pub const ABSENT: Expect = Expect(Self::NONE);
     /// The key is there, with one certain version.
     pub const EXACT: Expect = Expect(Self::SOME | Self::VERSION);
-    /// The key is there, with a version that its owner decides while we look.
+    /// The key is there, with a version that another thread decides while we look.
     pub const PRESENT: Expect = Expect(Self::SOME);
-    /// Its owner inserts or removes it while we look; if there is a value, it belongs to the key.
+    /// Another thread inserts or removes it while we look; if there is a value, it belongs to the key.
     pub const OPEN: Expect = Expect(Self::SOME | Self::NONE);
 
     /// Whether `got` is a right answer for `key` at `version`.
@@ -147,13 +164,45 @@ pub struct Counts {
     pub unupdated: u64,
 }
 
+/// How many operations may find their keys or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Open {
+    /// Lookups.
+    pub reads: u64,
+    /// Inserts.
+    pub inserts: u64,
+    /// Removals.
+    pub removes: u64,
+    /// Updates.
+    pub updates: u64,
+}
+
 /// What one thread's answers must add up to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Prediction {
     /// Answers that are certain.
     pub certain: Counts,
-    /// Lookups that may hit or miss.
-    pub open: u64,
+    /// Operations that may find their keys or not.
+    pub open: Open,
+}
+
+/// What the map holds after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// So many entries, whatever the threads' order was.
+    Certain {
+        /// Entries.
+        len: usize,
+    },
+    /// What the answers say, as threads write the same keys; before, the map held this.
+    Answered {
+        /// Entries.
+        len: usize,
+        /// Those of them that are written.
+        written: usize,
+        /// What their values add up to, modulo 2^64; `None` if some are removed: nobody tells what value that was.
+        sum: Option<u64>,
+    },
 }
 
 /// The operations of every thread and what they lead to.
@@ -165,13 +214,13 @@ pub struct MixPlan {
     pub threads: Vec<Vec<Op>>,
     /// Each thread's sums.
     pub predicted: Vec<Prediction>,
-    /// How many entries the map holds after.
-    pub len_after: usize,
-    /// Some keys and their values after.
+    /// What the map holds after.
+    pub after: After,
+    /// Some keys and their values after, of those for which that is certain.
     pub samples: Vec<(u64, Option<u64>)>,
-    /// Keys to set back to version 0 before the plan can run again; used if `leaves` is given.
-    pub restore: Vec<u64>,
-    /// What the map holds after `restore`, if that is again a start.
+    /// The keys that some thread writes.
+    pub written: Vec<u64>,
+    /// What the map holds after, if that is a start: another one, or, when `written` have been set back to version 0, the same.
     pub leaves: Option<Start>,
 }
 

@@ -1,0 +1,60 @@
+//! Options that choose workloads.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::dist::Dist;
+use crate::workload::{Mix, Preset, Workload};
+
+/// Options that choose workloads.
+#[derive(Debug, Args, Default)]
+pub struct WorkloadArgs {
+    /// Named mixes of operations
+    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "NAME,..")]
+    pub preset: Vec<Preset>,
+    /// Percentages READ/INSERT/REMOVE/UPDATE that add up to 100, as in 98/1/1/0; with --trace, of its keys
+    #[arg(long, value_delimiter = ',', value_name = "READ/INSERT/REMOVE/UPDATE,..")]
+    pub mix: Vec<Mix>,
+    /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
+    #[arg(long, value_delimiter = ',', value_name = "DIST,..")]
+    pub dist: Vec<Dist>,
+    /// Threads write the same keys, instead of each its own; of --mix, then, inserts and removals draw their keys as reads do.
+    /// YCSB-A, -B, -F and MemC3 do so anyway; the other presets, whose inserts are of new keys, do not
+    #[arg(long)]
+    pub shared_writes: bool,
+    /// Replay the keys of a trace: one unsigned integer a line, or CSV with a header that names a column `key`
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+}
+
+impl WorkloadArgs {
+    /// A mix: as `own` makes it where threads write keys of their own, unless they are to write the same ones.
+    pub fn workload(&self, name: &str, mix: Mix, own: fn(&str, Mix) -> Workload) -> Workload {
+        if self.shared_writes {
+            Workload::contended(&format!("{name}, shared writes"), mix)
+        } else {
+            own(name, mix)
+        }
+    }
+
+    /// Why two of the options do not go together.
+    pub(super) fn conflict(&self) -> Option<&'static str> {
+        let from_trace = self.trace.is_some();
+        if self.shared_writes && self.mix.is_empty() && !from_trace && !self.preset.is_empty() {
+            Some(
+                "--preset and --shared-writes: a preset says itself whose keys its threads write; --mix is asked",
+            )
+        } else if self.dist.is_empty() {
+            None
+        } else if from_trace && self.preset.is_empty() {
+            Some("--trace and --dist: keys are replayed as they stand in the trace, and not drawn")
+        } else {
+            let fixed = |preset: &Preset| preset.workload().dist == Dist::Latest;
+            let drawn = self.preset.is_empty() || !self.preset.iter().all(fixed);
+            let ignored = !drawn && (from_trace || self.mix.is_empty());
+            ignored
+                .then_some("--preset YCSB-D and --dist: it reads the latest keys, however others are drawn")
+        }
+    }
+}

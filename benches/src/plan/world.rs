@@ -1,0 +1,139 @@
+//! The model of the map that a workload is played out on, and what it comes to.
+
+use super::{Action, After, Expect, MixPlan, Op, Prediction, Start};
+use crate::keys;
+use crate::workload::{Inserts, Workload};
+
+/// How many keys of those that were written are looked at after a run, and of those that were not.
+const SAMPLES: usize = 20_000;
+
+/// The model of the map: what is in it, index by index.
+pub(super) struct World {
+    /// The version of the last write; before the first write to an absent key, the one before 0.
+    pub(super) versions: Vec<u32>,
+    pub(super) state: Vec<u8>,
+}
+
+pub(super) const PRESENT: u8 = 1;
+/// Some thread inserts or removes the key.
+pub(super) const COMES_OR_GOES: u8 = 2;
+/// Some thread writes the key.
+pub(super) const WRITTEN: u8 = 4;
+
+impl World {
+    pub(super) fn new(start: &Start, keys: u64, workload: &Workload, threads: usize, ops: usize) -> Self {
+        let fresh = if workload.inserts == Inserts::Fresh { (ops + 1) * threads } else { 0 };
+        let size = keys as usize + fresh + threads;
+        let filled = start.filled as usize;
+        let mut versions = vec![u32::MAX; size];
+        let mut state = vec![0; size];
+        versions[..filled].fill(0);
+        state[..filled].fill(PRESENT);
+        World { versions, state }
+    }
+
+    pub(super) fn is_present(&self, index: u64) -> bool {
+        self.state[index as usize] & PRESENT != 0
+    }
+
+    /// What the owner of `index` finds there now.
+    pub(super) fn expect(&self, index: u64) -> Expect {
+        if self.is_present(index) { Expect::EXACT } else { Expect::ABSENT }
+    }
+
+    /// Takes note of what a thread does with a key that others may write as well.
+    pub(super) fn share(&mut self, index: u64, action: Action) {
+        let state = &mut self.state[index as usize];
+        *state |= match action {
+            Action::Get => 0,
+            Action::Update => WRITTEN,
+            Action::Insert if *state & PRESENT != 0 => WRITTEN,
+            Action::Insert | Action::Remove => WRITTEN | COMES_OR_GOES,
+        };
+    }
+
+    /// Decides the answers to operations, of which each thread has a list, on keys that other threads write, now that
+    /// everybody's writes are known.
+    pub(super) fn settle(&self, plan: &mut MixPlan, undecided: &[Vec<(usize, u64)>]) {
+        for (ops, undecided) in plan.threads.iter_mut().zip(undecided) {
+            for &(position, index) in undecided {
+                ops[position].expect = match self.state[index as usize] {
+                    state if state & COMES_OR_GOES != 0 => Expect::OPEN,
+                    state if state & PRESENT != 0 => Expect::PRESENT,
+                    _ => Expect::ABSENT,
+                };
+            }
+        }
+    }
+
+    /// Sums up the answers and what the map holds in the end.
+    pub(super) fn conclude(
+        &self,
+        plan: &mut MixPlan,
+        workload: &Workload,
+        threads: usize,
+        ops: usize,
+        shared: bool,
+    ) {
+        for (predicted, ops) in plan.predicted.iter_mut().zip(&plan.threads) {
+            ops.iter().for_each(|op| predicted.add(op));
+        }
+        let indices = |of_kind: fn(u8) -> bool| -> Vec<usize> {
+            (0..self.state.len()).filter(|&index| of_kind(self.state[index])).collect()
+        };
+        let written = indices(|state| state & WRITTEN != 0);
+        let untouched = indices(|state| state & (WRITTEN | PRESENT) == PRESENT);
+        let key = |index: usize| plan.start.keys.key(index as u64);
+        plan.written = written.iter().map(|&index| key(index)).collect();
+        let stays = self.state.iter().all(|state| state & COMES_OR_GOES == 0);
+        let mut sampled = vec![&untouched];
+        plan.after = if shared {
+            let before = |index: &&usize| (**index as u64) < plan.start.filled;
+            let sum = |sum: u64, &index: &usize| sum.wrapping_add(keys::value(key(index), 0));
+            After::Answered {
+                len: plan.start.filled as usize,
+                written: written.iter().filter(before).count(),
+                sum: stays.then(|| written.iter().filter(before).fold(0, sum)),
+            }
+        } else {
+            sampled.push(&written);
+            After::Certain {
+                len: written.iter().filter(|&&i| self.is_present(i as u64)).count() + untouched.len(),
+            }
+        };
+        for indices in sampled {
+            let step = indices.len().div_ceil(SAMPLES).max(1);
+            plan.samples.extend(indices.iter().step_by(step).map(|&i| self.sample(&plan.start, i)));
+        }
+        if stays {
+            plan.leaves = Some(plan.start.clone());
+        } else if workload.mix.insert == 100 && workload.inserts == Inserts::Fresh {
+            let filled = plan.start.filled + (threads * ops) as u64;
+            plan.leaves = Some(Start { filled, ..plan.start.clone() });
+        }
+    }
+
+    fn sample(&self, start: &Start, index: usize) -> (u64, Option<u64>) {
+        let key = start.keys.key(index as u64);
+        let value = self.is_present(index as u64).then(|| keys::value(key, self.versions[index]));
+        (key, value)
+    }
+}
+
+impl Prediction {
+    fn add(&mut self, op: &Op) {
+        let (certain, open) = (&mut self.certain, &mut self.open);
+        let (any, found, absent) = match op.action {
+            Action::Get => (&mut open.reads, &mut certain.hits, &mut certain.misses),
+            Action::Insert => (&mut open.inserts, &mut certain.replaced, &mut certain.inserted),
+            Action::Remove => (&mut open.removes, &mut certain.removed, &mut certain.unremoved),
+            Action::Update => (&mut open.updates, &mut certain.updated, &mut certain.unupdated),
+        };
+        let count = match op.expect {
+            Expect::OPEN => any,
+            Expect::ABSENT => absent,
+            _ => found,
+        };
+        *count += 1;
+    }
+}
