@@ -102,6 +102,10 @@ impl Scene {
     fn works(&self, what: &str) {
         let cache = &self.cache;
         cache.set_capacity(CAPACITY);
+        // Nobody is loading them any more.
+        for key in [1, 9, 100, 101] {
+            drop(cache.get_or_insert_with(Key(key), || self.value(key + 600)));
+        }
         for key in 0..40 {
             cache.insert(Key(key), self.value(key + 600)).unwrap();
             assert_eq!(cache.get(&Key(key)).map(|value| value.0.n), Some(key + 600), "{what}");
@@ -165,7 +169,66 @@ const VERBS: &[Verb] = &[
     ("compute over what has expired", |scene| compute(scene, 1, |scene| Operation::Insert(scene.value(NEW)))),
     ("compute to remove", |scene| compute(scene, 9, |_| Operation::Remove)),
     ("compute to leave", |scene| compute(scene, 9, |_| Operation::Abort(()))),
+    ("update", |scene| drop(scene.cache.update(Key(9), |_| made(scene)))),
+    ("update what has expired", |scene| drop(scene.cache.update(Key(1), |_| made(scene)))),
+    ("update_or_insert to insert", |scene| {
+        drop(scene.cache.update_or_insert(Key(100), |_| unreachable!(), scene.value(NEW)));
+    }),
+    ("update_or_insert to replace", |scene| {
+        drop(scene.cache.update_or_insert(Key(9), |_| made(scene), scene.value(NEW + 1)));
+    }),
+    ("update_or_insert_with", |scene| {
+        drop(scene.cache.update_or_insert_with(Key(1), |_| unreachable!(), || made(scene)));
+    }),
+    ("try_insert", |scene| drop(scene.cache.try_insert(Key(100), scene.value(NEW)))),
+    ("try_insert over", |scene| drop(scene.cache.try_insert(Key(9), scene.value(NEW)))),
+    ("try_insert over what has expired", |scene| drop(scene.cache.try_insert(Key(1), scene.value(NEW)))),
+    ("set_time_left", |scene| {
+        assert!(scene.cache.set_time_left(&Key(9), Duration::from_secs(5)));
+    }),
+    ("get_many", |scene| {
+        let mut out = [const { None }; 3];
+        scene.cache.get_many(&[Key(9), Key(1), Key(100)], &mut out);
+    }),
+    ("get_or_insert_with", |scene| drop(scene.cache.get_or_insert_with(Key(100), || made(scene)))),
+    ("get_or_insert_with of what is there", |scene| {
+        drop(scene.cache.get_or_insert_with(Key(9), || unreachable!()));
+    }),
+    ("get_or_insert_with of what has expired", |scene| {
+        drop(scene.cache.get_or_insert_with(Key(1), || made(scene)));
+    }),
+    ("get_or_insert_with of what takes all", |scene| {
+        drop(scene.cache.get_or_insert_with(Key(100), || {
+            tick(Site::Closure);
+            scene.value(1000)
+        }));
+    }),
+    ("get_or_insert_with_ref", |scene| {
+        drop(scene.cache.get_or_insert_with_ref(&Key(100), || made(scene)));
+    }),
+    ("try_get_or_insert_with_shared", |scene| {
+        drop(scene.cache.try_get_or_insert_with_shared(Key(100), || Ok::<_, ()>(made(scene))));
+    }),
+    ("get_or_insert_with_if what is there is stale", |scene| {
+        let is_stale = |_: &Fragile| {
+            tick(Site::Closure);
+            true
+        };
+        drop(scene.cache.get_or_insert_with_if(Key(9), || made(scene), is_stale));
+    }),
+    ("get_many_or_insert_with", |scene| {
+        let mut out = [const { None }; 4];
+        scene.cache.get_many_or_insert_with(&[9, 1, 100, 101].map(Key), &mut out, |keys| {
+            tick(Site::Closure);
+            (NEW..).zip(keys).map(|(number, key)| (key, scene.value(number))).collect::<Vec<_>>()
+        });
+    }),
 ];
+
+fn made(scene: &Scene) -> Fragile {
+    tick(Site::Closure);
+    scene.value(NEW)
+}
 
 /// The dump of another cache.
 fn others(scene: &Scene, keys: &[u64]) -> CacheDump<Key, Fragile> {
