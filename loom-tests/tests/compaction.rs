@@ -102,3 +102,34 @@ fn key_that_moves_to_an_older_table_is_not_inserted_again() {
         |filter| assert_eq!(filter.len(), 1),
     );
 }
+
+/// What moves is not taken from where clearing has yet to come to where it has been.
+#[test]
+fn key_that_moves_to_an_older_table_is_cleared() {
+    compact_against(ScalableCuckooFilter::clear, |filter| {
+        assert!(filter.is_empty() && !filter.contains_hash(KEY))
+    });
+}
+
+/// Nor to where a dump, or a copy, has been from where it has yet to come.
+#[test]
+fn dump_has_a_key_that_moves_to_an_older_table() {
+    compact_against(
+        |filter| {
+            let copy = ScalableCuckooFilter::from_bytes(&filter.to_bytes()).unwrap();
+            assert!(copy.contains_hash(KEY) && copy.len() == 1);
+        },
+        |filter| assert!(filter.contains_hash(KEY)),
+    );
+}
+
+#[test]
+fn copy_has_a_key_that_moves_to_an_older_table() {
+    compact_against(
+        |filter| {
+            let copy = filter.clone();
+            assert!(copy.contains_hash(KEY) && copy.len() == 1);
+        },
+        |filter| assert!(filter.contains_hash(KEY)),
+    );
+}
