@@ -103,7 +103,7 @@ fn key_that_moves_to_an_older_table_is_not_inserted_again() {
     );
 }
 
-/// What moves is not taken from where clearing has yet to come to where it has been.
+/// What moves goes to where clearing has yet to come.
 #[test]
 fn key_that_moves_to_an_older_table_is_cleared() {
     compact_against(ScalableCuckooFilter::clear, |filter| {
@@ -111,7 +111,7 @@ fn key_that_moves_to_an_older_table_is_cleared() {
     });
 }
 
-/// Nor to where a dump, or a copy, has been from where it has yet to come.
+/// What moves does not go to where a dump, or a copy, has been from where it has yet to come.
 #[test]
 fn dump_has_a_key_that_moves_to_an_older_table() {
     compact_against(

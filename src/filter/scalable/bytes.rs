@@ -79,8 +79,8 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
 
     /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer.
     ///
-    /// Compactions, [`clear`](ScalableCuckooFilter::clear), clones, and others who write it have to wait, however slow the
-    /// writer is; look-ups, insertions and removals go on. A writer that does any of these to the filter that it is writing
+    /// Compactions, clones, and others who write it have to wait, however slow the writer is; look-ups, insertions, removals
+    /// and [`clear`](ScalableCuckooFilter::clear) go on. A writer that compacts, copies or writes the filter that it is writing
     /// waits for itself, for ever.
     ///
     /// # Errors

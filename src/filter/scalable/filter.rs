@@ -319,11 +319,9 @@ impl<S> ScalableCuckooFilter<S> {
         &self.hasher
     }
 
-    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back. Waits for a
-    /// compaction, and for whoever copies the filter or [writes it](ScalableCuckooFilter::write_to) somewhere.
+    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back.
     pub fn clear(&self) {
-        // Or a fingerprint may move from a table that comes later to one that has been cleared.
-        let _moving = self.moving.lock();
+        // Newest first: what a compaction moves meanwhile goes to an older table, which comes later.
         self.chain.levels().iter().for_each(|level| level.inner.clear());
     }
 
