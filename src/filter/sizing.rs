@@ -62,11 +62,15 @@ fn collision(bits: u32, keys: u32) -> f64 {
     (f64::powi(2.0, keys as i32) + values - 2.0) / values.powi(keys as i32)
 }
 
-/// The false-positive rate at a load, 0 to 1 (Fan et al., section 5.1).
+/// The false-positive rate at a load, 0 to 1 (Fan et al., section 5.1, where all slots are taken and each fingerprint is one
+/// value): a slot of the two buckets has the key's fingerprint with as much probability as it is taken, by the part of all
+/// values that the fingerprint stands for. That is two for one of them.
 pub(crate) fn rate_at(format: Format, load: f64) -> f64 {
-    let slots = 2.0 * f64::from(format.bucket_slots) * load;
-    // 1 - (1 - collision)^slots, without losing what is small.
-    -f64::exp_m1(slots * f64::ln_1p(-collision(format.fingerprint_bits, 2)))
+    let (slots, value) =
+        (2.0 * f64::from(format.bucket_slots), f64::powi(2.0, -(format.fingerprint_bits as i32)));
+    // 1 - (1 - load * part)^slots, without losing what is small.
+    let rate = |part: f64| -f64::exp_m1(slots * f64::ln_1p(-load * part));
+    2.0 * value * rate(2.0 * value) + (1.0 - 2.0 * value) * rate(value)
 }
 
 /// The false-positive rate of several tables, each of which may say yes.
