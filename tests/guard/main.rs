@@ -4,6 +4,7 @@ mod anew;
 mod around;
 mod bad_input;
 mod batch;
+mod comes_back;
 mod common;
 mod compute;
 mod drops;
