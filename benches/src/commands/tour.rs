@@ -28,8 +28,8 @@ pub(super) fn run(
     *output = args.output.create()?;
     console.say(&format!(
         "koel beside five other maps: {}, u64, the same hasher and capacity, {ROUNDS} interleaved rounds;\n\
-         every answer is checked. `koel` and `papaya` are pinned for each operation; the two that are named as held\n\
-         keep a pin for several. About a minute.\n",
+         every answer is checked. `koel`, `papaya` and `scc::HashIndex` are pinned for each operation; those that are\n\
+         named as held keep a pin for several. About a minute.\n",
         keys_in_words(KEYS)
     ));
     let threads: Vec<usize> = threads(&[]).into_iter().filter(|&threads| threads <= 2).collect();

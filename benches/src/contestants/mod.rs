@@ -17,7 +17,7 @@ pub use self::koel::{Koel, KoelHeld};
 pub use self::koel_inline::KoelInline;
 pub use self::papaya::{Papaya, PapayaHeld};
 pub use self::rwlock::RwLockHashbrown;
-pub use self::scc_hash_index::SccHashIndex;
+pub use self::scc_hash_index::{SccHashIndex, SccHashIndexHeld};
 pub use self::scc_hash_map::SccHashMap;
 
 /// Operations a contestant that holds its pin does under one.
@@ -136,8 +136,10 @@ pub enum Id {
     /// scc::HashMap
     #[value(alias = "scc")]
     SccHashMap,
-    /// scc::HashIndex
+    /// scc::HashIndex, one guard per operation
     SccHashIndex,
+    /// scc::HashIndex, one guard per 64 operations
+    SccHashIndexHeld,
     /// parking_lot::RwLock around hashbrown::HashMap
     #[value(alias = "hashbrown")]
     Rwlock,
@@ -155,6 +157,7 @@ impl Id {
             Id::Dashmap => <Dashmap<u64, u64> as Contestant>::NAME,
             Id::SccHashMap => <SccHashMap<u64, u64> as Contestant>::NAME,
             Id::SccHashIndex => <SccHashIndex<u64, u64> as Contestant>::NAME,
+            Id::SccHashIndexHeld => <SccHashIndexHeld<u64, u64> as Contestant>::NAME,
             Id::Rwlock => <RwLockHashbrown<u64, u64> as Contestant>::NAME,
         }
     }
@@ -166,6 +169,6 @@ impl Id {
 
     /// Whether it holds one pin for several operations: measured, but no usual way to use a map.
     pub fn is_held(self) -> bool {
-        matches!(self, Id::KoelHeld | Id::PapayaHeld)
+        matches!(self, Id::KoelHeld | Id::PapayaHeld | Id::SccHashIndexHeld)
     }
 }

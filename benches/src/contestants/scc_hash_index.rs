@@ -1,4 +1,4 @@
-//! scc::HashIndex.
+//! scc::HashIndex, with a guard for each operation or for several.
 //!
 //! A replaced value goes to another slot of the bucket and the old one is marked removed: a reader may look at the one
 //! before, at the other after, and miss a key that was there all the time.
@@ -10,11 +10,68 @@ use scc::{Guard, HashIndex};
 
 use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
 
-/// Reads take no lock; a replaced value is a new entry in the bucket.
+/// Reads take no lock; a replaced value is a new entry in the bucket. A guard for each operation.
 #[derive(Debug)]
 pub struct SccHashIndex<K, V>(HashIndex<K, V, Hasher>)
 where
     K: Eq + Hash;
+
+/// A guard for several operations.
+#[derive(Debug)]
+pub struct SccHashIndexHeld<K, V>(SccHashIndex<K, V>)
+where
+    K: Eq + Hash;
+
+/// An index, and a guard under which it is read.
+#[derive(Debug)]
+pub struct Guarded<'m, K, V>
+where
+    K: Eq + Hash,
+{
+    index: &'m SccHashIndex<K, V>,
+    guard: Guard,
+}
+
+impl Contestant for SccHashIndexHeld<u64, u64> {
+    const NAME: &'static str = "scc::HashIndex (held)";
+    const MAY_MISS_REPLACED: bool = true;
+    type View<'m> = Guarded<'m, u64, u64>;
+
+    fn with_capacity(capacity: usize) -> Self {
+        SccHashIndexHeld(Contestant::with_capacity(capacity))
+    }
+
+    fn view(&self) -> Self::View<'_> {
+        Guarded { index: &self.0, guard: Guard::new() }
+    }
+
+    fn entries(&self) -> usize {
+        self.0.entries()
+    }
+}
+
+/// Writes take guards of their own.
+impl View for Guarded<'_, u64, u64> {
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.index.0.peek(&key, &self.guard).copied()
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) -> Option<u64> {
+        View::insert(&self.index, key, value)
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        View::remove(&self.index, key)
+    }
+
+    #[inline]
+    fn update(&self, key: u64) -> Option<u64> {
+        View::update(&self.index, key)
+    }
+}
 
 impl Contestant for SccHashIndex<u64, u64> {
     const NAME: &'static str = "scc::HashIndex";
@@ -69,11 +126,8 @@ impl View for &SccHashIndex<u64, u64> {
     }
 
     #[inline]
-    fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
-        let guard = Guard::new();
-        for &key in keys {
-            each(key, self.0.peek(&key, &guard).copied());
-        }
+    fn get_many(&self, keys: &[u64], each: impl FnMut(u64, Option<u64>)) {
+        View::get_many(&Guarded { index: self, guard: Guard::new() }, keys, each);
     }
 }
 
@@ -98,5 +152,29 @@ impl TextView for &SccHashIndex<String, String> {
     #[inline]
     fn read<R>(&self, key: &str, read: impl FnOnce(&str) -> R) -> Option<R> {
         self.0.peek_with(key, |_, value| read(value))
+    }
+}
+
+impl TextContestant for SccHashIndexHeld<String, String> {
+    const NAME: &'static str = "scc::HashIndex (held)";
+    type View<'m> = Guarded<'m, String, String>;
+
+    fn with_capacity(capacity: usize) -> Self {
+        SccHashIndexHeld(TextContestant::with_capacity(capacity))
+    }
+
+    fn insert_text(&self, key: String, value: String) -> bool {
+        self.0.insert_text(key, value)
+    }
+
+    fn view(&self) -> Self::View<'_> {
+        Guarded { index: &self.0, guard: Guard::new() }
+    }
+}
+
+impl TextView for Guarded<'_, String, String> {
+    #[inline]
+    fn read<R>(&self, key: &str, read: impl FnOnce(&str) -> R) -> Option<R> {
+        self.index.0.peek(key, &self.guard).map(|value| read(value))
     }
 }

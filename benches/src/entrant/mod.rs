@@ -18,7 +18,8 @@ pub use self::filter_runner::FilterRunner;
 pub use self::runner::Runner;
 pub use self::text::{TextEntrant, TextRunner};
 use crate::contestants::{
-    Dashmap, Id, Koel, KoelHeld, KoelInline, Papaya, PapayaHeld, RwLockHashbrown, SccHashIndex, SccHashMap,
+    Dashmap, Id, Koel, KoelHeld, KoelInline, Papaya, PapayaHeld, RwLockHashbrown, SccHashIndex,
+    SccHashIndexHeld, SccHashMap,
 };
 use crate::error::CheckError;
 use crate::heap::Footprint;
@@ -94,6 +95,7 @@ pub fn entrant(id: Id) -> Box<dyn Entrant> {
         Id::Dashmap => Box::new(Runner::<Dashmap<u64, u64>>::new()),
         Id::SccHashMap => Box::new(Runner::<SccHashMap<u64, u64>>::new()),
         Id::SccHashIndex => Box::new(Runner::<SccHashIndex<u64, u64>>::new()),
+        Id::SccHashIndexHeld => Box::new(Runner::<SccHashIndexHeld<u64, u64>>::new()),
         Id::Rwlock => Box::new(Runner::<RwLockHashbrown<u64, u64>>::new()),
     }
 }
@@ -109,6 +111,7 @@ pub fn text_entrant(id: Id) -> Option<Box<dyn TextEntrant>> {
         Id::Dashmap => Box::new(TextRunner::<Dashmap<String, String>>::new()),
         Id::SccHashMap => Box::new(TextRunner::<SccHashMap<String, String>>::new()),
         Id::SccHashIndex => Box::new(TextRunner::<SccHashIndex<String, String>>::new()),
+        Id::SccHashIndexHeld => Box::new(TextRunner::<SccHashIndexHeld<String, String>>::new()),
         Id::Rwlock => Box::new(TextRunner::<RwLockHashbrown<String, String>>::new()),
     })
 }

@@ -50,11 +50,12 @@ impl Cell {
     /// The rows of `measured`, compared.
     pub fn rows(measured: Vec<(Id, Spread)>) -> Vec<Row> {
         let of = |id: Id| measured.iter().find(|(other, _)| *other == id).map(|(_, mops)| mops);
-        let peers = measured.iter().filter(|(id, _)| !id.is_koel() && !id.is_held()).map(|(_, mops)| mops);
-        let by_median = |a: &&Spread, b: &&Spread| a.median.total_cmp(&b.median);
-        let best_peer = peers.max_by(by_median);
+        let best = |takes: fn(Id) -> bool| {
+            let peers = measured.iter().filter(|(id, _)| !id.is_koel() && takes(*id)).map(|(_, mops)| mops);
+            peers.max_by(|a, b| a.median.total_cmp(&b.median))
+        };
+        let (best_peer, best_held) = (best(|id| !id.is_held()), best(|_| true));
         let (papaya, papaya_held) = (of(Id::Papaya), of(Id::PapayaHeld));
-        let best_held = best_peer.into_iter().chain(papaya_held).max_by(by_median);
         let compare = |(id, mops): &(Id, Spread)| {
             let (best_peer, papaya) =
                 if id.is_held() { (best_held, papaya_held) } else { (best_peer, papaya) };
@@ -112,6 +113,9 @@ mod tests {
         assert_eq!(ratios[0], (Some(at(1.5)), Some(at(3.0))));
         assert_eq!(ratios[1], (Some(at(0.8)), Some(at(0.8))));
         assert_eq!(ratios[3], (Some(at(1.0)), Some(at(1.0))));
+        // Whoever it is that holds one.
+        let rows = Cell::rows(vec![(Id::KoelHeld, at(40.0)), (Id::SccHashIndexHeld, at(80.0))]);
+        assert_eq!(rows[0].by_best_peer, Some(at(0.5)));
         let alone = Cell::rows(vec![(Id::Koel, at(30.0))]);
         assert_eq!((&alone[0].by_best_peer, &alone[0].by_papaya), (&None, &None));
     }
