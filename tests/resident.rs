@@ -11,9 +11,10 @@ use koel::{HashMap, InlineMap};
 
 /// Bytes of this process that are resident.
 fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
-    let pages: usize = text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a number of pages");
-    pages * 4096
+    let text = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let told = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("how much is resident");
+    let kilobytes = told.trim().strip_suffix(" kB").and_then(|number| number.parse::<usize>().ok());
+    kilobytes.expect("a number") * 1024
 }
 
 fn takes_memory_as_it_fills<M: Words>() {
@@ -26,8 +27,8 @@ fn takes_memory_as_it_fills<M: Words>() {
     assert_eq!((map.insert(1, 2), map.get(&1)), (None, Some(2)));
 }
 
-/// Each in a process that has freed nothing yet: glibc cuts requests as large as what it has seen freed from a thread's
-/// arena, and writes the zeros there.
+/// Each in a process that has freed nothing yet: glibc raises the size from which on it asks the system for a block of its own
+/// to that of what it has seen freed; smaller blocks are cut from a thread's arena, where it writes the zeros itself.
 #[test]
 fn large_maps_take_memory_as_they_fill() {
     const MAP: &str = "KOEL_LARGE_MAP";

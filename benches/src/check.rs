@@ -181,10 +181,7 @@ pub fn content<V: View>(view: &V, len: usize, plan: &MixPlan, seen: &[Tally]) ->
     }
     let len_after = match plan.after {
         After::Certain { len } => len,
-        After::Answered { len, written, sum } => {
-            let gained = balance(view, &plan.written, written, sum, seen)?;
-            len.wrapping_add_signed(gained)
-        }
+        After::Answered { len, sum } => len.wrapping_add_signed(balance(view, &plan.written, sum, seen)?),
     };
     if len != len_after {
         return Err(format!("{len} entries afterwards, expected {len_after}"));
@@ -192,15 +189,9 @@ pub fn content<V: View>(view: &V, len: usize, plan: &MixPlan, seen: &[Tally]) ->
     Ok(())
 }
 
-/// How many entries the map has more than before, if the written keys, of which so many were present with values of that sum,
-/// hold what the answers to all writes leave: each value that was written was replaced once, or is there.
-fn balance<V: View>(
-    view: &V,
-    written: &[u64],
-    present: usize,
-    sum: Option<u64>,
-    seen: &[Tally],
-) -> Result<isize, String> {
+/// How many entries the map has more than before, if it has as many of the written keys, all of which it had, as the answers to
+/// insertions and removals say; and if their values, which added up to `sum`, add up to what the answers to all writes say.
+fn balance<V: View>(view: &V, written: &[u64], sum: Option<u64>, seen: &[Tally]) -> Result<isize, String> {
     let gains = seen.iter().map(|tally| tally.counts.inserted as isize - tally.counts.removed as isize);
     let (gained, mut found, mut left) = (gains.sum::<isize>(), 0, 0_u64);
     for &key in written {
@@ -211,7 +202,7 @@ fn balance<V: View>(
         found += usize::from(got.is_some());
         left = left.wrapping_add(got.unwrap_or(0));
     }
-    let expected = present.wrapping_add_signed(gained);
+    let expected = written.len().wrapping_add_signed(gained);
     if found != expected {
         return Err(format!(
             "{found} of {} written keys are there afterwards, by the answers to insertions and removals {expected} are",

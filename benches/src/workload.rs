@@ -118,7 +118,7 @@ impl Workload {
     }
 
     /// A mix over a map that holds all its keys at the start, whose threads write the same keys.
-    pub fn contended(name: &str, mix: Mix) -> Self {
+    pub fn shared(name: &str, mix: Mix) -> Self {
         Workload { writes: Writes::Shared, ..Workload::replacing(name, mix) }
     }
 
@@ -180,7 +180,7 @@ impl Preset {
     pub fn workload(self) -> Workload {
         const ZIPF: Dist = Dist::Zipf(DEFAULT_ZIPF_EXPONENT);
         let name = self.name();
-        let ycsb = |mix| Workload { dist: ZIPF, ..Workload::contended(name, mix) };
+        let ycsb = |mix| Workload { dist: ZIPF, ..Workload::shared(name, mix) };
         match self {
             Preset::ReadHeavy => Workload::churning(name, Mix::known(98, 1, 1, 0)),
             Preset::Exchange => Workload::churning(name, Mix::known(10, 40, 40, 10)),

@@ -133,8 +133,8 @@ fn preset(preset: Preset, threads: usize) -> MixPlan {
 }
 
 /// A mix of threads that write the same keys.
-fn contended(percentages: &str) -> MixPlan {
-    let workload = Workload::contended("contended", percentages.parse().unwrap());
+fn shared(percentages: &str) -> MixPlan {
+    let workload = Workload::shared("shared", percentages.parse().unwrap());
     plan::mixed(&workload, KEYS, workload.dist, THREADS, OPS, None)
 }
 
@@ -225,16 +225,16 @@ fn a_map_that_drops_replacements_removals_or_updates_fails() {
 #[test]
 fn a_map_that_drops_what_threads_write_to_the_same_keys_fails() {
     for sound in ["50/50/0/0", "50/0/0/50", "40/30/0/30", "40/25/25/10"] {
-        mix::<SOUND>(&contended(sound)).unwrap();
+        mix::<SOUND>(&shared(sound)).unwrap();
     }
     // Each answer by itself could be right.
-    fails(mix::<STALE_VALUES>(&contended("50/50/0/0")));
-    fails(mix::<FORGETS_UPDATES>(&contended("50/0/0/50")));
-    fails(mix::<FORGETS_UPDATES>(&contended("40/30/0/30")));
-    fails(mix::<KEEPS_REMOVED>(&contended("40/25/25/10")));
-    fails(mix::<MISCOUNTS>(&contended("40/30/0/30")));
-    fails(mix::<MISCOUNTS>(&contended("40/25/25/10")));
-    fails(mix::<WRONG_VALUES>(&contended("40/25/25/10")));
+    fails(mix::<STALE_VALUES>(&shared("50/50/0/0")));
+    fails(mix::<FORGETS_UPDATES>(&shared("50/0/0/50")));
+    fails(mix::<FORGETS_UPDATES>(&shared("40/30/0/30")));
+    fails(mix::<KEEPS_REMOVED>(&shared("40/25/25/10")));
+    fails(mix::<MISCOUNTS>(&shared("40/30/0/30")));
+    fails(mix::<MISCOUNTS>(&shared("40/25/25/10")));
+    fails(mix::<WRONG_VALUES>(&shared("40/25/25/10")));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn every_contestant_passes_every_preset() {
             map.mix(&preset(which, THREADS), 0.0).unwrap_or_else(|failure| panic!("{which:?}: {failure}"));
         }
         map.mix(&replay, 0.0).unwrap();
-        map.mix(&contended("40/25/25/10"), 0.0).unwrap();
+        map.mix(&shared("40/25/25/10"), 0.0).unwrap();
         map.read(&plan::replayed_reads(&trace, THREADS, OPS), false, 0.0).unwrap();
         map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true), true, 0.0).unwrap();
         map.fill(0, KEYS, 0.0).unwrap();

@@ -1,4 +1,4 @@
-//! The growing filter: look-ups, insertions and removals while a table is emptied into an older one [I3].
+//! The growing filter: look-ups, writes, clearing, dumps and clones while a table is emptied into an older one [I3].
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn key_that_moves_to_an_older_table_is_cleared() {
     });
 }
 
-/// What moves does not go to where a dump, or a copy, has been from where it has yet to come.
+/// What moves does not go to where a dump, or a clone, has been from where it has yet to come.
 #[test]
 fn dump_has_a_key_that_moves_to_an_older_table() {
     compact_against(
@@ -124,11 +124,11 @@ fn dump_has_a_key_that_moves_to_an_older_table() {
 }
 
 #[test]
-fn copy_has_a_key_that_moves_to_an_older_table() {
+fn clone_has_a_key_that_moves_to_an_older_table() {
     compact_against(
         |filter| {
-            let copy = filter.clone();
-            assert!(copy.contains_hash(KEY) && copy.len() == 1);
+            let clone = filter.clone();
+            assert!(clone.contains_hash(KEY) && clone.len() == 1);
         },
         |filter| assert!(filter.contains_hash(KEY)),
     );

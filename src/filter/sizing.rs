@@ -62,14 +62,13 @@ fn collision(bits: u32, keys: u32) -> f64 {
     (f64::powi(2.0, keys as i32) + values - 2.0) / values.powi(keys as i32)
 }
 
-/// The false-positive rate at a load, 0 to 1 (Fan et al., section 5.1, where all slots are taken and each fingerprint is one
-/// value): a slot of the two buckets has the key's fingerprint with as much probability as it is taken, by the part of all
-/// values that the fingerprint stands for. That is two for one of them.
+/// The false-positive rate at a load, 0 to 1 (Fan et al., section 5.1, but there all slots are taken): a slot that is taken has
+/// the key's fingerprint with the probability 2^-bits; with twice that if the fingerprint is 1, which stands for 0 as well.
 pub(crate) fn rate_at(format: Format, load: f64) -> f64 {
     let (slots, value) =
         (2.0 * f64::from(format.bucket_slots), f64::powi(2.0, -(format.fingerprint_bits as i32)));
-    // 1 - (1 - load * part)^slots, without losing what is small.
-    let rate = |part: f64| -f64::exp_m1(slots * f64::ln_1p(-load * part));
+    // 1 - (1 - load * same)^slots, without losing what is small.
+    let rate = |same: f64| -f64::exp_m1(slots * f64::ln_1p(-load * same));
     2.0 * value * rate(2.0 * value) + (1.0 - 2.0 * value) * rate(value)
 }
 

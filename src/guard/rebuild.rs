@@ -258,11 +258,11 @@ impl<S: Store> Shared<S, S::Error> {
         let filter = match self.plan.build(room) {
             Ok(Some(filter)) => filter,
             Ok(None) => return Ok(Next::Nothing),
-            Err(_) if believes => {
+            Err(error) => {
+                // The next one is made with what is known, and is not tried sooner.
                 self.scanned.store(before, Ordering::Relaxed);
-                return Ok(Next::Smaller);
+                return if believes { Ok(Next::Smaller) } else { Err(error.into()) };
             }
-            Err(error) => return Err(error.into()),
         };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {

@@ -1,5 +1,5 @@
 //! [`Pinned`], the writes that hand back what has no room. Those of the same names without `checked_` are made of them, and
-//! panic then: always in line, as what has no room would come to them through memory, and with it what was done.
+//! panic then: always inlined, or a result as large as key and value would come to them through memory.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};

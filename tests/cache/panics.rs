@@ -102,9 +102,12 @@ impl Scene {
     fn works(&self, what: &str) {
         let cache = &self.cache;
         cache.set_capacity(CAPACITY);
-        // Nobody is loading them any more.
+        // Nobody is loading them any more, or it would be waited for.
         for key in [1, 9, 100, 101] {
-            drop(cache.get_or_insert_with(Key(key), || self.value(key + 600)));
+            drop(cache.remove(&Key(key)));
+            let load = || Ok::<_, ()>(self.value(key + 600));
+            let loaded = cache.try_get_or_insert_with_timeout(Key(key), Duration::ZERO, load);
+            assert_eq!(loaded.map(|value| value.0.n), Ok(key + 600), "{what}");
         }
         for key in 0..40 {
             cache.insert(Key(key), self.value(key + 600)).unwrap();

@@ -94,7 +94,7 @@ impl Cli {
             Command::Map(args) => (args.workloads.trace.as_slice(), told(args.conflict())),
             Command::Filter(args) => (&[], args.conflict()),
             Command::Cache(args) => (&args.trace, args.conflict(given)),
-            Command::Latency(args) => (args.workloads.trace.as_slice(), told(args.workloads.conflict())),
+            Command::Latency(args) => (args.workloads.trace.as_slice(), told(args.conflict())),
             Command::Tour(_) | Command::Memory(_) | Command::Guard(_) => (&[], None),
         };
         told(command.shared().0.conflict(traces)).or(own)
@@ -199,7 +199,8 @@ impl MapArgs {
             Some("--trace and --keys: the trace says which keys there are, and how many")
         } else {
             // The grid's basic workloads draw their keys.
-            self.workloads.conflict().filter(|_| !self.grid)
+            let own = self.workloads.conflict().filter(|_| !self.grid);
+            own.or(self.workloads.shares_with_nobody(&self.threads))
         }
     }
 }
@@ -231,6 +232,13 @@ pub struct LatencyArgs {
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+impl LatencyArgs {
+    /// Why two of the options do not go together.
+    fn conflict(&self) -> Option<&'static str> {
+        self.workloads.conflict().or(self.workloads.shares_with_nobody(&self.threads))
+    }
 }
 
 /// Options of `memory`.
@@ -300,8 +308,11 @@ mod tests {
         for command in ["map", "latency"] {
             let shared = error(&[command, "--preset", "ycsb-a", "--shared-writes"]);
             assert!(shared.contains("says itself whose keys"), "{shared}");
-            let args = ["koel-bench", command, "--preset", "ycsb-d", "--shared-writes", "--mix", "50/50/0/0"];
-            assert!(Cli::checked(args).is_ok());
+            let args = ["koel-bench", command, "--shared-writes", "--mix", "50/50/0/0", "--threads"];
+            let with = |more| args.iter().copied().chain(more);
+            assert!(Cli::checked(with(["1,2", "--preset", "ycsb-d"])).is_ok());
+            let alone = Cli::checked(with(["1", "--preset", "ycsb-d"])).unwrap_err().to_string();
+            assert!(alone.contains("nobody to share"), "{alone}");
         }
         for (command, output) in [("map", "--json"), ("latency", "--html"), ("cache", "--json")] {
             assert!(error(&[command, "--trace", "./t", output, "t"]).contains("overwrite the trace"));

@@ -19,8 +19,9 @@ pub struct WorkloadArgs {
     /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
     #[arg(long, value_delimiter = ',', value_name = "DIST,..")]
     pub dist: Vec<Dist>,
-    /// Threads write the same keys, instead of each its own; of --mix, then, inserts and removals draw their keys as reads do.
-    /// YCSB-A, -B, -F and MemC3 do so anyway; the other presets, whose inserts are of new keys, do not
+    /// Threads write the same keys, instead of each its own; for --mix, then, the map has all keys at first, and inserts and
+    /// removals draw theirs as reads do. YCSB-A, -B, -F and MemC3 do so anyway; the other presets, which insert new keys, do
+    /// not
     #[arg(long)]
     pub shared_writes: bool,
     /// Replay the keys of a trace: one unsigned integer a line, or CSV with a header that names a column `key`
@@ -29,13 +30,22 @@ pub struct WorkloadArgs {
 }
 
 impl WorkloadArgs {
-    /// A mix: as `own` makes it where threads write keys of their own, unless they are to write the same ones.
+    /// The workload of a mix: `own`'s, in which threads write keys of their own, unless they are to write the same ones.
     pub fn workload(&self, name: &str, mix: Mix, own: fn(&str, Mix) -> Workload) -> Workload {
         if self.shared_writes {
-            Workload::contended(&format!("{name}, shared writes"), mix)
+            Workload::shared(&format!("{name}, shared writes"), mix)
         } else {
             own(name, mix)
         }
+    }
+
+    /// Why keys cannot be shared by so many threads.
+    pub(super) fn shares_with_nobody(&self, threads: &[usize]) -> Option<&'static str> {
+        // If none are given there are several, as far as there are cores.
+        let is_alone = !threads.is_empty() && threads.iter().all(|&threads| threads == 1);
+        (self.shared_writes && is_alone).then_some(
+            "--shared-writes and one thread: there is nobody to share keys with; ask for more by --threads",
+        )
     }
 
     /// Why two of the options do not go together.
@@ -43,7 +53,8 @@ impl WorkloadArgs {
         let from_trace = self.trace.is_some();
         if self.shared_writes && self.mix.is_empty() && !from_trace && !self.preset.is_empty() {
             Some(
-                "--preset and --shared-writes: a preset says itself whose keys its threads write; --mix is asked",
+                "--preset and --shared-writes: a preset says itself whose keys its threads write; others are --mix, --trace and \
+                 the basic workloads",
             )
         } else if self.dist.is_empty() {
             None

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::shared::{self, Versions};
-use super::world::{COMES_OR_GOES, PRESENT, WRITTEN, World};
+use super::shared::Sharer;
+use super::world::World;
 use super::{Action, After, Expect, Keys, MixPlan, Op, Prediction, Start};
 use crate::dist::{Dist, Sampler};
 use crate::trace::Trace;
@@ -16,7 +16,7 @@ use crate::workload::{Inserts, Mix, Workload, Writes};
 ///
 /// # Panics
 ///
-/// If a trace is to give fresh keys, or threads are to share them.
+/// If a trace is to give fresh keys, or threads are to share them, or to share a map that does not have all keys.
 pub fn mixed(
     workload: &Workload,
     keys: u64,
@@ -27,7 +27,11 @@ pub fn mixed(
 ) -> MixPlan {
     let fresh = workload.inserts == Inserts::Fresh;
     assert!(trace.is_none() || !fresh, "a trace has no fresh keys");
-    assert!(workload.writes == Writes::Own || !fresh, "a fresh key is one thread's");
+    let is_full = workload.filled_percent == 100;
+    assert!(
+        workload.writes == Writes::Own || is_full && !fresh,
+        "fresh keys, and absent ones, are one thread's"
+    );
     let (keys, key_table) = match trace {
         Some(trace) => (trace.keys.len() as u64, Keys::Listed(trace.clone())),
         None => (keys, Keys::Numbered),
@@ -51,19 +55,12 @@ pub fn mixed(
     };
     let mut undecided = Vec::with_capacity(threads);
     for thread in 0..threads {
-        let mut sampler = match trace {
+        let sampler = match trace {
             Some(trace) => Sampler::replay(trace.clone(), thread, threads),
             None => Sampler::new(dist, keys, thread, threads),
         };
         let (written, open) = if shared {
-            shared::write(
-                &mut world,
-                &plan.start,
-                &mut sampler,
-                workload.mix,
-                Versions::new(thread, threads),
-                ops,
-            )
+            Sharer::new(&mut world, &plan.start, sampler, thread, threads).write(workload.mix, ops)
         } else {
             let mut author = Author::new(&mut world, &plan.start, sampler, thread, threads);
             author.write(workload.mix, workload.inserts, ops);
@@ -73,7 +70,7 @@ pub fn mixed(
         undecided.push(open);
     }
     world.settle(&mut plan, &undecided);
-    world.conclude(&mut plan, workload, threads, ops, shared);
+    world.conclude(&mut plan, workload, shared);
     plan
 }
 
@@ -130,7 +127,7 @@ impl<'a> Author<'a> {
     }
 
     fn push(&mut self, index: u64, action: Action, expect: Expect) {
-        let (key, version) = (self.start.keys.key(index), self.world.versions[index as usize]);
+        let (key, version) = (self.start.keys.key(index), self.world.version(index));
         self.ops.push(Op { key, version, action, expect });
     }
 
@@ -150,11 +147,7 @@ impl<'a> Author<'a> {
             Inserts::Drawn => self.sampler.owned(self.limit()),
         };
         let Some(index) = index else { return self.get() };
-        let expect = self.world.expect(index);
-        let version = &mut self.world.versions[index as usize];
-        *version = version.wrapping_add(1);
-        let state = &mut self.world.state[index as usize];
-        *state |= PRESENT | WRITTEN | if expect == Expect::ABSENT { COMES_OR_GOES } else { 0 };
+        let expect = self.world.insert(index);
         self.push(index, Action::Insert, expect);
     }
 
@@ -176,11 +169,7 @@ impl<'a> Author<'a> {
             Some(self.live.swap_remove(position))
         };
         let Some(index) = index else { return self.get() };
-        let expect = self.world.expect(index);
-        if expect == Expect::EXACT {
-            self.world.state[index as usize] &= !PRESENT;
-            self.world.state[index as usize] |= COMES_OR_GOES | WRITTEN;
-        }
+        let expect = self.world.remove(index);
         self.push(index, Action::Remove, expect);
     }
 
@@ -190,12 +179,7 @@ impl<'a> Author<'a> {
         if !self.world.is_present(index) && !self.live.is_empty() {
             index = self.live[self.sampler.below(self.live.len())];
         }
-        let expect = self.world.expect(index);
-        if expect == Expect::EXACT {
-            let version = &mut self.world.versions[index as usize];
-            *version = version.wrapping_add(1);
-            self.world.state[index as usize] |= WRITTEN;
-        }
+        let expect = self.world.update(index);
         self.push(index, Action::Update, expect);
     }
 }

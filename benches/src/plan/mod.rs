@@ -1,8 +1,8 @@
 //! What each thread will do, written down before the clock starts: operations with the answers they must get.
 //!
 //! A plan is made once and run by every contestant. Where a thread writes only the keys it owns, it knows what is in them
-//! at every moment, and the content at the end is known as well. Where threads write the same keys, each writes values that
-//! nobody else does, and what the answers tell has been replaced must balance with what is there at the end.
+//! at every moment, and the content at the end is known as well. Where threads write the same keys, what they write and what
+//! the answers say has been replaced must balance with what is there at the end.
 
 mod caches;
 mod filters;
@@ -196,11 +196,9 @@ pub enum After {
     },
     /// What the answers say, as threads write the same keys; before, the map held this.
     Answered {
-        /// Entries.
+        /// Entries: all that are written among them.
         len: usize,
-        /// Those of them that are written.
-        written: usize,
-        /// What their values add up to, modulo 2^64; `None` if some are removed: nobody tells what value that was.
+        /// What the values of those add up to, modulo 2^64; `None` if some are removed: nobody tells what value that was.
         sum: Option<u64>,
     },
 }

@@ -5,43 +5,43 @@ use super::{Action, Expect, Op, Start};
 use crate::dist::Sampler;
 use crate::workload::Mix;
 
-/// Versions that no other thread writes, as long as there are no more than 2^31: updates, which add one, then leave the rest of
-/// a value as it is.
-#[derive(Debug)]
-pub(super) struct Versions {
-    next: u64,
-    threads: u64,
+/// The versions that inserts write: from 1 on, and so far below the last one that updates, which add one, leave the rest of a
+/// value as it is.
+const VERSIONS: std::ops::Range<u32> = 1..1 << 31;
+
+/// Writes down one thread's operations, all on keys that are drawn as they come.
+pub(super) struct Sharer<'a> {
+    world: &'a mut World,
+    start: &'a Start,
+    sampler: Sampler,
+    thread: usize,
+    threads: usize,
 }
 
-impl Versions {
-    /// Those of `thread` of `threads`; none is that of the start.
-    pub(super) fn new(thread: usize, threads: usize) -> Self {
-        Versions { next: thread as u64 + 1, threads: threads as u64 }
+impl<'a> Sharer<'a> {
+    pub(super) fn new(
+        world: &'a mut World,
+        start: &'a Start,
+        sampler: Sampler,
+        thread: usize,
+        threads: usize,
+    ) -> Self {
+        Sharer { world, start, sampler, thread, threads }
     }
 
-    fn next(&mut self) -> u32 {
-        let version = self.next & (u64::from(u32::MAX) >> 1);
-        self.next += self.threads;
-        version as u32
+    /// The operations, and the index of each beside its position: what is right is to be settled when all threads' writes are
+    /// known.
+    pub(super) fn write(mut self, mix: Mix, ops: usize) -> (Vec<Op>, Vec<(usize, u64)>) {
+        // No two threads insert the same, as long as there are some.
+        let mut versions = VERSIONS.skip(self.thread).step_by(self.threads).cycle();
+        let operation = |position| {
+            let action = Action::drawn(mix, self.sampler.below(100));
+            let index = self.sampler.any(self.start.filled);
+            self.world.share(index, action);
+            let inserted = (action == Action::Insert).then(|| versions.next()).flatten();
+            let (key, version) = (self.start.keys.key(index), inserted.unwrap_or(0));
+            (Op { key, version, action, expect: Expect::OPEN }, (position, index))
+        };
+        (0..ops).map(operation).unzip()
     }
-}
-
-/// One thread's operations, all on keys that are drawn as they come, and the index of each beside its position: what is right
-/// is to be settled when all threads' writes are known.
-pub(super) fn write(
-    world: &mut World,
-    start: &Start,
-    sampler: &mut Sampler,
-    mix: Mix,
-    mut versions: Versions,
-    ops: usize,
-) -> (Vec<Op>, Vec<(usize, u64)>) {
-    let operation = |position| {
-        let action = Action::drawn(mix, sampler.below(100));
-        let index = sampler.any(start.filled);
-        world.share(index, action);
-        let version = if action == Action::Insert { versions.next() } else { 0 };
-        (Op { key: start.keys.key(index), version, action, expect: Expect::OPEN }, (position, index))
-    };
-    (0..ops).map(operation).unzip()
 }

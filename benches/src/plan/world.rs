@@ -10,15 +10,15 @@ const SAMPLES: usize = 20_000;
 /// The model of the map: what is in it, index by index.
 pub(super) struct World {
     /// The version of the last write; before the first write to an absent key, the one before 0.
-    pub(super) versions: Vec<u32>,
-    pub(super) state: Vec<u8>,
+    versions: Vec<u32>,
+    state: Vec<u8>,
 }
 
-pub(super) const PRESENT: u8 = 1;
+const PRESENT: u8 = 1;
 /// Some thread inserts or removes the key.
-pub(super) const COMES_OR_GOES: u8 = 2;
+const COMES_OR_GOES: u8 = 2;
 /// Some thread writes the key.
-pub(super) const WRITTEN: u8 = 4;
+const WRITTEN: u8 = 4;
 
 impl World {
     pub(super) fn new(start: &Start, keys: u64, workload: &Workload, threads: usize, ops: usize) -> Self {
@@ -36,9 +36,47 @@ impl World {
         self.state[index as usize] & PRESENT != 0
     }
 
+    /// The version of the last write.
+    pub(super) fn version(&self, index: u64) -> u32 {
+        self.versions[index as usize]
+    }
+
     /// What the owner of `index` finds there now.
     pub(super) fn expect(&self, index: u64) -> Expect {
         if self.is_present(index) { Expect::EXACT } else { Expect::ABSENT }
+    }
+
+    /// Its owner inserts or replaces it; what he finds.
+    pub(super) fn insert(&mut self, index: u64) -> Expect {
+        let expect = self.expect(index);
+        let came = if expect == Expect::ABSENT { COMES_OR_GOES } else { 0 };
+        self.write(index, PRESENT | came);
+        expect
+    }
+
+    /// Its owner removes it; what he finds.
+    pub(super) fn remove(&mut self, index: u64) -> Expect {
+        let expect = self.expect(index);
+        if expect == Expect::EXACT {
+            let state = &mut self.state[index as usize];
+            *state = *state & !PRESENT | COMES_OR_GOES | WRITTEN;
+        }
+        expect
+    }
+
+    /// Its owner updates it; what he finds.
+    pub(super) fn update(&mut self, index: u64) -> Expect {
+        let expect = self.expect(index);
+        if expect == Expect::EXACT {
+            self.write(index, 0);
+        }
+        expect
+    }
+
+    fn write(&mut self, index: u64, more: u8) {
+        let version = &mut self.versions[index as usize];
+        *version = version.wrapping_add(1);
+        self.state[index as usize] |= WRITTEN | more;
     }
 
     /// Takes note of what a thread does with a key that others may write as well.
@@ -66,15 +104,9 @@ impl World {
         }
     }
 
-    /// Sums up the answers and what the map holds in the end.
-    pub(super) fn conclude(
-        &self,
-        plan: &mut MixPlan,
-        workload: &Workload,
-        threads: usize,
-        ops: usize,
-        shared: bool,
-    ) {
+    /// Sums up the answers and what the map holds in the end. With `shared`, threads have written the same keys, of a map that
+    /// had all.
+    pub(super) fn conclude(&self, plan: &mut MixPlan, workload: &Workload, shared: bool) {
         for (predicted, ops) in plan.predicted.iter_mut().zip(&plan.threads) {
             ops.iter().for_each(|op| predicted.add(op));
         }
@@ -88,18 +120,13 @@ impl World {
         let stays = self.state.iter().all(|state| state & COMES_OR_GOES == 0);
         let mut sampled = vec![&untouched];
         plan.after = if shared {
-            let before = |index: &&usize| (**index as u64) < plan.start.filled;
-            let sum = |sum: u64, &index: &usize| sum.wrapping_add(keys::value(key(index), 0));
-            After::Answered {
-                len: plan.start.filled as usize,
-                written: written.iter().filter(before).count(),
-                sum: stays.then(|| written.iter().filter(before).fold(0, sum)),
-            }
+            let value = |&key: &u64| keys::value(key, 0);
+            let sum = || plan.written.iter().map(value).fold(0, u64::wrapping_add);
+            After::Answered { len: plan.start.filled as usize, sum: stays.then(sum) }
         } else {
             sampled.push(&written);
-            After::Certain {
-                len: written.iter().filter(|&&i| self.is_present(i as u64)).count() + untouched.len(),
-            }
+            let left = written.iter().filter(|&&index| self.is_present(index as u64)).count();
+            After::Certain { len: left + untouched.len() }
         };
         for indices in sampled {
             let step = indices.len().div_ceil(SAMPLES).max(1);
@@ -108,7 +135,7 @@ impl World {
         if stays {
             plan.leaves = Some(plan.start.clone());
         } else if workload.mix.insert == 100 && workload.inserts == Inserts::Fresh {
-            let filled = plan.start.filled + (threads * ops) as u64;
+            let filled = plan.start.filled + plan.ops();
             plan.leaves = Some(Start { filled, ..plan.start.clone() });
         }
     }

@@ -60,7 +60,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// [`FilterView`](crate::FilterView) looks up in them.
     ///
     /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes): others may write to the filter meanwhile. A compaction
-    /// has to wait, and so has [`clear`](ScalableCuckooFilter::clear).
+    /// has to wait.
     ///
     /// ```
     /// use koel::ScalableCuckooFilter;

@@ -319,9 +319,10 @@ impl<S> ScalableCuckooFilter<S> {
         &self.hasher
     }
 
-    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back.
+    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back, and where it is
+    /// emptying a segment meanwhile, that is waited for.
     pub fn clear(&self) {
-        // Newest first: what a compaction moves meanwhile goes to an older table, which comes later.
+        // Newest first: what a compaction moves meanwhile goes to an older table, which comes later [I3].
         self.chain.levels().iter().for_each(|level| level.inner.clear());
     }
 
