@@ -133,7 +133,7 @@ impl TableInfo {
             bucket_slots: shape.format.bucket_slots,
             semi_sorted: shape.format.semi_sorted,
             memory_usage,
-            false_positive_rate: rate_at(shape.format, len as f64 / slots as f64),
+            false_positive_rate: rate_at(shape.format, len as f64, slots as f64),
             displacements,
         }
     }

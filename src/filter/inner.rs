@@ -75,7 +75,7 @@ impl Inner {
 
     /// The expected false-positive rate now.
     pub(crate) fn rate(&self) -> f64 {
-        rate_at(self.layout.format, self.table.len() as f64 / self.slots() as f64)
+        rate_at(self.layout.format, self.table.len() as f64, self.slots() as f64)
     }
 
     #[inline(always)]

@@ -62,14 +62,22 @@ fn collision(bits: u32, keys: u32) -> f64 {
     (f64::powi(2.0, keys as i32) + values - 2.0) / values.powi(keys as i32)
 }
 
-/// The false-positive rate at a load, 0 to 1 (Fan et al., section 5.1, but there all slots are taken): a slot that is taken has
-/// the key's fingerprint with the probability 2^-bits; with twice that if the fingerprint is 1, which stands for 0 as well.
-pub(crate) fn rate_at(format: Format, load: f64) -> f64 {
-    let (slots, value) =
-        (2.0 * f64::from(format.bucket_slots), f64::powi(2.0, -(format.fingerprint_bits as i32)));
-    // 1 - (1 - load * same)^slots, without losing what is small.
-    let rate = |same: f64| -f64::exp_m1(slots * f64::ln_1p(-load * same));
+/// The false-positive rate of so many different keys in so many slots, 0 to 1 (Fan et al., section 5.1, but there all slots are
+/// taken): of two buckets each slot that is taken has the key's fingerprint with the probability 2^-bits; with twice that if the
+/// fingerprint is 1, which stands for 0 as well. No more of them are taken than there are keys.
+pub(crate) fn rate_at(format: Format, keys: f64, slots: f64) -> f64 {
+    let both = 2.0 * f64::from(format.bucket_slots);
+    let value = f64::powi(2.0, -(format.fingerprint_bits as i32));
+    let (most, taken) = (both.min(keys).max(1.0), both * keys / slots);
+    // 1 - (1 - taken / most * same)^most, without losing what is small.
+    let rate = |same: f64| -f64::exp_m1(most * f64::ln_1p(-taken / most * same));
     2.0 * value * rate(2.0 * value) + (1.0 - 2.0 * value) * rate(value)
+}
+
+/// The same where no slot is free.
+pub(crate) fn full_rate(format: Format) -> f64 {
+    let both = 2.0 * f64::from(format.bucket_slots);
+    rate_at(format, both, both)
 }
 
 /// The false-positive rate of several tables, each of which may say yes.
@@ -244,12 +252,12 @@ impl Options {
             .and_then(|_| self.formats().filter_map(made).map(|shape| shape.bytes()).min());
         let most = least.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST).max(SMALL));
         // The first format that errs no more often when it is full to the last slot will do, in so many bytes.
-        let sure = self.formats().find(|format| rate_at(*format, 1.0) <= rate).and_then(made);
+        let sure = self.formats().find(|format| full_rate(*format) <= rate).and_then(made);
         let (mut best, mut bytes) = (None, sure.map_or(most, |shape| shape.bytes().min(most)));
         for format in self.formats() {
             // Most others cannot, if they had all these bytes: not worth the search for a size, a hundred times as long.
             let slots = slots_within(format, bytes);
-            if self.capacity as f64 > slots || rate_at(format, self.capacity as f64 / slots) > rate {
+            if self.capacity as f64 > slots || rate_at(format, self.capacity as f64, slots) > rate {
                 continue;
             }
             let will_do = |shape: &Shape| shape.bytes() <= bytes && shape.rate_when_full() <= rate;
@@ -312,7 +320,7 @@ impl Shape {
 
     /// The expected false-positive rate with as many keys as the capacity.
     pub(crate) fn rate_when_full(&self) -> f64 {
-        rate_at(self.format, self.capacity as f64 / self.slots() as f64)
+        rate_at(self.format, self.capacity as f64, self.slots() as f64)
     }
 
     /// Bytes of the table.

@@ -114,7 +114,7 @@ impl<'a> Table<'a> {
     }
 
     fn rate(&self) -> f64 {
-        rate_at(self.form.shape.format, self.form.len as f64 / self.form.shape.slots() as f64)
+        rate_at(self.form.shape.format, self.form.len as f64, self.form.shape.slots() as f64)
     }
 }
 

@@ -122,6 +122,28 @@ fn false_positives_are_as_rare_as_expected() {
     }
 }
 
+/// The smallest tables: of one key, of fewer than two buckets have slots, and of a little more.
+#[test]
+fn false_positives_are_no_more_than_promised_where_there_are_few_keys() {
+    for (capacity, rates) in [(1, [0.32, 0.146, 0.05]), (2, [0.27, 0.222, 0.05]), (9, [0.4, 0.2, 0.05])] {
+        for rate in rates {
+            let (mut expected, mut measured) = (0.0, 0.0);
+            const FILTERS: u64 = 4000;
+            for seed in 0..FILTERS {
+                let builder = CuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
+                let filter = builder.seed(seed).build().unwrap();
+                (0..capacity as u64).for_each(|key| filter.insert(&key).unwrap());
+                expected += filter.false_positive_rate() / FILTERS as f64;
+                measured += filter.measure_false_positive_rate(400) / FILTERS as f64;
+            }
+            let what = format!("{capacity} keys, {rate}: {measured}, {expected} expected");
+            // One filter's rate is off by half of it, most times.
+            let chance = 5.0 * 0.5 * expected / (FILTERS as f64).sqrt();
+            assert!(expected <= rate && (measured - expected).abs() < chance, "{what}");
+        }
+    }
+}
+
 /// Between one and two times 2^16 buckets, a segment's buckets and the digest's bits fit each other best, worst and in
 /// between.
 #[test]

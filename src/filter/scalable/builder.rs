@@ -7,7 +7,7 @@ use super::super::info::TableInfo;
 use super::super::inner::Inner;
 use super::super::layout::Format;
 use super::super::plan::Plan;
-use super::super::sizing::{DEFAULT_RATE, Shape, check, load_limit, rate_at};
+use super::super::sizing::{DEFAULT_RATE, Shape, check, full_rate, load_limit};
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
 use super::info::ScalableInfo;
@@ -283,7 +283,7 @@ impl<S> ScalableFilterBuilder<S> {
         check(self.rate, self.fingerprint_bits, Some(bucket_slots), semi_sorted)?;
         let of_bits = |fingerprint_bits| Format { fingerprint_bits, bucket_slots, semi_sorted };
         // Even a table that is full to the last slot has half the rate at the most.
-        let rate_of = |bits| 2.0 * rate_at(of_bits(bits), 1.0);
+        let rate_of = |bits| 2.0 * full_rate(of_bits(bits));
         let rate = match self.fingerprint_bits {
             Some(_) => self.rate.unwrap_or(f64::INFINITY),
             None => self.rate.unwrap_or(DEFAULT_RATE),
