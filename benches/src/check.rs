@@ -42,13 +42,16 @@ impl Tally {
                 let old = view.insert(op.key, new);
                 self.net = self.net.wrapping_add(new).wrapping_sub(old.unwrap_or(0));
                 count(old.is_some(), &mut self.counts.replaced, &mut self.counts.inserted);
-                self.judge(op, op.version.wrapping_sub(1), old);
+                // What nobody has written before cannot have been there.
+                if !op.expect.admits(op.key, op.version.wrapping_sub(1), old) || old == Some(new) {
+                    self.fail(op, old);
+                }
             }
             Action::Remove => {
                 let removed = view.remove(op.key);
-                count(removed, &mut self.counts.removed, &mut self.counts.unremoved);
-                // Not every contestant hands out what it removes: whether it did is what is checked.
-                self.judge(op, op.version, removed.then(|| keys::value(op.key, op.version)));
+                self.net = self.net.wrapping_sub(removed.unwrap_or(0));
+                count(removed.is_some(), &mut self.counts.removed, &mut self.counts.unremoved);
+                self.judge(op, op.version, removed);
             }
             Action::Update => {
                 let new = view.update(op.key);
@@ -191,7 +194,7 @@ pub fn content<V: View>(view: &V, len: usize, plan: &MixPlan, seen: &[Tally]) ->
 
 /// How many entries the map has more than before, if it has as many of the written keys, all of which it had, as the answers to
 /// insertions and removals say; and if their values, which added up to `sum`, add up to what the answers to all writes say.
-fn balance<V: View>(view: &V, written: &[u64], sum: Option<u64>, seen: &[Tally]) -> Result<isize, String> {
+fn balance<V: View>(view: &V, written: &[u64], sum: u64, seen: &[Tally]) -> Result<isize, String> {
     let gains = seen.iter().map(|tally| tally.counts.inserted as isize - tally.counts.removed as isize);
     let (gained, mut found, mut left) = (gains.sum::<isize>(), 0, 0_u64);
     for &key in written {
@@ -209,15 +212,15 @@ fn balance<V: View>(view: &V, written: &[u64], sum: Option<u64>, seen: &[Tally])
             written.len()
         ));
     }
-    let net = |sum: u64| seen.iter().fold(sum, |sum, tally| sum.wrapping_add(tally.net));
-    match sum.map(net) {
-        Some(told) if told != left => Err(format!(
+    let told = seen.iter().fold(sum, |sum, tally| sum.wrapping_add(tally.net));
+    if told != left {
+        return Err(format!(
             "the values of {} written keys add up to {left:#x} afterwards, by the answers to writes to {told:#x}: a write was \
              lost, or told to have replaced what it did not",
             written.len()
-        )),
-        _ => Ok(gained),
+        ));
     }
+    Ok(gained)
 }
 
 /// Whether all `lookups` of present keys found them.

@@ -33,6 +33,9 @@ const COUNTS_SLOWLY: u8 = 9;
 /// Values of the right keys, as later writes would leave them.
 const WRONG_VERSIONS: u8 = 10;
 
+/// What it removes it tells to have had another version.
+const WRONG_REMOVED: u8 = 11;
+
 /// How long that takes.
 const COUNTING: Duration = Duration::from_millis(500);
 
@@ -85,9 +88,12 @@ impl<const FAULT: u8> View for &Faulty<FAULT> {
         }
     }
 
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&self, key: u64) -> Option<u64> {
         if FAULT == KEEPS_REMOVED && key % 100 < 5 {
-            return (&self.0).get(key).is_some();
+            return (&self.0).get(key);
+        }
+        if FAULT == WRONG_REMOVED && key % 100 < 5 {
+            return (&self.0).remove(key).map(|value| value ^ 1);
         }
         (&self.0).remove(key)
     }
@@ -205,6 +211,7 @@ fn a_map_with_wrong_values_fails_lookups_and_mixes() {
     fails(lookups::<WRONG_VERSIONS>(true, true));
     fails(Runner::<Faulty<WRONG_VERSIONS>>::new().extend_from_empty(KEYS, 0.0));
     fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbC, THREADS)));
+    fails(mix::<WRONG_VERSIONS>(&preset(Preset::YcsbC, THREADS)));
     fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbA, 1)));
 }
 
@@ -219,6 +226,7 @@ fn a_map_that_drops_replacements_removals_or_updates_fails() {
     fails(mix::<STALE_VALUES>(&preset(Preset::YcsbA, THREADS)));
     fails(mix::<STALE_VALUES>(&preset(Preset::YcsbB, 1)));
     fails(mix::<KEEPS_REMOVED>(&preset(Preset::Exchange, THREADS)));
+    fails(mix::<WRONG_REMOVED>(&preset(Preset::Exchange, THREADS)));
     fails(mix::<FORGETS_UPDATES>(&preset(Preset::YcsbF, THREADS)));
 }
 
@@ -231,7 +239,9 @@ fn a_map_that_drops_what_threads_write_to_the_same_keys_fails() {
     fails(mix::<STALE_VALUES>(&shared("50/50/0/0")));
     fails(mix::<FORGETS_UPDATES>(&shared("50/0/0/50")));
     fails(mix::<FORGETS_UPDATES>(&shared("40/30/0/30")));
-    fails(mix::<KEEPS_REMOVED>(&shared("40/25/25/10")));
+    for fault in [mix::<STALE_VALUES>, mix::<FORGETS_UPDATES>, mix::<KEEPS_REMOVED>, mix::<WRONG_REMOVED>] {
+        fails(fault(&shared("40/25/25/10")));
+    }
     fails(mix::<MISCOUNTS>(&shared("40/30/0/30")));
     fails(mix::<MISCOUNTS>(&shared("40/25/25/10")));
     fails(mix::<WRONG_VALUES>(&shared("40/25/25/10")));

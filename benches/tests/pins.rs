@@ -55,7 +55,7 @@ impl View for SlowPin<'_> {
         self.0.insert(key, value)
     }
 
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&self, key: u64) -> Option<u64> {
         self.0.remove(key)
     }
 

@@ -63,7 +63,7 @@ impl View for &Slow<RwLockHashbrown<u64, u64>> {
         (&self.0).insert(key, value)
     }
 
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&self, key: u64) -> Option<u64> {
         thread::sleep(TAKES);
         (&self.0).remove(key)
     }

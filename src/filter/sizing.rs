@@ -63,8 +63,8 @@ fn collision(bits: u32, keys: u32) -> f64 {
 }
 
 /// The false-positive rate of so many different keys in so many slots, 0 to 1 (Fan et al., section 5.1, but there all slots are
-/// taken): of two buckets each slot that is taken has the key's fingerprint with the probability 2^-bits; with twice that if the
-/// fingerprint is 1, which stands for 0 as well. No more of them are taken than there are keys.
+/// taken): of two buckets each slot that is taken has the key's fingerprint with the probability 2^-bits; with twice that if
+/// the fingerprint is 1, which stands for 0 as well. No more of them are taken than there are keys.
 pub(crate) fn rate_at(format: Format, keys: f64, slots: f64) -> f64 {
     let both = 2.0 * f64::from(format.bucket_slots);
     let value = f64::powi(2.0, -(format.fingerprint_bits as i32));

@@ -45,8 +45,8 @@ impl View for &Dashmap<u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove(&key).is_some()
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.0.remove(&key).map(|(_, value)| value)
     }
 
     #[inline]

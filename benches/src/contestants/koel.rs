@@ -86,7 +86,7 @@ impl View for &Koel<u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&self, key: u64) -> Option<u64> {
         View::remove(&self.0.pin(), key)
     }
 
@@ -113,8 +113,8 @@ impl View for Pinned<'_, u64, u64, Hasher> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
-        Pinned::remove(self, &key).is_some()
+    fn remove(&self, key: u64) -> Option<u64> {
+        Pinned::remove(self, &key).copied()
     }
 
     #[inline]

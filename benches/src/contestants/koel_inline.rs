@@ -46,8 +46,8 @@ impl View for &KoelInline {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove(&key).is_some()
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.0.remove(&key)
     }
 
     #[inline]

@@ -77,8 +77,8 @@ pub trait View {
     /// Inserts or replaces; returns the value that was there.
     fn insert(&self, key: u64, value: u64) -> Option<u64>;
 
-    /// Removes `key`; returns whether it was there.
-    fn remove(&self, key: u64) -> bool;
+    /// Removes `key`; returns the value that was there.
+    fn remove(&self, key: u64) -> Option<u64>;
 
     /// Adds one to the value of `key` in one step; returns the new value.
     fn update(&self, key: u64) -> Option<u64>;

@@ -74,7 +74,7 @@ impl View for &Papaya<u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&self, key: u64) -> Option<u64> {
         View::remove(&self.0.pin(), key)
     }
 
@@ -101,8 +101,8 @@ impl View for Pinned<'_, u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
-        HashMapRef::remove(self, &key).is_some()
+    fn remove(&self, key: u64) -> Option<u64> {
+        HashMapRef::remove(self, &key).copied()
     }
 
     #[inline]

@@ -46,8 +46,8 @@ impl View for &RwLockHashbrown<u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.write().remove(&key).is_some()
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.0.write().remove(&key)
     }
 
     #[inline]

@@ -63,7 +63,7 @@ impl View for Guarded<'_, u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&self, key: u64) -> Option<u64> {
         View::remove(&self.index, key)
     }
 
@@ -113,8 +113,14 @@ impl View for &SccHashIndex<u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove_sync(&key)
+    fn remove(&self, key: u64) -> Option<u64> {
+        // Its removal tells the value to a condition only.
+        let mut removed = None;
+        self.0.remove_if_sync(&key, |value| {
+            removed = Some(*value);
+            true
+        });
+        removed
     }
 
     #[inline]

@@ -41,8 +41,8 @@ impl View for &SccHashMap<u64, u64> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove_sync(&key).is_some()
+    fn remove(&self, key: u64) -> Option<u64> {
+        self.0.remove_sync(&key).map(|(_, value)| value)
     }
 
     #[inline]

@@ -198,8 +198,8 @@ pub enum After {
     Answered {
         /// Entries: all that are written among them.
         len: usize,
-        /// What the values of those add up to, modulo 2^64; `None` if some are removed: nobody tells what value that was.
-        sum: Option<u64>,
+        /// What the values of those add up to, modulo 2^64.
+        sum: u64,
     },
 }
 

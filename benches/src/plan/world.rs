@@ -97,7 +97,8 @@ impl World {
             for &(position, index) in undecided {
                 ops[position].expect = match self.state[index as usize] {
                     state if state & COMES_OR_GOES != 0 => Expect::OPEN,
-                    state if state & PRESENT != 0 => Expect::PRESENT,
+                    state if state & WRITTEN != 0 => Expect::PRESENT,
+                    state if state & PRESENT != 0 => Expect::EXACT,
                     _ => Expect::ABSENT,
                 };
             }
@@ -120,9 +121,8 @@ impl World {
         let stays = self.state.iter().all(|state| state & COMES_OR_GOES == 0);
         let mut sampled = vec![&untouched];
         plan.after = if shared {
-            let value = |&key: &u64| keys::value(key, 0);
-            let sum = || plan.written.iter().map(value).fold(0, u64::wrapping_add);
-            After::Answered { len: plan.start.filled as usize, sum: stays.then(sum) }
+            let values = plan.written.iter().map(|&key| keys::value(key, 0));
+            After::Answered { len: plan.start.filled as usize, sum: values.fold(0, u64::wrapping_add) }
         } else {
             sampled.push(&written);
             let left = written.iter().filter(|&&index| self.is_present(index as u64)).count();
