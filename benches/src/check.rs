@@ -42,10 +42,7 @@ impl Tally {
                 let old = view.insert(op.key, new);
                 self.net = self.net.wrapping_add(new).wrapping_sub(old.unwrap_or(0));
                 count(old.is_some(), &mut self.counts.replaced, &mut self.counts.inserted);
-                // What nobody has written before cannot have been there.
-                if !op.expect.admits(op.key, op.version.wrapping_sub(1), old) || old == Some(new) {
-                    self.fail(op, old);
-                }
+                self.judge(op, op.version.wrapping_sub(1), old);
             }
             Action::Remove => {
                 let removed = view.remove(op.key);
