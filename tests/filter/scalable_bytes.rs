@@ -81,6 +81,18 @@ fn a_loader_of_a_growing_filter_that_cannot_finish_is_handed_back_and_goes_on() 
     assert_eq!(loader.try_finish_scalable().unwrap().to_bytes(), filter.to_bytes());
 }
 
+/// These chunks, and those of a filter from where they end, as far as they fit.
+fn resumed(chunks: &[Vec<u8>], later: &ScalableCuckooFilter) -> ChunkLoader {
+    let mut loader = ChunkLoader::new();
+    chunks.iter().for_each(|chunk| loader.load(chunk).unwrap());
+    for chunk in later.chunks_from(loader.next()) {
+        if loader.load(&chunk).is_err() {
+            break;
+        }
+    }
+    loader
+}
+
 #[test]
 fn a_transfer_that_growth_interrupts_does_not_end_in_a_filter() {
     let filter = grown(20_000);
@@ -90,13 +102,7 @@ fn a_transfer_that_growth_interrupts_does_not_end_in_a_filter() {
     (1 << 40..(1 << 40) + 100_000_u64).for_each(|key| bigger.insert(&key).unwrap());
     assert!(bigger.info().tables.len() > tables);
     for taken in 1..chunks.len() {
-        let mut loader = ChunkLoader::new();
-        chunks[..taken].iter().for_each(|chunk| loader.load(chunk).unwrap());
-        for chunk in bigger.chunks_from(loader.next()) {
-            if loader.load(&chunk).is_err() {
-                break;
-            }
-        }
+        let loader = resumed(&chunks[..taken], &bigger);
         assert!(loader.finish_scalable().is_err(), "{taken} chunks of the one, and then of the other");
     }
 }
@@ -166,14 +172,7 @@ fn a_transfer_that_is_resumed_after_tables_were_given_back_has_a_whole_chain_or_
     (1 << 40..(1 << 40) + 30_000_u64).for_each(|key| again.insert(&key).unwrap());
     for later in [&fewer, &again] {
         for taken in 1..chunks.len() {
-            let mut loader = ChunkLoader::new();
-            chunks[..taken].iter().for_each(|chunk| loader.load(chunk).unwrap());
-            for chunk in later.chunks_from(loader.next()) {
-                if loader.load(&chunk).is_err() {
-                    break;
-                }
-            }
-            if let Ok(copy) = loader.finish_scalable() {
+            if let Ok(copy) = resumed(&chunks[..taken], later).finish_scalable() {
                 assert!(
                     (0..HELD).all(|key| copy.contains(&key)),
                     "{taken} chunks of the one, then of the other"
