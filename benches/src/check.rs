@@ -9,7 +9,7 @@ use crate::plan::{Action, After, Counts, Expect, MixPlan, Op, Prediction};
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     counts: Counts,
-    /// What the values that writes brought in add up to, less those that they replaced.
+    /// What the values that writes brought in add up to, less those that they replaced and removed.
     net: u64,
     wrong: u64,
     first_wrong: Option<(Op, Option<u64>)>,
