@@ -330,8 +330,9 @@ fn to_count_what_was_filled_is_not_in_its_time() {
 #[test]
 fn latencies_are_taken_of_every_operation() {
     let plan = preset(Preset::Exchange, THREADS);
-    let histogram = Runner::<Faulty<SOUND>>::new().latencies(&plan, &Stopwatch::calibrated()).unwrap();
-    assert_eq!(histogram.len(), plan.ops());
+    let times = Runner::<Faulty<SOUND>>::new().latencies(&plan, &Stopwatch::calibrated()).unwrap();
+    let reads = plan.threads.iter().flatten().filter(|op| op.action == Action::Get).count() as u64;
+    assert_eq!((times.reads.len(), times.writes.len()), (reads, plan.ops() - reads));
     let failed = Runner::<Faulty<KEEPS_REMOVED>>::new().latencies(&plan, &Stopwatch::calibrated());
     assert!(failed.is_err());
 }

@@ -230,9 +230,18 @@ fn presets_and_mixes_run_with_several_distributions() {
         "RapidGrow: 500 keys, 2 threads, uniform",
         "YCSB-D: 500 keys, 2 threads, latest",
         "mix 80/10/10/0, shared writes: 500 keys",
+        "80% get, 10% insert (replacing), 10% remove, 0% update; threads write the same keys; 100% of",
+        "98% get, 1% insert (new), 1% remove, 0% update; each thread writes keys of its own; 75% of",
     ] {
         assert!(table.contains(title), "`{title}` is missing in: {table}");
     }
+    let own =
+        ["map", "--mix", "50/50/0/0", "--replacing", "--keys", "500", "--threads", "2", "--rounds", "1"];
+    let output = koel_bench(&[&own[..], &["--ops", "2000", "--seconds", "0", "--maps", "koel"]].concat());
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    let title = "mix 50/50/0/0, replacing: 500 keys";
+    let about = "50% insert (replacing), 0% remove, 0% update; each thread writes keys of its own; 100% of";
+    assert!(table.contains(title) && table.contains(about), "{table}");
 }
 
 #[test]
@@ -255,8 +264,15 @@ fn latency_and_memory_report_every_map() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     let cells = report["latency"].as_array().unwrap();
-    assert_eq!(cells.len(), 3);
-    assert_eq!(cells[2]["phase"], "mixed 50/20/20/10, shared writes, uniform");
+    let phases: Vec<_> = cells.iter().map(|cell| cell["phase"].as_str().unwrap()).collect();
+    let mixed = "of mixed 50/20/20/10, shared writes, uniform";
+    let both = [format!("reads {mixed}"), format!("writes {mixed}")];
+    assert_eq!(phases, ["insert while growing", "get, uniform", &both[0], &both[1]]);
+    let samples = |cell: &serde_json::Value| cell["rows"][0]["samples"].as_u64().unwrap();
+    assert_eq!(
+        (samples(&cells[0]), samples(&cells[1]), samples(&cells[2]) + samples(&cells[3])),
+        (5_000, 10_000, 10_000)
+    );
     for cell in cells {
         assert_eq!((&cell["quantiles"][4], &cell["quantiles"][6]), (&"p99.99".into(), &"max".into()));
         let rows = cell["rows"].as_array().unwrap();

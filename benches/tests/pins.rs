@@ -71,8 +71,8 @@ fn the_end_of_a_held_pin_is_in_the_time_of_the_last_operation_under_it() {
     let plan = plan::mixed(&workload, 100, workload.dist, 1, OPS, None);
     let latencies = |runner: &mut Runner<Unpinning>| {
         let before = PINS.load(Ordering::Relaxed);
-        let histogram = runner.latencies(&plan, &Stopwatch::calibrated()).unwrap();
-        (histogram, PINS.load(Ordering::Relaxed) - before)
+        let times = runner.latencies(&plan, &Stopwatch::calibrated()).unwrap();
+        (times.reads, PINS.load(Ordering::Relaxed) - before)
     };
     let mut runner = Runner::new();
     latencies(&mut runner);

@@ -306,8 +306,15 @@ mod tests {
             assert!(dist.contains("as they stand in the trace"), "{dist}");
         }
         for command in ["map", "latency"] {
-            let shared = error(&[command, "--preset", "ycsb-a", "--shared-writes"]);
-            assert!(shared.contains("says itself whose keys"), "{shared}");
+            let shared = error(&[command, "--preset", "ycsb-a,ycsb-d", "--shared-writes"]);
+            assert!(shared.contains("YCSB-A, -B, -F and MemC3 share"), "{shared}");
+            let all_share = ["koel-bench", command, "--preset", "ycsb-a,memc3", "--shared-writes"];
+            assert!(Cli::checked(all_share.into_iter().chain(["--threads", "2"])).is_ok());
+            for nothing_to_replace in [&["--preset", "ycsb-d"][..], &["--mix", "50/50/0/0", "--trace", "t"]] {
+                let args: Vec<&str> =
+                    [command, "--replacing"].iter().chain(nothing_to_replace).copied().collect();
+                assert!(error(&args).contains("--replacing without a --mix"));
+            }
             let args = ["koel-bench", command, "--shared-writes", "--mix", "50/50/0/0", "--threads"];
             let with = |more| args.iter().copied().chain(more);
             assert!(Cli::checked(with(["1,2", "--preset", "ycsb-d"])).is_ok());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::dist::Dist;
-use crate::workload::{Mix, Preset, Workload};
+use crate::workload::{Mix, Preset, Workload, Writes};
 
 /// Options that choose workloads.
 #[derive(Debug, Args, Default)]
@@ -19,12 +19,16 @@ pub struct WorkloadArgs {
     /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
     #[arg(long, value_delimiter = ',', value_name = "DIST,..")]
     pub dist: Vec<Dist>,
-    /// Threads write the same keys, instead of each its own; for --mix, then, the map has all keys at first, and inserts and
-    /// removals draw theirs as reads do. YCSB-A, -B, -F and MemC3 do so anyway; the other presets, which insert new keys, do
-    /// not
+    /// For --mix: the map has all keys at first, and inserts, removals and updates draw theirs as reads do; else it is three
+    /// quarters full, inserts bring new keys, and removals take any that is there
+    #[arg(long)]
+    pub replacing: bool,
+    /// Threads write the same keys, instead of each its own; for --mix, with --replacing. YCSB-A, -B, -F and MemC3 do so
+    /// anyway; the other presets, which insert new keys, do not
     #[arg(long)]
     pub shared_writes: bool,
-    /// Replay the keys of a trace: one unsigned integer a line, or CSV with a header that names a column `key`
+    /// Replay the keys of a trace: one unsigned integer a line, or CSV with a header that names a column `key`. Each thread
+    /// begins at a place of its own and goes round. Without --mix: look-ups, and 95/5/0/0; inserts replace
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 }
@@ -36,6 +40,15 @@ impl WorkloadArgs {
             Workload::shared(&format!("{name}, shared writes"), mix)
         } else {
             own(name, mix)
+        }
+    }
+
+    /// That of a mix whose inserts bring new keys, unless something else is asked for.
+    pub fn churning(&self, name: &str, mix: Mix) -> Workload {
+        if self.replacing && !self.shared_writes {
+            Workload::replacing(&format!("{name}, replacing"), mix)
+        } else {
+            self.workload(name, mix, Workload::churning)
         }
     }
 
@@ -51,11 +64,15 @@ impl WorkloadArgs {
     /// Why two of the options do not go together.
     pub(super) fn conflict(&self) -> Option<&'static str> {
         let from_trace = self.trace.is_some();
-        if self.shared_writes && self.mix.is_empty() && !from_trace && !self.preset.is_empty() {
+        let presets_alone = self.mix.is_empty() && !from_trace && !self.preset.is_empty();
+        let all_share = self.preset.iter().all(|preset| preset.workload().writes == Writes::Shared);
+        if self.shared_writes && presets_alone && !all_share {
             Some(
-                "--preset and --shared-writes: a preset says itself whose keys its threads write; others are --mix, --trace and \
-                 the basic workloads",
+                "--preset and --shared-writes: of the presets, YCSB-A, -B, -F and MemC3 share their keys, and the others, which \
+                 insert new ones, cannot; what can is --mix, --trace and the basic workloads",
             )
+        } else if self.replacing && (self.mix.is_empty() || from_trace) {
+            Some("--replacing without a --mix that it could be for: all else says itself what it inserts")
         } else if self.dist.is_empty() {
             None
         } else if from_trace && self.preset.is_empty() {

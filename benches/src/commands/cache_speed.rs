@@ -1,7 +1,7 @@
 //! Throughput, memory and latency of caches, and what koel is to reach in them.
 
 use super::field::Field;
-use super::{latency, threads};
+use super::threads;
 use crate::caches::Id;
 use crate::cli::{CacheArgs, CachePart};
 use crate::console::Console;
@@ -12,7 +12,9 @@ use crate::error::Error;
 use crate::plan::{self, CacheLoad};
 use crate::report::cache::{CacheAim, CacheMemoryRow, CacheReport, CacheSpeedCell, CacheSpeedRow};
 use crate::report::cache_table::{cache_memory_table, cache_speed_table};
-use crate::report::{LatencyCell, QUANTILES, Report, latency_table, quantile_names, threads_in_words};
+use crate::report::{
+    LatencyCell, LatencyRow, QUANTILES, Report, latency_table, quantile_names, threads_in_words,
+};
 use crate::stats::Spread;
 use crate::stopwatch::Stopwatch;
 
@@ -280,7 +282,10 @@ impl Bench<'_> {
             threads: 1,
             overhead_nanos: stopwatch.overhead_nanos(),
             quantiles: quantile_names(),
-            rows: measured.iter().map(|(id, rounds)| latency::row(*id, rounds, 0)).collect(),
+            rows: measured
+                .iter()
+                .map(|(id, rounds)| LatencyRow::of(id.name(), id.is_koel(), rounds.iter(), 0))
+                .collect(),
             absent: entrants.absent(),
         };
         self.console.say(&latency_table(&cell));

@@ -5,20 +5,25 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use super::chosen;
-use super::field::{Field, Named};
+use super::field::Field;
 use super::tasks::Task;
 use crate::cli::{LatencyArgs, Output, WorkloadArgs};
 use crate::console::Console;
 use crate::contestants::Id;
 use crate::dist::Dist;
-use crate::entrant::entrant;
+use crate::entrant::{Times, entrant};
 use crate::error::Error;
 use crate::plan::{self, MixPlan};
-use crate::report::{LatencyCell, LatencyRow, QUANTILES, Report, latency_table, quantile_names};
-use crate::stats::Spread;
+use crate::report::{LatencyCell, LatencyRow, Report, latency_table, quantile_names};
 use crate::stopwatch::Stopwatch;
 use crate::trace::{self, Trace};
 use crate::workload::{Inserts, Mix, Workload};
+
+/// Which times a table is of.
+type Of = fn(&Times) -> &Histogram<u64>;
+
+const READS: &str = "reads";
+const KINDS: [(&str, Of); 2] = [(READS, |times| &times.reads), ("writes", |times| &times.writes)];
 
 /// What is timed at one size and number of threads.
 #[derive(Debug)]
@@ -67,13 +72,11 @@ pub(super) fn run(
 fn chosen_phases(args: &WorkloadArgs) -> Result<Vec<Phase>, Error> {
     let mut workloads: Vec<Workload> = args.preset.iter().map(|preset| preset.workload()).collect();
     if args.trace.is_none() {
-        workloads.extend(
-            args.mix.iter().map(|&mix| args.workload(&format!("mix {mix}"), mix, Workload::churning)),
-        );
+        workloads.extend(args.mix.iter().map(|&mix| args.churning(&format!("mix {mix}"), mix)));
     }
     if workloads.is_empty() && args.trace.is_none() {
         let mix = Mix::new(50, 20, 20, 10);
-        workloads.extend(mix.map(|mix| args.workload(&format!("mixed {mix}"), mix, Workload::churning)));
+        workloads.extend(mix.map(|mix| args.churning(&format!("mixed {mix}"), mix)));
     }
     let mut phases = Vec::new();
     for workload in workloads {
@@ -123,6 +126,23 @@ impl Phase {
         }
     }
 
+    /// A table for look-ups and one for writes, where there are any: its name and its rows. Of a contestant there are the times
+    /// of each round, and how many look-ups missed keys.
+    fn tables(&self, measured: &[(Id, Vec<Times>, u64)]) -> Vec<(String, Vec<LatencyRow>)> {
+        let is_measured =
+            |of: Of| measured.iter().flat_map(|(_, rounds, _)| rounds).any(|times| !of(times).is_empty());
+        let kinds: Vec<_> = KINDS.into_iter().filter(|&(_, of)| is_measured(of)).collect();
+        let table = |&(kind, of): &(&str, Of)| {
+            let row = |(id, rounds, lost): &(Id, Vec<Times>, u64)| {
+                let lost = if kind == READS { *lost } else { 0 };
+                LatencyRow::of(id.name(), id.is_koel(), rounds.iter().map(of), lost)
+            };
+            let name = if kinds.len() > 1 { format!("{kind} of {}", self.name()) } else { self.name() };
+            (name, LatencyRow::compared(measured.iter().map(row).collect()))
+        };
+        kinds.iter().map(table).collect()
+    }
+
     fn plan(&self, keys: u64, threads: usize, ops: usize) -> MixPlan {
         // All threads together grow to `keys`, to the last one.
         let keys = keys.next_multiple_of(threads as u64);
@@ -141,47 +161,32 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
             let mut entrants = Field::new(console, settings.maps.iter().map(|&id| (id, entrant(id))));
             for phase in &settings.phases {
                 let plan = phase.plan(keys, threads, settings.ops);
-                let mut cell = LatencyCell {
-                    phase: phase.name(),
-                    keys: phase.trace.as_ref().map_or(keys, |trace| trace.keys.len() as u64),
-                    threads,
-                    overhead_nanos: stopwatch.overhead_nanos(),
-                    quantiles: quantile_names(),
-                    rows: Vec::new(),
-                    absent: Vec::new(),
-                };
                 let measured = entrants.race(
-                    &cell.phase,
+                    &phase.name(),
                     settings.rounds,
                     |_| true,
                     |_, _, entrant| entrant.latencies(&plan, &stopwatch),
                 )?;
-                for (id, rounds) in &measured {
-                    let lost_reads = entrants.entrant(*id).map_or(0, |entrant| entrant.take_lost_reads());
-                    cell.rows.push(row(*id, rounds, lost_reads));
+                let mut lost_reads = |id| entrants.entrant(id).map_or(0, |entrant| entrant.take_lost_reads());
+                let measured: Vec<_> =
+                    measured.into_iter().map(|(id, rounds)| (id, rounds, lost_reads(id))).collect();
+                for (name, rows) in phase.tables(&measured) {
+                    let cell = LatencyCell {
+                        phase: name,
+                        keys: phase.trace.as_ref().map_or(keys, |trace| trace.keys.len() as u64),
+                        threads,
+                        overhead_nanos: stopwatch.overhead_nanos(),
+                        quantiles: quantile_names(),
+                        rows,
+                        absent: entrants.absent(),
+                    };
+                    if settings.tables {
+                        console.say(&latency_table(&cell));
+                    }
+                    report.latency.push(cell);
                 }
-                cell.absent = entrants.absent();
-                if settings.tables {
-                    console.say(&latency_table(&cell));
-                }
-                report.latency.push(cell);
             }
         }
     }
     Ok(())
-}
-
-/// What came of the rounds of one contestant.
-pub(super) fn row(id: impl Named, rounds: &[Histogram<u64>], lost_reads: u64) -> LatencyRow {
-    let at = |quantile| {
-        let nanos = rounds.iter().map(|histogram| histogram.value_at_quantile(quantile) as f64);
-        Spread::of(nanos.collect())
-    };
-    LatencyRow {
-        contestant: id.name(),
-        is_koel: id.is_koel(),
-        lost_reads,
-        samples: rounds.iter().map(Histogram::len).min().unwrap_or(0),
-        nanos: QUANTILES.iter().map(|&(_, quantile)| at(quantile)).collect(),
-    }
 }

@@ -55,7 +55,7 @@ impl Task {
     pub(super) fn chosen(args: &WorkloadArgs) -> Vec<Task> {
         let presets = args.preset.iter().map(|preset| preset.workload());
         let mixes = if args.trace.is_none() { args.mix.as_slice() } else { &[] };
-        let mixes = mixes.iter().map(|&mix| args.workload(&mix_name(mix), mix, Workload::churning));
+        let mixes = mixes.iter().map(|&mix| args.churning(&mix_name(mix), mix));
         presets.chain(mixes).map(Task::Mix).collect()
     }
 

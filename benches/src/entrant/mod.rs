@@ -8,8 +8,7 @@ mod filter;
 mod filter_runner;
 mod runner;
 mod text;
-
-use hdrhistogram::Histogram;
+mod times;
 
 pub use self::cache::{CacheEntrant, ReadThrough, cache_entrant};
 pub use self::cache_runner::CacheRunner;
@@ -17,6 +16,7 @@ pub use self::filter::{Built, FilterEntrant, Making, filter_entrant};
 pub use self::filter_runner::FilterRunner;
 pub use self::runner::Runner;
 pub use self::text::{TextEntrant, TextRunner};
+pub use self::times::Times;
 use crate::contestants::{
     Dashmap, Id, Koel, KoelHeld, KoelInline, Papaya, PapayaHeld, RwLockHashbrown, SccHashIndex,
     SccHashIndexHeld, SccHashMap,
@@ -69,12 +69,12 @@ pub trait Entrant {
     /// A wrong answer to a look-up of any of the keys, or a wrong number of entries.
     fn extend_from_empty(&mut self, count: u64, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Runs the operations once and takes the time of each. Returns nanoseconds.
+    /// Runs the operations once and takes the time of each.
     ///
     /// # Errors
     ///
     /// As [`Entrant::mix`].
-    fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError>;
+    fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Times, CheckError>;
 
     /// The memory a map takes that holds `count` keys, built with `capacity`.
     ///

@@ -3,10 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use hdrhistogram::Histogram;
-
-use super::Entrant;
 use super::clock::{Clock, last_lookups};
+use super::{Entrant, Times};
 use crate::check::{self, ReadTally, Tally};
 use crate::contestants::{BATCH, Contestant, HELD_OPS, View};
 use crate::error::CheckError;
@@ -14,7 +12,7 @@ use crate::heap::{self, Footprint};
 use crate::keys;
 use crate::plan::{Keys, MixPlan, Op, ReadPlan, Start};
 use crate::race::race;
-use crate::stopwatch::{Stopwatch, new_histogram};
+use crate::stopwatch::Stopwatch;
 
 /// Keys that are looked for in what was filled by itself.
 const SAMPLED_KEYS: u64 = 100_000;
@@ -168,7 +166,7 @@ impl<C: Contestant> Entrant for Runner<C> {
         Ok(clock.ops_per_microsecond())
     }
 
-    fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError> {
+    fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Times, CheckError> {
         self.prepare(&plan.start)?;
         let map = self.map()?;
         let (_, lanes) = race(
@@ -176,7 +174,7 @@ impl<C: Contestant> Entrant for Runner<C> {
             |t| warm_up(map, last_lookups(&plan.threads[t])),
             |t| {
                 let mut tally = Tally::new(C::MAY_MISS_REPLACED);
-                let mut histogram = new_histogram();
+                let mut times = Times::default();
                 for ops in plan.threads[t].chunks(HELD_OPS) {
                     let mut view = None;
                     for (number, op) in ops.iter().enumerate() {
@@ -187,19 +185,15 @@ impl<C: Contestant> Entrant for Runner<C> {
                                 view = None;
                             }
                         });
-                        histogram.saturating_record(nanos);
+                        times.record(op.action, nanos);
                     }
                 }
-                (tally, histogram)
+                (tally, times)
             },
         );
-        let (tallies, histograms): (Vec<_>, Vec<_>) = lanes.into_iter().unzip();
+        let (tallies, times): (Vec<_>, Vec<_>) = lanes.into_iter().unzip();
         self.conclude(plan, &tallies)?;
-        let mut all = new_histogram();
-        for histogram in histograms {
-            all.add(histogram).map_err(|e| failure::<C>(e.to_string()))?;
-        }
-        Ok(all)
+        Ok(times.into_iter().sum())
     }
 
     fn footprint(&mut self, capacity: usize, count: u64) -> Result<Footprint, CheckError> {

@@ -204,7 +204,9 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
         add(html, format_args!("<section>\n<h3>{}</h3>\n<div class=\"panels\">\n", escape(&cell.phase)));
         panel(html, &conditions, &chart::lines(&ticks, &lines, duration_of_axis));
         html.push_str("</div>\n");
-        let numbers = ticks.iter().copied().chain(["p99.99: min .. max", "max: min .. max"]);
+        let compared = cell.rows.iter().any(|row| row.by_papaya.is_some());
+        let comparison = if compared { &["p99.999 by papaya", "min .. max"][..] } else { &[] };
+        let numbers = ticks.iter().chain(&["p99.99: min .. max", "max: min .. max"]).chain(comparison);
         let numbers = numbers.map(|name| format!("#{name}"));
         let headings: Vec<String> = std::iter::once("Map".to_owned()).chain(numbers).collect();
         open_table(html, &headings.iter().map(String::as_str).collect::<Vec<_>>());
@@ -212,6 +214,10 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
             add(html, format_args!("<tr><td>{}</td>", escape(row.contestant)));
             (0..QUANTILES.len()).for_each(|index| number(html, &row.quantile_in_words(index)));
             row.tail_ranges_in_words().iter().for_each(|range| number(html, range));
+            if compared {
+                number(html, &ratio(median(row.by_papaya.as_ref())));
+                number(html, &range_or_none(row.by_papaya.as_ref()));
+            }
             html.push_str("</tr>\n");
         }
         close_table(html);

@@ -18,6 +18,8 @@ pub struct MachineInfo {
     pub began: String,
     /// Percent of the processors' time that the machine gave to others while the program ran, as the system tells it.
     pub stolen_percent: Option<f64>,
+    /// Percent of it that other programs on this system had meanwhile.
+    pub others_percent: Option<f64>,
     /// The system's counts at the beginning.
     #[serde(skip)]
     ticks: Option<Ticks>,
@@ -48,15 +50,18 @@ impl MachineInfo {
             // To the second.
             began: format!("{:.0}", jiff::Timestamp::now()),
             stolen_percent: None,
+            others_percent: None,
             ticks: Ticks::now(),
             huge_pages: pages::mode(),
             line_reads: Vec::new(),
         }
     }
 
-    /// Tells what the machine gave to others since [`MachineInfo::detect`].
+    /// Tells what others had of the processors since [`MachineInfo::detect`].
     pub fn conclude(&mut self) {
-        self.stolen_percent = self.ticks.zip(Ticks::now()).map(|(before, now)| now.stolen_since(before));
+        let Some((before, now)) = self.ticks.zip(Ticks::now()) else { return };
+        self.stolen_percent = Some(now.percent_since(before, |ticks| ticks.stolen));
+        self.others_percent = Some(now.percent_since(before, |ticks| ticks.busy.saturating_sub(ticks.own)));
     }
 
     /// The machine in one line.
@@ -67,10 +72,15 @@ impl MachineInfo {
 
     /// When it was, and how loud, in one line.
     pub fn hour_in_words(&self) -> String {
-        let stolen = self.stolen_percent.map(|percent| {
-            format!("; of the processors' time {} % went to other machines", significant(percent))
-        });
-        format!("{}{}", self.began, stolen.unwrap_or_default())
+        let (Some(stolen), Some(others)) = (self.stolen_percent, self.others_percent) else {
+            return self.began.clone();
+        };
+        format!(
+            "{}; of the processors' time {} % went to other machines, {} % to other programs",
+            self.began,
+            significant(stolen),
+            significant(others)
+        )
     }
 }
 
@@ -85,25 +95,40 @@ fn system() -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
     all: u64,
+    /// That some program of this system had, this one among them, or the kernel.
+    busy: u64,
+    /// That this program had.
+    own: u64,
     /// That other machines had on the same processors.
     stolen: u64,
 }
 
 impl Ticks {
     fn now() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+        let read = |path| std::fs::read_to_string(path).ok();
+        Self::parse(&read("/proc/stat")?, &read("/proc/self/stat")?)
     }
 
-    /// Of the first line: `cpu`, then user, nice, system, idle, iowait, irq, softirq, steal, and what is in those already.
-    fn parse(stat: &str) -> Option<Self> {
-        let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
+    /// Of the system's first line: `cpu`, then user, nice, system, idle, iowait, irq, softirq, steal, and what is in those
+    /// already; of this program's, after its name in parentheses, the fields from the third on: utime and stime are the 14th
+    /// and 15th.
+    fn parse(system: &str, own: &str) -> Option<Self> {
+        let fields = system.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
         let fields: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some(Ticks { all: fields.iter().sum(), stolen: *fields.get(7)? })
+        let &[user, nice, kernel, idle, iowait, irq, softirq, stolen] = fields.as_slice() else {
+            return None;
+        };
+        let (_, own) = own.rsplit_once(") ")?;
+        let own: Vec<u64> = own.split(' ').skip(11).take(2).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let &[own_user, own_kernel] = own.as_slice() else { return None };
+        let busy = user + nice + kernel + irq + softirq;
+        Some(Ticks { all: busy + idle + iowait + stolen, busy, own: own_user + own_kernel, stolen })
     }
 
-    fn stolen_since(self, before: Ticks) -> f64 {
+    /// What a part of the time grew by since `before`, in percent of all time since.
+    fn percent_since(self, before: Ticks, part: fn(&Ticks) -> u64) -> f64 {
         let all = self.all.saturating_sub(before.all).max(1);
-        self.stolen.saturating_sub(before.stolen) as f64 * 100.0 / all as f64
+        part(&self).saturating_sub(part(&before)) as f64 * 100.0 / all as f64
     }
 }
 
@@ -112,14 +137,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stolen_time_is_a_part_of_all_time() {
-        let at = |stat| Ticks::parse(stat).unwrap();
-        let before = at("cpu  100 0 50 800 0 0 0 50 7 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n");
-        assert_eq!(before, Ticks { all: 1000, stolen: 50 });
-        let after = at("cpu  200 0 50 900 0 0 0 100 9 0\n");
-        assert_eq!((after.stolen_since(before), before.stolen_since(before)), (20.0, 0.0));
+    fn what_others_had_is_a_part_of_all_time() {
+        const OWN: &str = "7 (a (b) c) R 1 7 7 0 -1 4194304 111 0 0 0 60 15 0 0 20 0 1 0 9 9 9\n";
+        let at = |system, own: &str| Ticks::parse(system, own).unwrap();
+        let before = at("cpu  100 10 50 780 10 0 0 50 7 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n", OWN);
+        assert_eq!(before, Ticks { all: 1000, busy: 160, own: 75, stolen: 50 });
+        let after = at("cpu  200 10 50 880 10 0 0 100 9 0\n", &OWN.replace(" 60 15 ", " 110 25 "));
+        let stolen = |from| after.percent_since(from, |ticks| ticks.stolen);
+        let others = |from| after.percent_since(from, |ticks| ticks.busy.saturating_sub(ticks.own));
+        assert_eq!((stolen(before), stolen(after)), (20.0, 0.0));
+        assert_eq!((others(before), others(after)), (16.0, 0.0));
         for bad in ["", "cpu", "cpu  1 2 3", "cpu  1 2 3 4 5 6 7 x", "intr 1 2 3 4 5 6 7 8"] {
-            assert_eq!(Ticks::parse(bad), None, "{bad}");
+            assert_eq!(Ticks::parse(bad, OWN), None, "{bad}");
+        }
+        for bad in ["", "7 (a) R 1 2", "7 (a) R 1 7 7 0 -1 4194304 111 0 0 0 x y"] {
+            assert_eq!(Ticks::parse("cpu  1 2 3 4 5 6 7 8", bad), None, "{bad}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod filter_table;
 mod guard;
 mod guard_html;
 mod html;
+mod latency;
 mod machine;
 mod marks;
 mod paper;
@@ -31,6 +32,7 @@ pub use self::filter_table::{
 };
 pub use self::guard::{GuardCell, GuardRow, guard_table};
 pub use self::html::page;
+pub use self::latency::{LatencyCell, LatencyRow, QUANTILES, quantile_names};
 pub use self::machine::{LineReads, MachineInfo};
 pub use self::paper::{Curve, Curves, PaperTable, Value};
 pub use self::table::{latency_table, memory_table, summary_table, throughput_table};
@@ -38,7 +40,6 @@ pub use self::throughput::{Cell, Row};
 use crate::error::CheckError;
 use crate::origin::Origin;
 use crate::pages::Pages;
-use crate::stats::Spread;
 
 /// Everything one run of the program measured.
 #[derive(Debug, Default, Serialize)]
@@ -80,86 +81,6 @@ pub struct Absent {
     pub since: String,
     /// What it did, or could not do.
     pub why: String,
-}
-
-/// One kind of operation under the stopwatch; all contestants.
-#[derive(Debug, Serialize)]
-pub struct LatencyCell {
-    /// What was timed.
-    pub phase: String,
-    /// Entries.
-    pub keys: u64,
-    /// Threads.
-    pub threads: usize,
-    /// What was subtracted from each time.
-    pub overhead_nanos: u64,
-    /// What the times of a row are called, in their order: the names of [`QUANTILES`].
-    pub quantiles: [&'static str; QUANTILES.len()],
-    /// The contestants.
-    pub rows: Vec<LatencyRow>,
-    /// Who is out.
-    pub absent: Vec<Absent>,
-}
-
-/// One contestant's latency.
-#[derive(Debug, Serialize)]
-pub struct LatencyRow {
-    /// What the tables call it.
-    pub contestant: &'static str,
-    /// Whether it is koel.
-    pub is_koel: bool,
-    /// Lookups, in all rounds, that missed a key while another thread replaced it.
-    pub lost_reads: u64,
-    /// Operations timed in each round: a quantile wants at least one beyond it.
-    pub samples: u64,
-    /// Nanoseconds at each of [`QUANTILES`].
-    pub nanos: Vec<Spread>,
-}
-
-impl LatencyRow {
-    /// Median over the rounds of a quantile; none if a round has too few samples to tell.
-    pub fn quantile(&self, index: usize) -> Option<f64> {
-        let (_, quantile) = QUANTILES[index];
-        // The longest time needs none beyond it; the summand is for what the product is off by.
-        let enough = quantile == 1.0 || self.samples as f64 * (1.0 - quantile) + 1e-6 >= 1.0;
-        let told = self.nanos.get(index).filter(|_| enough && self.samples > 0);
-        told.map(|spread| spread.median)
-    }
-
-    /// From the round with the shortest to that with the longest, p99.99 and the longest time; `-` for what is not told.
-    pub fn tail_ranges_in_words(&self) -> [String; 2] {
-        [TAIL, QUANTILES.len() - 1].map(|index| {
-            let told = self.quantile(index).and_then(|_| self.nanos.get(index));
-            let words = |spread: &Spread| {
-                format!("{} .. {}", duration_in_words(spread.min), duration_in_words(spread.max))
-            };
-            told.map_or("-".to_owned(), words)
-        })
-    }
-
-    /// The same in words; `-` for none.
-    pub fn quantile_in_words(&self, index: usize) -> String {
-        self.quantile(index).map_or("-".to_owned(), duration_in_words)
-    }
-}
-
-/// The quantiles of latency that are told, with their names; the last is the longest time.
-pub const QUANTILES: [(&str, f64); 7] = [
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p99.9", 0.999),
-    ("p99.99", 0.9999),
-    ("p99.999", 0.99999),
-    ("max", 1.0),
-];
-
-/// Where p99.99 is in [`QUANTILES`].
-const TAIL: usize = 4;
-
-/// Their names.
-pub fn quantile_names() -> [&'static str; QUANTILES.len()] {
-    QUANTILES.map(|(name, _)| name)
 }
 
 /// What maps of one size take; all contestants.
@@ -296,20 +217,5 @@ mod tests {
         assert_eq!(duration_in_words(4_000_000.0), "4.00 ms");
         assert_eq!(significant(99.97), "100");
         assert_eq!([0.0, 0.0712, 0.5].map(significant), ["0.00", "0.0712", "0.50"]);
-    }
-
-    #[test]
-    fn a_quantile_that_no_sample_is_beyond_is_not_told() {
-        let nanos = QUANTILES.iter().map(|_| Spread::of(vec![5.0])).collect();
-        let mut row = LatencyRow { contestant: "koel", is_koel: true, lost_reads: 0, samples: 1000, nanos };
-        let told = |row: &LatencyRow| [0, 3, 4, 6].map(|index| row.quantile_in_words(index));
-        assert_eq!(told(&row), ["5 ns", "5 ns", "-", "5 ns"]);
-        assert_eq!(row.tail_ranges_in_words(), ["-", "5 ns .. 5 ns"]);
-        row.samples = 10_000;
-        row.nanos[TAIL] = Spread::of(vec![2_000.0, 1_000.0, 9_000.0]);
-        assert_eq!(row.tail_ranges_in_words()[0], "1.00 µs .. 9.00 µs");
-        assert_eq!(QUANTILES[TAIL].0, "p99.99");
-        row.samples = 1;
-        assert_eq!(told(&row), ["-", "-", "-", "5 ns"]);
     }
 }

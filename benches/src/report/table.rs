@@ -30,7 +30,8 @@ pub fn throughput_table(cell: &Cell) -> String {
         None => String::new(),
     };
     let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
-    format!("{}{limit}\n{table}\n{lost}{}", cell.title(), absent_in_words(&cell.absent))
+    let (title, about) = (cell.title(), &cell.about);
+    format!("{title}{limit}\n{about}\n{table}\n{lost}{}", absent_in_words(&cell.absent))
 }
 
 /// All throughput: koel and the best peer, a cell a line. Nothing, if there is none.
@@ -82,11 +83,19 @@ pub fn latency_table(cell: &LatencyCell) -> String {
     let mut headings = vec![""];
     headings.extend(QUANTILES.iter().map(|(name, _)| *name));
     headings.extend(["p99.99: min .. max", "max: min .. max"]);
+    let compared = cell.rows.iter().any(|row| row.by_papaya.is_some());
+    if compared {
+        headings.extend(["p99.999 by papaya", "min .. max"]);
+    }
     let mut table = Columns::new(&headings);
     for row in &cell.rows {
         let mut fields = vec![name_field(row.contestant, row.is_koel)];
         fields.extend((0..QUANTILES.len()).map(|index| number_field(row.quantile_in_words(index))));
         fields.extend(row.tail_ranges_in_words().map(number_field));
+        if compared {
+            fields.push(number_field(ratio(median(row.by_papaya.as_ref()))));
+            fields.push(number_field(range_or_none(row.by_papaya.as_ref())));
+        }
         table.add_row(fields);
     }
     let lost = lost(cell.rows.iter().map(|row| (row.contestant, row.lost_reads)));
