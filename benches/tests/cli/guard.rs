@@ -1,7 +1,5 @@
 //! `koel-bench guard` from outside: where databases are made, nothing is left.
 
-#![cfg(unix)]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,43 +1,11 @@
 //! `koel-bench cache` from outside: exit codes, messages, and the files it writes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
 use serde_json::Value;
 
-fn koel_bench(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_koel-bench")).args(args).output().expect("the program starts")
-}
-
-/// A file in the directory that cargo keeps for this package's tests.
-fn file(name: &str, text: &str) -> String {
-    let path: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::write(&path, text).expect("the test directory is writable");
-    path.display().to_string()
-}
-
-#[track_caller]
-fn fails(args: &[&str], needles: &[&str]) {
-    let output = koel_bench(args);
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
-    for needle in needles {
-        assert!(message.contains(needle), "{args:?}: `{needle}` is missing in: {message}");
-    }
-}
-
-/// Runs the program with reports; returns what it prints, the numbers and the page.
-#[track_caller]
-fn reports(name: &str, args: &[&str]) -> (String, Value, String) {
-    let (json, html) = (file(&format!("{name}.json"), ""), file(&format!("{name}.html"), ""));
-    let output = koel_bench(&[args, &["--json", &json, "--html", &html]].concat());
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{message}");
-    let numbers = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    (printed, numbers, fs::read_to_string(html).unwrap())
-}
+use super::{fails, file, reports};
 
 #[test]
 fn bad_options_exit_with_2_and_say_what_is_valid() {

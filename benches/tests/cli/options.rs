@@ -1,0 +1,55 @@
+//! What is asked for wrongly is refused by name.
+
+use std::process::Command;
+
+use super::{fails, file};
+
+#[test]
+fn bad_options_exit_with_2_and_list_what_is_valid() {
+    fails(
+        &["map", "--preset", "WriteMostly"],
+        &["ReadHeavy", "Exchange", "RapidGrow", "YCSB-A", "YCSB-F", "MemC3"],
+    );
+    fails(&["map", "--mix", "50/50/1/0"], &["add up to 101", "READ/INSERT/REMOVE/UPDATE"]);
+    fails(&["map", "--mix", "half"], &["four whole percentages"]);
+    fails(&["map", "--threads", "0"], &["from 1 to 256"]);
+    fails(&["map", "--keys", "0"], &["from 1 to"]);
+    fails(&["map", "--rounds", "0"], &["from 1 to"]);
+    fails(&["map", "--dist", "pareto"], &["uniform, zipf"]);
+    fails(&["map", "--maps", "btree"], &["koel-inline", "dashmap"]);
+    fails(&["latency", "--threads", "x"], &["from 1 to 256"]);
+    fails(&["map", "--trace", "t.csv", "--keys", "1k"], &["--trace and --keys", "which keys there are"]);
+    fails(&["map", "--grid", "--keys", "1k"], &["--grid and --keys", "sizes of its own"]);
+    fails(&["memory", "--json", "one", "--html", "one"], &["name one file"]);
+    fails(&["filter", "--filters", "bloom"], &["koel-semi-sorted", "qfilter", "fastbloom-atomic"]);
+    fails(&["filter", "--bits", "4"], &["from 5 to 31"]);
+    fails(&["filter", "--grid", "--keys", "1k"], &["--grid and --keys", "sizes of its own"]);
+    fails(&["filter", "--paper", "--keys", "1k,2k"], &["one number of keys"]);
+    fails(&["filter", "--filters", "cuckoofilter", "--bits", "12"], &["--bits 12", "none of --filters"]);
+    fails(&["filter", "--workloads", "churn", "--threads", "1"], &["--workloads churn", "two threads"]);
+    fails(&["filter", "--workloads", "hit,churn", "--keys", "15"], &["--workloads churn", "16 keys"]);
+    fails(&["filter", "--workloads", "fill-up", "--threads", "2"], &["--workloads fill-up", "one thread"]);
+    fails(&["filter", "--html", "no/such/directory/r.html"], &["no/such/directory/r.html"]);
+    fails(&["nonsense"], &["nonsense"]);
+}
+
+#[test]
+fn bad_traces_exit_with_2_and_name_file_and_line() {
+    let malformed = file("malformed.txt", "1\n2\nthree\n");
+    let empty = file("empty.csv", "key,size\n");
+    fails(&["map", "--trace", "no/such/trace.txt"], &["no/such/trace.txt"]);
+    fails(&["map", "--trace", &malformed], &["malformed.txt:3:", "three"]);
+    fails(&["latency", "--trace", &malformed], &["malformed.txt:3:"]);
+    fails(&["map", "--trace", &empty], &["empty.csv", "no key"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn names_of_files_need_not_be_utf_8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let no_such_trace = OsStr::from_bytes(b"no/such/\xFF");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-bench"));
+    let output = command.args(["map", "--trace"]).arg(no_such_trace).output();
+    assert_eq!(output.unwrap().status.code(), Some(2));
+}
