@@ -141,9 +141,9 @@ pub use filter::{
 };
 pub use full::Full;
 pub use map::{
-    Builder, ClonedIter, Drain, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys, InlineMap,
-    InlineMapKind, InlineValues, IntoIter, Iter, Keys, Kind, MappedRef, Pinned, PinnedOwned, Ref, Values,
-    ValuesMut,
+    Builder, ClonedIter, Drain, ExtractIf, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys,
+    InlineMap, InlineMapKind, InlineValues, IntoIter, Iter, IterMut, Keys, Kind, MappedRef, Pinned,
+    PinnedOwned, Ref, Values, ValuesMut,
 };
 #[cfg(feature = "rayon")]
 pub use map::{InlineParIter, ParIter};

@@ -75,6 +75,51 @@ fn a_walk_over_values_to_be_changed_yields_each_once_and_knows_how_many_are_left
         let mut values: Vec<&mut u64> = map.values_mut().collect();
         values.iter_mut().for_each(|value| **value += 1000);
         assert!((0..ENTRIES).all(|n| map.pin().get(&n) == Some(&(n + 2000))));
+        // Each beside its key.
+        assert_eq!(map.iter_mut().len() as u64, ENTRIES);
+        for (key, value) in &mut map {
+            assert_eq!(*value, key + 2000);
+            *value = key * key;
+        }
+        assert!((0..ENTRIES).all(|n| map.pin().get(&n) == Some(&(n * n))));
+    }
+}
+
+/// Extracts every third entry, in two walks; also of those that stay the first changes values.
+fn extracts<S: BuildHasher + Clone + Send + Sync>(config: Config, hasher: S) {
+    let mut map = HashMap::<u64, String, S>::build(config, hasher);
+    assert_eq!(map.extract_if(|_, _| true).size_hint(), (0, Some(0)));
+    (0..ENTRIES).for_each(|n| assert!(map.pin().insert(n, n.to_string()).is_none()));
+    let mut seen = BTreeSet::new();
+    let mut walk = map.extract_if(|&n, value| {
+        assert!(seen.insert(n) && *value == n.to_string());
+        value.push('!');
+        n % 3 == 0
+    });
+    let mut taken: Vec<(u64, String)> = walk.by_ref().take(20).collect();
+    assert_eq!(walk.size_hint(), (0, Some(ENTRIES as usize - 20)));
+    drop(walk);
+    let is_right = |n: u64, value: &str| value.strip_suffix('!').unwrap_or(value) == n.to_string();
+    let is_changed = |value: &str| value.ends_with('!');
+    assert!(taken.iter().all(|(n, value)| n % 3 == 0 && is_right(*n, value) && is_changed(value)));
+    assert_eq!(map.len() as u64, ENTRIES - 20);
+    let as_left = |n: u64, value: &str| is_right(n, value) && is_changed(value) == seen.contains(&n);
+    assert!(map.pin().iter().all(|(&n, value)| as_left(n, value)));
+    taken.extend(map.extract_if(|n, _| n % 3 == 0));
+    let thirds: Vec<u64> = (0..ENTRIES).step_by(3).collect();
+    assert_eq!(taken.len(), thirds.len());
+    assert!(taken.iter().map(|(n, _)| *n).collect::<BTreeSet<u64>>().into_iter().eq(thirds));
+    (0..ENTRIES).for_each(|n| assert_eq!(map.pin().contains_key(&n), n % 3 != 0, "{n}"));
+    assert_eq!(map.extract_if(|_, _| true).count(), ENTRIES as usize - taken.len());
+    assert!(map.is_empty() && map.pin().insert(1, String::new()).is_none());
+}
+
+#[test]
+fn what_is_extracted_is_had_at_once_and_all_else_stays() {
+    for config in all_configs() {
+        extracts(config, seeded(7));
+        extracts(config, TWENTY_COLLIDE);
+        extracts(config, CONSTANT);
     }
 }
 
@@ -110,6 +155,9 @@ fn what_is_taken_is_the_caller_s_and_waits_for_no_view() {
         assert!(keys.iter().all(|key| map.get_mut(key).is_none()));
         drop(keys);
         assert_eq!(ledger.alive(), before - 2 * ENTRIES as usize);
+        (0..ENTRIES).for_each(|n| assert!(map.pin().insert(ledger.value(n), ledger.value(n)).is_none()));
+        assert_eq!(map.extract_if(|key, _| key.n % 2 == 0).count() as u64, ENTRIES / 2);
+        assert_eq!(ledger.alive(), before - ENTRIES as usize, "what is extracted waits");
     }
 }
 

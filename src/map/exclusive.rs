@@ -3,19 +3,31 @@
 //! `&mut` proves that no view of the map is left: each borrows the map, also one that was forgotten. So nobody has a reference
 //! to an entry in the table, and none comes to have one before the `&mut` ends [W8].
 
-use core::fmt;
 use core::hash::{BuildHasher, Hash};
-use core::iter::FusedIterator;
-use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::HashMap;
-use crate::engine::{Directory, Walk};
-use crate::entries::{Entry, OwnedEntry, Slots};
+use super::exclusive_iter::{ExtractIf, IterMut, ValuesMut};
+use crate::entries::{Entry, OwnedEntry};
+use crate::hash::Digest;
 
 impl<K, V, S> HashMap<K, V, S> {
+    /// Walks over all entries, the values to be changed in place, in no particular order: with the map to yourself, as
+    /// `for (key, value) in &mut map` does.
+    ///
+    /// ```
+    /// let mut map = koel::HashMap::from([("tea", 3), ("milk", 1)]);
+    /// for (name, price) in map.iter_mut() {
+    ///     *price += name.len();
+    /// }
+    /// assert_eq!((map.pin()["tea"], map.pin()["milk"]), (6, 5));
+    /// ```
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        IterMut::new(&self.table.directory)
+    }
+
     /// Walks over all values, to be changed in place, in no particular order: with the map to yourself.
     ///
     /// ```
@@ -25,10 +37,8 @@ impl<K, V, S> HashMap<K, V, S> {
     /// }
     /// assert_eq!((map.pin()["tea"], map.pin()["milk"]), (6, 2));
     /// ```
-    #[doc(alias = "iter_mut")]
     pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
-        let directory = &self.table.directory;
-        ValuesMut { left: directory.len(), directory, walk: Walk::new(), values: PhantomData }
+        ValuesMut(self.iter_mut())
     }
 }
 
@@ -95,52 +105,44 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
     pub fn take_entry<Q: ?Sized + Hash + Equivalent<K>>(&mut self, key: &Q) -> Option<(K, V)> {
         // SAFETY: found in the table, which is ours alone.
         let eq = |entry| key.equivalent(unsafe { &Entry::deref(entry).key });
-        let mut spot = self.table.directory.lock_and_find(self.digest(key), eq);
+        self.take_found(self.digest(key), eq)
+    }
+
+    /// Takes out the entries for which `condition` is true, by value, as the iterator comes to them; it may change the values
+    /// of those that stay: with the map to yourself. What the iterator has not come to when it is dropped stays. Who shares the
+    /// map has [`Pinned::retain`](crate::Pinned::retain).
+    ///
+    /// ```
+    /// let mut map: koel::HashMap<u32, u32> = (0..8).map(|n| (n, n * n)).collect();
+    /// let mut odd: Vec<(u32, u32)> = map.extract_if(|_, square| *square % 2 == 1).collect();
+    /// odd.sort();
+    /// assert_eq!(odd, [(1, 1), (3, 9), (5, 25), (7, 49)]);
+    /// assert_eq!(map.len(), 4);
+    /// ```
+    pub fn extract_if<F: FnMut(&K, &mut V) -> bool>(&mut self, condition: F) -> ExtractIf<'_, K, V, F, S>
+    where
+        K: Hash,
+    {
+        ExtractIf::new(self, condition)
+    }
+
+    /// Takes an entry out that is in the table; none, if its key's hash is another than when it was inserted.
+    pub(super) fn extract(&mut self, entry: NonNull<Entry<K, V>>) -> Option<(K, V)>
+    where
+        K: Hash,
+    {
+        // SAFETY: in the table, which is ours alone.
+        let digest = self.digest(unsafe { &Entry::deref(entry).key });
+        self.take_found(digest, |other| other == entry)
+    }
+
+    fn take_found(&mut self, digest: Digest, eq: impl FnMut(NonNull<Entry<K, V>>) -> bool) -> Option<(K, V)> {
+        let mut spot = self.table.directory.lock_and_find(digest, eq);
         let found = spot.found?;
         let entry = spot.writing.locked.item(found);
         spot.writing.locked.remove(found);
         drop(spot);
         // SAFETY: the table is ours alone [W8], and the entry was just taken out of it.
         Some(unsafe { OwnedEntry::from_raw(entry) }.into_pair())
-    }
-}
-
-/// Iterator over a map's values, to be changed in place: from [`HashMap::values_mut`].
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct ValuesMut<'m, K, V> {
-    directory: &'m Directory<Slots<K, V>>,
-    walk: Walk<NonNull<Entry<K, V>>>,
-    left: usize,
-    /// The map is ours alone.
-    values: PhantomData<&'m mut V>,
-}
-
-// SAFETY: it is what a `&mut` of the map is, which may be sent if keys and values may.
-unsafe impl<K: Send, V: Send> Send for ValuesMut<'_, K, V> {}
-// SAFETY: a shared iterator gives access to nothing.
-unsafe impl<K: Sync, V: Sync> Sync for ValuesMut<'_, K, V> {}
-
-impl<'m, K, V> Iterator for ValuesMut<'m, K, V> {
-    type Item = &'m mut V;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'m mut V> {
-        let entry = self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))?;
-        self.left -= 1;
-        // SAFETY: in the table, which is ours alone for `'m` [W8]; and as it stays as it is, no entry comes twice.
-        Some(&mut unsafe { Entry::deref_mut(entry) }.value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl<K, V> ExactSizeIterator for ValuesMut<'_, K, V> {}
-impl<K, V> FusedIterator for ValuesMut<'_, K, V> {}
-
-impl<K, V> fmt::Debug for ValuesMut<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ValuesMut").finish_non_exhaustive()
     }
 }

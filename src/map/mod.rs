@@ -10,7 +10,7 @@
 //! | `inline_map`, `inline_iter` | [`InlineMap`]: making one and reading, its iterators |
 //! | `inline_write`, `inline_checked` | its writing half; writes that hand back what has no room |
 //! | `bulk` | inserting many pairs, for both |
-//! | `exclusive` | [`HashMap`]: values in place and entries by value, for who has it to himself |
+//! | `exclusive`, `exclusive_iter` | [`HashMap`]: values in place and entries by value, for who has it to himself |
 //! | `alone` | filling a map that nobody else uses, either |
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
@@ -20,6 +20,7 @@ mod builder;
 mod bulk;
 mod entry_ref;
 mod exclusive;
+mod exclusive_iter;
 mod hash_map;
 mod inline_checked;
 mod inline_iter;
@@ -41,7 +42,7 @@ type Checked<T, K, V> = Result<T, Full<K, V>>;
 pub(crate) use crate::full::Full;
 pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};
 pub use entry_ref::{MappedRef, Ref};
-pub use exclusive::ValuesMut;
+pub use exclusive_iter::{ExtractIf, IterMut, ValuesMut};
 pub use hash_map::HashMap;
 pub use inline_iter::{InlineDrain, InlineIter, InlineKeys, InlineValues};
 pub use inline_map::InlineMap;

@@ -123,6 +123,36 @@ fn a_panic_in_the_drop_of_what_was_taken_out_leaks_nothing() {
     assert_eq!(panics, 0, "of keys, none is hashed");
 }
 
+/// Half of the entries, wherever the walk over them ends.
+#[test]
+fn a_panic_while_entries_are_extracted_leaves_all_that_the_walk_has_not_taken_out() {
+    let extract = |_: &Arc<Ledger>, map: &mut Option<Map>| {
+        let map = map.as_mut().expect("it is there");
+        let even = |key: &Fragile, _: &mut Fragile| {
+            tick(Site::Closure);
+            key.0.n % 2 == 0
+        };
+        assert_eq!(map.extract_if(even).count(), 25);
+    };
+    for config in [Config::GROWING, Config::GROWING.segments_of(8), Config::fixed(50)] {
+        for (site, calls) in [(Site::Closure, 50), (Site::BuildHasher, 25), (Site::Drop, 50)] {
+            let panics = at_every_call(site, config, extract, |map, n| {
+                let left: Vec<u64> = map.pin().keys().map(|key| key.0.n).collect();
+                assert_eq!(left.iter().filter(|key| *key % 2 == 1).count(), 25);
+                // Who was being dropped has been taken out, key or value.
+                let taken = match site {
+                    Site::Closure => None,
+                    Site::BuildHasher => Some(n),
+                    _ => Some(n / 2 + 1),
+                };
+                assert!(taken.is_none_or(|taken| left.len() == 50 - taken), "{} after {n}", left.len());
+                assert_holds(map, left);
+            });
+            assert_eq!(panics, calls);
+        }
+    }
+}
+
 /// Finds a fragile key, and has no drop itself.
 #[derive(Hash)]
 struct LookUp(u64);

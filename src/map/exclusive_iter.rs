@@ -1,0 +1,142 @@
+//! Walks over a [`HashMap`] that one has to himself: [W8].
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::iter::FusedIterator;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use ahash::RandomState;
+
+use super::HashMap;
+use crate::engine::{Directory, Walk};
+use crate::entries::{Entry, Slots};
+
+/// Iterator over a map's entries, the values to be changed in place: from [`HashMap::iter_mut`].
+#[must_use = "iterators are lazy and do nothing unless consumed"]
+pub struct IterMut<'m, K, V> {
+    directory: &'m Directory<Slots<K, V>>,
+    walk: Walk<NonNull<Entry<K, V>>>,
+    left: usize,
+    /// The map is ours alone.
+    values: PhantomData<&'m mut V>,
+}
+
+// SAFETY: it is what a `&mut` of the map is, which may be sent if keys and values may; and the keys that it yields are shared
+// with nobody else.
+unsafe impl<K: Send, V: Send> Send for IterMut<'_, K, V> {}
+// SAFETY: a shared iterator gives access to nothing.
+unsafe impl<K: Sync, V: Sync> Sync for IterMut<'_, K, V> {}
+
+impl<'m, K, V> IterMut<'m, K, V> {
+    /// The directory is of a map that is ours alone as long as `'m`.
+    pub(super) fn new(directory: &'m Directory<Slots<K, V>>) -> Self {
+        IterMut { left: directory.len(), directory, walk: Walk::new(), values: PhantomData }
+    }
+}
+
+impl<'m, K, V> Iterator for IterMut<'m, K, V> {
+    type Item = (&'m K, &'m mut V);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))?;
+        self.left -= 1;
+        // SAFETY: in the table, which is ours alone for `'m` [W8]; and as it stays as it is, no entry comes twice.
+        let Entry { key, value, .. } = unsafe { Entry::deref_mut(entry) };
+        Some((key, value))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<K, V> ExactSizeIterator for IterMut<'_, K, V> {}
+impl<K, V> FusedIterator for IterMut<'_, K, V> {}
+
+impl<K, V> fmt::Debug for IterMut<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IterMut").finish_non_exhaustive()
+    }
+}
+
+/// Iterator over a map's values, to be changed in place: from [`HashMap::values_mut`].
+#[derive(Debug)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
+pub struct ValuesMut<'m, K, V>(pub(super) IterMut<'m, K, V>);
+
+impl<'m, K, V> Iterator for ValuesMut<'m, K, V> {
+    type Item = &'m mut V;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'m mut V> {
+        self.0.next().map(|(_, value)| value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<K, V> ExactSizeIterator for ValuesMut<'_, K, V> {}
+impl<K, V> FusedIterator for ValuesMut<'_, K, V> {}
+
+impl<'m, K, V, S> IntoIterator for &'m mut HashMap<K, V, S> {
+    type Item = (&'m K, &'m mut V);
+    type IntoIter = IterMut<'m, K, V>;
+
+    fn into_iter(self) -> IterMut<'m, K, V> {
+        self.iter_mut()
+    }
+}
+
+/// Iterator that takes out entries by value: from [`HashMap::extract_if`].
+#[must_use = "iterators are lazy and do nothing unless consumed; `retain` removes without returning"]
+pub struct ExtractIf<'m, K, V, F, S = RandomState> {
+    map: &'m mut HashMap<K, V, S>,
+    walk: Walk<NonNull<Entry<K, V>>>,
+    condition: F,
+}
+
+// SAFETY: it is what a `&mut` of the map is, with the condition.
+unsafe impl<'m, K, V, F: Send, S> Send for ExtractIf<'m, K, V, F, S> where &'m mut HashMap<K, V, S>: Send {}
+// SAFETY: a shared iterator gives access to nothing.
+unsafe impl<'m, K, V, F: Sync, S> Sync for ExtractIf<'m, K, V, F, S> where &'m mut HashMap<K, V, S>: Sync {}
+
+impl<'m, K, V, F, S> ExtractIf<'m, K, V, F, S> {
+    pub(super) fn new(map: &'m mut HashMap<K, V, S>, condition: F) -> Self {
+        ExtractIf { map, walk: Walk::new(), condition }
+    }
+}
+
+impl<K: Hash, V, F: FnMut(&K, &mut V) -> bool, S: BuildHasher> Iterator for ExtractIf<'_, K, V, F, S> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        loop {
+            let directory = &self.map.table.directory;
+            let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
+            // SAFETY: in the table, which is ours alone [W8]: nothing leaves it but here, and that is what the walk has passed.
+            let Entry { key, value, .. } = unsafe { Entry::deref_mut(entry) };
+            let is_wanted = (self.condition)(key, value);
+            let taken = if is_wanted { self.map.extract(entry) } else { None };
+            if taken.is_some() {
+                return taken;
+            }
+        }
+    }
+
+    /// All that is left of the map, at the most.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.map.len()))
+    }
+}
+
+impl<K: Hash, V, F: FnMut(&K, &mut V) -> bool, S: BuildHasher> FusedIterator for ExtractIf<'_, K, V, F, S> {}
+
+impl<K, V, F, S> fmt::Debug for ExtractIf<'_, K, V, F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtractIf").finish_non_exhaustive()
+    }
+}
