@@ -17,8 +17,8 @@ impl<S: Store> Guarded<S> {
     ///
     /// `RedbStore`, `FjallStore` and [`HashMapStore`](super::HashMapStore) do all of it in one transaction: it is kept as a
     /// whole or not at all, and waits for the disk once. It is seen as a whole, too, but in fjall, which shows one key after
-    /// the other; and `get_many` asks the cache for some keys and the store for others. Writes of other keys wait meanwhile:
-    /// about one in a thousand for each key of these.
+    /// the other, and by `get_many`, which has some answers from the cache and the filter and others, later, from the store:
+    /// from `HashMapStore` one by one. Writes of other keys wait meanwhile: about one in a thousand for each key of these.
     ///
     /// # Errors
     ///
@@ -58,11 +58,12 @@ impl<S: Store> Guarded<S> {
         let existed = match shared.store.write_many(&last) {
             Ok(existed) => existed,
             Err(error) => {
+                // Given back before an error of the user's type is dropped, also if the store panics.
+                let writing = writing;
                 // First: the store may panic.
                 let counters = shared.counters.mine();
                 last.iter().for_each(|_| counters.count(Event::Failed));
                 let _now = self.revoke_what_is_not_there(&last, sections);
-                // Before an error of the user's type is dropped.
                 drop(writing);
                 return Err(Error::Store(error));
             }

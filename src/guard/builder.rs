@@ -71,7 +71,8 @@ impl<S: Store> Builder<S> {
         self
     }
 
-    /// How often the filter may take an absent key for present, above 0 and below 1: 0.01 if it is not given.
+    /// How often the filter may take an absent key for present, above 0 and below 1, and of a cuckoo filter 4e-9 at the least:
+    /// 0.01 if it is not given.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = rate;
         self

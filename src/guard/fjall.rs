@@ -51,6 +51,8 @@ pub struct FjallStore {
     /// Held over a write: whether a key is there and the generation are read before.
     writing: Mutex<()>,
     durable: bool,
+    /// How much room the disk with a folder has: [`available`], but for tests.
+    available: fn(&Path) -> std::io::Result<u64>,
     /// fjall lets several processes open one keyspace, which destroys it. The system gives the lock back.
     _lock: Option<File>,
 }
@@ -58,6 +60,8 @@ pub struct FjallStore {
 impl FjallStore {
     /// The longest key that fjall takes.
     pub const MAX_KEY_LEN: usize = u16::MAX as usize;
+    /// The longest value that fjall takes.
+    pub const MAX_VALUE_LEN: usize = u32::MAX as usize;
 
     /// The keyspace in a folder; a new one, if there is none. A new one is made in `koel.new`, a folder within,
     /// and moved in when it is whole: if a process is killed meanwhile, the next one begins anew, or goes on, unless somebody
@@ -98,8 +102,16 @@ impl FjallStore {
         let data = keyspace.open_partition("koel.data", PartitionCreateOptions::default())?;
         let generation = keyspace.open_partition("koel.generation", PartitionCreateOptions::default())?;
         let lineage = Generation::new_lineage();
-        let writing = Mutex::new(());
-        let store = FjallStore { keyspace, data, generation, lineage, writing, durable: true, _lock: None };
+        let store = FjallStore {
+            keyspace,
+            data,
+            generation,
+            lineage,
+            writing: Mutex::new(()),
+            durable: true,
+            available,
+            _lock: None,
+        };
         if store.generation.get(GENERATION)?.is_none() {
             store.commit(|_| ())?;
         }
@@ -148,8 +160,9 @@ impl FjallStore {
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Result<(), FjallError> {
         let pairs: Vec<(K, V)> = pairs.into_iter().collect();
-        for (key, _) in &pairs {
+        for (key, value) in &pairs {
             check(key.as_ref())?;
+            check_value(value.as_ref())?;
         }
         let _writing = self.writing.lock();
         let bytes = pairs.iter().map(|(key, value)| key.as_ref().len() + value.as_ref().len());
@@ -167,12 +180,7 @@ impl FjallStore {
         if bytes < KEPT_BACK {
             return Ok(());
         }
-        let path = self.data.path();
-        // A file system that does not say how large it is does not say either that it is full.
-        if fs4::total_space(path).unwrap_or(0) == 0 {
-            return Ok(());
-        }
-        let available = fs4::available_space(path).map_err(fjall::Error::Io)?;
+        let available = (self.available)(self.data.path()).map_err(fjall::Error::Io)?;
         if available < (bytes as u64).saturating_add(SPARE) {
             return Err(fjall::Error::Io(std::io::ErrorKind::StorageFull.into()).into());
         }
@@ -199,6 +207,15 @@ impl FjallStore {
         };
         Ok(Generation { lineage: u128::from_le_bytes(*lineage), count: u64::from_le_bytes(*count) })
     }
+}
+
+/// Room on the disk with this folder, as far as the system says.
+fn available(folder: &Path) -> std::io::Result<u64> {
+    // A file system that does not say how large it is does not say either that it is full.
+    if fs4::total_space(folder).unwrap_or(0) == 0 {
+        return Ok(u64::MAX);
+    }
+    fs4::available_space(folder)
 }
 
 /// What a keyspace consists of. It is one for fjall when the last of these is there.
@@ -293,6 +310,14 @@ fn check(key: &[u8]) -> Result<(), FjallError> {
     }
 }
 
+/// fjall panics for longer values.
+fn check_value(value: &[u8]) -> Result<(), FjallError> {
+    match value.len() {
+        len if len > FjallStore::MAX_VALUE_LEN => Err(FjallError::ValueTooLong { len }),
+        _ => Ok(()),
+    }
+}
+
 impl Store for FjallStore {
     type Error = FjallError;
 
@@ -309,6 +334,7 @@ impl Store for FjallStore {
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, FjallError> {
         check(key)?;
+        check_value(value)?;
         let _writing = self.writing.lock();
         self.check_room(key.len().saturating_add(value.len()))?;
         let existed = self.data.contains_key(key)?;
@@ -332,6 +358,7 @@ impl Store for FjallStore {
             bytes = bytes.saturating_add(write.key().len());
             if let Write::Put(key, value) = write {
                 check(key)?;
+                check_value(value)?;
                 bytes = bytes.saturating_add(value.len());
             }
         }
@@ -385,6 +412,11 @@ pub enum FjallError {
         /// Its length, in bytes.
         len: usize,
     },
+    /// A value is longer than [`FjallStore::MAX_VALUE_LEN`].
+    ValueTooLong {
+        /// Its length, in bytes.
+        len: usize,
+    },
     /// The folder is open elsewhere.
     Locked,
     /// The row of the generation is not as it should be.
@@ -405,6 +437,9 @@ impl fmt::Display for FjallError {
             FjallError::KeyEmpty => f.write_str("an empty key, which fjall does not take"),
             FjallError::KeyTooLong { len } => {
                 write!(f, "a key of {len} bytes; {} are the most", FjallStore::MAX_KEY_LEN)
+            }
+            FjallError::ValueTooLong { len } => {
+                write!(f, "a value of {len} bytes; {} are the most", FjallStore::MAX_VALUE_LEN)
             }
             FjallError::Locked => f.write_str("the folder is open elsewhere"),
             FjallError::Generation => f.write_str("the row of the generation is damaged"),
@@ -435,5 +470,56 @@ mod tests {
         store.check_room(usize::MAX >> 1).expect_err("there is no such disk");
         store.check_room(KEPT_BACK - 1).expect("fjall notices");
         store.check_room(KEPT_BACK).expect("a disk with some room");
+    }
+
+    /// By each of the ways to write, the generation included; what is small still goes.
+    #[test]
+    fn a_disk_without_room_takes_no_large_write() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = FjallStore::open(folder.path()).expect("a keyspace");
+        let (long, large) = (vec![b'k'; KEPT_BACK], vec![0; KEPT_BACK]);
+        store.put(&long, b"").expect("a disk with some room");
+        store.available = |_| Ok(SPARE);
+        let before = store.generation().expect("a row");
+        let is_full = |result: Result<(), FjallError>| {
+            let Err(FjallError::Fjall(error)) = result else { return false };
+            matches!(*error, fjall::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull)
+        };
+        assert!(is_full(store.put(b"a", &large).map(drop)));
+        assert!(is_full(store.delete(&long).map(drop)));
+        assert!(is_full(store.load([(b"a", &large)])));
+        assert!(is_full(store.write_many(&[Write::Put(b"b", b""), Write::Put(b"a", &large)]).map(drop)));
+        assert_eq!(store.generation().expect("a row"), before);
+        assert!(store.contains_key(&long).expect("a look") && !store.contains_key(b"b").expect("a look"));
+        store.put(b"b", b"1").expect("it is small");
+        assert_ne!(store.generation().expect("a row"), before);
+    }
+
+    /// Which fjall would panic for.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_value_beyond_4_gib_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FjallStore::open(folder.path()).expect("a keyspace");
+        // Nobody writes to it or reads it: it takes no memory.
+        let huge = vec![0; FjallStore::MAX_VALUE_LEN + 1];
+        let is_refused = |result: Result<(), FjallError>| {
+            matches!(result, Err(FjallError::ValueTooLong { len: 0x1_0000_0000 }))
+        };
+        assert!(is_refused(store.put(b"a", &huge).map(drop)));
+        assert!(is_refused(store.load([(b"a", &huge)])));
+        assert!(is_refused(store.write_many(&[Write::Put(b"a", &huge)]).map(drop)));
+        assert_eq!(store.len_hint(), Some(0));
+    }
+
+    /// Its count would begin again otherwise.
+    #[test]
+    fn a_row_of_the_generation_that_is_damaged_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FjallStore::open(folder.path()).expect("a keyspace");
+        store.generation.insert(GENERATION, [0; 10]).expect("a write");
+        assert!(matches!(store.generation(), Err(FjallError::Generation)));
+        assert!(matches!(store.put(b"a", b""), Err(FjallError::Generation)));
+        assert!(!store.contains_key(b"a").expect("a look"));
     }
 }

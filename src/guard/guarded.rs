@@ -90,6 +90,8 @@ impl<S: Store> Guarded<S> {
         let existed = match shared.store.put(key, value) {
             Ok(existed) => existed,
             Err(error) => {
+                // Ends before an error of the user's type is dropped, also if the store panics.
+                let section = section;
                 // First: the store may panic.
                 shared.counters.mine().count(Event::Failed);
                 // Only the store knows what became of it; if it cannot say, the fingerprint stays.
@@ -97,7 +99,6 @@ impl<S: Store> Guarded<S> {
                 if let Ok(None) = now {
                     section.revoke();
                 } else {
-                    // Before an error of the user's type is dropped.
                     drop(section);
                 }
                 return Err(Error::Store(error));
@@ -217,7 +218,8 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// Waits until no scan is running, and who was told of its progress has returned: he must not wait for who waits here.
+    /// Waits until no scan is running. Who is told of its progress may still be in his last call, which this may wait for or
+    /// not: so he must not wait for who waits here.
     ///
     /// # Errors
     ///

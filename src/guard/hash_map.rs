@@ -69,6 +69,11 @@ impl HashMapStore {
     }
 }
 
+/// A store's lineage in a process: a child of a fork goes on from where its parent was with other writes.
+fn lineage_in(process: u32, own: u128) -> u128 {
+    own ^ u128::from(process)
+}
+
 impl Default for HashMapStore {
     fn default() -> Self {
         HashMapStore::new()
@@ -124,12 +129,24 @@ impl Store for HashMapStore {
 
     fn generation(&self) -> Result<Generation, Infallible> {
         let _all = self.all();
-        // A child of a fork goes on from here with other writes.
-        let lineage = self.lineage ^ u128::from(std::process::id());
+        let lineage = lineage_in(std::process::id(), self.lineage);
         Ok(Generation { lineage, count: self.writes.load(Ordering::Relaxed) })
     }
 
     fn len_hint(&self) -> Option<u64> {
         Some(self.shards.iter().map(|shard| shard.lock().len() as u64).sum())
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_of_a_fork_has_a_lineage_of_its_own() {
+        let store = HashMapStore::new();
+        let told = store.generation().expect("it never fails").lineage;
+        assert_eq!(told, lineage_in(std::process::id(), store.lineage));
+        assert_ne!(told, lineage_in(std::process::id() + 1, store.lineage));
     }
 }

@@ -142,6 +142,17 @@ mod tests {
         assert!(hot.wants(ONE));
     }
 
+    /// As the documentation of `cache_bytes` says.
+    #[test]
+    fn what_is_remembered_takes_a_thirtieth_to_a_sixteenth_and_64_mib_at_most() {
+        let taken = |bytes| size_of_val(&*Hot::new(bytes).seen) as u64;
+        for bytes in [1000, 10_000, 1 << 20, (1 << 20) + 5000, 1_500_000, 10_000_000, 1 << 31] {
+            let taken = taken(bytes);
+            assert!((bytes / 33..=bytes / 16).contains(&taken), "{taken} of {bytes}");
+        }
+        assert_eq!([1 << 40, u64::MAX].map(taken), [64 << 20; 2]);
+    }
+
     #[test]
     fn no_cache_wants_nothing() {
         let hot = Hot::new(0);

@@ -177,7 +177,7 @@ impl CuckooPolicy {
 
 /// What fingerprints of 32 bits can do in any layout.
 const MIN_RATE: f64 = 1e-8;
-/// Seeds that are tried: unequal keys with equal fingerprints, more than fit, differ by the next.
+/// Seeds that are tried: of keys that were chosen for it, more may share two buckets than fit; with the next they do not.
 const SEEDS: u64 = 4;
 
 impl FilterPolicy for CuckooPolicy {

@@ -11,6 +11,7 @@ use redb::{
 
 use super::beside::{behind_links, new_beside, sync_names_beside};
 use super::store::{Generation, Scanned, Store, Value, Write};
+use crate::sync::Mutex;
 
 const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
 /// Lineage and count of the generation, in one row.
@@ -35,6 +36,9 @@ const GENERATION: TableDefinition<'_, (), (u128, u64)> = TableDefinition::new("k
 pub struct RedbStore {
     database: Database,
     lineage: u128,
+    /// The highest count that this store has given to a write, whatever has become of it: a savepoint that is restored takes
+    /// the row back, and no generation may come again.
+    highest: Mutex<u64>,
     durability: Durability,
 }
 
@@ -79,7 +83,8 @@ impl RedbStore {
     /// ```
     pub fn with_database(database: Database) -> Result<Self, RedbError> {
         let lineage = Generation::new_lineage();
-        let store = RedbStore { database, lineage, durability: Durability::Immediate };
+        let store =
+            RedbStore { database, lineage, highest: Mutex::new(0), durability: Durability::Immediate };
         let transaction = store.database.begin_write()?;
         let known = {
             transaction.open_table(DATA)?;
@@ -95,8 +100,9 @@ impl RedbStore {
         Ok(store)
     }
 
-    /// The database, for what a store has no call for: to walk over a part of the keys, to compact. What is written to it
-    /// around a guard the guard does not know of: [`Guarded::rebuild`](super::Guarded::rebuild).
+    /// The database, for what a store has no call for: to walk over a part of the keys, to compact, for savepoints. What is
+    /// written to it around a guard the guard does not know of: [`Guarded::rebuild`](super::Guarded::rebuild). That goes for a
+    /// savepoint that is restored, too; snapshots of the guard's filter fit the store again as it is then, and no later state.
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -208,7 +214,9 @@ impl RedbStore {
     fn bump(&self, transaction: &WriteTransaction) -> Result<(), RedbError> {
         let mut table = transaction.open_table(GENERATION)?;
         let count = table.get(())?.map_or(0, |row| row.value().1);
-        table.insert((), (self.lineage, count + 1))?;
+        let mut highest = self.highest.lock();
+        *highest = count.max(*highest) + 1;
+        table.insert((), (self.lineage, *highest))?;
         Ok(())
     }
 }

@@ -94,13 +94,13 @@ impl Counters {
 pub struct Stats {
     /// Look-ups that the filter has answered: surely absent.
     pub blocked: u64,
-    /// Look-ups that passed the filter and were found in the store; or that did not ask an idle filter and were found: they
-    /// would have passed.
+    /// Look-ups that passed the filter and were found in the store; or that did not ask an idle filter and were found, whether
+    /// or not there was one just then: they would have passed.
     pub passed_found: u64,
     /// Look-ups that passed the filter and were not found: its false positives that reached the store.
     pub passed_absent: u64,
-    /// Look-ups that reached the store because there was no filter, or not yet; or that did not ask an idle filter and were
-    /// not found: of a thread's, the first after some thousands that were all found.
+    /// Look-ups that asked for a filter and reached the store because there was none, or not yet; or that did not ask an idle
+    /// one and were not found: of a thread's, the first after some thousands that were all found.
     pub unfiltered: u64,
     /// Look-ups that the cache has answered.
     pub cache_hits: u64,

@@ -170,6 +170,24 @@ fn stores_on_disk_do_all_or_nothing() {
     refuses_all(fjall, b"", |error| matches!(error, FjallError::KeyEmpty));
 }
 
+/// Which would write a generation, and wait for the disk.
+#[test]
+fn deletes_of_absent_keys_change_no_store() {
+    fn changes_nothing<S: Store>(store: S) {
+        let deletes = [Write::Delete(b"a"), Write::Delete(b"b")];
+        store.put(b"there", b"").unwrap();
+        let before = store.generation().unwrap();
+        assert!(!store.delete(b"a").unwrap());
+        assert_eq!(store.write_many(&deletes).unwrap(), [false, false]);
+        assert_eq!(store.generation().unwrap(), before);
+        assert!(store.delete(b"there").unwrap());
+        assert_ne!(store.generation().unwrap(), before);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    changes_nothing(RedbStore::open(folder.path().join("a")).unwrap());
+    changes_nothing(FjallStore::open(folder.path().join("b")).unwrap());
+}
+
 /// Answers one thing too few when it is asked for many.
 struct Short(HashMapStore);
 

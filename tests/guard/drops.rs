@@ -1,10 +1,12 @@
 //! What is dropped, and when: errors of the store, which may do anything then, and the store itself.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::time::{Duration, Instant};
 
-use koel::guard::{Generation, Guarded, HashMapStore, Phase, Scanned, Store, Value};
+use koel::guard::{Generation, Guarded, HashMapStore, Phase, Scanned, Store, Value, Write};
 
 use crate::common::{finds, ready};
 use crate::scripted::{Gate, sure};
@@ -39,6 +41,8 @@ impl std::error::Error for Loud {}
 struct Failing {
     inner: HashMapStore,
     at_drop: Mutex<Option<AtDrop>>,
+    /// The next one.
+    get_panics: AtomicBool,
 }
 
 impl Failing {
@@ -59,6 +63,7 @@ impl Store for Failing {
     type Error = Loud;
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>, Loud> {
+        assert!(!self.get_panics.swap(false, Ordering::Relaxed), "as planned");
         self.check().map(|()| sure(self.inner.get(key)))
     }
 
@@ -127,6 +132,60 @@ fn an_error_may_use_the_guard_when_it_is_dropped() {
         tell.send(finds(&guarded, b"a"))
     });
     assert!(told.recv_timeout(Duration::from_secs(30)).expect("no lock is held"));
+}
+
+/// The store is asked what has become of a write that has failed, and panics.
+#[test]
+fn an_error_that_a_panic_drops_may_use_the_guard() {
+    type Writes = fn(&Guarded<Arc<Failing>>);
+    let put: Writes = |guarded| std::mem::forget(guarded.put(b"a", b"2"));
+    let put_many: Writes = |guarded| std::mem::forget(guarded.write_many(&[Write::Put(b"a", b"2")]));
+    for write in [put, put_many] {
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            let store = Arc::new(Failing::default());
+            let guarded = Arc::new(ready(Arc::clone(&store)));
+            let (guard, failing) = (Arc::downgrade(&guarded), Arc::clone(&store));
+            store.fail(move || {
+                let Some(guard) = guard.upgrade() else { return };
+                failing.go_on();
+                guard.put(b"a", b"1").unwrap();
+            });
+            store.get_panics.store(true, Ordering::Relaxed);
+            let panic = catch_unwind(AssertUnwindSafe(|| write(&guarded))).unwrap_err();
+            assert_eq!(panic.downcast_ref(), Some(&"as planned"));
+            tell.send(finds(&guarded, b"a"))
+        });
+        assert!(told.recv_timeout(Duration::from_secs(30)).expect("no lock is held"));
+    }
+}
+
+/// Which waits for the threads of its scans, but not for the one that it runs on.
+#[test]
+fn a_listener_may_drop_the_guard() {
+    let store = Arc::new(HashMapStore::new());
+    let held: Arc<Mutex<Option<Guarded<Arc<HashMapStore>>>>> = Arc::default();
+    let (opened, is_open) = mpsc::channel();
+    let (tell, told) = mpsc::channel();
+    let (is_open, holds) = (Mutex::new(is_open), Arc::clone(&held));
+    let listen = move |_| {
+        if is_open.lock().unwrap().recv().is_ok() {
+            let guarded = holds.lock().unwrap().take();
+            drop(guarded);
+            tell.send(()).unwrap();
+        }
+    };
+    let guarded = Guarded::builder(Arc::clone(&store)).on_progress(listen).open().unwrap();
+    *held.lock().unwrap() = Some(guarded);
+    opened.send(()).unwrap();
+    drop(opened);
+    told.recv_timeout(Duration::from_secs(30)).expect("it does not wait for itself");
+    assert!(held.lock().unwrap().is_none());
+    let start = Instant::now();
+    while Arc::strong_count(&store) > 1 {
+        assert!(start.elapsed() < Duration::from_secs(30), "the scan never ends");
+        std::thread::yield_now();
+    }
 }
 
 /// Also if its listener is still being told how a scan has ended, and another one has followed.

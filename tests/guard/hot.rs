@@ -59,6 +59,44 @@ fn a_kept_value_spares_the_store() {
     }
 }
 
+/// Beside its bytes, 80.
+#[test]
+fn an_entry_counts_as_key_value_and_80_bytes() {
+    let guarded = guarded(BYTES);
+    for (key, value) in [(&b"ada"[..], &b"1815"[..]), (b"", b""), (b"grace", &[6; 1000])] {
+        let before = guarded.stats().cache_bytes;
+        guarded.put(key, value).expect("it is stored");
+        assert!(guarded.get(key).expect("no error").is_some());
+        assert_eq!(guarded.stats().cache_bytes - before, (key.len() + value.len()) as u64 + 80);
+    }
+}
+
+/// Of two keys that are asked for equally often the one that was read is kept.
+#[test]
+fn to_ask_whether_a_key_is_there_does_not_keep_its_value() {
+    let guarded = guarded(BYTES);
+    let (asked, read) = (b"asked", b"read");
+    (0..3000).map(key).for_each(|key| assert!(!guarded.put(&key, b"value").expect("it is stored")));
+    for key in [&asked[..], read] {
+        guarded.put(key, b"value").expect("it is stored");
+        guarded.get(key).expect("no error");
+    }
+    let is_kept = |key: &[u8]| {
+        let before = guarded.stats().cache_hits;
+        assert!(guarded.contains_key(key).expect("no error"));
+        guarded.stats().cache_hits > before
+    };
+    for round in 0..3000 {
+        guarded.get(read).expect("no error");
+        is_kept(asked);
+        // Twice, as a full cache takes no others.
+        for _ in 0..2 {
+            guarded.get(&key(round)).expect("no error");
+        }
+    }
+    assert!(is_kept(read) && !is_kept(asked));
+}
+
 /// A value larger than all that may be kept is no error: the store is asked each time.
 #[test]
 fn what_is_too_large_is_not_kept() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use koel::guard::{BloomPolicy, CuckooPolicy, FilterPolicy};
+use koel::{CuckooFilter, Xxh3};
 
 use crate::common::key;
 
@@ -71,6 +72,30 @@ fn a_block_without_keys_matches_none_and_keys_may_repeat() {
     }
 }
 
+/// Somebody has chosen twenty keys that share two buckets of four with the first seed.
+#[test]
+fn keys_that_were_chosen_not_to_fit_have_a_filter_all_the_same() {
+    let (rate, keys) = (0.001, 20);
+    let empty = || {
+        let builder = CuckooFilter::builder().capacity(keys).false_positive_rate(rate);
+        builder.hasher(Xxh3::with_seed(0)).build().unwrap()
+    };
+    let full_of_one = empty();
+    let hash = |number| full_of_one.hash_bytes(&key(number));
+    while full_of_one.insert_hash(hash(0)).is_ok() {}
+    let shares = |number: &u64| {
+        let has_room = full_of_one.insert_hash(hash(*number)).is_ok();
+        !(has_room && full_of_one.remove_hash(hash(*number)))
+    };
+    let chosen: Vec<Vec<u8>> = (0..).filter(shares).take(keys).map(key).collect();
+    let filter = empty();
+    let fits = |key: &Vec<u8>| filter.insert_unique_hash(filter.hash_bytes(key)).is_ok();
+    assert!(!chosen.iter().all(fits));
+    let policy = CuckooPolicy::new(rate);
+    let bytes = build(&policy, &chosen);
+    assert!(chosen.iter().all(|key| policy.may_match(key, &bytes)) && self::rate(&policy, &bytes) < 0.01);
+}
+
 #[test]
 fn what_leads_to_a_policy_is_a_policy() {
     fn is_alike(behind: impl FilterPolicy) {
@@ -103,6 +128,13 @@ fn blooms_probes_are_in_the_last_byte() {
     for (bits, k) in expected {
         assert_eq!(probes(bits), k, "{bits} bits a key");
     }
+}
+
+#[test]
+fn bloom_takes_64_bits_a_key_at_the_most() {
+    let keys: Vec<Vec<u8>> = (0..100).map(key).collect();
+    let len = |bits| build(&BloomPolicy::new(bits), &keys).len();
+    assert_eq!([63, 64, 65, 1000].map(len), [100 * 63 / 8 + 2, 801, 801, 801]);
 }
 
 #[test]

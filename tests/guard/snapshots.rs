@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use koel::guard::{Builder, Error, Filter, Guarded, HashMapStore, Phase, RedbStore, SnapshotError, Store};
 
-use crate::common::{finds, key};
+use crate::common::{finds, key, ready};
 use crate::scripted::sure;
 
 const KEYS: u64 = 2000;
@@ -200,6 +200,35 @@ fn a_snapshot_of_a_history_that_was_undone_is_refused() {
     let guarded = builder(store, Filter::Cuckoo, &file).open().unwrap();
     assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherGeneration)));
     assert!(finds(&guarded, &key(1)) && !finds(&guarded, &key(2)) && finds(&guarded, &key(3)));
+}
+
+/// The generation of a database goes back with it; none that follows has been there before.
+#[test]
+fn a_snapshot_of_a_history_that_a_savepoint_has_undone_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, file] = ["db", "filter"].map(|name| folder.path().join(name));
+    let store = Arc::new(RedbStore::open(db).unwrap());
+    let begin = || store.database().begin_write().unwrap();
+    // Before any write of this store, and after one.
+    for first in [false, true] {
+        if first {
+            store.put(&key(1), b"").unwrap();
+        }
+        let saving = begin();
+        let savepoint = saving.ephemeral_savepoint().unwrap();
+        saving.commit().unwrap();
+        let undone = ready(Arc::clone(&store));
+        undone.put(&key(2), b"").unwrap();
+        undone.snapshot(&file).unwrap();
+        drop(undone);
+        let mut restoring = begin();
+        restoring.restore_savepoint(&savepoint).unwrap();
+        restoring.commit().unwrap();
+        ready(Arc::clone(&store)).put(&key(3), b"").unwrap();
+        let guarded = builder(Arc::clone(&store), Filter::Cuckoo, &file).open().unwrap();
+        assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherGeneration)));
+        assert!(finds(&guarded, &key(3)) && !finds(&guarded, &key(2)));
+    }
 }
 
 /// The disk where it is to be has more room.
