@@ -95,7 +95,7 @@ impl<T> Swapped<T> {
     }
 
     /// Drops what was replaced, as soon as nobody looks at it. To be called after each time, as values may be large; by
-    /// who holds no lock and no [`Current`], as that takes a while.
+    /// who holds no [`Current`], and no lock under which what was replaced is dropped.
     pub(crate) fn flush(&self) {
         self.collector.flush();
     }

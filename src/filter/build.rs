@@ -44,7 +44,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
     ///
     /// Many repeated keys take more room than as many different ones. If they have none, the filter is built anew, until they
     /// have: up to 1.4 times as large where keys come twice, three times where they come four times, and four to six times
-    /// where they come as often as a bucket has slots. It has 8 then, unless something else is asked for. Of short
+    /// where they come as often as a bucket has slots. It has 8 then, or 4, if a width is asked for and no rate. Of short
     /// fingerprints, if they are asked for, it takes more.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl<S: BuildHasher> FilterBuilder<S> {
     }
 
     fn build_of(self, mut digests: Parted) -> Result<CuckooFilter<S>, FilterError> {
-        self.filled(&mut digests, |inner, digests| inner.fill::<WholeDigest>(digests, true))
+        self.filled(&mut digests, |inner, digests| inner.fill::<WholeDigest>(digests))
     }
 
     /// Builds a filter of these digests. `fill` gives them to a table and says what had no room. That many are the same is not

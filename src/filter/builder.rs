@@ -139,8 +139,8 @@ impl<S> FilterBuilder<S> {
     }
 
     /// Whether to ask the system for huge pages: fewer TLB misses in filters of many megabytes, at the price of touching
-    /// memory 2 MiB at a time. By default they are asked for from 4 MiB on; filters that come from bytes, and the
-    /// tables of growing ones, always follow the default. The list of keys that is made while a filter is built of them all
+    /// memory 2 MiB at a time. By default they are asked for from 4 MiB on; filters that come from bytes, clones, and
+    /// the tables of growing ones, always follow the default. The list of keys that is made while a filter is built of them all
     /// follows this, too. Advice only, and only on Linux.
     pub fn huge_pages(mut self, yes: bool) -> Self {
         self.options.huge_pages = Some(yes);

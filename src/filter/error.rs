@@ -17,7 +17,8 @@ pub enum FilterError {
         /// What was asked for.
         requested: f64,
     },
-    /// Capacity and rate are in their ranges, but no layout gives that rate: not even fingerprints of 32 bits.
+    /// Capacity and rate are in their ranges, but no layout gives that rate: of the width or the buckets that were asked for, or,
+    /// if none were, not even fingerprints of 32 bits.
     RateTooLow {
         /// What was asked for.
         requested: f64,
@@ -29,7 +30,7 @@ pub enum FilterError {
     Capacity {
         /// What was asked for, in keys.
         requested: usize,
-        /// The most that can be asked for in this layout, in keys.
+        /// How many can be asked for in this layout, in keys: all up to these. A few more may be possible.
         limit: usize,
     },
     /// Fingerprints have 2 to 32 bits, in semi-sorted buckets 5 to 32; in a growing filter that is to keep a rate as many at
@@ -54,7 +55,8 @@ pub enum FilterError {
     },
     /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots, or more than
     /// a few occur more often than one has ([`FilterBuilder::from_keys`](crate::FilterBuilder::from_keys)), or, in a growing
-    /// filter, more often than [it may](crate::ScalableFilterBuilder::max_duplicates).
+    /// filter, more often than [it may](crate::ScalableFilterBuilder::max_duplicates), or another table was needed and there could
+    /// be none.
     Full {
         /// How many of the keys that were to be inserted had room; if the filter was built of its keys, not necessarily the
         /// first ones, and not all were tried if many had none.

@@ -80,8 +80,8 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
 /// # The same everywhere
 ///
 /// It must give a key the same hash wherever the bytes are read, on other machines and by later versions of it, or a filter
-/// denies keys that it has. What is checked when bytes are read is the hash of a few bytes, by one [`write`](Hasher::write),
-/// and nothing else. So write integers equally everywhere: the methods that [`Hasher`] has for them,
+/// denies keys that it has. What is checked when bytes are read is [`FilterHasher::ID`] and the hash of a few bytes, by one
+/// [`write`](Hasher::write), and nothing else. So write integers equally everywhere: the methods that [`Hasher`] has for them,
 /// [`write_u64`](Hasher::write_u64) and its kin, hand on the bytes as they lie in memory unless you say otherwise, whose order
 /// depends on the machine, and of a `usize` also the number. Say otherwise, as here, or let keys be asked by bytes only, in the
 /// `_bytes` forms.

@@ -89,11 +89,7 @@ fn in_order(
 
 /// Fills a table that nobody else uses: each segment is filled by one thread. What had no room; an error if there is no memory
 /// to part the digests, if that has not been done yet.
-fn fill<P: ToPlace + From<Digest>>(
-    inner: &Inner,
-    digests: &mut Parted,
-    gives_up: bool,
-) -> Result<Vec<Digest>, FilterError> {
+fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &mut Parted) -> Result<Vec<Digest>, FilterError> {
     let geometry = inner.table.geometry();
     if !digests.is_for(geometry) {
         let pieces: Vec<&[Digest]> = digests.slices().flat_map(|digests| digests.chunks(PIECE)).collect();
@@ -103,8 +99,8 @@ fn fill<P: ToPlace + From<Digest>>(
     let segments = (0..geometry.segments).into_par_iter();
     let digests = &*digests;
     let mut left: Vec<_> =
-        segments.flat_map_iter(|segment| inner.fill_segment::<P>(segment, digests, gives_up)).collect();
-    left.append(&mut inner.fill_in_order::<P>(digests.rest(), gives_up)?);
+        segments.flat_map_iter(|segment| inner.fill_segment::<P>(segment, digests)).collect();
+    left.append(&mut inner.fill_in_order::<P>(digests.rest())?);
     Ok(left)
 }
 
@@ -158,7 +154,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
     }
 
     fn par_build_of(self, mut digests: Parted) -> Result<CuckooFilter<S>, FilterError> {
-        self.filled(&mut digests, |inner, digests| fill::<WholeDigest>(inner, digests, true))
+        self.filled(&mut digests, fill::<WholeDigest>)
     }
 }
 
@@ -200,7 +196,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
     }
 
     fn par_build_of(self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        self.filled(digests, |inner, digests| fill::<Digest>(inner, digests, false))
+        self.filled(digests, fill::<Digest>)
     }
 }
 

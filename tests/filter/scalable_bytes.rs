@@ -1,5 +1,9 @@
 //! The filter that grows as bytes: whole, in chunks, and in place.
 
+use std::io::Write;
+use std::sync::mpsc;
+use std::time::Duration;
+
 use koel::{BytesError, ChunkLoader, CuckooFilter, FilterError, FilterView, ScalableCuckooFilter};
 
 use crate::common::{on_threads, seed};
@@ -11,6 +15,51 @@ fn grown(keys: u64) -> ScalableCuckooFilter {
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
     assert!(filter.info().tables.len() >= 3);
     filter
+}
+
+/// Uses the filter that is written to it, in each call.
+struct Using<'f> {
+    filter: &'f ScalableCuckooFilter,
+    fresh: u64,
+    calls: usize,
+}
+
+impl Write for Using<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for _ in 0..3000 {
+            self.filter.insert(&self.fresh).unwrap();
+            assert!(self.filter.contains(&self.fresh));
+            self.fresh += 1;
+        }
+        assert!(self.filter.remove(&(self.fresh - 1)) && self.filter.insert_unique(&u64::MAX).is_ok());
+        assert!(!self.filter.is_empty() && self.filter.chunks().next().is_some());
+        self.calls += 1;
+        // When it has grown meanwhile.
+        if self.calls.is_multiple_of(10) {
+            self.filter.clear();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// However long it takes: no lock is held while it is written to.
+#[test]
+fn what_a_filter_is_written_to_may_use_it() {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let filter = ScalableCuckooFilter::builder().capacity(100).seed(seed()).build().unwrap();
+        (0..20_000_u64).for_each(|key| filter.insert(&key).unwrap());
+        let tables = filter.info().tables.len();
+        let mut using = Using { filter: &filter, fresh: 1 << 40, calls: 0 };
+        filter.write_to(&mut using).unwrap();
+        tell.send((using.calls, filter.info().tables.len() - tables))
+    });
+    let (calls, added) = told.recv_timeout(Duration::from_secs(60)).expect("no lock is held");
+    assert!(calls > 10 && added > 0, "{calls} calls, {added} tables were added");
 }
 
 #[test]

@@ -64,6 +64,26 @@ impl FilterHasher for Keyed {
     }
 }
 
+/// Whose error tells how many there was room for.
+#[test]
+fn a_union_without_room_for_all_leaves_the_filter_as_it_was() {
+    let filled = |from: u64| {
+        let filter: CuckooFilter = crate::builder((12, 4, false)).capacity(1000).seed(1).build().unwrap();
+        (from..from + 1000).for_each(|key| filter.insert(&key).unwrap());
+        filter
+    };
+    let (one, other) = (filled(0), filled(1000));
+    let room = one.capacity() - one.len();
+    let before = one.to_bytes();
+    let error = one.try_union(&other).unwrap_err();
+    assert!(
+        matches!(error, FilterError::Full { inserted } if (2..=room).contains(&inserted)),
+        "{error:?} of {room}"
+    );
+    assert_eq!((one.len(), other.len()), (1000, 1000));
+    assert!((0..1000_u64).all(|key| one.contains(&key)) && one.to_bytes().len() == before.len());
+}
+
 #[test]
 fn filters_whose_hash_functions_differ_in_more_than_their_seed_are_not_united() {
     let of_key = |key| {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use std::time::Duration;
 
+use ::serde::Deserialize;
+use ::serde::de::value::{BytesDeserializer, Error, SeqDeserializer};
 use koel::guard::{Filter, Guarded, HashMapStore};
 use koel::{CuckooFilter, FilterView, HashMap, InlineMap, ScalableCuckooFilter, Stats};
 use serde_json::{Value, json, to_value};
@@ -124,6 +126,43 @@ fn what_filters_say_of_themselves_is_told_by_names() {
         assert_eq!((tables.as_array().unwrap().len(), len), (info.tables.len(), 1000));
         assert!(tables[0].as_object().unwrap().len() == 9 && tables[0]["semi_sorted"] == false);
     }
+}
+
+/// In forms that have bytes, and in a sequence that claims to be longer than any memory.
+#[test]
+fn filters_are_read_from_bytes_and_from_sequences_that_exaggerate() {
+    fn reads<'de, F: Deserialize<'de>>(bytes: &'de [u8]) -> [F; 2] {
+        let of_bytes = F::deserialize(BytesDeserializer::<Error>::new(bytes)).unwrap();
+        let all = bytes.iter().copied();
+        let claims = Claims(all);
+        [of_bytes, F::deserialize(SeqDeserializer::<_, Error>::new(claims)).unwrap()]
+    }
+    struct Claims<I>(I);
+    impl<I: Iterator> Iterator for Claims<I> {
+        type Item = I::Item;
+
+        fn next(&mut self) -> Option<I::Item> {
+            self.0.next()
+        }
+
+        fn size_hint(&self) -> (usize, Option<usize>) {
+            (usize::MAX, Some(usize::MAX))
+        }
+    }
+    let filter = CuckooFilter::from_keys(0..1000_u64, 0.01).unwrap();
+    let bytes = filter.to_bytes();
+    for copy in reads::<CuckooFilter>(&bytes) {
+        assert_eq!(copy.to_bytes(), bytes);
+    }
+    let filter = ScalableCuckooFilter::builder().from_keys(0..10_000_u64).unwrap();
+    let bytes = filter.to_bytes();
+    for copy in reads::<ScalableCuckooFilter>(&bytes) {
+        assert_eq!(copy.to_bytes(), bytes);
+    }
+    let broken = &bytes[1..];
+    assert!(
+        ScalableCuckooFilter::<koel::Xxh3>::deserialize(BytesDeserializer::<Error>::new(broken)).is_err()
+    );
 }
 
 #[test]

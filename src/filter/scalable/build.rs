@@ -14,16 +14,17 @@ use crate::hash::Digest;
 impl<S: BuildHasher> ScalableFilterBuilder<S> {
     /// Builds a filter of these keys. Its first table is made for their number, or more if it was asked for.
     ///
-    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Takes 8 bytes for each key
-    /// meanwhile, up to 16, if the iterator does not say how many there are; and 8 more, if its first table is of 8 MiB or more
-    /// and there is memory for them.
+    /// Faster than inserting them one by one, as nobody else sees the filter before it is done, unless a key may occur less
+    /// often than two buckets have slots. Takes 8 bytes for each key meanwhile, up to 24, if the iterator does not say how many
+    /// there are; and 8 more, if its first table is of 8 MiB or more and there is memory for them.
     ///
     /// # Errors
     ///
     /// As [`ScalableFilterBuilder::build`]; [`FilterError::OutOfMemory`] for the list of keys, too; and [`FilterError::Full`]
     /// if a key occurs more often than it [may](ScalableFilterBuilder::max_duplicates), by itself or together with others that
     /// the filter cannot tell from it: at a rate of 0.01 two of ten thousand mostly are such, and if each occurs as often as it
-    /// may, both together occur too often. Allow three times as many copies, then.
+    /// may, both together occur too often. Allow three times as many copies, then. Also if what has no room in the first table needs
+    /// another one, and there can be none: as [`ScalableCuckooFilter::insert`].
     pub fn from_keys<Q: Hash>(
         self,
         keys: impl IntoIterator<Item = Q>,
@@ -48,7 +49,7 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
     }
 
     fn build_of(self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        self.filled(digests, |inner, digests| inner.fill::<Digest>(digests, false))
+        self.filled(digests, |inner, digests| inner.fill::<Digest>(digests))
     }
 
     /// Builds a filter of these digests. `fill` gives them to the first table and says what had no room.

@@ -83,9 +83,9 @@ pub struct ScalableCuckooFilter<S = Xxh3> {
     pub(super) hasher: S,
 }
 
-/// A panic in user code leaves the filter as it was.
+/// A panic in user code leaves the filter whole; what `insert_many` and its kin did before it stays done.
 impl<S: RefUnwindSafe> RefUnwindSafe for ScalableCuckooFilter<S> {}
-/// A panic in user code leaves the filter as it was.
+/// A panic in user code leaves the filter whole; what `insert_many` and its kin did before it stays done.
 impl<S: UnwindSafe> UnwindSafe for ScalableCuckooFilter<S> {}
 
 impl ScalableCuckooFilter {
