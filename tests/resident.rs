@@ -47,8 +47,9 @@ fn why_not() -> Option<&'static str> {
 
 const CASE: &str = "KOEL_RESIDENT";
 
-/// Runs each case in a process that has freed nothing yet: glibc raises the size from which on it asks the system for a block of
-/// its own to that of what it has seen freed; smaller blocks are cut from a thread's arena, where it writes the zeros itself.
+/// Runs each case in a process that has freed nothing yet: glibc raises the size from which on it asks the system for a block
+/// of its own to that of what it has seen freed; smaller blocks are cut from a thread's arena, where it writes the zeros
+/// itself.
 fn each_in_a_child(test: &str, cases: &[(&str, fn())]) {
     if let Some(why) = why_not() {
         return common::not_run(why);

@@ -178,6 +178,58 @@ fn weight_stays_in_the_bound_while_a_segment_gives_back() {
     });
 }
 
+/// A writer against a reader of a cache with two segments and an entry of weight 1 in each.
+fn lowered(read: fn(&Cache)) {
+    loom::model(move || {
+        let (cache, keys) = two_segments();
+        keys.iter().for_each(|key| cache.insert(*key, 1).unwrap());
+        let reader = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || read(&cache))
+        };
+        cache.set_capacity(1);
+        reader.join().unwrap();
+    });
+}
+
+/// Who sees the smaller one sees what was evicted for it.
+#[test]
+fn capacity_is_never_seen_below_the_weight() {
+    lowered(|cache| {
+        let (capacity, weight) = (cache.capacity(), cache.weight());
+        assert!(capacity == 2 || weight <= 1, "{weight} of {capacity}");
+    });
+}
+
+#[test]
+fn stats_are_within_a_bound_that_is_lowered() {
+    lowered(|cache| {
+        let stats = cache.stats();
+        assert!(stats.weight <= stats.capacity, "{stats}");
+    });
+}
+
+/// Which a reader of the capacity before and after it would not see.
+#[test]
+fn stats_are_within_a_bound_that_is_raised_and_lowered_again() {
+    model_with_preemptions(2, || {
+        let (cache, keys) = two_segments();
+        cache.set_capacity(1);
+        cache.insert(keys[0], 1).unwrap();
+        let reader = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || {
+                let stats = cache.stats();
+                assert!(stats.weight <= stats.capacity, "{stats}");
+            })
+        };
+        cache.set_capacity(2);
+        cache.insert(keys[1], 1).unwrap();
+        cache.set_capacity(1);
+        reader.join().unwrap();
+    });
+}
+
 /// A reader who looks twice for a key of an inline cache for one entry, and what it may see, against writes to that key and
 /// another that has the same buckets and the same tag. Values are two words.
 fn inline_reader_against(

@@ -51,13 +51,15 @@ impl Bound {
 
     /// How much the whole cache may hold.
     pub(super) fn capacity(&self) -> u64 {
-        // Relaxed: a number; what follows from it is decided by quotas, under locks.
-        self.capacity.load(Ordering::Relaxed)
+        // Acquire: pairs with `set_capacity`.
+        self.capacity.load(Ordering::Acquire)
     }
 
-    /// Changes the capacity. With `lending` locked; quotas are the caller's business.
+    /// Changes the capacity: to a larger one before quotas rise, to a smaller one after they have fallen. With `lending`
+    /// locked; quotas are the caller's business.
     pub(super) fn set_capacity(&self, capacity: u64) {
-        self.capacity.store(capacity, Ordering::Relaxed);
+        // Release: pairs with `capacity`: who sees a smaller one sees what was evicted for it.
+        self.capacity.store(capacity, Ordering::Release);
     }
 
     /// How many segments there are.
@@ -123,20 +125,27 @@ impl Bound {
     }
 
     /// What all segments use: at no moment more than the capacity [B3].
+    pub(super) fn used(&self) -> u64 {
+        self.used_and_capacity().0
+    }
+
+    /// The same, and a capacity that it is within.
     ///
     /// Each segment is read within its quota. Between two equal counts of raises none of them rose, so that the quotas met
-    /// sum to no more than those at the first.
-    pub(super) fn used(&self) -> u64 {
+    /// sum to no more than those at the first; nor to more than the capacity, which is read when it is lower than at the first
+    /// only after they have fallen.
+    pub(super) fn used_and_capacity(&self) -> (u64, u64) {
         loop {
             // Acquire: pairs with `before_raise`.
             let before = self.raises.load(Ordering::Acquire);
+            let capacity = self.capacity();
             // Wrapping: what a raise has come between may be any number.
             let used = self.used.iter().map(|used| used.load(Ordering::Relaxed));
             let sum = used.fold(0, u64::wrapping_add);
             // Acquire: pairs with `set_used`.
             fence(Ordering::Acquire);
             if self.raises.load(Ordering::Relaxed) == before {
-                return sum;
+                return (sum, capacity);
             }
             spin_loop();
         }

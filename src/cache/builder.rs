@@ -162,10 +162,10 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     }
 
     /// How many entries a cache by weight will have, more or less: it is made for so many, and divided for so many. Without
-    /// this it is made small and grows as it fills; and it has a segment for each 64 Ki of weight, though not more than four
-    /// for each core. Say it where entries are heavier than a few thousandths of the cache: of few entries in many segments
-    /// those leave that should not, and hits may be a quarter less. A cache by entries is made for all of them, and does not
-    /// ask.
+    /// this it is made small and grows as it fills; and it has a segment for each 64 Ki of weight, though not more than four to
+    /// eight for each core. Say it where entries are heavier than a few thousandths of the cache: of few entries in many
+    /// segments those leave that should not, and hits may be a quarter less. A cache by entries is made for all of them, and
+    /// does not ask.
     ///
     /// ```
     /// // A gigabyte of pictures of about a megabyte.
@@ -303,7 +303,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// never refresh; nor does what is called under the cache's lock.
     ///
     /// If the loader fails, or what it returns is too heavy, the old value stays, and is due again when half of the time is
-    /// left, then a quarter, and so on, up to fifteen times, and never soon after a failure: so a source that fails is not
+    /// left, then a quarter, and so on, fifteen times in all, and never soon after a failure: so a source that fails is not
     /// asked all the time. The loader's caller gets the old value if that has not expired or been taken out by then; else the
     /// error. A panic is its caller's, and one whose future is dropped has done nothing: the next to come loads. What is
     /// written to the key meanwhile is not replaced, as in any load.

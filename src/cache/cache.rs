@@ -40,7 +40,7 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * A hit takes no lock; it sets a bit beside the entry's tag, and on an entry that is hit often writes nothing that another
 ///   thread reads, but where entries have a time to idle: it notes the time then, once in a millisecond, or in a 64th of that,
 ///   at most. A miss that inserts locks one segment, evicts there, and puts the entry in. A segment is for a thousand entries
-///   or two, or for more: there are no more of them than about four for each core, and 256.
+///   or two, or for more: there are no more of them than four to eight for each core, and 256.
 /// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
 ///   inserted; [`Cache::purge`] does it at once.
 /// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory. A weigher
@@ -348,10 +348,10 @@ impl<K, V, S> Cache<K, V, S> {
     /// println!("{stats}");
     /// ```
     pub fn stats(&self) -> CacheStats {
-        let before = self.capacity();
-        let (len, weight) = (self.len(), self.weight());
-        // It may have been lowered meanwhile: no more is told to be there than fitted then.
-        CacheStats { len, weight, capacity: before.max(self.capacity()), ..self.counters.sums() }
+        // Of one moment: no more is told to be there than fits.
+        let (weight, capacity) = self.bound.used_and_capacity();
+        let len = if self.weigher.is_none() { weight as usize } else { self.len() };
+        CacheStats { len, weight, capacity, ..self.counters.sums() }
     }
 
     /// Bytes of the cache itself and of what it has from the allocator: tables, entries, and what it remembers of others. What

@@ -258,9 +258,10 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// Changes how much the cache may hold: entries, or weight if there is a weigher. Evicts what does not fit any more,
-    /// one segment after the other; while it runs, the bound is the larger of both. Where entries are
-    /// counted, segments of 256 and more have equal parts of the new one.
+    /// Changes how much the cache may hold: entries, or weight if there is a weigher. Evicts what does not fit any more, one
+    /// segment after the other; while it runs, the bound is the larger of both. Where entries are counted, a smaller bound is
+    /// taken first, beyond what is spare, from segments of 256 and more that have more than an equal part; a larger one leaves
+    /// what is borrowed, which goes back as they fill.
     ///
     /// A cache that is made larger than it was built gets larger tables as it fills, but no more segments: while a table
     /// doubles its segment is locked, for tens of milliseconds where one for ten entries gets two million. One that is made
@@ -313,7 +314,8 @@ impl<K, V, S> Cache<K, V, S> {
     /// Makes the bound smaller: by what is spare, by what segments do not use beyond their shares, by what they do not use;
     /// and then by what they use beyond their shares, which they evict. So what is borrowed stays so as long as it fits.
     ///
-    /// But where there are many entries, each of weight 1, a segment has its share: it would never give back more.
+    /// But where there are many entries, each of weight 1, what is above a segment's share goes first: it would never be given
+    /// back.
     fn lower(&self, lending: &mut Lending, capacity: u64, now: Nanos, out: &mut Departures<'_, K, V>) {
         let segments = self.bound.segments();
         let mut surplus = self.bound.capacity() - capacity;

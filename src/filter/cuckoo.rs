@@ -14,11 +14,11 @@ use crate::hash::Digest;
 
 /// A set of fingerprints of keys: a look-up says "surely absent" or "probably present". Keys can be removed again.
 ///
-/// Cuckoo filters (Fan, Andersen, Kaminsky and Mitzenmacher, CoNEXT 2014) take less memory than Bloom filters from
-/// a false-positive rate of 0.5% downward for a million keys and more (at 0.36% as much), of 0.15% for a hundred thousand, and a look-up reads
-/// two cache lines, hit or miss. This one is concurrent: every method takes `&self`; look-ups take no lock, write nothing and
-/// never wait, and a key that is present is never reported absent, also while others are inserted and the filter moves
-/// fingerprints about. Writers take the lock of one segment.
+/// Cuckoo filters (Fan, Andersen, Kaminsky and Mitzenmacher, CoNEXT 2014) take less memory than Bloom filters from a
+/// false-positive rate of 0.5% downward for a million keys and more (at 0.36% as much), of 0.15% for a hundred thousand, and a
+/// look-up reads two cache lines, hit or miss. This one is concurrent: every method takes `&self`; look-ups take no lock, write
+/// nothing and never wait, and a key that is present is never reported absent, also while others are inserted and the filter
+/// moves fingerprints about. Writers take the lock of one segment.
 ///
 /// ```
 /// use koel::CuckooFilter;

@@ -17,8 +17,8 @@ pub enum FilterError {
         /// What was asked for.
         requested: f64,
     },
-    /// Capacity and rate are in their ranges, but no layout gives that rate: of the width or the buckets that were asked for, or,
-    /// if none were, not even fingerprints of 32 bits.
+    /// Capacity and rate are in their ranges, but no layout gives that rate: of the width or the buckets that were asked for,
+    /// or, if none were, not even fingerprints of 32 bits.
     RateTooLow {
         /// What was asked for.
         requested: f64,
@@ -55,8 +55,8 @@ pub enum FilterError {
     },
     /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots, or more than
     /// a few occur more often than one has ([`FilterBuilder::from_keys`](crate::FilterBuilder::from_keys)), or, in a growing
-    /// filter, more often than [it may](crate::ScalableFilterBuilder::max_duplicates), or another table was needed and there could
-    /// be none.
+    /// filter, more often than [it may](crate::ScalableFilterBuilder::max_duplicates), or another table was needed and there
+    /// could be none.
     Full {
         /// How many of the keys that were to be inserted had room; if the filter was built of its keys, not necessarily the
         /// first ones, and not all were tried if many had none.

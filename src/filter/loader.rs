@@ -21,7 +21,8 @@ const FIRST_READ: usize = 4096;
 ///
 /// A transfer is resumed from the filter with which it began. Chunks of another one that was built alike, with the same seed,
 /// are not told from its own, and what is put together of both misses keys of both. Those of one with another seed are refused,
-/// as damaged or as made with another seed: where a chunk that is sent once more is refused again, begin anew with another loader.
+/// as damaged or as made with another seed: where a chunk that is sent once more is refused again, begin anew with another
+/// loader.
 ///
 /// ```
 /// use koel::{ChunkLoader, CuckooFilter, ScalableCuckooFilter};

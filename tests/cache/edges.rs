@@ -226,6 +226,19 @@ fn growth_that_fails_is_not_tried_again_at_once() {
     }
 }
 
+/// Of a cache that was not made for so many, whose tables and entries came as it filled.
+#[test]
+fn what_is_purged_takes_less_memory() {
+    let cache: Cache<u64, u64> = Cache::builder().max_weight(1 << 20).build();
+    (0..200_000).for_each(|key| cache.insert(key, key).expect("it is light"));
+    cache.clear();
+    cache.flush();
+    let before = cache.memory_usage();
+    cache.purge();
+    assert!(cache.memory_usage() < before / 2, "{before} before, {} after", cache.memory_usage());
+    assert!(cache.insert(1, 1).is_ok() && cache.get(&1) == Some(1));
+}
+
 /// Whoever asks for the length is at the table, and that may be freed at any time.
 #[test]
 fn length_of_a_cache_that_grows_and_is_purged() {

@@ -35,7 +35,7 @@ impl Write for Using<'_> {
         assert!(!self.filter.is_empty() && self.filter.chunks().next().is_some());
         self.calls += 1;
         // When it has grown meanwhile.
-        if self.calls.is_multiple_of(10) {
+        if self.calls % 10 == 0 {
             self.filter.clear();
         }
         Ok(bytes.len())

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use koel::guard::{
-    Error, FjallError, FjallStore, Generation, Guarded, HashMapStore, RedbError, RedbStore, Scanned, Store,
-    Value, Write,
+    Error, FjallError, FjallStore, Generation, Guarded, HashMapStore, Phase, RedbError, RedbStore, Scanned,
+    Store, Value, Write,
 };
 
 use crate::common::{finds, key, ready};
@@ -186,6 +186,25 @@ fn deletes_of_absent_keys_change_no_store() {
     let folder = tempfile::tempdir().unwrap();
     changes_nothing(RedbStore::open(folder.path().join("a")).unwrap());
     changes_nothing(FjallStore::open(folder.path().join("b")).unwrap());
+}
+
+/// A batch counts as so many writes.
+#[test]
+fn a_scan_that_has_failed_is_tried_again_after_some_batches() {
+    let store = Arc::new(ScriptedStore::default());
+    store.next(Op::Scan, [Act::Fail]);
+    sure(store.inner.put(&key(0), b""));
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap_err();
+    let keys: Vec<Vec<u8>> = (0..1024).map(key).collect();
+    let writes: Vec<Write<'_>> = keys.iter().map(|key| Write::Put(key, b"")).collect();
+    for _ in 0..3 {
+        guarded.write_many(&writes).unwrap();
+    }
+    assert_eq!(guarded.progress().phase, Phase::Unfiltered);
+    guarded.write_many(&writes).unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 1024));
 }
 
 /// Answers one thing too few when it is asked for many.

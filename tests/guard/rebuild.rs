@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use koel::guard::{Error, Filter, Guarded, Phase, Progress, Store, Write};
+use koel::guard::{Error, Filter, Guarded, Phase, Progress, Store};
 
 use crate::common::{Rng, finds, key, seed};
 use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
@@ -184,25 +184,6 @@ fn a_scan_that_has_failed_is_tried_again_after_some_writes() {
     guarded.put(&key(0), b"").unwrap();
     guarded.wait_until_ready().unwrap();
     assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 4095));
-}
-
-/// Of which a batch counts as so many.
-#[test]
-fn a_scan_that_has_failed_is_tried_again_after_some_batches() {
-    let store = Arc::new(ScriptedStore::default());
-    store.next(Op::Scan, [Act::Fail]);
-    sure(store.inner.put(&key(0), b""));
-    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
-    guarded.wait_until_ready().unwrap_err();
-    let keys: Vec<Vec<u8>> = (0..1024).map(key).collect();
-    let writes: Vec<Write<'_>> = keys.iter().map(|key| Write::Put(key, b"")).collect();
-    for _ in 0..3 {
-        guarded.write_many(&writes).unwrap();
-    }
-    assert_eq!(guarded.progress().phase, Phase::Unfiltered);
-    guarded.write_many(&writes).unwrap();
-    guarded.wait_until_ready().unwrap();
-    assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 1024));
 }
 
 /// Of a filter that is worn as well, also if somebody has asked why the scan failed.

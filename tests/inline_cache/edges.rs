@@ -1,5 +1,7 @@
 //! The smallest and the largest caches, what their options refuse, and what they take in memory.
 
+use std::sync::Arc;
+
 use koel::{Cache, CacheError, InlineCache, Operation, Policy};
 
 use crate::POLICIES;
@@ -12,6 +14,38 @@ fn a_cache_of_none_keeps_nothing() {
         assert_eq!(cache.get_or_insert_with(1, || 12), 12);
         assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (0, 0, true));
     }
+}
+
+/// Writes to a cache when it is dropped, which must not be under that cache's lock.
+struct Writes(Arc<InlineCache<u64, u64>>);
+
+impl Drop for Writes {
+    fn drop(&mut self) {
+        self.0.insert(77, 77);
+    }
+}
+
+#[test]
+fn what_a_closure_owns_that_does_not_run_is_not_dropped_under_the_lock() {
+    let cache = Arc::new(InlineCache::new(100));
+    let own = || Writes(Arc::clone(&cache));
+    let check = |what: &str| assert_eq!(cache.remove(&77), Some(77), "{what}");
+    let owned = own();
+    let condition = move |_: &u64, _: &u64| matches!(owned, Writes(_));
+    assert_eq!(cache.remove_if(&1, condition), None);
+    check("remove_if");
+    let owned = own();
+    let update = move |n| n + u64::from(matches!(owned, Writes(_)));
+    assert_eq!(cache.update(1, update), None);
+    check("update");
+    let owned = own();
+    let update = move |n| n + u64::from(matches!(owned, Writes(_)));
+    assert_eq!(cache.update_or_insert(1, update, 10), 10);
+    check("update_or_insert");
+    let owned = own();
+    let make = move || u64::from(matches!(owned, Writes(_)));
+    assert_eq!(cache.update_or_insert_with(1, |n| n + 1, make), 11);
+    check("update_or_insert_with");
 }
 
 #[test]

@@ -45,8 +45,8 @@ impl<K: Pod, V: Pod> InlineCacheBuilder<K, V> {
 impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     /// At most so many entries; with 0, nothing is kept. As many as 2^25 can always be asked for.
     ///
-    /// Of more than some thousand each segment has its share, and evicts when that is used up: a few in a hundred keys that
-    /// would all fit find theirs full, and the cache ends up a little below the bound.
+    /// Of more than some thousand each segment has its share, and evicts when that is used up: about one in a hundred keys that
+    /// would all fit finds its share full, and the cache ends up a little below the bound.
     ///
     /// ```
     /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::builder().max_entries(100).build();

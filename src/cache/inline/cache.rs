@@ -56,7 +56,8 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 /// * The bound, of entries, holds at every moment that a reader can see. It cannot be changed.
 /// * A hit takes no lock and waits for nobody; it sets a bit beside the entry's tag, and on an entry that is hit often writes
 ///   nothing that another thread reads. A miss that inserts locks one segment, evicts there, and puts the entry in. A segment
-///   is for a thousand entries or two, or for more: there are no more of them than about four for each core, and 256.
+///   is for a thousand entries or two, or for more: there are no more of them than four to eight for each core, and
+///   256.
 /// * Of all who miss a key at once, one loads it: [`InlineCache::get_or_insert_with`], for threads and for tasks.
 /// * Its table is taken when it is built, for all of its entries: 3 bytes for each beside key and value, and a quarter of
 ///   these, as a fifth of the slots stays empty. [`Policy::Adaptive`] takes 10 bytes more for each as it fills: in all 17 where
@@ -233,9 +234,9 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         }
     }
 
-    /// Bytes that the cache has from the allocator for its entries: tables, and what it remembers of those that have left. The
-    /// counts of threads are not in it, 128 bytes each in blocks of 1, 2, 4 and so on, nor what loads take, 4 KiB, to which the
-    /// first ones add some 10 KiB, or more if keys are large. Locks one segment after the other.
+    /// Bytes of the cache itself and of what it has from the allocator: tables, and what it remembers of those that have left.
+    /// The counts of threads are not in it, 128 bytes each in blocks of 1, 2, 4 and so on, nor what loads take, 4 KiB, to which
+    /// the first ones add some 10 KiB, or more if keys are large. Locks one segment after the other.
     ///
     /// # Panics
     ///

@@ -1,7 +1,6 @@
 //! [`InlineCache`], the writing half: tell the flights, once more when a closure has decided [F5], lock, find, make room [B1],
 //! commit by one call of the engine. Whatever panics in `Hash`, `Eq` or a closure, nothing is half done.
 
-use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 
 use bytemuck::Pod;
@@ -258,7 +257,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[doc(alias = "get_mut")]
     #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
-        let decide = |old: Option<V>| old.map_or(Operation::Abort(()), |old| Operation::Insert(update(old)));
+        // Here to the end, if it does not run: what it owns is the user's, and not dropped under the lock.
+        let mut update = Some(update);
+        let decide = |old: Option<V>| match old.zip(update.take_if(|_| old.is_some())) {
+            Some((old, update)) => Operation::Insert(update(old)),
+            None => Operation::Abort(()),
+        };
         self.compute(key, decide).into_new()
     }
 
@@ -301,7 +305,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[doc(alias = "and_upsert_with")]
     #[track_caller]
     pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
-        let decide = |old: Option<V>| Operation::<_, Infallible>::Insert(old.map_or_else(make, update));
+        // Here to the end, of which one does not run: what it owns is the user's, and not dropped under the lock.
+        let (mut update, mut make) = (Some(update), Some(make));
+        let decide = |old: Option<V>| {
+            let new = match old {
+                Some(old) => update.take().map(|update| update(old)),
+                None => make.take().map(|make| make()),
+            };
+            new.map_or(Operation::Abort(()), Operation::Insert)
+        };
         self.compute(key, decide).into_new().expect("it was inserted or replaced")
     }
 
@@ -339,14 +351,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.remove_with(key, Some(condition))
     }
 
-    fn remove_with(&self, key: &K, condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<V> {
+    // The condition is here to the end, if it is not asked: what it owns is the user's, and not dropped under the lock.
+    fn remove_with(&self, key: &K, mut condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<V> {
         let digest = self.digest(key);
         let mut at = self.at(digest, key);
         let item = at.found.map(|found| (found, at.writing.locked.item(found)));
         // As in a `Cache`: whatever a condition says, and also if there is nothing [F5].
         let deciding = self.flights.deciding(digest, key);
         let leaving =
-            item.filter(|(_, (key, value))| condition.is_none_or(|condition| condition(key, value)));
+            item.filter(|(_, (key, value))| condition.take().is_none_or(|condition| condition(key, value)));
         deciding.done();
         let (found, (_, value)) = leaving?;
         take_out(&mut at.writing.locked, found);

@@ -23,8 +23,8 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
     /// As [`ScalableFilterBuilder::build`]; [`FilterError::OutOfMemory`] for the list of keys, too; and [`FilterError::Full`]
     /// if a key occurs more often than it [may](ScalableFilterBuilder::max_duplicates), by itself or together with others that
     /// the filter cannot tell from it: at a rate of 0.01 two of ten thousand mostly are such, and if each occurs as often as it
-    /// may, both together occur too often. Allow three times as many copies, then. Also if what has no room in the first table needs
-    /// another one, and there can be none: as [`ScalableCuckooFilter::insert`].
+    /// may, both together occur too often. Allow three times as many copies, then. Also if what has no room in the first table
+    /// needs another one, and there can be none: as [`ScalableCuckooFilter::insert`].
     pub fn from_keys<Q: Hash>(
         self,
         keys: impl IntoIterator<Item = Q>,

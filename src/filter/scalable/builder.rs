@@ -92,9 +92,9 @@ impl<S> ScalableFilterBuilder<S> {
     /// Keys that the first table is made for; each further one is twice as large. 3,500 if it is not given. A table has 1,024
     /// buckets at least: 4,096 slots, unless buckets of another size are asked for. And it has 65,536 segments of 65,536
     /// buckets at the most: if the first has one segment, as with up to 246,000 keys in buckets of four, the largest is 65,536
-    /// times as large; less where the first table's fingerprints have more than 16 bits, as at rates below some 2e-4: each table's
-    /// have one bit more, and 32 are the most. In buckets of one slot a few of so many
-    /// keys may find no room in the first table, with short fingerprints in a large one surely: the filter grows then.
+    /// times as large; less where the first table's fingerprints have more than 16 bits, as at rates below some 2e-4: each
+    /// table's have one bit more, and 32 are the most. In buckets of one slot a few of so many keys may find no room in the
+    /// first table, with short fingerprints in a large one surely: the filter grows then.
     ///
     /// ```
     /// // Made for all of them, it does not grow.
