@@ -9,7 +9,7 @@ use std::panic::{catch_unwind, resume_unwind};
 use common::counting::{Counting, allocated};
 use common::fuse::{Fragile, Site, arm, disarm};
 use common::{Ledger, catch};
-use koel::{Cache, ManualClock, Operation};
+use koel::{Cache, HashMap, ManualClock, Operation};
 use pollster::block_on;
 
 #[global_allocator]
@@ -41,10 +41,31 @@ fn a_load_leaks_nothing_if_the_listener_panics() {
     assert!(lost < 1000, "{lost} bytes");
 }
 
+/// Makes what is counted.
+type New<'l> = dyn Fn(u64) -> Fragile + 'l;
+
+/// Does `verb` to a new store for every n, with a fuse in the n-th drop: in the end everything is dropped once.
+fn leaks_nothing<S>(what: &str, build: fn(&New<'_>) -> S, verb: fn(&S, &New<'_>)) {
+    for n in 0.. {
+        let ledger = Ledger::new();
+        let new = |n| Fragile(ledger.value(n));
+        let store = build(&new);
+        arm(Site::Drop, n);
+        let result = catch(|| verb(&store, &new));
+        let blown = disarm();
+        assert_eq!(result.is_err(), blown, "{what}, drop {n}: {result:?}");
+        drop(store);
+        ledger.assert_settled(&format!("{what}, drop {n}"));
+        if !blown {
+            break;
+        }
+    }
+}
+
 /// What an operation of a cache drops itself: keys and closures that are given to it, and clones that it does not return.
 #[test]
-fn an_answer_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
-    type Verb = fn(&Cache<Fragile, Fragile>, &dyn Fn(u64) -> Fragile);
+fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
+    type Verb = fn(&Cache<Fragile, Fragile>, &New<'_>);
     let verbs: [(&str, Verb); 16] = [
         ("update", |cache, new| drop(cache.update(new(1), |_| new(7)))),
         ("update_or_insert", |cache, new| drop(cache.update_or_insert(new(1), |_| new(7), new(8)))),
@@ -85,20 +106,53 @@ fn an_answer_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
         }),
         ("load as a task", |cache, new| drop(block_on(cache.get_or_insert_async(new(3), async { new(7) })))),
     ];
-    for (what, verb) in verbs {
-        for n in 0.. {
-            let (ledger, cache) = (Ledger::new(), Cache::new(10));
-            let new = |n| Fragile(ledger.value(n));
-            cache.insert(new(1), new(2)).unwrap();
-            arm(Site::Drop, n);
-            let result = catch(|| verb(&cache, &new));
-            let blown = disarm();
-            assert_eq!(result.is_err(), blown);
-            drop(cache);
-            ledger.assert_settled(&format!("{what}, drop {n}"));
-            if !blown {
-                break;
-            }
-        }
-    }
+    let build = |new: &New<'_>| {
+        let cache = Cache::new(10);
+        cache.insert(new(1), new(2)).unwrap();
+        cache
+    };
+    verbs.into_iter().for_each(|(what, verb)| leaks_nothing(what, build, verb));
+}
+
+/// A write that panics for want of room: with no other message than that.
+fn without_room<T>(write: impl FnOnce() -> T) {
+    let message = catch(|| drop(write())).expect_err("the map is full");
+    assert!(message.contains("is full"), "{message}");
+}
+
+/// Of a map that is full, so that what it hands back is an answer, too.
+#[test]
+fn an_answer_of_a_map_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
+    type Verb = fn(&HashMap<Fragile, Fragile>, &New<'_>);
+    let verbs: [(&str, Verb); 8] = [
+        ("try_insert what is there", |map, new| drop(map.pin().try_insert(new(1), new(7)))),
+        ("try_insert where there is no room", |map, new| drop(map.pin().checked_try_insert(new(77), new(7)))),
+        ("fail to make", |map, new| {
+            drop(map.pin().try_get_or_insert_with(new(77), || Err::<Fragile, _>(new(7))));
+        }),
+        ("compute to leave", |map, new| drop(map.pin().compute(new(1), |_| Operation::Abort(new(7))))),
+        ("checked_update_or_insert by what owns", |map, new| {
+            let own = new(9);
+            drop(map.pin().checked_update_or_insert(new(77), move |_| own.clone(), new(7)));
+        }),
+        ("checked_update_or_insert_with by what owns", |map, new| {
+            let own = new(9);
+            drop(map.pin().checked_update_or_insert_with(new(77), move |_| own.clone(), || new(7)));
+        }),
+        ("update_or_insert by what owns", |map, new| {
+            let own = new(9);
+            without_room(|| map.pin().update_or_insert(new(77), move |_| own.clone(), new(7)).0.n);
+        }),
+        ("update_or_insert_with by what owns", |map, new| {
+            let own = new(9);
+            without_room(|| map.pin().update_or_insert_with(new(77), move |_| own.clone(), || new(7)).0.n);
+        }),
+    ];
+    let build = |new: &New<'_>| {
+        let map = HashMap::builder().fixed_capacity(4).build();
+        // So many that each place is taken, also those that are 77's.
+        (0..500).filter(|n| *n != 77).for_each(|n| drop(map.pin().checked_insert(new(n), new(n))));
+        map
+    };
+    verbs.into_iter().for_each(|(what, verb)| leaks_nothing(what, build, verb));
 }

@@ -233,11 +233,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         make: impl FnOnce() -> V,
     ) -> Result<&V, Full<K, V>> {
         let spot = self.spot(&key);
+        // The closure that does not run is dropped before there is a result that a panic in that could leak.
         match spot.found {
-            Some(found) => self.update_found(key, spot, found, update),
+            Some(found) => self.update_found(key, spot, found, update).inspect_err(|_| drop(make)),
             None => {
                 let value = make();
-                self.add_pair(spot, key, value).map(|new| &new.value)
+                let added = self.add_pair(spot, key, value).inspect_err(|_| drop(update));
+                added.map(|new| &new.value)
             }
         }
     }

@@ -3,6 +3,8 @@
 use koel::{HashMap, Operation};
 
 use crate::allocator::Plan;
+use crate::common::fuse::{Fragile, Site, arm, disarm};
+use crate::common::{Ledger, catch};
 use crate::operations::failed;
 
 /// Entries with boxes of their own: to replace one takes memory, too.
@@ -35,4 +37,21 @@ pub(crate) fn replaced_boxes(plan: &mut Plan) {
         assert_eq!(there(key), Some(key + round));
     }
     assert_eq!(map.len(), 8);
+}
+
+/// A panic in the drop of the closure that did not run comes before there is an answer, which would be leaked.
+#[test]
+fn what_was_made_is_not_leaked_if_the_drop_of_the_other_closure_panics() {
+    let ledger = Ledger::new();
+    let map = HashMap::new();
+    let value = |n| (ledger.value(n), [n; 1000]);
+    map.pin().insert(1, value(1));
+    let (made, own) = (value(2), Fragile(ledger.value(3)));
+    arm(Site::Drop, 0);
+    let message = Plan::of_large(1, 4096).run(|| {
+        let make = move || panic!("{own:?}");
+        catch(|| map.pin().checked_update_or_insert_with(1, |_| made, make).map(drop).err()).unwrap_err()
+    });
+    assert!(disarm() && message.starts_with("fuse"), "{message}");
+    assert_eq!((map.pin()[&1].0.n, ledger.alive()), (1, 1));
 }
