@@ -7,9 +7,10 @@
 //!
 //! [`PerThread`]: crate::per_thread::PerThread
 //!
-//! A seat is not given back while a guard of its thread lives: one may be dropped by a destructor of another thread-local
-//! variable, after this one's. Whoever comes last gives it back. Seats themselves say whether their threads have ended, as on
-//! some systems a thread that is ending loses its variables one after the other, and gets new ones if it asks again.
+//! A seat is not given back while a guard lives that has one of its records; a guard that its collector has lent one needs no
+//! seat. A guard may be dropped by a destructor of another thread-local variable, after this one's. Whoever comes last gives
+//! the seat back. Seats themselves say whether their threads have ended, as on some systems a thread that is ending loses its
+//! variables one after the other, and gets new ones if it asks again.
 
 use core::cell::Cell;
 use std::cmp::Reverse;
