@@ -166,17 +166,16 @@ impl Collector {
     /// A guard of this thread has gone that had a record of the collector, of which this is the proxy.
     #[inline(never)]
     fn leave_lent(&self, proxy: &Record) {
-        let owned = self.owned.of_proxy(proxy);
-        // What tells of that is in the thread's own records. Before it parts: whoever leaves follows it.
-        if postponed::take(self.number()) {
-            owned.record.call_for(self.number());
-        }
-        self.leave_owned(owned);
+        self.leave_owned(self.owned.of_proxy(proxy));
     }
 
     /// A guard has gone that had a record of the collector.
     #[inline]
     pub(super) fn leave_owned(&self, owned: &OwnedRecord) {
+        // What tells of that is in the records of the thread that drops it. Before it parts: whoever leaves follows it.
+        if postponed::is_any() && postponed::is_to_follow(self.number()) {
+            owned.record.call_for(self.number());
+        }
         if owned.part() {
             self.leave(&owned.record);
             owned.give_back();

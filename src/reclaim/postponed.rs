@@ -6,6 +6,7 @@ use core::cell::Cell;
 
 use crate::record::POSTPONED;
 use crate::seats;
+use crate::sync::Ordering::Relaxed;
 use crate::sync::{per_thread, with_mine};
 
 /// Collectors that are remembered; of more, the last ones.
@@ -52,12 +53,19 @@ impl Mine {
     }
 }
 
+/// Whether a call may have been postponed on this thread.
+#[inline]
+pub(super) fn is_any() -> bool {
+    // Relaxed: the thread's own.
+    seats::my_records_if_any().is_some_and(|mine| mine.first().calls.load(Relaxed) & POSTPONED != 0)
+}
+
 /// Whether a call of this collector was postponed. It is to be followed then.
 pub(super) fn take(collector: u32) -> bool {
     with_mine(&MINE, |mine| mine.take(collector))
 }
 
-/// The same, when a guard of the collector has left.
+/// The same, when a guard of the collector leaves.
 #[cold]
 pub(super) fn is_to_follow(collector: u32) -> bool {
     with_mine(&MINE, |mine| {
@@ -79,10 +87,9 @@ pub(super) fn is_to_follow(collector: u32) -> bool {
 mod tests {
     use super::*;
     use crate::record::Record;
-    use crate::sync::Ordering;
 
     fn are_called() -> bool {
-        let is_called = |record: &Record| record.calls.load(Ordering::Relaxed) & POSTPONED != 0;
+        let is_called = |record: &Record| record.calls.load(Relaxed) & POSTPONED != 0;
         let called = seats::my_records().iter().filter(|record| is_called(record)).count();
         assert!([0, seats::my_records().iter().count()].contains(&called));
         called > 0
