@@ -17,7 +17,7 @@ const PATIENCE: u32 = 100;
 struct Mine {
     /// Numbers of collectors; 0 is nobody's.
     collectors: [Cell<u32>; MOST],
-    /// Where the next is noted.
+    /// Where the next is noted if none is free.
     next: Cell<usize>,
     patience: Cell<u32>,
 }
@@ -36,8 +36,8 @@ pub(super) fn postpone(collector: u32) -> bool {
     with_mine(&MINE, |mine| {
         let is_noted = mine.collectors.iter().any(|noted| noted.get() == collector);
         if !is_noted {
-            mine.collectors[mine.next.get() % MOST].set(collector);
-            mine.next.set(mine.next.get().wrapping_add(1));
+            let free = mine.collectors.iter().find(|noted| noted.get() == 0);
+            free.unwrap_or_else(|| mine.next_in_turn()).set(collector);
         }
         mine.patience.set(PATIENCE);
     });
@@ -46,6 +46,13 @@ pub(super) fn postpone(collector: u32) -> bool {
 }
 
 impl Mine {
+    /// Whose call is forgotten where there is no room for another.
+    fn next_in_turn(&self) -> &Cell<u32> {
+        let next = self.next.get();
+        self.next.set((next + 1) % MOST);
+        &self.collectors[next]
+    }
+
     /// Whether a call of this collector was noted, which is forgotten.
     fn take(&self, collector: u32) -> bool {
         let noted = self.collectors.iter().find(|noted| noted.get() == collector);
@@ -120,6 +127,16 @@ mod tests {
             assert!(!is_to_follow(1) && is_to_follow(2) && is_to_follow(5));
             assert_eq!((0..PATIENCE).filter(|_| are_called() && is_to_follow(6)).count(), 0);
             assert!(!are_called() && !is_to_follow(3));
+        });
+    }
+
+    #[test]
+    fn nothing_is_forgotten_while_there_is_room() {
+        on_a_new_thread(|| {
+            seats::my_records();
+            assert!((1..=4).all(postpone) && is_to_follow(2) && is_to_follow(3));
+            assert!(postpone(5) && postpone(6));
+            assert!([1, 4, 5, 6].into_iter().all(is_to_follow) && !are_called());
         });
     }
 }
