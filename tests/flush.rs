@@ -215,9 +215,25 @@ fn postponed_until(what: &str, next: fn(&Map)) {
     assert_eq!(ledger.alive(), n - 1, "{what}: the flush was forgotten");
 }
 
-/// Each value's end removes the next and flushes: deeper in destructors than any thread goes.
+/// By [C2] only what comes to an end when a bag is sealed is dropped there.
+#[test]
+fn what_is_replaced_under_the_lock_of_another_map_does_not_pile_up() {
+    let ledger = Ledger::new();
+    let map = filled(&ledger);
+    let other = HashMap::from([(1, 1)]);
+    other.pin().update(1, |_| {
+        for n in 0..200_000 {
+            map.pin().insert(n % ENTRIES, ledger.value(n));
+            assert!(ledger.alive() < 5000, "{} are alive after {n}", ledger.alive());
+        }
+        2
+    });
+}
+
+/// Each value's end removes the next and flushes: deeper in destructors than any thread goes, and than its stack is.
 #[test]
 fn a_flush_deep_in_destructors_is_followed_further_out() {
+    const LINKS: u64 = 20_000;
     struct Link {
         map: &'static HashMap<u64, Link>,
         key: u64,
@@ -232,12 +248,12 @@ fn a_flush_deep_in_destructors_is_followed_further_out() {
     }
     let map: &'static HashMap<u64, Link> = Box::leak(Box::default());
     let dropped = Arc::new(AtomicU64::new(0));
-    (0..30).for_each(|key| {
+    (0..LINKS).for_each(|key| {
         map.pin().insert(key, Link { map, key, dropped: Arc::clone(&dropped) });
     });
     map.pin().remove(&0);
     map.flush();
-    assert_eq!((dropped.load(Ordering::Relaxed), map.len()), (30, 0));
+    assert_eq!((dropped.load(Ordering::Relaxed), map.len()), (LINKS, 0));
 }
 
 /// A pin is taken before the last one ends, and there are more than a thread has records for: each is older than what comes

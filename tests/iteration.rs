@@ -360,3 +360,17 @@ fn retain_asks_about_a_key_that_took_the_place_of_an_equal_one() {
     });
     assert_eq!((&asked[2..], cache.len()), (&[0, 1][..], 1));
 }
+
+#[test]
+fn retain_asks_about_an_entry_that_took_the_place_of_one_that_was_not_to_be_kept() {
+    let mut asked = Vec::new();
+    let map = HashMap::from([(1, 0)]);
+    map.pin().retain(|key, value| {
+        asked.push(*value);
+        if *value == 0 {
+            map.pin().insert(*key, 1);
+        }
+        *value == 1
+    });
+    assert_eq!((&asked[..], map.pin().get(&1)), (&[0, 1][..], Some(&1)));
+}

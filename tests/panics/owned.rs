@@ -237,8 +237,8 @@ fn of_many_panics_in_drops_of_an_owning_iterator_the_first_goes_on() {
 #[test]
 fn a_panic_in_the_drop_of_an_argument_changes_nothing() {
     type Verb = fn(&Arc<Ledger>, &Map);
-    // Not `try_insert`: a function that panics in the drop of an argument leaks its result (rust-lang/rust#47949).
-    let verbs: [Verb; 6] = [
+    let verbs: [Verb; 7] = [
+        |ledger, map| drop(map.pin().try_insert(fragile(ledger, 7), fragile(ledger, 8)).unwrap_err()),
         |ledger, map| assert_eq!(map.pin().get_or_insert(fragile(ledger, 7), fragile(ledger, 8)).0.n, 7),
         |ledger, map| assert!(map.pin().update(fragile(ledger, 77), |_| unreachable!()).is_none()),
         |ledger, map| {
@@ -265,4 +265,20 @@ fn a_panic_in_the_drop_of_an_argument_changes_nothing() {
         });
         assert!(panics > 0, "verb {number}");
     }
+}
+
+/// In an unwinding a panic of theirs would end the process.
+#[test]
+fn what_has_no_room_is_dropped_before_the_panic_that_says_so() {
+    struct Late<'d>(&'d Cell<u64>);
+    impl Drop for Late<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + u64::from(std::thread::panicking()));
+        }
+    }
+    let late = Cell::new(0);
+    let map = HashMap::builder().fixed_capacity(4).build();
+    let full = (0..50).find_map(|n| catch(|| _ = map.pin().insert(n, Late(&late))).err());
+    assert!(full.is_some_and(|message| message.contains("is full")));
+    assert_eq!(late.get(), 0);
 }
