@@ -439,4 +439,19 @@ mod tests {
         slab.release(Chain::default());
         assert!(slab.meter.bytes() < before / 10, "{} bytes are left", slab.meter.bytes());
     }
+
+    /// What the segments had is not lost then.
+    #[test]
+    fn who_finds_another_at_a_release_returns_what_is_free() {
+        let slab = Slab::<Pair>::new(&Shape::for_cache(1, 100).expect("small"), 0, 0);
+        let mut reserves = Chain::default();
+        let all = allocate(&slab, &mut Magazine::default(), 20_000);
+        all.into_iter().for_each(|piece| reserves.push(piece.cast()));
+        let before = slab.meter.bytes();
+        let taken = slab.begin_sorting().expect("memory");
+        slab.release(reserves);
+        slab.free_unused(taken);
+        slab.release(Chain::default());
+        assert!(slab.meter.bytes() < before / 10, "{} bytes are left of {before}", slab.meter.bytes());
+    }
 }
