@@ -188,7 +188,11 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     fn restore(&self, entry: Dumped<K, V>, digest: Digest, new_entry: NewEntry) -> Result<(), Dumped<K, V>> {
         let mut out = self.departures(self.enter_to_write());
         let restored = match self.flights.lead(digest, &entry.key) {
-            Some(flight) => self.put_restored(entry, (digest, new_entry), &flight, &mut out),
+            Some(flight) => {
+                let restored = self.put_restored(entry, (digest, new_entry), &flight, &mut out);
+                flight.call_off();
+                restored
+            }
             None => Err(entry),
         };
         // Before there is an answer: what is returned leaks if the listener panics.

@@ -197,7 +197,7 @@ impl<'a, K, V> Landing<'a, K, V> {
     }
 
     /// [`Flight::call_off`].
-    pub(super) fn call_off(mut self) {
+    pub(crate) fn call_off(mut self) {
         let ended = self.flight.end();
         self.wake(ended);
     }

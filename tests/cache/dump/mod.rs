@@ -1,6 +1,7 @@
 //! Warm restarts: what a cache dumps, another one goes on from.
 
 mod lifetimes;
+mod meanwhile;
 mod order;
 #[cfg(feature = "serde")]
 mod serde;
