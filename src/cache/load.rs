@@ -262,7 +262,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself; or a task of rayon's
     /// that is run while `load` waits for others, see [`LoadError::Recursion`]. [`Cache::try_get_or_insert_with`] has an error
     /// for it. And if the key is missed in a closure that runs
-    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, when the value is in the cache.
+    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: told of the key's old value, which
+    /// had expired, before anything is loaded; of what left for the new one, when that is in the cache.
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
@@ -288,7 +289,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics, when the value is in the cache.
+    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
+    /// that is in the cache.
     ///
     /// ```
     /// use koel::{Cache, LoadError};
@@ -306,13 +308,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self::load(self, key, Terms::alone(), load)
     }
 
-    /// As [`Cache::try_get_or_insert_with`], but if the loader fails, all who wait for it by this method, or by
-    /// [`Cache::try_get_or_insert_async_shared`], get its error at once, if it is of the type of their own
-    /// loaders' errors. So a source that takes long to fail is asked once, and not once more for each who waits.
+    /// As [`Cache::try_get_or_insert_with`], but if the loader fails, all who wait for it by a method with `_shared` in its
+    /// name get its error at once, if it is of the type of their own loaders' errors. So a source that takes long to fail is
+    /// asked once, and not once more for each who waits.
     ///
-    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by the other methods or with
-    /// errors of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to
-    /// meanwhile: who waits then looks it up.
+    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by methods without it or with errors
+    /// of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to meanwhile: who
+    /// waits then looks it up.
     ///
     /// # Errors
     ///
@@ -369,7 +371,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics, when the value is in the cache.
+    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
+    /// that is in the cache.
     ///
     /// ```
     /// use std::time::Duration;
@@ -437,7 +440,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If `load` asks for the same key, itself or by way of other keys' loaders. And if the key is missed in a closure that
-    /// runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, when the value is in the cache.
+    /// runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: told of the key's old value,
+    /// which had expired, before anything is loaded; of what left for the new one, when that is in the cache.
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -462,7 +466,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics, when the value is in the cache.
+    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
+    /// that is in the cache.
     ///
     /// ```
     /// use std::time::Duration;

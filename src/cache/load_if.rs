@@ -73,9 +73,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// The old value stays until the new one has come, and if the loader fails or panics; by other methods it is found as
     /// before. What was loaded takes the place of a value for which `is_stale` holds, or that is due, and of no other.
     ///
-    /// `is_stale` runs with no lock held, but while it runs nothing that leaves the cache is freed: on what is found, and if
-    /// that is stale on what is there before the load and after it, and on what others have loaded. A value that it finds stale
-    /// is counted as a hit.
+    /// `is_stale` runs with no lock held: on what is found, and if that is stale on what is there before the load and after it,
+    /// and on what others have loaded. When it is asked after the load, nothing that leaves the cache is freed meanwhile. A
+    /// value that it finds stale is counted as a hit.
     ///
     /// # Panics
     ///

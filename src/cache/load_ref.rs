@@ -88,7 +88,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// # Panics
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics, when the value is in the cache.
+    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
+    /// that is in the cache.
     ///
     /// ```
     /// use koel::LoadError;

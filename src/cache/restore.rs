@@ -64,11 +64,11 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     ///   to go last. Each segment of 256 entries and more fills its own room, so that even a full cache of the same
     ///   capacity leaves some out if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of
     ///   1,000 where they hold 100,000.
-    /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) has no
-    ///   queue: the bit that says whether there was a hit is kept, but which slot an entry is in, and so how soon the hand
-    ///   comes by, the hash decides.
+    /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) or
+    ///   [`Policy::Local`](super::Policy::Local) has no queue: hits are kept, by a clock as a bit that says whether there was
+    ///   one, but which slot an entry is in, and so how soon it may go, the hash decides.
     /// * [`Policy::Adaptive`](super::Policy::Adaptive) takes over the share of the capacity that its window had, in
-    ///   segments that have not evicted yet: others know better. The dump of a clock says nothing of that, and its
+    ///   segments that have not evicted yet: others know better. A dump of either of those two says nothing of that, and its
     ///   entries go to main. What the policy remembered of keys that had left is lost.
     /// * An entry lives as long as it had to live when it was dumped, and not longer than this cache would let a new
     ///   one; it has been idle as long. The time between dump and load does not count, unless [`CacheDump::age`] tells the

@@ -128,7 +128,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         Ok(flight)
     }
 
-    /// Leads the flight of a key, unless it is being loaded: nobody loads it then before the result is dropped, and who joins
+    /// Leads the flight of a key, unless it is being loaded: nobody loads it then before that is called off, and who joins
     /// meanwhile looks it up after that.
     pub(crate) fn lead(&self, digest: Digest, key: &K) -> Option<Landing<'_, K, V>> {
         let own_key = key.clone();

@@ -91,8 +91,8 @@ impl<'a, K, V> Flight<'a, K, V> {
 }
 
 impl<K, V> Flight<'_, K, V> {
-    /// Ends the flight without a value, as the key has one. Each follower looks that up himself: he may have come after it had
-    /// left the cache [F2].
+    /// Ends the flight without a value, as the key has one, or as nobody has loaded any [L6]. Each follower looks the key up
+    /// himself: he may have come after its value had left the cache [F2].
     pub(super) fn call_off(mut self) {
         wake_all(self.end());
     }

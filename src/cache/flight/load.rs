@@ -85,8 +85,8 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     }
 
     /// The same for tasks, of any runtime. Dropping the future is always well: if it was loading, another one that waits
-    /// does it instead. One that loads and is neither polled nor dropped holds up who waits for its key, until the key
-    /// is removed: then the next to come loads.
+    /// does it instead. One that loads and is neither polled nor dropped holds up who waits for its key; once the key is
+    /// removed, those who come from then on load, and those who waited before wait on.
     pub(crate) async fn load_async<E>(
         &self,
         table: &impl Table<K, V>,

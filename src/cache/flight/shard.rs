@@ -52,12 +52,12 @@ pub(super) struct Entry<K, V> {
     pub(super) led: bool,
     /// The key was written to since the load began: nobody joins any more [F5].
     pub(super) stale: bool,
-    /// Its value is put into the cache: who joins from now on looks it up there, when the flight has ended [F3].
+    /// From now on its value is put into the cache, if it is kept: who joins looks the key up, when the flight has ended [F3].
     pub(super) closed: bool,
     /// How many `Wait`s there are.
     pub(super) followers: usize,
     next_ticket: u64,
-    /// Those of them who sleep, longest first.
+    /// Those of them who sleep, in the order in which they joined.
     pub(super) sleepers: Sleepers,
     /// Where what comes of it comes to lie for the followers, if there ever were any.
     pub(super) outcome: Option<Arc<Outcome<V>>>,

@@ -23,8 +23,8 @@ pub(super) enum Waited<'a, K, V> {
     Failed(Failure),
     /// The leader failed: it is this one's turn to load.
     Lead(Flight<'a, K, V>),
-    /// The leader found that the key has a value, or had put it there before this one came; or failed, and the key was written
-    /// to while it loaded: look again, or join.
+    /// The leader called the flight off, as the key has a value, say; or had closed it before this one came; or failed, and the
+    /// key was written to while it loaded: look again, or join.
     Over,
 }
 

@@ -77,13 +77,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load::load(self, key, Terms::alone(), load)
     }
 
-    /// As [`InlineCache::try_get_or_insert_with`], but if the loader fails, all who wait for it by this method, or by
-    /// [`InlineCache::try_get_or_insert_async_shared`], get its error at once, if it is of the type of their own
-    /// loaders' errors. So a source that takes long to fail is asked once, and not once more for each who waits.
+    /// As [`InlineCache::try_get_or_insert_with`], but if the loader fails, all who wait for it by a method with `_shared` in
+    /// its name get its error at once, if it is of the type of their own loaders' errors. So a source that takes long to fail
+    /// is asked once, and not once more for each who waits.
     ///
-    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by the other methods or with
-    /// errors of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to
-    /// meanwhile: who waits then looks it up.
+    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by methods without it or with errors
+    /// of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to meanwhile: who
+    /// waits then looks it up.
     ///
     /// # Errors
     ///
