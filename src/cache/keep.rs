@@ -70,17 +70,18 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let stale = if landing.replaces() { self.find_if(digest, &key, is_stale) } else { None };
         // Read again where that was asked about: what it has found to have expired is as good as gone.
         let now = if landing.replaces() { self.now() } else { new_entry.now };
-        let may_keep = |at: &At<'_, K, V>| {
-            let is_there = at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
+        let is_there = |at: &At<'_, K, V>| {
+            at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
                 // By address: the guard of `out` was entered before `stale` was found, and no other can lie there yet.
                 let goes = Some(entry) == stale || landing.refreshes() && self.may_be_refreshed(entry, now);
                 !self.has_expired(entry, now) && !goes
-            });
-            !is_there && !landing.is_stale_at_close()
+            })
         };
-        let at = self.at_with_quota(digest, &key, &mut new_entry, &mut out);
+        // Not closed before it has quota: if there is none, who joins meanwhile still gets the value.
+        let may_put = |at: &At<'_, K, V>| !is_there(at) && !landing.is_stale();
+        let at = self.at_with_quota(digest, &key, &mut new_entry, may_put, &mut out);
         let mut is_refused = at.is_none();
-        let (value, left) = match at.filter(may_keep) {
+        let (value, left) = match at.filter(|at| !is_there(at) && !landing.is_stale_at_close()) {
             Some(at) => match self.put(at, &new_entry, key, value, &mut out) {
                 // SAFETY: in the table after the guard of `out` was entered, or turned away, and `out` has not ended.
                 Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),

@@ -10,7 +10,7 @@ use super::quota::FEW;
 use super::refused::Refused;
 use super::removal::Departures;
 use super::share::Share;
-use super::write::NewEntry;
+use super::write::{At, NewEntry};
 use super::{Cache, Cause};
 use crate::hash::{Digest, scale};
 
@@ -207,13 +207,18 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         flight: &Landing<'_, K, V>,
         out: &mut Departures<'_, K, V>,
     ) -> Result<(), Dumped<K, V>> {
-        let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, out) else {
+        let now = new_entry.now;
+        let is_there = |at: &At<'_, K, V>| {
+            at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now))
+        };
+        let may_put = |at: &At<'_, K, V>| !is_there(at) && !flight.is_stale();
+        let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, may_put, out) else {
             return Err(entry);
         };
+        if is_there(&at) {
+            return Err(entry);
+        }
         if let Some(found) = at.found {
-            if !self.has_expired(at.writing.locked.item(found), new_entry.now) {
-                return Err(entry);
-            }
             self.take_out(&mut at.writing.locked, found, Cause::Expired, out);
             at.found = None;
         }

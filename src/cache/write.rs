@@ -290,17 +290,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(new)
     }
 
-    /// Locks a key's segment when it has quota for an entry, or need not, as that is turned away; `None` if the whole cache has
-    /// not.
+    /// Locks a key's segment when it has quota for an entry, or need not, as that is turned away, or is not to be put, which
+    /// is asked before others are; `None` if the whole cache has not.
     pub(super) fn at_with_quota<'c>(
         &'c self,
         digest: Digest,
         key: &K,
         new_entry: &mut NewEntry,
+        may_put: impl FnOnce(&At<'c, K, V>) -> bool,
         out: &mut Departures<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
         let at = self.at(digest, key);
-        if self.has_quota_at_once(&at, new_entry) {
+        if self.has_quota_at_once(&at, new_entry) || !may_put(&at) {
             Some(at)
         } else {
             self.at_when_it_has_quota(at, key, new_entry, out)

@@ -1,11 +1,13 @@
 //! Heavy entries that fit are there, however they came in and whatever was there before them.
 
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use koel::{Cache, ManualClock, Operation};
 
 use crate::common::{Seeded, seed, seeded};
-use crate::{POLICIES, weighing_values};
+use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
 
 type Hashed = Cache<u64, u64, Seeded>;
 
@@ -178,4 +180,64 @@ fn expired_entries_do_not_keep_heavy_ones_out() {
         assert_eq!(cache.get(&7000), Some(weight));
         assert_eq!(cache.stats().turned_away, 0);
     }
+}
+
+/// Its key is written to while it is loaded; it is heavier than a segment's share, and others would have to leave for it.
+#[test]
+fn nobody_leaves_for_what_is_loaded_and_not_kept() {
+    type Write = fn(&Hashed);
+    let writes: [(Write, Option<u64>); 2] =
+        [(|cache| _ = cache.remove(&5000), None), (|cache| cache.insert(5000, 1).unwrap(), Some(1))];
+    for (write, kept) in writes {
+        let cache = of_four(40_000, 0);
+        (0..1000).for_each(|key| cache.insert(key, 30).unwrap());
+        let load = || {
+            write(&cache);
+            39_000
+        };
+        assert_eq!(cache.get_or_insert_with(5000, load), 39_000);
+        assert_eq!((cache.peek(&5000), cache.stats().evictions), (kept, 0));
+        assert!((0..1000).all(|key| cache.contains_key(&key)));
+    }
+}
+
+/// A key that is copied with a hook.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key(u64);
+
+thread_local! {
+    /// What is to run on this thread when it copies a key.
+    static HOOK: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        if let Some(hook) = HOOK.take() {
+            hook();
+        }
+        Key(self.0)
+    }
+}
+
+/// Others fill the room that it was to have, and one of them has its key.
+#[test]
+fn nobody_leaves_for_what_is_loaded_from_a_dump_too_late() {
+    let build = || {
+        let builder = Cache::builder().max_weight(40_000).estimated_entries(SEVERAL_SEGMENTS);
+        builder.weigher(|_: &Key, weight: &u64| *weight).hasher(seeded(seed())).build()
+    };
+    let (old, cache) = (build(), Arc::new(build()));
+    old.insert(Key(5000), 12_000).unwrap();
+    let dump = old.dump();
+    let filling = Arc::clone(&cache);
+    HOOK.set(Some(Box::new(move || {
+        // On another thread, as this one puts something in.
+        let fill = move || {
+            filling.insert(Key(5000), 1).unwrap();
+            (0..1000).for_each(|key| filling.insert(Key(key), 30).unwrap());
+        };
+        std::thread::spawn(fill).join().unwrap();
+    })));
+    assert_eq!(cache.load(dump).len(), 1);
+    assert_eq!((cache.peek(&Key(5000)), cache.stats().evictions), (Some(1), 0));
 }
