@@ -2,14 +2,17 @@
 
 mod common;
 
+use core::future::Future;
 use core::panic::AssertUnwindSafe;
+use core::pin::Pin;
+use core::task::{Context, Poll};
 use core::time::Duration;
 use std::panic::{catch_unwind, resume_unwind};
 
 use common::counting::{Counting, allocated};
 use common::fuse::{Fragile, Site, arm, disarm};
 use common::{Ledger, catch};
-use koel::{Cache, HashMap, ManualClock, Operation};
+use koel::{Cache, HashMap, InlineCache, ManualClock, Operation};
 use pollster::block_on;
 
 #[global_allocator]
@@ -45,7 +48,7 @@ fn a_load_leaks_nothing_if_the_listener_panics() {
 type New<'l> = dyn Fn(u64) -> Fragile + 'l;
 
 /// Does `verb` to a new store for every n, with a fuse in the n-th drop: in the end everything is dropped once.
-fn leaks_nothing<S>(what: &str, build: fn(&New<'_>) -> S, verb: fn(&S, &New<'_>)) {
+fn leaks_nothing<S>(what: &str, build: fn(&New<'_>) -> S, verb: impl Fn(&S, &New<'_>)) {
     for n in 0.. {
         let ledger = Ledger::new();
         let new = |n| Fragile(ledger.value(n));
@@ -60,6 +63,13 @@ fn leaks_nothing<S>(what: &str, build: fn(&New<'_>) -> S, verb: fn(&S, &New<'_>)
             break;
         }
     }
+}
+
+/// A cache that has key 1.
+fn with_one(new: &New<'_>) -> Cache<Fragile, Fragile> {
+    let cache = Cache::new(10);
+    cache.insert(new(1), new(2)).unwrap();
+    cache
 }
 
 /// What an operation of a cache drops itself: keys and closures that are given to it, and clones that it does not return.
@@ -106,12 +116,7 @@ fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
         }),
         ("load as a task", |cache, new| drop(block_on(cache.get_or_insert_async(new(3), async { new(7) })))),
     ];
-    let build = |new: &New<'_>| {
-        let cache = Cache::new(10);
-        cache.insert(new(1), new(2)).unwrap();
-        cache
-    };
-    verbs.into_iter().for_each(|(what, verb)| leaks_nothing(what, build, verb));
+    verbs.into_iter().for_each(|(what, verb)| leaks_nothing(what, with_one, verb));
 }
 
 /// A write that panics for want of room: with no other message than that.
@@ -155,4 +160,67 @@ fn an_answer_of_a_map_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
         map
     };
     verbs.into_iter().for_each(|(what, verb)| leaks_nothing(what, build, verb));
+}
+
+/// A loader that is done at once, and still has something then.
+struct Owns<T>(Option<T>, Fragile);
+
+impl<T: Unpin> Future for Owns<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
+        Poll::Ready(self.0.take().expect("polled once"))
+    }
+}
+
+#[test]
+fn an_answer_is_not_leaked_if_the_drop_of_a_tasks_loader_panics() {
+    type Load<T> = fn(&Cache<Fragile, Fragile>, Fragile, Owns<T>);
+    let loads: [(&str, Load<Fragile>); 5] = [
+        ("load", |cache, key, load| drop(block_on(cache.get_or_insert_async(key, load)))),
+        ("by reference", |cache, key, load| drop(block_on(cache.get_or_insert_async_ref(&key, load)))),
+        ("if", |cache, key, load| drop(block_on(cache.get_or_insert_async_if(key, load, |_| false)))),
+        ("anew", |cache, key, load| drop(block_on(cache.get_or_insert_async_if(key, load, |_| true)))),
+        ("entry", |cache, key, load| drop(block_on(cache.entry(key).or_insert_async(load)))),
+    ];
+    let may_fail: [(&str, Load<Result<Fragile, Fragile>>); 9] = [
+        ("try", |cache, key, load| drop(block_on(cache.try_get_or_insert_async(key, load)))),
+        ("shared", |cache, key, load| drop(block_on(cache.try_get_or_insert_async_shared(key, load)))),
+        ("try by reference", |cache, key, load| {
+            drop(block_on(cache.try_get_or_insert_async_ref(&key, load)));
+        }),
+        ("shared by reference", |cache, key, load| {
+            drop(block_on(cache.try_get_or_insert_async_shared_ref(&key, load)));
+        }),
+        ("try if", |cache, key, load| {
+            drop(block_on(cache.try_get_or_insert_async_if(key, load, |_| false)));
+        }),
+        ("try anew", |cache, key, load| {
+            drop(block_on(cache.try_get_or_insert_async_if(key, load, |_| true)));
+        }),
+        ("shared anew", |cache, key, load| {
+            drop(block_on(cache.try_get_or_insert_async_shared_if(key, load, |_| true)));
+        }),
+        ("try entry", |cache, key, load| drop(block_on(cache.entry(key).or_try_insert_async(load)))),
+        ("inline", |_, _, load| {
+            let inline: InlineCache<u64, u64> = InlineCache::new(10);
+            let own = Owns(load.0.map(|loaded| loaded.map(|_| 7)), load.1);
+            drop(block_on(inline.try_get_or_insert_async(3, own)));
+        }),
+    ];
+    for key in [1, 3] {
+        for (what, load) in loads {
+            leaks_nothing(&format!("{what} {key}"), with_one, |cache, new| {
+                load(cache, new(key), Owns(Some(new(7)), new(9)));
+            });
+        }
+        for (what, load) in may_fail {
+            leaks_nothing(&format!("{what} {key}"), with_one, |cache, new| {
+                load(cache, new(key), Owns(Some(Ok(new(7))), new(9)));
+            });
+            leaks_nothing(&format!("{what} {key}, fails"), with_one, |cache, new| {
+                load(cache, new(key), Owns(Some(Err(new(7))), new(9)));
+            });
+        }
+    }
 }

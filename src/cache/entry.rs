@@ -1,6 +1,6 @@
 //! [`CacheEntry`]: a key of a cache, and what to do if it is missed.
 
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::fmt;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
@@ -8,7 +8,7 @@ use core::pin::pin;
 
 use ahash::RandomState;
 
-use super::flight::{LoadError, or_panic};
+use super::flight::{LoadError, Terms, or_panic};
 use super::{Cache, Refused, load};
 use crate::outcome::{Compute, Operation};
 
@@ -133,7 +133,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
     /// # });
     /// ```
     pub async fn or_insert_async(self, load: impl Future<Output = V>) -> V {
-        self.cache.get_or_insert_async(self.key, pin!(load)).await
+        let load = (pin!(Some(load)), Ok::<V, Infallible>);
+        or_panic(load::load_async(self.cache, self.key, Terms::alone(), load).await)
     }
 
     /// The key's value, or what the future `load` yields: [`Cache::try_get_or_insert_async`].
@@ -157,7 +158,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         self,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        self.cache.try_get_or_insert_async(self.key, pin!(load)).await
+        load::load_async(self.cache, self.key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
     /// Decides what becomes of the key's value: [`Cache::compute`].

@@ -1,10 +1,10 @@
 //! Values that are loaded when they are missed: once for all who miss them.
 
 use core::any::Any;
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
-use core::pin::pin;
+use core::pin::{Pin, pin};
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
@@ -138,25 +138,31 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     }
 }
 
-/// The same for tasks. The loader comes pinned: an async function has room twice for what it hands on by value, and each
-/// that it passed would double that.
-pub(super) async fn load_async<K: Eq + Clone, V: Clone, E>(
+/// A loader for tasks, and what its result comes to. It comes pinned: an async function has room twice for what it hands on by
+/// value, and each that it passed would double that. It is dropped before there is an answer: one that is returned leaks if a
+/// drop panics.
+pub(super) type Loader<'l, F, T> = (Pin<&'l mut Option<F>>, T);
+
+/// The same for tasks.
+pub(super) async fn load_async<K: Eq + Clone, V: Clone, E, F: Future>(
     cache: &impl Loading<K, V>,
     key: K,
     terms: Terms<E>,
-    load: impl Future<Output = Result<V, E>>,
+    (mut load, end): Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
-    match Lookup::new(cache, digest, &key, cache.hit(digest, &key)) {
+    let answer = match Lookup::new(cache, digest, &key, cache.hit(digest, &key)) {
         Lookup::Value(value) => {
-            // As there. The loader is the caller's.
+            // As there.
             drop(key);
             Ok(value)
         }
         Lookup::Lacks(to_load) => {
-            load_lacking_async(cache, to_load, key, terms, nothing_is_stale, load).await
+            load_lacking_async(cache, to_load, key, terms, nothing_is_stale, (load.as_mut(), end)).await
         }
-    }
+    };
+    load.set(None);
+    answer
 }
 
 /// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits. Or of one that is
@@ -180,19 +186,20 @@ pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     }
 }
 
-/// The same for tasks.
-pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E>(
+/// The same for tasks. The caller drops the loader.
+pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
     cache: &impl Loading<K, V>,
     ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
     is_stale: impl FnMut(&V) -> bool,
-    load: impl Future<Output = Result<V, E>>,
+    (load, end): Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
 ) -> Result<V, LoadError<E>> {
     cache.assert_not_writing();
+    let load = load.as_pin_mut().expect("it has not been dropped");
     let timed = pin!(async {
         let timer = Timer::start(cache.counters());
-        timer.end(load.await, 1)
+        timer.end(end(load.await), 1)
     });
     let answer = match refreshing {
         None => cache.flights().load_async(cache, (digest, &key), terms, is_stale, timed).await,
@@ -452,8 +459,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// ```
     #[doc(alias = "get_with")]
     pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
-        let load = pin!(load);
-        or_panic(self.try_get_or_insert_async(key, async { Ok::<V, Infallible>(load.await) }).await)
+        let load = (pin!(Some(load)), Ok::<V, Infallible>);
+        or_panic(load_async(self, key, Terms::alone(), load).await)
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, as [`Cache::get_or_insert_async`]. For a limit of
@@ -485,8 +492,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        let load = pin!(load);
-        load_async(self, key, Terms::alone(), load).await
+        load_async(self, key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
     /// As [`Cache::try_get_or_insert_async`], but if the loader fails, all who wait for it on these terms get its error: see
@@ -514,7 +520,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<Arc<E>>> {
-        let load = pin!(load);
-        load_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
+        let load = (pin!(Some(load)), |loaded: Result<V, E>| loaded.map_err(Arc::new));
+        load_async(self, key, Terms::shared(), load).await
     }
 }

@@ -1,7 +1,7 @@
 //! Values that are loaded when they are missed, or are stale to who asks: once for all [F9].
 
 use core::any::Any;
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::pin::pin;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Cache;
 use super::flight::{LoadError, Terms, or_panic};
-use super::load::{Loading, Lookup, load_lacking, load_lacking_async};
+use super::load::{Loader, Loading, Lookup, load_lacking, load_lacking_async};
 
 /// The value of a key: the cache's, as `load` takes it, if it is not stale to this caller; else as `load_lacking`.
 pub(super) fn load_if<K: Eq + Clone, V: Clone, E>(
@@ -34,24 +34,27 @@ pub(super) fn load_if<K: Eq + Clone, V: Clone, E>(
     answer
 }
 
-/// The same for tasks. The loader comes pinned, as to `load_async`.
-pub(super) async fn load_async_if<K: Eq + Clone, V: Clone, E>(
+/// The same for tasks.
+pub(super) async fn load_async_if<K: Eq + Clone, V: Clone, E, F: Future>(
     cache: &impl Loading<K, V>,
     key: K,
     terms: Terms<E>,
-    load: impl Future<Output = Result<V, E>>,
+    (mut load, end): Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
     mut is_stale: impl FnMut(&V) -> bool,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
     let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
     let answer = match Lookup::new(cache, digest, &key, hit) {
         Lookup::Value(value) => {
-            // As in `load_if`. The loader is pinned by the caller, who drops it.
+            // As in `load_if`.
             drop(key);
             Ok(value)
         }
-        Lookup::Lacks(to_load) => load_lacking_async(cache, to_load, key, terms, &mut is_stale, load).await,
+        Lookup::Lacks(to_load) => {
+            load_lacking_async(cache, to_load, key, terms, &mut is_stale, (load.as_mut(), end)).await
+        }
     };
+    load.set(None);
     // As in `load_if`.
     drop(is_stale);
     answer
@@ -177,8 +180,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl Future<Output = V>,
         is_stale: impl FnMut(&V) -> bool,
     ) -> V {
-        let load = pin!(load);
-        let load = async { Ok::<V, Infallible>(load.await) };
+        let load = (pin!(Some(load)), Ok::<V, Infallible>);
         or_panic(load_async_if(self, key, Terms::alone(), load, is_stale).await)
     }
 
@@ -220,7 +222,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl Future<Output = Result<V, E>>,
         is_stale: impl FnMut(&V) -> bool,
     ) -> Result<V, LoadError<E>> {
-        let load = pin!(load);
+        let load = (pin!(Some(load)), identity);
         load_async_if(self, key, Terms::alone(), load, is_stale).await
     }
 
@@ -250,7 +252,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl Future<Output = Result<V, E>>,
         is_stale: impl FnMut(&V) -> bool,
     ) -> Result<V, LoadError<Arc<E>>> {
-        let load = pin!(load);
-        load_async_if(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }, is_stale).await
+        let load = (pin!(Some(load)), |loaded: Result<V, E>| loaded.map_err(Arc::new));
+        load_async_if(self, key, Terms::shared(), load, is_stale).await
     }
 }

@@ -1,7 +1,7 @@
 //! Values that are loaded when they are missed, by a reference to a key, of which a copy is made only then.
 
 use core::any::Any;
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::pin::pin;
@@ -12,7 +12,7 @@ use equivalent::Equivalent;
 
 use super::Cache;
 use super::flight::{LoadError, Terms, nothing_is_stale, or_panic};
-use super::load::{Lookup, load_lacking, load_lacking_async};
+use super::load::{Loader, Lookup, load_lacking, load_lacking_async};
 
 /// The value of a key: the cache's, or, if it is missed or due, as `load_lacking`.
 fn load_ref<K: Hash + Eq + Clone, V: Clone, S: BuildHasher, Q, E>(
@@ -38,24 +38,26 @@ where
     }
 }
 
-/// The same for tasks. The loader comes pinned, as that of `load_async`.
-async fn load_ref_async<K: Hash + Eq + Clone, V: Clone, S: BuildHasher, Q, E>(
+/// The same for tasks.
+async fn load_ref_async<K: Hash + Eq + Clone, V: Clone, S: BuildHasher, Q, E, F: Future>(
     cache: &Cache<K, V, S>,
     key: &Q,
     terms: Terms<E>,
-    load: impl Future<Output = Result<V, E>>,
+    (mut load, end): Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
 ) -> Result<V, LoadError<E>>
 where
     Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
 {
     let digest = cache.digest(key);
-    match Lookup::new(cache, digest, key, cache.hit_of(digest, key)) {
+    let answer = match Lookup::new(cache, digest, key, cache.hit_of(digest, key)) {
         Lookup::Value(value) => Ok(value),
         Lookup::Lacks(to_load) => {
             let own_key = to_load.own(key);
-            load_lacking_async(cache, to_load, own_key, terms, nothing_is_stale, load).await
+            load_lacking_async(cache, to_load, own_key, terms, nothing_is_stale, (load.as_mut(), end)).await
         }
-    }
+    };
+    load.set(None);
+    answer
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
@@ -223,8 +225,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        let load = pin!(load);
-        or_panic(self.try_get_or_insert_async_ref(key, async { Ok::<V, Infallible>(load.await) }).await)
+        let load = (pin!(Some(load)), Ok::<V, Infallible>);
+        or_panic(load_ref_async(self, key, Terms::alone(), load).await)
     }
 
     /// As [`Cache::try_get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
@@ -254,7 +256,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        load_ref_async(self, key, Terms::alone(), pin!(load)).await
+        load_ref_async(self, key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
     /// As [`Cache::try_get_or_insert_async_shared`], by a reference to a key, of which a copy is made if it is missed.
@@ -282,7 +284,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        let load = pin!(load);
-        load_ref_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
+        let load = (pin!(Some(load)), |loaded: Result<V, E>| loaded.map_err(Arc::new));
+        load_ref_async(self, key, Terms::shared(), load).await
     }
 }

@@ -1,7 +1,7 @@
 //! Values that are loaded when they are missed: once for all who miss them.
 
 use core::any::Any;
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::pin::pin;
@@ -196,8 +196,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// # });
     /// ```
     pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
-        let load = pin!(load);
-        or_panic(self.try_get_or_insert_async(key, async { Ok::<V, Infallible>(load.await) }).await)
+        let load = (pin!(Some(load)), Ok::<V, Infallible>);
+        or_panic(load::load_async(self, key, Terms::alone(), load).await)
     }
 
     /// The value of a key; if it is missed, what the future `load` yields, as [`InlineCache::get_or_insert_async`]. For a limit
@@ -227,8 +227,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        let load = pin!(load);
-        load::load_async(self, key, Terms::alone(), load).await
+        load::load_async(self, key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
     /// As [`InlineCache::try_get_or_insert_async`], but if the loader fails, all who wait for it on these terms get its error:
@@ -255,8 +254,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         key: K,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<Arc<E>>> {
-        let load = pin!(load);
-        load::load_async(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }).await
+        let load = (pin!(Some(load)), |loaded: Result<V, E>| loaded.map_err(Arc::new));
+        load::load_async(self, key, Terms::shared(), load).await
     }
 }
 

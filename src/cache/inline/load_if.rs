@@ -1,7 +1,7 @@
 //! Values that are loaded when they are missed, or are stale to who asks: once for all [F9].
 
 use core::any::Any;
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::pin::pin;
@@ -111,8 +111,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load: impl Future<Output = V>,
         is_stale: impl FnMut(&V) -> bool,
     ) -> V {
-        let load = pin!(load);
-        let load = async { Ok::<V, Infallible>(load.await) };
+        let load = (pin!(Some(load)), Ok::<V, Infallible>);
         or_panic(load_async_if(self, key, Terms::alone(), load, is_stale).await)
     }
 
@@ -140,7 +139,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load: impl Future<Output = Result<V, E>>,
         is_stale: impl FnMut(&V) -> bool,
     ) -> Result<V, LoadError<E>> {
-        let load = pin!(load);
+        let load = (pin!(Some(load)), identity);
         load_async_if(self, key, Terms::alone(), load, is_stale).await
     }
 
@@ -170,7 +169,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load: impl Future<Output = Result<V, E>>,
         is_stale: impl FnMut(&V) -> bool,
     ) -> Result<V, LoadError<Arc<E>>> {
-        let load = pin!(load);
-        load_async_if(self, key, Terms::shared(), async { load.await.map_err(Arc::new) }, is_stale).await
+        let load = (pin!(Some(load)), |loaded: Result<V, E>| loaded.map_err(Arc::new));
+        load_async_if(self, key, Terms::shared(), load, is_stale).await
     }
 }
