@@ -1,7 +1,10 @@
 //! What is done when the user's code has panicked, and what is not.
 
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use koel::{Cache, Cause, ManualClock, Operation};
@@ -89,4 +92,36 @@ fn answers_before_a_panic_are_handed_out() {
     let mut out = [None; 40];
     assert_eq!(catch(|| cache.get_many(&keys, &mut out)), Err("told".to_owned()));
     assert!(out[..35].iter().zip(keys).all(|(found, key)| *found == Some(key)), "{out:?}");
+}
+
+/// The cache does not keep it: there is nothing to be looked up. The flight was closed when the weigher panicked, as its value
+/// might have expired.
+#[test]
+fn who_comes_after_a_leader_has_panicked_gets_what_the_next_one_loads() {
+    let panics = Arc::new(AtomicBool::new(true));
+    let in_weigher = Arc::clone(&panics);
+    let builder = Cache::builder().max_weight(10).time_to_live(Duration::from_secs(60));
+    let cache: Cache<u64, u64> = builder
+        .weigher(move |_, value| {
+            assert!(!in_weigher.swap(false, Ordering::Relaxed), "weigher");
+            *value
+        })
+        .build();
+    let mut context = Context::from_waker(Waker::noop());
+    let goes_on = [Cell::new(false), Cell::new(false)];
+    let [mut first, mut second] = [(&goes_on[0], 11), (&goes_on[1], 12)].map(|(goes_on, value)| {
+        let load = poll_fn(move |_| if goes_on.get() { Poll::Ready(value) } else { Poll::Pending });
+        Box::pin(cache.get_or_insert_async(1, load))
+    });
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    goes_on[0].set(true);
+    assert_eq!(catch(|| _ = first.as_mut().poll(&mut context)), Err("weigher".to_owned()));
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    let mut third = Box::pin(cache.get_or_insert_async(1, async { 13 }));
+    assert!(third.as_mut().poll(&mut context).is_pending());
+    goes_on[1].set(true);
+    assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(12));
+    assert_eq!(third.as_mut().poll(&mut context), Poll::Ready(12));
+    assert!(cache.is_empty());
 }

@@ -2,7 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::future::{poll_fn, ready};
+use std::future::{Future, pending, poll_fn, ready};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -307,4 +308,37 @@ fn what_others_have_loaded_and_nobody_keeps_is_handed_out_all_the_same() {
         };
         assert_eq!((failed, out), (Err(LoadError::Loader("no")), [Some(10), None]));
     }
+}
+
+/// Notes when it is dropped.
+struct Noted<'n>(&'n Cell<bool>);
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.0.set(true);
+    }
+}
+
+/// A loader that is done at once, and still has something then.
+struct Done<'n>(#[expect(dead_code, reason = "to be dropped")] Noted<'n>);
+
+impl Future for Done<'_> {
+    type Output = Vec<(u64, u64)>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(vec![(2, 20)])
+    }
+}
+
+#[test]
+fn a_loader_is_dropped_before_others_are_waited_for() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let mut context = Context::from_waker(Waker::noop());
+    let mut other = Box::pin(cache.get_or_insert_async(1, pending()));
+    assert!(other.as_mut().poll(&mut context).is_pending());
+    let (is_dropped, mut out) = (Cell::new(false), [None; 2]);
+    let load = |_: Vec<u64>| Done(Noted(&is_dropped));
+    let mut waits = Box::pin(cache.get_many_or_insert_async(&[1, 2], &mut out, load));
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    assert_eq!((is_dropped.get(), cache.get(&2)), (true, Some(20)));
 }

@@ -1,11 +1,11 @@
 //! What a cache loads for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
 
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use koel::{Cache, LoadError, Operation};
 use pollster::block_on;
@@ -69,6 +69,30 @@ fn who_cannot_wait_is_told_so() {
         let late = cache.try_get_or_insert_with_timeout(1, soon, || Err::<u64, _>("the other loads"));
         over.wait();
         assert_eq!(late, Err(LoadError::TimedOut));
+    });
+}
+
+/// However many loaders he waits for: here the key is written to, so that he waits for another one when the first has failed.
+#[test]
+fn who_waits_twice_waits_for_so_long_all_the_same() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let mut context = Context::from_waker(Waker::noop());
+    let [mut first, mut second] = [0, 1].map(|_| Box::pin(cache.get_or_insert_async(1, pending())));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    let waits = || {
+        let began = Instant::now();
+        let late = cache.try_get_or_insert_with_timeout(1, Duration::from_secs(1), || Ok::<_, ()>(1));
+        (late, began.elapsed())
+    };
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(waits);
+        std::thread::sleep(Duration::from_millis(800));
+        cache.remove(&1);
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        let (late, waited) = waiting.join().unwrap();
+        assert_eq!(late, Err(LoadError::TimedOut));
+        assert!(waited < Duration::from_millis(1600), "{waited:?}");
     });
 }
 

@@ -148,3 +148,18 @@ fn a_dump_ages_as_its_cache_would_have() {
     load_all(&Cache::new(10), &aged);
     assert_eq!(dying(&ManualClock::new(), 1000, 1000).load(aged).len(), 1, "idle for ever");
 }
+
+/// As what is inserted with a life that is no longer: here the dump's entry has one, and the cache gives it none.
+#[test]
+fn what_has_no_longer_to_live_than_it_is_refreshed_ahead_is_not_refreshed() {
+    let clock = ManualClock::new();
+    for (lives, is_due) in [(5, false), (10, false), (11, true)] {
+        let builder = Cache::builder().max_entries(10).clock(clock.clone());
+        let cache: Cache<u64, u64> = builder.expiry(|_, _| None).refresh_ahead(10 * SECOND).build();
+        let old = dying(&clock, lives, 1000);
+        old.insert(1, 1).unwrap();
+        load_all(&cache, &old.dump());
+        clock.advance(4 * SECOND);
+        assert_eq!((cache.peek(&1), cache.needs_refresh(&1)), (Some(1), is_due), "{lives}");
+    }
+}
