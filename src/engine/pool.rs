@@ -41,12 +41,14 @@ impl<P: Payload> Pool<P> {
         match self.shelf(kind_of(segment)) {
             // Behind the first of its kind.
             Some(first) => {
-                let same = self.links(first).same.replace(segment);
-                *self.links(segment) = Links { same, shelf: None };
+                let links = self.links(first);
+                links.count += 1;
+                let same = links.same.replace(segment);
+                *self.links(segment) = Links { same, shelf: None, count: 0 };
             }
             None => {
                 let shelf = self.shelves.replace(segment);
-                *self.links(segment) = Links { same: None, shelf };
+                *self.links(segment) = Links { same: None, shelf, count: 1 };
             }
         }
     }
@@ -64,14 +66,16 @@ impl<P: Payload> Pool<P> {
         if self.shelf(Kind { buckets, has_overflow: false }).is_some() {
             return true;
         }
-        let (first, live) = (self.shelf(Kind { buckets, has_overflow: true }), self.live);
-        core::iter::successors(first, |segment| self.links(*segment).same).take(live).count() < live
+        self.count(Kind { buckets, has_overflow: true }) < self.live
     }
 
     fn take_of(&mut self, kind: Kind) -> Link<P> {
         let first = self.shelf(kind)?;
         if let Some(second) = self.links(first).same {
-            self.links(first).same = self.links(second).same;
+            let same = self.links(second).same;
+            let links = self.links(first);
+            links.same = same;
+            links.count -= 1;
             return Some(second);
         }
         let next = self.links(first).shelf;
@@ -96,6 +100,11 @@ impl<P: Payload> Pool<P> {
         at
     }
 
+    /// How many segments there are of a kind. Not by a walk: shrinking asks for each segment.
+    fn count(&mut self, kind: Kind) -> usize {
+        self.shelf(kind).map_or(0, |first| self.links(first).count)
+    }
+
     /// The links of a segment that is in the pool or on its way there.
     fn links(&mut self, segment: NonNull<Segment<P>>) -> &mut Links<P> {
         // SAFETY: such segments are alive, and only who holds the pool's lock, or has the pool to itself, looks at their
@@ -118,7 +127,7 @@ impl<P: Payload> Pool<P> {
     fn segments(&self) -> impl Iterator<Item = NonNull<Segment<P>>> + Clone + use<P> {
         let links = |segment: NonNull<Segment<P>>| {
             // SAFETY: pooled segments are alive, and we have their pool: nobody else looks at their links.
-            let Links { same, shelf } = unsafe { &*segment.as_ref().write().links.get() };
+            let Links { same, shelf, .. } = unsafe { &*segment.as_ref().write().links.get() };
             (*same, *shelf)
         };
         let shelves = core::iter::successors(self.shelves, move |first| links(*first).1);
@@ -247,6 +256,37 @@ mod tests {
             }
             assert_eq!(meter.bytes(), 0);
         }
+    }
+
+    #[test]
+    fn segments_of_a_kind_are_counted_as_they_come_and_go() {
+        let (meter, mut pool) = (Meter::new(), Pool::<Words> { live: 3, ..Pool::default() });
+        let kinds = [2, 3].map(|buckets| [false, true].map(|has_overflow| Kind { buckets, has_overflow }));
+        let assert_counted = |pool: &mut Pool<Words>| {
+            for kind in kinds.concat() {
+                let count = pool.segments().filter(|segment| kind_of(*segment) == kind).count();
+                assert_eq!(pool.count(kind), count);
+            }
+            for buckets in [2, 3] {
+                let [without, with] =
+                    [false, true].map(|has_overflow| pool.count(Kind { buckets, has_overflow }));
+                assert_eq!(pool.may_lack_overflow(buckets), without > 0 || with < 3);
+            }
+        };
+        for kind in kinds.concat().repeat(4) {
+            let segment = segment(kind.buckets, &meter);
+            // SAFETY: just constructed.
+            let overflow = unsafe { segment.as_ref() }.overflow();
+            assert!(!kind.has_overflow || overflow.put(0, 1, (1, 1), 0, &meter));
+            pool.put(segment);
+            assert_counted(&mut pool);
+        }
+        while let Some(segment) = pool.take(2, true).or_else(|| pool.take(3, true)) {
+            assert_counted(&mut pool);
+            // SAFETY: ours; nobody uses it.
+            unsafe { Segment::free(segment, &meter) };
+        }
+        assert!(pool.shelves.is_none() && meter.bytes() == 0);
     }
 
     #[test]

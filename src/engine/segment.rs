@@ -120,6 +120,8 @@ pub(super) struct Links<P: Payload> {
     pub(super) same: Link<P>,
     /// Of the first of its size: the first of the next size.
     pub(super) shelf: Link<P>,
+    /// Of the first of its size: how many there are.
+    pub(super) count: usize,
 }
 
 /// The memory of a segment.
@@ -300,7 +302,7 @@ impl<P: Payload> Segment<P> {
                 read_retries: AtomicU64::new(0),
                 overflow: Overflow::new(),
                 undo: Undo::new(undo_words),
-                links: UnsafeCell::new(Links { same: None, shelf: None }),
+                links: UnsafeCell::new(Links { same: None, shelf: None, count: 0 }),
                 memory,
             });
             this
