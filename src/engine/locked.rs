@@ -10,6 +10,7 @@ use core::ops::DerefMut;
 use super::buckets::Buckets;
 use super::found::Found;
 use super::memory::Meter;
+use super::overflow;
 use super::parting;
 use super::path;
 use super::payload::Payload;
@@ -369,10 +370,11 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 
     /// Whether the overflow has more free slots than there are buckets' slots, and a quarter of its own at most is taken: anew
-    /// it would be shorter.
+    /// it would be shorter, as it is not where something is in a first block.
     pub(super) fn has_idle_overflow(&self) -> bool {
         let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
-        overflow > self.slots() + taken && overflow >= 4 * taken
+        let least = if taken == 0 { 0 } else { overflow::FIRST_SLOTS };
+        overflow > least && overflow > self.slots() + taken && overflow >= 4 * taken
     }
 
     /// Calls `f` with every item.

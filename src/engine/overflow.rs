@@ -18,6 +18,8 @@ use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 
 /// Buckets in the first block; each further one has twice as many.
 const FIRST_BLOCK: u32 = 4;
+/// Slots in it.
+pub(super) const FIRST_SLOTS: usize = FIRST_BLOCK as usize * SLOTS as usize;
 /// Buckets in the largest block.
 const LARGEST_BLOCK: u32 = 1 << 12;
 
