@@ -147,6 +147,22 @@ fn every_value_is_dropped_once() {
     ledger.assert_settled("filled alone");
 }
 
+/// What was allowed to the overflow while it was filled is not what the copy allows to its own.
+fn bounds_its_copy<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
+    let map = M::build(Config::fixed(100), CONSTANT);
+    let taken = (0..1000).take_while(|key| map.checked_insert(*key, 0).is_ok()).count();
+    assert_eq!(taken, 100, "{}", M::NAME);
+    let copy = map.duplicate();
+    let taken = (1000..9000).filter(|key| copy.checked_insert(*key, 0).is_ok()).count();
+    assert_eq!((taken, copy.len()), (0, 100), "{}", M::NAME);
+}
+
+#[test]
+fn a_copy_of_a_full_map_of_fixed_capacity_is_full() {
+    bounds_its_copy::<HashMap<u64, u64, Through>>();
+    bounds_its_copy::<InlineMap<u64, u64, Through>>();
+}
+
 #[test]
 fn of_two_capacities_the_last_counts() {
     let grows = HashMap::<u64, u64>::builder().fixed_capacity(4).capacity(8).build();

@@ -46,7 +46,15 @@ where
     NEXT_EQ.with(|next| *next.borrow_mut() = Some(Box::new(move || meanwhile(&writer))));
     assert!(!look_up(&map, Key(99)), "{} {config:?}", M::NAME);
     assert!(NEXT_EQ.with(|next| next.borrow().is_none()), "no keys were compared");
-    map.stats().read_retries
+    let counted = map.stats().read_retries;
+    if config.limit().is_none() {
+        let doublings = map.stats().doublings;
+        (100..190).for_each(|key| assert_eq!(map.insert(Key(key), key), None));
+        let stats = map.stats();
+        assert!(stats.doublings > doublings);
+        assert_eq!(stats.read_retries, counted, "growth hands the count on");
+    }
+    counted
 }
 
 /// Each kind of look-up that compares keys.

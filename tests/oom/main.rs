@@ -15,6 +15,7 @@ mod checked;
 mod filters;
 mod lasting;
 mod operations;
+mod overflow;
 mod snapshots;
 
 use std::collections::BTreeSet;
