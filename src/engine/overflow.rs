@@ -1,6 +1,6 @@
 //! What fits neither of its buckets: a list of blocks of slots, scanned from end to end.
 //!
-//! Nine keys with one hash have room for eight; growing would not help them, and a bad hash function must not break
+//! Nine keys with one hash have room for eight at most; growing would not help them, and a bad hash function must not break
 //! a map. Slots are filled and cleared like those of any bucket; as a block belongs to no pair, all of them share
 //! the overflow's own stripe. Blocks are appended and never removed while the segment lives, so readers need
 //! nothing but the pointer. An item stays in the overflow until it is removed or its segment is replaced: none ever

@@ -16,7 +16,7 @@ const fn block<P: Payload>() -> u32 {
 
 /// Entries of the directory at the last level of a segment's block: where split bits come from.
 pub(super) fn last_entries<P: Payload>(base: u32, level: u32) -> u32 {
-    // At most `MAX_SEGMENTS`, shifted by 3 at most.
+    // Fewer than twice `MAX_SEGMENTS`, shifted by 3 at most: fewer than 2^32.
     base << (level - level % block::<P>() + P::SPLIT_BITS)
 }
 

@@ -500,7 +500,7 @@ impl<P: Payload> Segment<P> {
         self.buckets().len() as usize * SLOTS as usize
     }
 
-    /// Counts a reader's retry. Not on the common path: the only shared memory a reader may ever write.
+    /// Counts a reader's retry. Not on the common path: the only shared memory a reader may ever write, but marks [B4].
     #[cold]
     #[inline(never)]
     pub(crate) fn count_retry(&self) {

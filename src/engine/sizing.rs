@@ -25,7 +25,7 @@ const GROWING_SEGMENT_SLOTS: u64 = 4096;
 const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
 /// Slots of a table for which huge pages are asked without being told: some megabytes.
 const HUGE_SLOTS: u64 = 1 << 19;
-/// Most segments, and entries of the directory.
+/// Most segments to begin with. A directory of fewer entries may double: it has fewer than twice as many.
 pub(super) const MAX_SEGMENTS: u64 = 1 << 28;
 /// Most buckets in one segment of a cache: a hash's 24 bits beside the tag tell so many apart.
 const CACHE_BUCKETS: u32 = 1 << 24;
@@ -96,7 +96,7 @@ pub struct Shape {
     pub(crate) buckets: u32,
     /// Most stripes in a segment; a power of two.
     pub(crate) stripes: u32,
-    /// A segment of so many buckets splits rather than double.
+    /// A segment of more than half as many buckets splits rather than double.
     pub(crate) split_buckets: u32,
     /// Entries that fit whatever they are, if the map does not grow.
     pub(crate) fixed_capacity: Option<usize>,

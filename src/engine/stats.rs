@@ -37,7 +37,7 @@ pub struct Stats {
     /// Inserts of new keys, by the length of the cuckoo path: `path_lengths[0]` found an empty slot at once.
     pub path_lengths: [u64; MAX_HOPS + 1],
     /// Searches for a path that found none within their budget: each made a segment grow, an item go to the
-    /// overflow, or a map of fixed capacity answer that it is full.
+    /// overflow, or a map answer that it is full or has no memory.
     pub failed_searches: u64,
     /// Times a reader noticed that something moved under it and read again.
     pub read_retries: u64,
@@ -51,7 +51,8 @@ pub struct Stats {
     /// Items that neither bucket had room for, in a list that is searched for what is not in its buckets: for absent keys, and
     /// for these.
     pub overflow: usize,
-    /// The longest time that a segment was locked to grow: what the unluckiest write waited for.
+    /// The longest time that a segment was locked to grow, where it did. Other waits, as for `shrink_to_fit` or closures, are
+    /// not in it.
     pub longest_write_pause: Duration,
     /// How much waits until it may be dropped or freed, as many do while a pin is held for long. Entries of a
     /// [`HashMap`](crate::HashMap) that own memory or have more than 512 bytes count one each; of others each list of up to 31

@@ -136,9 +136,9 @@ impl<T, S> Builder<T, S> {
     /// to 1.13 slots for each entry, may accept a quarter more than it was made for, and looks at all segments before it hands
     /// one back.
     ///
-    /// A growing map's segments split beyond it, and a write may have to wait for one segment's split. More slots
-    /// make fewer segments; as many slots as the map has make it one MemC3 table with one writer at a time, and, if its
-    /// capacity is fixed, 8,192 version counters.
+    /// A growing map's segments split where twice their slots would be more, and a write may have to wait for one
+    /// segment's split. More slots make fewer segments; as many slots as the map has make it one MemC3 table with one
+    /// writer at a time, and, if its capacity is fixed, 8,192 version counters.
     ///
     /// ```
     /// let maps = [1024, 65_536].map(|slots| {
