@@ -31,14 +31,28 @@ must_not_shorten! {
     ValuesOfPinned: "koel::Pinned<'s, (), T>";
     KeysOfPinnedOwned: "koel::PinnedOwned<'s, T, ()>";
     ValuesOfPinnedOwned: "koel::PinnedOwned<'s, (), T>";
+    KeysOfIterMut: "koel::IterMut<'s, T, ()>";
+    ValuesOfIterMut: "koel::IterMut<'s, (), T>";
+    KeysOfValuesMut: "koel::ValuesMut<'s, T, ()>";
     ValuesOfValuesMut: "koel::ValuesMut<'s, (), T>";
     KeysOfRef: "koel::Ref<'s, T, ()>";
+    ValuesOfRef: "koel::Ref<'s, (), T>";
+    KeysOfMappedRef: "koel::MappedRef<'s, (), T, ()>";
     ValuesOfMappedRef: "koel::MappedRef<'s, (), (), T>";
     ValuesOfHashSet: "&'s koel::HashSet<T>";
     ValuesOfPinnedSet: "koel::PinnedSet<'s, T>";
+    ValuesOfPinnedSetOwned: "koel::PinnedSetOwned<'s, T>";
     ValuesOfSetRef: "koel::SetRef<'s, T>";
     KeysOfCache: "&'s koel::Cache<T, ()>";
     ValuesOfCache: "&'s koel::Cache<(), T>";
     KeysOfCacheView: "koel::CacheView<'s, T, ()>";
     ValuesOfCacheView: "koel::CacheView<'s, (), T>";
+    KeysOfCacheViewOwned: "koel::CacheViewOwned<'s, T, ()>";
+    ValuesOfCacheViewOwned: "koel::CacheViewOwned<'s, (), T>";
+    KeysOfCacheRef: "koel::CacheRef<'s, T, ()>";
+    ValuesOfCacheRef: "koel::CacheRef<'s, (), T>";
+    KeysOfCacheEntry: "koel::CacheEntry<'s, T, ()>";
+    ValuesOfCacheEntry: "koel::CacheEntry<'s, (), T>";
+    KeysOfCacheBuilder: "(koel::CacheBuilder<T, ()>, &'s ())";
+    ValuesOfCacheBuilder: "(koel::CacheBuilder<(), T>, &'s ())";
 }
