@@ -9,7 +9,7 @@ use common::{AnyMap, Config, Words, laws, seeded};
 
 thread_local!(static HASHED: Cell<u64> = const { Cell::new(0) });
 
-/// Spreads integers, and counts how often this thread hashes one.
+/// Integers hash to themselves, and it is counted how often on this thread.
 const COUNTING: Through = Through(|n| {
     HASHED.set(HASHED.get() + 1);
     n
@@ -18,7 +18,7 @@ const COUNTING: Through = Through(|n| {
 /// Nine keys have one hash.
 const NINE_COLLIDE: Through = Through(|n| (n / 9).wrapping_mul(0x9E37_79B9_7F4A_7C15));
 
-/// Small segments have items in their overflow then, as colliding keys are more likely in them.
+/// Where segments are small, shrinking puts items into the overflow, whose first block is larger than they are.
 fn finds_nothing_to_do_again<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
     let shrink_twice = |map: &M| {
         map.shrink_to_fit();
