@@ -227,7 +227,7 @@ fn nobody_leaves_for_what_is_loaded_from_a_dump_too_late() {
         builder.weigher(|_: &Key, weight: &u64| *weight).hasher(seeded(seed())).build()
     };
     let (old, cache) = (build(), Arc::new(build()));
-    old.insert(Key(5000), 12_000).unwrap();
+    old.insert(Key(5000), 39_000).unwrap();
     let dump = old.dump();
     let filling = Arc::clone(&cache);
     HOOK.set(Some(Box::new(move || {
