@@ -3,7 +3,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, LazyLock, mpsc};
 
 use common::{AnyMap, Config, Counted, Ledger, Seeded, catch, seeded};
 use koel::HashMap;
@@ -234,26 +234,25 @@ fn what_is_replaced_under_the_lock_of_another_map_does_not_pile_up() {
 #[test]
 fn a_flush_deep_in_destructors_is_followed_further_out() {
     const LINKS: u64 = 20_000;
+    static MAP: LazyLock<HashMap<u64, Link>> = LazyLock::new(HashMap::new);
     struct Link {
-        map: &'static HashMap<u64, Link>,
         key: u64,
         dropped: Arc<AtomicU64>,
     }
     impl Drop for Link {
         fn drop(&mut self) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            self.map.pin().remove(&(self.key + 1));
-            self.map.flush();
+            MAP.pin().remove(&(self.key + 1));
+            MAP.flush();
         }
     }
-    let map: &'static HashMap<u64, Link> = Box::leak(Box::default());
     let dropped = Arc::new(AtomicU64::new(0));
     (0..LINKS).for_each(|key| {
-        map.pin().insert(key, Link { map, key, dropped: Arc::clone(&dropped) });
+        MAP.pin().insert(key, Link { key, dropped: Arc::clone(&dropped) });
     });
-    map.pin().remove(&0);
-    map.flush();
-    assert_eq!((dropped.load(Ordering::Relaxed), map.len()), (LINKS, 0));
+    MAP.pin().remove(&0);
+    MAP.flush();
+    assert_eq!((dropped.load(Ordering::Relaxed), MAP.len()), (LINKS, 0));
 }
 
 /// A pin is taken before the last one ends, and there are more than a thread has records for: each is older than what comes

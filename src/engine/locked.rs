@@ -370,7 +370,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 
     /// Whether the overflow has more free slots than there are buckets' slots, and a quarter of its own at most is taken: anew
-    /// it would be shorter, as it is not where something is in a first block.
+    /// it would be shorter. But a first block with something in it might be needed anew, and is as short as any.
     pub(super) fn has_idle_overflow(&self) -> bool {
         let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
         let least = if taken == 0 { 0 } else { overflow::FIRST_SLOTS };

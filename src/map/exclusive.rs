@@ -110,7 +110,8 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
 
     /// Takes out the entries for which `condition` is true, by value, as the iterator comes to them; it may change the values
     /// of those that stay: with the map to yourself. What the iterator has not come to when it is dropped stays. Who shares the
-    /// map has [`Pinned::retain`](crate::Pinned::retain).
+    /// map has [`Pinned::retain`](crate::Pinned::retain). An entry whose key has another hash by now than when it was inserted
+    /// is not found, and stays.
     ///
     /// ```
     /// let mut map: koel::HashMap<u32, u32> = (0..8).map(|n| (n, n * n)).collect();

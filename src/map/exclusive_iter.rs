@@ -62,7 +62,6 @@ impl<K, V> fmt::Debug for IterMut<'_, K, V> {
 }
 
 /// Iterator over a map's values, to be changed in place: from [`HashMap::values_mut`].
-#[derive(Debug)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ValuesMut<'m, K, V>(pub(super) IterMut<'m, K, V>);
 
@@ -81,6 +80,12 @@ impl<'m, K, V> Iterator for ValuesMut<'m, K, V> {
 
 impl<K, V> ExactSizeIterator for ValuesMut<'_, K, V> {}
 impl<K, V> FusedIterator for ValuesMut<'_, K, V> {}
+
+impl<K, V> fmt::Debug for ValuesMut<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ValuesMut").finish_non_exhaustive()
+    }
+}
 
 impl<'m, K, V, S> IntoIterator for &'m mut HashMap<K, V, S> {
     type Item = (&'m K, &'m mut V);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::{scope, yield_now};
 
 use koel::{Cache, CacheBuilder, Operation};
@@ -104,10 +104,10 @@ fn while_the_listener_is_told_others_entries_are_freed() {
 /// It may use the cache under pins of its own, also longer than it is told.
 #[test]
 fn a_listener_that_leaves_a_pin_behind_does_not_disturb_who_called_it() {
+    static OTHER: LazyLock<Cache<u64, u64>> = LazyLock::new(|| Cache::new(10));
     let pins = Arc::new(Mutex::new(Vec::new()));
-    let other: &'static Cache<u64, u64> = Box::leak(Box::new(Cache::new(10)));
     let kept = Arc::clone(&pins);
-    let tell = move |_: &u64, _: &String, _| kept.lock().unwrap().push(other.pin_owned());
+    let tell = move |_: &u64, _: &String, _| kept.lock().unwrap().push(OTHER.pin_owned());
     let cache = Cache::builder().max_entries(10).on_removal(tell).build();
     for key in 0..1000 {
         cache.insert(key % 20, format!("value {key}")).unwrap();

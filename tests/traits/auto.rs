@@ -67,6 +67,9 @@ assert_is_not!(SetRef<'static, Cell<u64>, koel::RandomState, OwnedGuard<'static>
 assert_is!(IntoIter<u64, String>: Send + Sync + Debug + ExactSizeIterator + core::iter::FusedIterator);
 assert_is!(koel::ValuesMut<'static, u64, String>: Send + Sync + Debug + ExactSizeIterator + core::iter::FusedIterator);
 assert_is!(koel::ValuesMut<'static, u64, Cell<u64>>: Send);
+struct Plain;
+assert_is!(koel::ValuesMut<'static, Plain, Plain>: Debug);
+assert_is!(koel::IterMut<'static, Plain, Plain>: Debug);
 assert_is_not!(koel::ValuesMut<'static, u64, Rc<u64>>: Send);
 assert_is_not!(koel::ValuesMut<'static, Rc<u64>, u64>: Send);
 assert_is_not!(koel::ValuesMut<'static, u64, Cell<u64>>: Sync);

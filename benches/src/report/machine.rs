@@ -95,7 +95,7 @@ fn system() -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
     all: u64,
-    /// That some program of this system had, this one among them, or the kernel.
+    /// That some program of this system had, this one among them, or a thread of the kernel.
     busy: u64,
     /// That this program had.
     own: u64,
@@ -121,8 +121,10 @@ impl Ticks {
         let (_, own) = own.rsplit_once(") ")?;
         let own: Vec<u64> = own.split(' ').skip(11).take(2).map(str::parse).collect::<Result<_, _>>().ok()?;
         let &[own_user, own_kernel] = own.as_slice() else { return None };
-        let busy = user + nice + kernel + irq + softirq;
-        Some(Ticks { all: busy + idle + iowait + stolen, busy, own: own_user + own_kernel, stolen })
+        // Interrupts are nobody's, or this program's as well.
+        let busy = user + nice + kernel;
+        let all = busy + idle + iowait + irq + softirq + stolen;
+        Some(Ticks { all, busy, own: own_user + own_kernel, stolen })
     }
 
     /// What a part of the time grew by since `before`, in percent of all time since.

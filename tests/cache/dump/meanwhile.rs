@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
@@ -77,6 +78,8 @@ fn all_who_wait_for_a_key_are_woken_when_it_is_put_in() {
     let (cache, dump) = one_and_a_dump_of_two();
     let woken: [_; 3] = std::array::from_fn(|_| Arc::new(Woken::default()));
     let (asking, wakers) = (Arc::clone(&cache), woken.clone().map(Waker::from));
+    // Neither polled nor dropped any more, before all is seen.
+    let (keep, kept) = mpsc::channel::<Pin<Box<dyn Future<Output = u64> + Send>>>();
     when_it_is_put_in(move || {
         let wait = move || {
             for waker in wakers {
@@ -84,8 +87,7 @@ fn all_who_wait_for_a_key_are_woken_when_it_is_put_in() {
                 let load = async { unreachable!("it is put in") };
                 let mut task = Box::pin(async move { asking.get_or_insert_async(Key(2), load).await });
                 assert_eq!(task.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
-                // Neither polled nor dropped any more.
-                std::mem::forget(task);
+                keep.send(task).unwrap();
             }
         };
         thread::spawn(wait).join().unwrap();
@@ -93,6 +95,7 @@ fn all_who_wait_for_a_key_are_woken_when_it_is_put_in() {
     assert!(cache.load(dump).is_empty());
     assert_eq!(cache.peek(&Key(2)), Some(2));
     assert_eq!(woken.map(|woken| woken.0.load(Ordering::SeqCst)), [1; 3]);
+    assert_eq!(kept.try_iter().count(), 3);
 }
 
 /// By one who has called the flight of the key stale, and not written yet.
