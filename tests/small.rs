@@ -80,3 +80,25 @@ fn a_part_of_a_value_lives_as_long_as_its_view() {
     assert!(MappedRef::into_pin(name).is_empty());
     assert_eq!(*last, 3);
 }
+
+/// References to values, all at the same time, beside keys; then entries by value.
+#[test]
+fn a_map_of_one_s_own_is_changed_in_place() {
+    let mut map: HashMap<u64, String> = (0..KEYS).map(|n| (n, n.to_string())).collect();
+    std::mem::forget(map.pin());
+    let mut entries: Vec<(&u64, &mut String)> = map.iter_mut().collect();
+    entries.reverse();
+    entries.iter_mut().for_each(|(key, value)| value.push_str(&format!(" of {key}")));
+    map.get_mut(&1).unwrap().push('!');
+    map.values_mut().for_each(|value| value.push('.'));
+    let odd = map.extract_if(|key, value| {
+        value.insert(0, '~');
+        key % 2 == 1
+    });
+    assert_eq!(
+        odd.map(|(key, value)| assert!(value.starts_with(&format!("~{key} of")))).count() as u64,
+        KEYS / 2
+    );
+    assert_eq!((map.take(&1), map.take_entry(&2)), (None, Some((2, "~2 of 2.".to_string()))));
+    assert!(map.into_iter().all(|(key, value)| value == format!("~{key} of {key}.")));
+}
