@@ -126,7 +126,7 @@ impl Collector {
             if is_stuck && older.is_some_and(|older| !older.is_awaited() && !self.await_leaving(&older)) {
                 if is_careful {
                     // All that waits is too much to free under some map's lock.
-                    postponed::postpone(self.number());
+                    self.postpone();
                 } else {
                     self.collect_all();
                 }
@@ -194,7 +194,7 @@ impl Collector {
         self.seal_all();
         if is_deep() {
             // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
-            postponed::postpone(self.number());
+            self.postpone();
         }
         self.collect_all();
         !self.has_sealed()

@@ -40,6 +40,9 @@ pub(crate) struct Collector {
     pub(super) stranded: Mutex<Stranded>,
     /// Whether that is any. Stored under its lock. Relaxed, always: who flushes sees what was retired before, and others will.
     pub(super) has_stranded: AtomicBool,
+    /// Whether a thread has ever postponed a call of this one: only then do owned guards ask for it [C5]. Relaxed, always: who
+    /// asks is who has postponed.
+    has_postponed: AtomicBool,
     pub(super) crowd: CachePadded<Crowd>,
 }
 
@@ -80,6 +83,7 @@ impl Collector {
             size: if soon { FEW } else { MANY },
             stranded: Mutex::new(Stranded::default()),
             has_stranded: AtomicBool::new(false),
+            has_postponed: AtomicBool::new(false),
             crowd: CachePadded::new(Crowd::new(room)),
         }
     }
@@ -135,7 +139,7 @@ impl Collector {
         // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
         if is_deep() || reentry::is_writing_any() {
             let is_awaited = record.calls.load(Relaxed) & AWAITED != 0;
-            if is_awaited && postponed::postpone(self.number()) {
+            if is_awaited && self.postpone() {
                 record.uncall(AWAITED);
             }
             if record.calls.load(Relaxed) & ENDED != 0 {
@@ -152,6 +156,22 @@ impl Collector {
         if (calls & AWAITED != 0 || was_postponed) && !self.collect_all() {
             record.call_for(self.number());
         }
+    }
+
+    /// A call that this thread has postponed is to be followed by whoever is the last to leave the record.
+    #[cold]
+    #[inline(never)]
+    fn follow_in(&self, owned: &OwnedRecord) {
+        // What tells of it is in the thread's own records.
+        if postponed::is_any() && postponed::is_to_follow(self.number()) {
+            owned.record.call_for(self.number());
+        }
+    }
+
+    /// Has this thread follow a call when its next guard leaves [C5]; false, if it has no records that could tell.
+    pub(super) fn postpone(&self) -> bool {
+        self.has_postponed.store(true, Relaxed);
+        postponed::postpone(self.number())
     }
 
     /// A guard has gone that shared a record, of which this is the proxy.
@@ -172,9 +192,8 @@ impl Collector {
     /// A guard has gone that had a record of the collector.
     #[inline]
     pub(super) fn leave_owned(&self, owned: &OwnedRecord) {
-        // What tells of that is in the records of the thread that drops it. Before it parts: whoever leaves follows it.
-        if postponed::is_any() && postponed::is_to_follow(self.number()) {
-            owned.record.call_for(self.number());
+        if self.has_postponed.load(Relaxed) {
+            self.follow_in(owned);
         }
         if owned.part() {
             self.leave(&owned.record);

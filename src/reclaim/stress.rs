@@ -12,7 +12,7 @@ use super::crowd::FEW_BAGS;
 use super::epochs::{BAGS, Collector, MANY};
 use super::guards::{LocalGuard, OwnedGuard};
 use super::pace::Pace;
-use super::{Guard, PROTECTED, Retire, postponed};
+use super::{Guard, PROTECTED, Retire};
 use crate::seats;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, step};
 
@@ -413,7 +413,7 @@ fn a_call_is_followed_when_a_guard_leaves_that_was_lent_a_record() {
             retire(1, &collector, &freed);
             collector.seal_all();
             let (first, last) = (collector.enter(), collector.enter());
-            assert!(postponed::postpone(collector.number()));
+            assert!(collector.postpone());
             drop(first);
             assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
             drop(last);
