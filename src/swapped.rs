@@ -95,7 +95,7 @@ impl<T> Swapped<T> {
     }
 
     /// Drops what was replaced, as soon as nobody looks at it. To be called after each time, as values may be large; by
-    /// who holds no [`Current`], and no lock under which what was replaced is dropped.
+    /// who holds no [`Current`]: what that may see is dropped later.
     pub(crate) fn flush(&self) {
         self.collector.flush();
     }

@@ -373,8 +373,8 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// it would be shorter. But a first block with something in it might be needed anew, and is as short as any.
     pub(super) fn has_idle_overflow(&self) -> bool {
         let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
-        let least = if taken == 0 { 0 } else { overflow::FIRST_SLOTS };
-        overflow > least && overflow > self.slots() + taken && overflow >= 4 * taken
+        let may_shrink = taken == 0 || overflow > overflow::FIRST_SLOTS;
+        may_shrink && overflow > self.slots() + taken && overflow >= 4 * taken
     }
 
     /// Calls `f` with every item.

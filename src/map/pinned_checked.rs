@@ -235,10 +235,15 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let spot = self.spot(&key);
         // The closure that does not run is dropped before there is a result that a panic in that could leak.
         match spot.found {
-            Some(found) => self.update_found(key, spot, found, update).inspect_err(|_| drop(make)),
+            Some(found) => {
+                let updated = self.update_found(key, spot, found, update);
+                drop(make);
+                updated
+            }
             None => {
                 let value = make();
-                let added = self.add_pair(spot, key, value).inspect_err(|_| drop(update));
+                let added = self.add_pair(spot, key, value);
+                drop(update);
                 added.map(|new| &new.value)
             }
         }
