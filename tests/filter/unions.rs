@@ -74,14 +74,15 @@ fn a_union_without_room_for_all_leaves_the_filter_as_it_was() {
     };
     let (one, other) = (filled(0), filled(1000));
     let room = one.capacity() - one.len();
-    let before = one.to_bytes();
     let error = one.try_union(&other).unwrap_err();
     assert!(
         matches!(error, FilterError::Full { inserted } if (2..=room).contains(&inserted)),
         "{error:?} of {room}"
     );
     assert_eq!((one.len(), other.len()), (1000, 1000));
-    assert!((0..1000_u64).all(|key| one.contains(&key)) && one.to_bytes().len() == before.len());
+    assert!((0..1000_u64).all(|key| one.contains(&key)));
+    let others = (1000..2000_u64).filter(|key| one.contains(key)).count();
+    assert!(others < 30, "{others} of the other's keys are left, where two are expected");
 }
 
 #[test]

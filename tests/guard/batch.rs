@@ -10,7 +10,7 @@ use koel::guard::{
 };
 
 use crate::common::{finds, key, ready};
-use crate::scripted::{Act, Gate, Op, Scripted, ScriptedStore, sure};
+use crate::scripted::{Act, Gate, Op, Scripted, ScriptedStore, sure, unscanned};
 
 fn open() -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
     let store = Arc::new(ScriptedStore::default());
@@ -191,11 +191,7 @@ fn deletes_of_absent_keys_change_no_store() {
 /// A batch counts as so many writes.
 #[test]
 fn a_scan_that_has_failed_is_tried_again_after_some_batches() {
-    let store = Arc::new(ScriptedStore::default());
-    store.next(Op::Scan, [Act::Fail]);
-    sure(store.inner.put(&key(0), b""));
-    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
-    guarded.wait_until_ready().unwrap_err();
+    let (_, guarded) = unscanned();
     let keys: Vec<Vec<u8>> = (0..1024).map(key).collect();
     let writes: Vec<Write<'_>> = keys.iter().map(|key| Write::Put(key, b"")).collect();
     for _ in 0..3 {

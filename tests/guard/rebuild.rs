@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use koel::guard::{Error, Filter, Guarded, Phase, Progress, Store};
 
 use crate::common::{Rng, finds, key, seed};
-use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
+use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure, unscanned};
 
 #[test]
 fn a_guard_serves_while_its_filter_is_being_built() {
@@ -172,11 +172,7 @@ fn a_scan_that_succeeds_makes_good_one_that_failed() {
 /// A failure that passes costs the filter for some writes, not for ever: of the first scan, and of one for a worn filter.
 #[test]
 fn a_scan_that_has_failed_is_tried_again_after_some_writes() {
-    let store = Arc::new(ScriptedStore::default());
-    store.next(Op::Scan, [Act::Fail]);
-    sure(store.inner.put(&key(0), b""));
-    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
-    guarded.wait_until_ready().unwrap_err();
+    let (store, guarded) = unscanned();
     for number in 0..4095 {
         guarded.put(&key(number), b"").unwrap();
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
-use koel::guard::{Generation, HashMapStore, Scanned, Store, Value};
+use koel::guard::{Generation, Guarded, HashMapStore, Scanned, Store, Value};
 
 use crate::common::key;
 
@@ -171,6 +171,15 @@ pub(crate) fn filled(keys: u64) -> Arc<ScriptedStore> {
     let store = Arc::new(ScriptedStore::default());
     (0..keys).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
     store
+}
+
+/// A store with the key of 0, and a guard whose scan of it has failed.
+pub(crate) fn unscanned() -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
+    let store = filled(1);
+    store.next(Op::Scan, [Act::Fail]);
+    let guarded = Guarded::open(Arc::clone(&store)).unwrap();
+    guarded.wait_until_ready().unwrap_err();
+    (store, guarded)
 }
 
 /// Of a store that cannot fail.
