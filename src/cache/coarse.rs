@@ -35,15 +35,16 @@ impl Clock for CoarseClock {
     }
 }
 
+/// The system's monotonic time as of its last tick, where it tells; elsewhere the exact one.
 #[cfg(all(target_os = "linux", not(any(miri, loom, shuttle))))]
-fn monotonic() -> Duration {
+pub(super) fn monotonic() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
 
     Duration::try_from(clock_gettime(ClockId::MonotonicCoarse)).expect("since the system was started")
 }
 
 #[cfg(not(all(target_os = "linux", not(any(miri, loom, shuttle)))))]
-fn monotonic() -> Duration {
+pub(super) fn monotonic() -> Duration {
     use std::sync::OnceLock;
     use std::time::Instant;
 

@@ -120,6 +120,8 @@ pub(super) enum Count {
     Loads,
     FailedLoads,
     LoadNs,
+    /// How many loads in a row were [quick](super::timer), up to now.
+    QuickLoads,
     /// Weight that left for other causes.
     OtherWeight,
     /// How much of all that left the thread has added to what all have sent away.
@@ -254,11 +256,25 @@ impl Here<'_> {
     }
 
     /// A loader has come to its end, with so many values, or has failed.
-    pub(super) fn loaded(&self, values: Option<u64>, took: Duration) {
+    pub(super) fn loaded(&self, values: Option<u64>, took: Duration, was_quick: bool) {
         match values {
             Some(values) => self.count(Count::Loads, values),
-            None => self.count(Count::FailedLoads, 1),
+            None => self.failed(),
         }
         self.count(Count::LoadNs, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(counts) = self.0 {
+            let quick = if was_quick { self.quick_loads().saturating_add(1) } else { 0 };
+            counts[Count::QuickLoads as usize].store(quick, Ordering::Relaxed);
+        }
+    }
+
+    /// A loader has failed, which takes no time of its own.
+    pub(super) fn failed(&self) {
+        self.count(Count::FailedLoads, 1);
+    }
+
+    /// How many loads in a row were quick, up to now.
+    pub(super) fn quick_loads(&self) -> u64 {
+        self.0.map_or(0, |counts| counts[Count::QuickLoads as usize].load(Ordering::Relaxed))
     }
 }

@@ -7,7 +7,6 @@ use core::hash::{BuildHasher, Hash};
 use core::pin::{Pin, pin};
 use core::time::Duration;
 use std::sync::Arc;
-use std::time::Instant;
 
 use equivalent::Equivalent;
 
@@ -16,6 +15,7 @@ use super::counters::Counters;
 use super::flight::{
     Flight, Flights, LoadError, Table, Terms, load_led, load_led_async, nothing_is_stale, or_panic,
 };
+use super::timer::Timer;
 use crate::entries::Entry;
 use crate::hash::Digest;
 
@@ -208,32 +208,6 @@ pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
     // Before there is an answer, as in `load`.
     drop(key);
     answer
-}
-
-/// Counts a load, however it ends.
-pub(super) struct Timer<'c> {
-    counts: &'c Counters,
-    started: Instant,
-    /// How many it has made; none if it has failed.
-    values: Option<u64>,
-}
-
-impl<'c> Timer<'c> {
-    pub(super) fn start(counts: &'c Counters) -> Self {
-        Timer { counts, started: Instant::now(), values: None }
-    }
-
-    /// The loader has ended, and if it has not failed, with so many values.
-    pub(super) fn end<T, E>(mut self, loaded: Result<T, E>, values: u64) -> Result<T, E> {
-        self.values = loaded.is_ok().then_some(values);
-        loaded
-    }
-}
-
-impl Drop for Timer<'_> {
-    fn drop(&mut self) {
-        self.counts.here().loaded(self.values, self.started.elapsed());
-    }
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {

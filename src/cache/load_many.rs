@@ -13,7 +13,8 @@ use hashbrown::hash_table::Entry;
 use super::Cache;
 use super::counters::Counters;
 use super::flight::{LoadError, Missed, Terms, or_panic};
-use super::load::{Loading, Timer};
+use super::load::Loading;
+use super::timer::Timer;
 
 /// The values of many keys: the cache's, or, where they are missed, from `load`, or from other callers', for whom this thread
 /// waits.
@@ -86,7 +87,7 @@ fn or_failed<T>(counts: &Counters, make: impl FnOnce() -> T) -> T {
     struct Failing<'c>(&'c Counters);
     impl Drop for Failing<'_> {
         fn drop(&mut self) {
-            self.0.here().loaded(None, Duration::ZERO);
+            self.0.here().failed();
         }
     }
     let failing = Failing(counts);

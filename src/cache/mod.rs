@@ -13,6 +13,7 @@
 //! | `load`, `load_many`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `load_ref` | the same, by references to keys |
 //! | `load_if` | the same, also when they are stale to who asks |
+//! | `timer` | how long loaders run |
 //! | `keep` | what loads look up, and how they keep what was loaded |
 //! | `view`, `cache_ref`, `iter` | look-ups by reference; one that takes its view along; walks |
 //! | `builder` | options |
@@ -65,6 +66,7 @@ mod share;
 mod sweep;
 mod time;
 mod time_left;
+mod timer;
 mod view;
 mod whole;
 mod write;

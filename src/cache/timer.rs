@@ -1,0 +1,63 @@
+//! How long loaders run, at what they can afford.
+
+use core::time::Duration;
+use std::time::Instant;
+
+use super::coarse;
+use super::counters::Counters;
+
+/// A load that takes less is quick: to read the exact time twice would be a twentieth of it, or more.
+const QUICK: Duration = Duration::from_micros(1);
+/// So many in a row, and those that follow on the thread are taken to be quick as well.
+const ENOUGH: u64 = 64;
+
+/// Counts a load, however it ends, and the time that it takes.
+///
+/// To read the exact time a processor ends what it has begun first: twice, that is a quarter of what a quick load takes
+/// altogether. Where a thread's loads are quick they are timed by the system's ticks: then most of them seem to take no time,
+/// and one in a while a whole tick, so that the sum is right on average. That one is also the sign to look closely again.
+pub(super) struct Timer<'c> {
+    counts: &'c Counters,
+    started: Started,
+    /// How many it has made; none if it has failed.
+    values: Option<u64>,
+}
+
+enum Started {
+    Exactly(Instant),
+    /// By the system's clock as of its last tick.
+    AsOf(Duration),
+}
+
+impl<'c> Timer<'c> {
+    pub(super) fn start(counts: &'c Counters) -> Self {
+        let is_quick = counts.here().quick_loads() >= ENOUGH;
+        let started =
+            if is_quick { Started::AsOf(coarse::monotonic()) } else { Started::Exactly(Instant::now()) };
+        Timer { counts, started, values: None }
+    }
+
+    /// The loader has ended, and if it has not failed, with so many values.
+    pub(super) fn end<T, E>(mut self, loaded: Result<T, E>, values: u64) -> Result<T, E> {
+        self.values = loaded.is_ok().then_some(values);
+        loaded
+    }
+}
+
+impl Drop for Timer<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let (took, was_quick) = match self.started {
+            Started::Exactly(started) => {
+                let took = started.elapsed();
+                (took, took < QUICK)
+            }
+            Started::AsOf(tick) => {
+                // In some kernels it goes back by some nanoseconds.
+                let took = coarse::monotonic().saturating_sub(tick);
+                (took, took.is_zero())
+            }
+        };
+        self.counts.here().loaded(self.values, took, was_quick);
+    }
+}
