@@ -66,7 +66,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let mut new_entry = self.new_entry(&key, &value);
         let mut out = self.departures(self.enter());
         // Dropped before that if the user's code panics: it ends before anybody is told then, too.
-        let landing = landing;
+        let mut landing = landing;
         let stale = if landing.replaces() { self.find_if(digest, &key, is_stale) } else { None };
         // Read again where that was asked about: what it has found to have expired is as good as gone.
         let now = if landing.replaces() { self.now() } else { new_entry.now };
@@ -81,15 +81,22 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let may_put = |at: &At<'_, K, V>| !is_there(at) && !landing.is_stale();
         let at = self.at_with_quota(digest, &key, &mut new_entry, may_put, &mut out);
         let mut is_refused = at.is_none();
-        let (value, left) = match at.filter(|at| !is_there(at) && !landing.is_stale_at_close()) {
-            Some(at) => match self.put(at, &new_entry, key, value, &mut out) {
-                // SAFETY: in the table after the guard of `out` was entered, or turned away, and `out` has not ended.
-                Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
-                Err(refused) => {
-                    is_refused = true;
-                    (refused.value, Some(refused.key))
+        let (value, left) = match at.filter(|at| !is_there(at) && landing.may_put()) {
+            Some(mut at) => {
+                let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
+                if put.is_ok() {
+                    landing.has_put();
                 }
-            },
+                drop(at);
+                match put {
+                    // SAFETY: in the table after the guard of `out` was entered, or turned away, and `out` has not ended.
+                    Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
+                    Err(refused) => {
+                        is_refused = true;
+                        (refused.value, Some(refused.key))
+                    }
+                }
+            }
             None => (value, Some(key)),
         };
         if let Some(key) = left.as_ref().filter(|_| is_refused) {

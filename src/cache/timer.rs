@@ -61,3 +61,33 @@ impl Drop for Timer<'_> {
         self.counts.here().loaded(self.values, took, was_quick);
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::thread::sleep;
+
+    use super::*;
+
+    /// How many loads are timed exactly before one is not.
+    fn exact_ones(counts: &Counters) -> u64 {
+        let mut exact = 0;
+        // Each is over at once.
+        while matches!(Timer::start(counts).started, Started::Exactly(_)) {
+            exact += 1;
+        }
+        exact
+    }
+
+    #[test]
+    fn quick_loads_are_timed_by_ticks_until_one_takes_longer() {
+        let counts = Counters::new();
+        // Any may be held up.
+        assert!(exact_ones(&counts) >= ENOUGH);
+        let before = counts.sums().load_time;
+        let timer = Timer::start(&counts);
+        sleep(Duration::from_millis(50));
+        timer.end(Ok::<_, ()>(()), 1).unwrap();
+        assert!(counts.sums().load_time - before > Duration::from_millis(20));
+        assert!(exact_ones(&counts) >= ENOUGH);
+    }
+}

@@ -510,7 +510,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// The same, where the segment stays locked.
     #[inline]
-    fn put_at<'c>(
+    pub(super) fn put_at<'c>(
         &'c self,
         at: &mut At<'c, K, V>,
         new_entry: &NewEntry,

@@ -87,9 +87,9 @@ impl Clone for Value {
     }
 }
 
-/// Who asks an hour after the value has expired, and before who has loaded it has told those who wait: when that one is at
-/// something of the user's that happens after his loader.
-fn asks_after_a_loaded_value_has_expired(at: Event) {
+/// When one who loads a value is at something of the user's that happens after his loader, an hour goes by, and the value
+/// has expired: `ask` is called. Then the key has what that leaves there.
+fn comes_after_a_loaded_value_has_expired(at: Event, ask: impl FnOnce(Arc<Cache<Key, Value>>) + 'static) {
     let clock = ManualClock::new();
     let weigher = |_: &Key, _: &Value| {
         happens(Event::Weighed);
@@ -99,37 +99,48 @@ fn asks_after_a_loaded_value_has_expired(at: Event) {
     let builder = builder.time_to_live(Duration::from_secs(1)).clock(clock.clone());
     let cache = Arc::new(builder.build());
     let late = Arc::clone(&cache);
-    let (answer, answers) = std::sync::mpsc::channel();
     let loaded = cache.get_or_insert_with(Key, || {
         at_next(at, move || {
             clock.advance(Duration::from_secs(3600));
-            let is_asking = Arc::new(Barrier::new(2));
-            let asking = Arc::clone(&is_asking);
-            std::thread::spawn(move || {
-                assert_eq!(late.get(&Key), None);
-                at_next(Event::KeysCompared, move || {
-                    asking.wait();
-                });
-                answer.send(late.get_or_insert_with(Key, || Value(2))).unwrap();
-            });
-            is_asking.wait();
+            ask(late);
         });
         Value(1)
     });
     assert_eq!(loaded, Value(1));
-    assert_eq!(answers.recv().unwrap(), Value(2));
-    assert_eq!((cache.get(&Key), cache.stats().loads), (Some(Value(2)), 2));
 }
 
+/// The value is in the cache, and the load has ended.
 #[test]
 fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
-    asks_after_a_loaded_value_has_expired(Event::ValueCloned);
+    comes_after_a_loaded_value_has_expired(Event::ValueCloned, |cache| {
+        std::thread::spawn(move || {
+            assert_eq!(cache.get(&Key), None);
+            assert_eq!(cache.get_or_insert_with(Key, || Value(2)), Value(2));
+            assert_eq!((cache.get(&Key), cache.stats().loads), (Some(Value(2)), 2));
+        })
+        .join()
+        .unwrap();
+    });
 }
 
-/// The clock has been asked for the value's lifetime by then.
+/// The clock has been asked for the value's lifetime by then, and it is not in the cache yet: who comes has to wait.
 #[test]
 fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
-    asks_after_a_loaded_value_has_expired(Event::Weighed);
+    let (answer, answers) = std::sync::mpsc::channel();
+    comes_after_a_loaded_value_has_expired(Event::Weighed, |cache| {
+        let is_asking = Arc::new(Barrier::new(2));
+        let asking = Arc::clone(&is_asking);
+        std::thread::spawn(move || {
+            assert_eq!(cache.get(&Key), None);
+            at_next(Event::KeysCompared, move || {
+                asking.wait();
+            });
+            let loaded = cache.get_or_insert_with(Key, || Value(2));
+            answer.send((loaded, cache.get(&Key), cache.stats().loads)).unwrap();
+        });
+        is_asking.wait();
+    });
+    assert_eq!(answers.recv().unwrap(), (Value(2), Some(Value(2)), 2));
 }
 
 /// The key asks for itself when that happens next, on this thread; notes whether it is told that it would wait for itself.

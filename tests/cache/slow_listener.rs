@@ -8,15 +8,25 @@ use std::thread::{scope, yield_now};
 use koel::{Cache, CacheBuilder, Operation};
 
 /// A value that is counted as long as it is there.
-#[derive(Clone)]
-struct Counted(#[expect(dead_code, reason = "its count")] Arc<()>);
+struct Counted {
+    all: Arc<()>,
+    /// The listener says that it is told of it, and waits until it may go on.
+    is_slow: bool,
+}
 
-/// The key of which the listener says that it is told, and waits until it may go on.
+/// Another value, of which the listener may be told while it waits.
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        Counted { all: Arc::clone(&self.all), is_slow: false }
+    }
+}
+
+/// The key of the value at which the listener waits.
 const SLOW: u64 = 7;
 const ENTRIES: usize = 100;
 const WRITES: u64 = 20_000;
 
-/// A full cache whose listener waits at `SLOW`.
+/// A full cache whose listener waits at the value of `SLOW`.
 struct Waits {
     cache: Cache<u64, Counted>,
     all: Arc<()>,
@@ -30,8 +40,8 @@ impl Waits {
         let ((told, is_told), (go_on, goes)) = (channel(), channel());
         let (ends, times) = (Mutex::new((told, goes)), Arc::new(AtomicUsize::new(0)));
         let counted = Arc::clone(&times);
-        let builder = builder.max_entries(ENTRIES).on_removal(move |key, _, _| {
-            if *key == SLOW {
+        let builder = builder.max_entries(ENTRIES).on_removal(move |_, value: &Counted, _| {
+            if value.is_slow {
                 counted.fetch_add(1, Ordering::Relaxed);
                 let (told, goes) = &*ends.lock().unwrap();
                 told.send(()).unwrap();
@@ -39,12 +49,12 @@ impl Waits {
             }
         });
         let waits = Waits { cache: builder.build(), all: Arc::new(()), is_told, go_on, times };
-        waits.cache.insert(SLOW, waits.counted()).unwrap();
+        waits.cache.insert(SLOW, Counted { is_slow: true, ..waits.counted() }).unwrap();
         waits
     }
 
     fn counted(&self) -> Counted {
-        Counted(Arc::clone(&self.all))
+        Counted { all: Arc::clone(&self.all), is_slow: false }
     }
 
     fn alive(&self) -> usize {

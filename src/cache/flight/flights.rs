@@ -7,9 +7,10 @@ use core::fmt;
 use crossbeam_utils::CachePadded;
 use equivalent::Equivalent;
 
+use super::entry::Entry;
 use super::leader::{Flight, Landing};
 use super::running;
-use super::shard::{At, Entry, FlightId, Shard, ShardTable};
+use super::shard::{At, FlightId, Shard, ShardTable};
 use super::wait::Wait;
 use super::waits;
 use crate::hash::Digest;
@@ -56,7 +57,7 @@ impl<K, V> Flights<K, V> {
         K: Eq,
     {
         let mut table = self.shard(digest).table.lock();
-        table.find(digest, |entry| !entry.stale && entry.key == *key).map_or(0, |entry| entry.followers)
+        table.find(digest, |entry| !entry.stale && entry.key == *key).map_or(0, |entry| entry.followers())
     }
 
     /// Those with these digests. hashbrown uses the lowest and the highest bits.
@@ -111,16 +112,18 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         let shard = self.shard(digest);
         let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == own_key) else {
             let number = shard.start(&mut table, digest, own_key);
+            let at = At::new(shard, digest, number);
             drop(table);
             // Pairs with `invalidate`'s: that call sees the flight, or the loader what came before the call [F5].
             fence(Ordering::SeqCst);
-            return Ok(Flight::new(At { shard, digest, number }));
+            return Ok(Flight::new(at));
         };
-        let at = At { shard, digest, number: entry.number };
-        if entry.led {
+        let (number, is_led) = (entry.number, entry.led);
+        entry.led = true;
+        let at = At::new(shard, digest, number);
+        if is_led {
             return Err(LedByOther { table, at, own_key });
         }
-        entry.led = true;
         let flight = Flight::new(at);
         drop(table);
         // Before there is an answer, as above.
@@ -180,7 +183,7 @@ impl<K, V> Flights<K, V> {
     /// The key is about to be written to, or removed, other than by its loader.
     ///
     /// What [F5] asks of the cache: every such write calls this before it changes the cache's table, which it does under the
-    /// lock under which leaders ask [`Flight::is_stale_at_close`] and put their values where there is none that stays. A
+    /// lock under which leaders ask [`Landing::may_put`] and put their values where there is none that stays. A
     /// removal takes that lock even if it finds nothing to remove. Evictions and expiry need not call.
     ///
     /// Costs a fence and a load while nothing is loaded in this shard.
@@ -205,7 +208,7 @@ impl<K, V> Flights<K, V> {
         // Pairs with `join`'s, as that of `invalidate` does [F5].
         fence(Ordering::SeqCst);
         for shard in self.shards.iter().filter(|shard| !shard.is_idle()) {
-            shard.table.lock().entries.iter_mut().for_each(Entry::mark_stale);
+            shard.invalidate_all();
         }
     }
 }

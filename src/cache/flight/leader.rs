@@ -1,11 +1,11 @@
 //! Who loads a key: the value comes through it, or its failure does.
 
 use core::fmt;
-use core::mem;
 use std::task::Waker;
 
+use super::entry::Entry;
 use super::running::{self, Running};
-use super::shard::{At, Entry, FlightId};
+use super::shard::{At, FlightId};
 use super::terms::Failure;
 use crate::hash::Digest;
 use crate::reclaim::FirstPanic;
@@ -67,15 +67,25 @@ impl<'a, K, V> Flight<'a, K, V> {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
-    /// Who joins from now on does not get its value, but looks it up when the flight has ended. [`Flight::is_stale`] at that
-    /// moment.
-    fn is_stale_at_close(&self) -> bool {
-        self.at.with(|entry| {
-            entry.is_some_and(|entry| {
-                entry.closed = true;
-                entry.stale
-            })
-        })
+    /// Whether its value may be put into the cache: as [`Flight::is_stale`], mostly without the shard's lock. Whoever has
+    /// marked the flight before he has had the lock under which this is asked, or while he had it, is seen.
+    fn may_put(&self) -> bool {
+        !self.at.may_be_marked() || !self.is_stale()
+    }
+
+    /// Who joins from now on does not get its value, but looks it up when the flight has ended.
+    fn close(&self) {
+        self.at.with(|entry| entry.into_iter().for_each(|entry| entry.closed = true));
+    }
+
+    /// The same, and the flight ends if nobody follows it; what is left of it then.
+    fn close_or_end(&mut self) -> Option<Entry<K, V>> {
+        let ended = self.at.end_if(|entry| {
+            entry.closed = true;
+            entry.followers() == 0
+        });
+        self.landed = ended.is_some();
+        ended
     }
 
     /// Calls `f`, and what that runs does not wait for us [F6].
@@ -108,8 +118,8 @@ impl<K, V> Flight<'_, K, V> {
     fn end_with(&mut self, result: impl FnOnce() -> Result<V, Failure>) -> Option<Entry<K, V>> {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
-            outcome = entry.outcome.clone();
-            entry.followers == 0
+            outcome = entry.outcome();
+            entry.followers() == 0
         });
         if alone.is_some() {
             self.landed = true;
@@ -134,13 +144,13 @@ impl<K, V> Drop for Flight<'_, K, V> {
             entry.led = false;
             entry.closed = false;
             // Followers of a stale flight cannot take over: the key may have another by now. They join that.
-            let ends = entry.stale || entry.followers == 0;
+            let ends = entry.stale || entry.followers() == 0;
             if !ends {
-                next = entry.sleepers.pop_first();
+                next = entry.first_sleeper();
             }
             ends
         });
-        wake(next.map(|(_, waker)| waker));
+        wake(next);
         wake_all(ended);
     }
 }
@@ -151,11 +161,13 @@ pub(crate) struct Landing<'a, K, V> {
     /// Dropped first: whoever is woken as the flight ends may ask for the key, also at once and on this thread.
     running: Running,
     flight: Flight<'a, K, V>,
+    /// What is left of the flight, if it has ended [with its value put](Self::has_put): the key, to be dropped unlocked.
+    ended: Option<Entry<K, V>>,
 }
 
 impl<'a, K, V> Landing<'a, K, V> {
     pub(super) fn new(flight: Flight<'a, K, V>) -> Self {
-        Landing { running: flight.running(), flight }
+        Landing { running: flight.running(), flight, ended: None }
     }
 
     /// This thread does something else, until its loader is polled again.
@@ -169,10 +181,15 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.flight.is_stale()
     }
 
-    /// [`Flight::is_stale_at_close`]: for who puts the value if it is not. From then on it may be taken out, and who joins
-    /// after that must not get it.
-    pub(crate) fn is_stale_at_close(&self) -> bool {
-        self.flight.is_stale_at_close()
+    /// [`Flight::may_put`]: to be asked under the lock of the cache's table under which the value is then put.
+    pub(crate) fn may_put(&self) -> bool {
+        self.flight.may_put()
+    }
+
+    /// The value has been put, and may be taken out when that lock is released: who joins after that must not get it. Mostly
+    /// nobody has joined, and the flight ends.
+    pub(crate) fn has_put(&mut self) {
+        self.ended = self.flight.close_or_end();
     }
 
     /// Whether it is led as the key's value was due [F8].
@@ -191,9 +208,10 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.flight.old == Old::Stale
     }
 
-    /// Closes the flight: for caches whose values expire, as one may before the flight has ended.
+    /// Who joins from now on looks the key up when the flight has ended: for caches whose values expire, as one may before
+    /// that.
     pub(crate) fn close(&self) {
-        let _ = self.flight.is_stale_at_close();
+        self.flight.close();
     }
 
     /// [`Flight::call_off`].
@@ -223,7 +241,10 @@ impl<K, V: Clone> Landing<'_, K, V> {
     /// Ends the flight with a value that was loaded, and which the cache has kept or not: each follower gets a clone [F3]. From
     /// then on this thread may ask for the key.
     pub(crate) fn land(mut self, value: &V) {
-        let ended = self.flight.end_with(|| Ok(value.clone()));
+        let ended = match self.flight.landed {
+            true => self.ended.take(),
+            false => self.flight.end_with(|| Ok(value.clone())),
+        };
         self.wake(ended);
     }
 }
@@ -242,12 +263,12 @@ pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
 /// value for which nobody waits any more. Not under a lock.
 fn wake_all<K, V>(ended: Option<Entry<K, V>>) {
     let Some(mut entry) = ended else { return };
-    if entry.sleepers.is_empty() && !std::thread::panicking() {
+    if !entry.has_sleepers() && !std::thread::panicking() {
         // As mostly: nobody is left asleep if the drop panics, and that goes on by itself.
         return drop(entry);
     }
     let mut panic = FirstPanic::default();
-    panic.call(|| wake(mem::take(&mut entry.sleepers).into_values()));
+    panic.call(|| wake(entry.take_sleepers()));
     panic.call(|| drop(entry));
     panic.go_on();
 }

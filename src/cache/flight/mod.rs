@@ -8,9 +8,9 @@
 //! 2. The leader looks the key up once more [F2], for an earlier flight may have landed since its miss. If it finds it,
 //!    the followers look it up, too.
 //! 3. It runs its loader, notes that this thread does so ([`running`]), and so notices recursion [F6].
-//! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Landing::is_stale_at_close`],
-//!    [F5]).
-//! 5. [`Landing::land`] hands the value to the followers, ends the flight and wakes them [F3]. If instead the leader
+//! 4. It puts the value into the cache, unless the key was written to meanwhile ([`Landing::may_put`], [F5]). If nobody
+//!    follows, that is the flight's end ([`Landing::has_put`]).
+//! 5. Else [`Landing::land`] hands the value to the followers, ends the flight and wakes them [F3]. If instead the leader
 //!    fails, in whatever way, one follower is woken to lead and run its own loader [F4]; or all get its error, if it
 //!    shares that with them ([`Terms`]).
 //!
@@ -29,11 +29,13 @@
 //! | `running` | the loads that are running on this thread |
 //! | `terms` | how long a caller waits for others, and who gets its loader's error |
 //! | `waits` | which load waits for which, among loads that load something themselves |
-//! | `shard` | some of the flights, and what is to be known of each |
+//! | `shard` | some of the flights |
+//! | `entry` | what is to be known of each |
 //! | `signal` | what a blocked thread sleeps on |
 //! | `error` | why there is no value |
 //! | `toy` | a small cache, for tests and models |
 
+mod entry;
 mod error;
 mod flights;
 mod leader;

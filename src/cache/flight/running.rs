@@ -45,8 +45,14 @@ fn drop_empty(running: &mut Vec<Option<FlightId>>) {
 }
 
 /// All that run on this thread, outermost first.
+#[inline]
 pub(super) fn stack() -> Vec<FlightId> {
-    RUNNING.try_with(|running| running.borrow().iter().flatten().copied().collect()).unwrap_or_default()
+    let stack = RUNNING.try_with(|running| {
+        let running = running.borrow();
+        // As mostly.
+        if running.is_empty() { Vec::new() } else { running.iter().flatten().copied().collect() }
+    });
+    stack.unwrap_or_default()
 }
 
 impl RunningAll {

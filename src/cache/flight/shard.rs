@@ -1,17 +1,14 @@
-//! Some of the flights, and what is to be known of each.
+//! Some of the flights.
 //!
 //! A shard's lock guards its flights; it is a leaf: under it run `K`'s `Eq`, which must not use the cache, and clones of
 //! wakers, and nothing else of anybody's.
 
 use core::fmt;
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
-use std::task::Waker;
 
 use equivalent::Equivalent;
 use hashbrown::HashTable;
 
-use super::terms::Failure;
+use super::entry::Entry;
 use crate::hash::Digest;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, global};
 
@@ -29,38 +26,18 @@ pub(super) struct Shard<K, V> {
     number: u64,
     /// As many as `table` has; stored under its lock.
     loads: AtomicUsize,
+    /// How often some of its flights were to be marked as stale; stored under the table's lock.
+    marks: AtomicU64,
     pub(super) table: Mutex<ShardTable<K, V>>,
 }
 
+/// Flights by their keys.
 pub(super) struct ShardTable<K, V> {
-    pub(super) entries: HashTable<Entry<K, V>>,
+    /// One of them. Mostly it is the only one, which need not be looked for.
+    first: Option<Entry<K, V>>,
+    /// The others.
+    more: HashTable<Entry<K, V>>,
     next_number: u64,
-}
-
-/// What followers get: the value, or an error that the leader shares.
-pub(super) type Outcome<V> = OnceLock<Result<V, Failure>>;
-
-/// Followers who sleep, by the numbers of their waits.
-pub(super) type Sleepers = BTreeMap<u64, Waker>;
-
-/// One flight. Of those of one key, at most one is not stale [F1].
-pub(super) struct Entry<K, V> {
-    digest: Digest,
-    pub(super) key: K,
-    pub(super) number: u64,
-    /// Someone leads; otherwise the leader has failed and its followers are about to take over [F4].
-    pub(super) led: bool,
-    /// The key was written to since the load began: nobody joins any more [F5].
-    pub(super) stale: bool,
-    /// From now on its value is put into the cache, if it is kept: who joins looks the key up, when the flight has ended [F3].
-    pub(super) closed: bool,
-    /// How many `Wait`s there are.
-    pub(super) followers: usize,
-    next_ticket: u64,
-    /// Those of them who sleep, in the order in which they joined.
-    pub(super) sleepers: Sleepers,
-    /// Where what comes of it comes to lie for the followers, if there ever were any.
-    pub(super) outcome: Option<Arc<Outcome<V>>>,
 }
 
 /// A flight's name, which none before had: a wait for it that was forgotten means no other one.
@@ -76,6 +53,8 @@ pub(super) struct At<'a, K, V> {
     pub(super) shard: &'a Shard<K, V>,
     pub(super) digest: Digest,
     pub(super) number: u64,
+    /// The shard's, when the flight was not stale.
+    marks: u64,
 }
 
 impl<K, V> Shard<K, V> {
@@ -83,8 +62,8 @@ impl<K, V> Shard<K, V> {
     pub(super) fn new() -> Self {
         // Relaxed: each gets another one.
         let number = SHARD_NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let table = ShardTable { entries: HashTable::new(), next_number: 0 };
-        Shard { number, loads: AtomicUsize::new(0), table: Mutex::new(table) }
+        let table = ShardTable { first: None, more: HashTable::new(), next_number: 0 };
+        Shard { number, loads: AtomicUsize::new(0), marks: AtomicU64::new(0), table: Mutex::new(table) }
     }
 
     /// How many flights there are.
@@ -107,15 +86,36 @@ impl<K, V> Shard<K, V> {
     pub(super) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
         let mut table = self.table.lock();
         let entry = table.find(digest, |entry| !entry.stale && key.equivalent(&entry.key));
-        entry.into_iter().for_each(Entry::mark_stale);
+        self.mark(entry);
     }
 
     /// The same for all keys of a digest, which calls nothing of anybody's.
     #[cold]
     pub(super) fn invalidate_digest(&self, digest: Digest) {
         let mut table = self.table.lock();
-        let entries = table.entries.iter_mut().filter(|entry| entry.digest == digest);
-        entries.for_each(Entry::mark_stale);
+        self.mark(table.iter_mut().filter(|entry| entry.digest == digest));
+    }
+
+    /// The same for all keys.
+    pub(super) fn invalidate_all(&self) {
+        self.mark(self.table.lock().iter_mut());
+    }
+
+    /// Marks these as stale, under the lock.
+    fn mark<'e>(&self, entries: impl IntoIterator<Item = &'e mut Entry<K, V>>)
+    where
+        K: 'e,
+        V: 'e,
+    {
+        entries.into_iter().for_each(Entry::mark_stale);
+        // Relaxed, both: this lock orders them, and, for a leader who asks, that of the cache's table [F5].
+        self.marks.store(self.marks().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// How often some of them were to be marked as stale.
+    #[inline]
+    fn marks(&self) -> u64 {
+        self.marks.load(Ordering::Relaxed)
     }
 
     /// Whether somebody loads this key, and nobody has written to it since.
@@ -137,7 +137,7 @@ impl<K, V> Shard<K, V> {
     pub(super) fn start(&self, table: &mut ShardTable<K, V>, digest: Digest, key: K) -> u64 {
         let number = table.insert(digest, key);
         // Relaxed: ordered by `join`'s fence.
-        self.loads.store(table.entries.len(), Ordering::Relaxed);
+        self.loads.store(table.len(), Ordering::Relaxed);
         number
     }
 }
@@ -148,61 +148,75 @@ impl<K, V> ShardTable<K, V> {
         self.find(digest, is_it).is_some_and(|entry| entry.led)
     }
 
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<K, V>> {
+        self.first.iter_mut().chain(self.more.iter_mut())
+    }
+
+    #[inline]
     pub(super) fn find(
         &mut self,
         digest: Digest,
         mut is_it: impl FnMut(&Entry<K, V>) -> bool,
     ) -> Option<&mut Entry<K, V>> {
-        self.entries.find_mut(digest.bits(), |entry| entry.digest == digest && is_it(entry))
+        match &mut self.first {
+            Some(first) if first.digest == digest && is_it(first) => Some(first),
+            _ if self.more.is_empty() => None,
+            _ => self.more.find_mut(digest.bits(), |entry| entry.digest == digest && is_it(entry)),
+        }
+    }
+
+    /// Takes a flight out, if `f`, which may change it, says so.
+    #[inline]
+    fn take_if(
+        &mut self,
+        digest: Digest,
+        number: u64,
+        f: impl FnOnce(&mut Entry<K, V>) -> bool,
+    ) -> Option<Entry<K, V>> {
+        match &mut self.first {
+            Some(first) if first.number == number => f(first).then(|| self.first.take()).flatten(),
+            _ => {
+                let is_it = |entry: &Entry<K, V>| entry.digest == digest && entry.number == number;
+                let mut found = self.more.find_entry(digest.bits(), is_it).ok()?;
+                let taken = f(found.get_mut()).then(|| found.remove().0);
+                if self.more.is_empty() && self.more.capacity() > KEPT_CAPACITY {
+                    self.more = HashTable::new();
+                }
+                taken
+            }
+        }
     }
 
     /// A new flight, with a leader; its number.
     fn insert(&mut self, digest: Digest, key: K) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
-        let entry = Entry {
-            digest,
-            key,
-            number,
-            led: true,
-            stale: false,
-            closed: false,
-            followers: 0,
-            next_ticket: 0,
-            sleepers: Sleepers::new(),
-            outcome: None,
-        };
-        self.entries.insert_unique(digest.bits(), entry, |entry| entry.digest.bits());
+        let entry = Entry::new(digest, key, number);
+        if self.first.is_none() {
+            self.first = Some(entry);
+        } else {
+            self.more.insert_unique(digest.bits(), entry, |entry| entry.digest.bits());
+        }
         number
     }
 }
 
-impl<K, V> Entry<K, V> {
-    /// Marks it if it is being loaded. The load of one without a leader has yet to begin, after what is written now.
-    pub(super) fn mark_stale(&mut self) {
-        self.stale |= self.led;
-    }
-
-    /// The follower of this ticket leads from now on. Its waker, to be dropped when the lock is not held any more.
-    pub(super) fn take_over(&mut self, ticket: u64) -> Option<Waker> {
-        self.led = true;
-        self.followers -= 1;
-        self.sleepers.remove(&ticket)
-    }
-
-    /// One more follower: the number of its wait, and where the outcome comes to lie for it.
-    pub(super) fn follow(&mut self) -> (u64, Arc<Outcome<V>>) {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.followers += 1;
-        // One that nobody sets.
-        let outcome =
-            if self.closed { Arc::default() } else { Arc::clone(self.outcome.get_or_insert_default()) };
-        (ticket, outcome)
-    }
-}
-
 impl<'a, K, V> At<'a, K, V> {
+    /// A flight that is not stale: to be asked under the lock under which that was seen.
+    pub(super) fn new(shard: &'a Shard<K, V>, digest: Digest, number: u64) -> Self {
+        At { shard, digest, number, marks: shard.marks() }
+    }
+
+    /// Whether the flight may have been marked as stale since, or another one of its shard was.
+    #[inline]
+    pub(super) fn may_be_marked(&self) -> bool {
+        self.shard.marks() != self.marks
+    }
+
     /// Its name.
     pub(super) fn id(&self) -> FlightId {
         self.shard.id(self.number)
@@ -217,18 +231,10 @@ impl<'a, K, V> At<'a, K, V> {
     /// wake outside of the lock.
     pub(super) fn end_if(&self, f: impl FnOnce(&mut Entry<K, V>) -> bool) -> Option<Entry<K, V>> {
         let mut table = self.shard.table.lock();
-        let is_it = |entry: &Entry<K, V>| entry.digest == self.digest && entry.number == self.number;
-        let mut found = table.entries.find_entry(self.digest.bits(), is_it).ok()?;
-        if !f(found.get_mut()) {
-            return None;
-        }
-        let (entry, _) = found.remove();
+        let ended = table.take_if(self.digest, self.number, f);
         // Relaxed: who sees it is not to learn anything from it.
-        self.shard.loads.store(table.entries.len(), Ordering::Relaxed);
-        if table.entries.is_empty() && table.entries.capacity() > KEPT_CAPACITY {
-            table.entries = HashTable::new();
-        }
-        Some(entry)
+        self.shard.loads.store(table.len(), Ordering::Relaxed);
+        ended
     }
 }
 

@@ -330,7 +330,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         _: Digest,
         key: K,
         value: V,
-        landing: Landing<'_, K, V>,
+        mut landing: Landing<'_, K, V>,
         mut is_stale: impl FnMut(&V) -> bool,
     ) -> V {
         let refuses = *self.refuses.lock();
@@ -341,8 +341,9 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
             false => landing.refreshes() && kept.is_due,
         };
         let may_keep = !refuses && map.get(&key).is_none_or(&mut goes);
-        if may_keep && !landing.is_stale_at_close() {
+        if may_keep && landing.may_put() {
             map.insert(key, Kept::fresh(value.clone()));
+            landing.has_put();
         }
         drop(map);
         landing.land(&value);

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
+use super::entry::Outcome;
 use super::leader::{Flight, wake};
-use super::shard::{At, FlightId, Outcome};
+use super::shard::{At, FlightId};
 use super::signal::Signal;
 use super::terms::Failure;
 use super::waits::Edge;
@@ -119,9 +120,7 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
                 return Some(true);
             }
             // Who leaves the lead, or lands, takes the waker under the same lock: it is not missed [F4].
-            if !entry.sleepers.get(&ticket).is_some_and(|waker| waker.will_wake(cx.waker())) {
-                old_waker = entry.sleepers.insert(ticket, cx.waker().clone());
-            }
+            old_waker = entry.sleep(ticket, cx.waker());
             None
         });
         let lead = ended.map(|leads| {
@@ -154,17 +153,16 @@ impl<K, V> Drop for Wait<'_, K, V> {
         }
         let mut wakers = (None, None);
         let ended = self.at.end_if(|entry| {
-            entry.followers -= 1;
-            wakers.0 = entry.sleepers.remove(&self.ticket);
+            wakers.0 = entry.leave(self.ticket);
             if entry.led {
                 return false;
             }
             // It may have been woken to take over: the next is. If that was not so, the next wakes for nothing.
-            wakers.1 = entry.sleepers.pop_first();
-            entry.followers == 0
+            wakers.1 = entry.first_sleeper();
+            entry.followers() == 0
         });
         drop(ended);
-        wake(wakers.1.map(|(_, next)| next));
+        wake(wakers.1);
     }
 }
 

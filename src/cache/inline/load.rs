@@ -273,22 +273,22 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
         digest: Digest,
         key: K,
         value: V,
-        landing: Landing<'_, K, V>,
+        mut landing: Landing<'_, K, V>,
         mut is_stale: impl FnMut(&V) -> bool,
     ) -> V {
         let stale =
             if landing.replaces() { self.peek_of(digest, &key).filter(|old| is_stale(old)) } else { None };
-        let at = self.at(digest, &key);
+        let mut at = self.at(digest, &key);
         let is_there = at.found.is_some_and(|found| {
             // Of the same bytes, it is as stale as that, whoever has put it.
             let old = &at.writing.locked.item(found).1;
             stale.as_ref().is_none_or(|stale| bytes_of(stale) != bytes_of(old))
         });
-        if !is_there && !landing.is_stale_at_close() {
-            self.put(at, key, value);
-        } else {
-            drop(at);
+        if !is_there && landing.may_put() {
+            self.put_at(&mut at, key, value);
+            landing.has_put();
         }
+        drop(at);
         landing.land(&value);
         value
     }

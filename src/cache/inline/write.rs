@@ -162,7 +162,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
 
     /// The same, where the segment stays locked.
     #[inline]
-    fn put_at<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) -> Option<V> {
+    pub(super) fn put_at<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) -> Option<V> {
         let counts = self.counters.here();
         let locked = &mut at.writing.locked;
         let old = match at.found {

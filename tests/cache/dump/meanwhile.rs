@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -44,13 +44,19 @@ impl PartialEq for Key {
 impl Eq for Key {}
 
 impl Hash for Key {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
+/// One hash for all: not one of those whose two buckets are the same, where each look-up compares twice.
+type Hasher = BuildHasherDefault<DefaultHasher>;
+
+/// Of the keys.
+type Keyed = Cache<Key, u64, Hasher>;
+
 /// A cache that has key 1, and a dump of a cache that has key 2.
-fn one_and_a_dump_of_two() -> (Arc<Cache<Key, u64>>, CacheDump<Key, u64>) {
+fn one_and_a_dump_of_two() -> (Arc<Keyed>, CacheDump<Key, u64>) {
     let [cache, old] = [1, 2].map(|key| {
-        let cache = Cache::new(10);
+        let cache = Cache::builder().max_entries(10).hasher(Hasher::default()).build();
         cache.insert(Key(key), key).unwrap();
         cache
     });
