@@ -114,6 +114,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Loading<K, V> for Cache<K, V, S> {
+    #[inline(always)]
     fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>> {
         self.hit_of(digest, key)
     }

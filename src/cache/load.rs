@@ -121,6 +121,7 @@ pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
 }
 
 /// The value of a key: the cache's, or, if it is missed or due, as `load_lacking`.
+#[inline]
 pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
@@ -167,6 +168,7 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E, F: Future>(
 
 /// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits. Or of one that is
 /// due: then this thread leads its flight.
+#[inline(never)]
 pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
@@ -212,7 +214,7 @@ pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// [`Cache::get`], and whether what is found is due.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hit_of<Q>(&self, digest: Digest, key: &Q) -> Option<Hit<V>>
     where
         Q: ?Sized + Hash + Equivalent<K>,

@@ -295,6 +295,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Loading<K, V> for InlineCache<K, V, S> {
+    #[inline(always)]
     fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>> {
         self.get_of(digest, key).map(|value| Hit { value, is_due: false })
     }

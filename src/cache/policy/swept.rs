@@ -53,7 +53,9 @@ impl<P: Rule> Swept<P> {
     #[inline(never)]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let mark = P::admit(self, newcomer, residents);
-        self.make_room(newcomer.weight, residents);
+        if !self.fits(newcomer.weight) {
+            self.make_room(newcomer.weight, residents);
+        }
         self.weight += newcomer.weight;
         mark
     }
