@@ -24,9 +24,9 @@ pub struct CacheStats {
     /// Loaders that failed, panicked, or were dropped before they ended, as futures may be.
     pub failed_loads: u64,
     /// How long loaders ran, all together; one that loads many keys once for all of them, until it returns. What an iterator
-    /// makes later takes time that is not counted. After 64 loads in a row that took less than a microsecond each, a thread
-    /// times the next by the system's ticks, of 1 to 10 milliseconds, until one takes longer: of such loads the sum is right on
-    /// average, where the system has such a clock.
+    /// makes later takes time that is not counted. After 64 loads in a row of one thread that took less than a microsecond
+    /// each, those that follow are timed by the system's ticks of 1 to 10 milliseconds, on Linux, until one takes more than 20:
+    /// their sum is right on average.
     pub load_time: Duration,
     /// Entries that were inserted or replaced.
     pub insertions: u64,
@@ -270,7 +270,7 @@ impl Here<'_> {
         }
     }
 
-    /// A loader has failed, which takes no time of its own.
+    /// A load has failed; the time that it took is told apart.
     pub(super) fn failed(&self) {
         self.count(Count::FailedLoads, 1);
     }

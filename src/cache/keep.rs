@@ -84,8 +84,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let (value, left) = match at.filter(|at| !is_there(at) && landing.may_put()) {
             Some(mut at) => {
                 let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
-                if put.is_ok() {
-                    landing.has_put();
+                match &put {
+                    // What is turned away is not there: who asks for it as it is cloned is told of recursion [F6].
+                    Ok(_) if self.weigher.is_some() => landing.close(),
+                    Ok(_) => landing.has_put(),
+                    Err(_) => {}
                 }
                 drop(at);
                 match put {

@@ -4,12 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use koel::{Cache, LoadError, ManualClock};
+use koel::{Cache, CacheBuilder, LoadError, ManualClock};
 
 use crate::edges::comes_to_an_end;
 
@@ -89,13 +90,12 @@ impl Clone for Value {
 
 /// When one who loads a value is at something of the user's that happens after his loader, an hour goes by, and the value
 /// has expired: `ask` is called. Then the key has what that leaves there.
-fn comes_after_a_loaded_value_has_expired(at: Event, ask: impl FnOnce(Arc<Cache<Key, Value>>) + 'static) {
+fn comes_after_a_loaded_value_has_expired(
+    builder: CacheBuilder<Key, Value>,
+    at: Event,
+    ask: impl FnOnce(Arc<Cache<Key, Value>>) + 'static,
+) {
     let clock = ManualClock::new();
-    let weigher = |_: &Key, _: &Value| {
-        happens(Event::Weighed);
-        1
-    };
-    let builder = Cache::builder().max_weight(10).weigher(weigher);
     let builder = builder.time_to_live(Duration::from_secs(1)).clock(clock.clone());
     let cache = Arc::new(builder.build());
     let late = Arc::clone(&cache);
@@ -112,7 +112,7 @@ fn comes_after_a_loaded_value_has_expired(at: Event, ask: impl FnOnce(Arc<Cache<
 /// The value is in the cache, and the load has ended.
 #[test]
 fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
-    comes_after_a_loaded_value_has_expired(Event::ValueCloned, |cache| {
+    comes_after_a_loaded_value_has_expired(Cache::builder().max_entries(10), Event::ValueCloned, |cache| {
         std::thread::spawn(move || {
             assert_eq!(cache.get(&Key), None);
             assert_eq!(cache.get_or_insert_with(Key, || Value(2)), Value(2));
@@ -127,7 +127,12 @@ fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
 #[test]
 fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
     let (answer, answers) = std::sync::mpsc::channel();
-    comes_after_a_loaded_value_has_expired(Event::Weighed, |cache| {
+    let weigher = |_: &Key, _: &Value| {
+        happens(Event::Weighed);
+        1
+    };
+    let builder = Cache::builder().max_weight(10).weigher(weigher);
+    comes_after_a_loaded_value_has_expired(builder, Event::Weighed, |cache| {
         let is_asking = Arc::new(Barrier::new(2));
         let asking = Arc::clone(&is_asking);
         std::thread::spawn(move || {
@@ -141,6 +146,52 @@ fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
         is_asking.wait();
     });
     assert_eq!(answers.recv().unwrap(), (Value(2), Some(Value(2)), 2));
+}
+
+/// Nobody has followed the load, which has ended; its key is dropped as the panic goes on.
+#[test]
+fn a_key_whose_drop_panics_after_its_values_clone_has_panicked_is_survived() {
+    let cache = Cache::new(10);
+    at_next(Event::ValueCloned, || {
+        at_next(Event::KeyDropped, || panic!("the key's drop"));
+        panic!("the value's clone");
+    });
+    let load = || cache.get_or_insert_with(Key, || Value(1));
+    let panic = catch_unwind(AssertUnwindSafe(load)).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"the value's clone"));
+    assert!(HOOKS.with_borrow(VecDeque::is_empty));
+    assert_eq!(cache.get_or_insert_with(Key, || Value(2)), Value(1));
+}
+
+/// Of a weight; when it is cloned next, it does what `HOOKS` have for that.
+#[derive(Debug)]
+struct Heavy(u64);
+
+impl Clone for Heavy {
+    fn clone(&self) -> Self {
+        happens(Event::ValueCloned);
+        Heavy(self.0)
+    }
+}
+
+/// What is turned away is not in the cache: to load it once more would go on for ever.
+#[test]
+fn a_value_that_is_turned_away_and_asks_for_its_key_as_it_is_cloned_is_told() {
+    comes_to_an_end(|| {
+        let cache = Arc::new(Cache::builder().max_weight(100).weigher(|_, value: &Heavy| value.0).build());
+        for key in 0..100 {
+            cache.insert(key, Heavy(1)).unwrap();
+            cache.get(&key);
+        }
+        let told = Arc::new(AtomicBool::new(false));
+        let (asks, is_told) = (Arc::clone(&cache), Arc::clone(&told));
+        at_next(Event::ValueCloned, move || {
+            let answer = asks.try_get_or_insert_with(1000, || Ok::<_, ()>(Heavy(1)));
+            is_told.store(matches!(answer, Err(LoadError::Recursion)), Ordering::Relaxed);
+        });
+        assert_eq!(cache.get_or_insert_with(1000, || Heavy(50)).0, 50);
+        assert_eq!((cache.stats().turned_away, told.load(Ordering::Relaxed)), (1, true));
+    });
 }
 
 /// The key asks for itself when that happens next, on this thread; notes whether it is told that it would wait for itself.

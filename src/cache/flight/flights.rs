@@ -16,7 +16,7 @@ use super::waits;
 use crate::hash::Digest;
 use crate::sync::{MutexGuard, Ordering, SCHEDULED, fence};
 
-/// A shard is held for some dozens of nanoseconds, twice a load: 32 are enough for any machine.
+/// A shard is held for some dozens of nanoseconds, two or three times a load: 32 are enough for any machine.
 const SHARDS: usize = if SCHEDULED { 1 } else { 32 };
 const _: () = assert!(SHARDS.is_power_of_two());
 

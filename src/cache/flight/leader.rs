@@ -161,13 +161,21 @@ pub(crate) struct Landing<'a, K, V> {
     /// Dropped first: whoever is woken as the flight ends may ask for the key, also at once and on this thread.
     running: Running,
     flight: Flight<'a, K, V>,
-    /// What is left of the flight, if it has ended [with its value put](Self::has_put): the key, to be dropped unlocked.
-    ended: Option<Entry<K, V>>,
+    ended: Ended<K, V>,
+}
+
+/// What is left of a flight that [has ended with its value put](Landing::has_put): its key, to be dropped unlocked.
+struct Ended<K, V>(Option<Entry<K, V>>);
+
+impl<K, V> Drop for Ended<K, V> {
+    fn drop(&mut self) {
+        wake_all(self.0.take());
+    }
 }
 
 impl<'a, K, V> Landing<'a, K, V> {
     pub(super) fn new(flight: Flight<'a, K, V>) -> Self {
-        Landing { running: flight.running(), flight, ended: None }
+        Landing { running: flight.running(), flight, ended: Ended(None) }
     }
 
     /// This thread does something else, until its loader is polled again.
@@ -189,7 +197,7 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// The value has been put, and may be taken out when that lock is released: who joins after that must not get it. Mostly
     /// nobody has joined, and the flight ends.
     pub(crate) fn has_put(&mut self) {
-        self.ended = self.flight.close_or_end();
+        self.ended = Ended(self.flight.close_or_end());
     }
 
     /// Whether it is led as the key's value was due [F8].
@@ -242,7 +250,7 @@ impl<K, V: Clone> Landing<'_, K, V> {
     /// then on this thread may ask for the key.
     pub(crate) fn land(mut self, value: &V) {
         let ended = match self.flight.landed {
-            true => self.ended.take(),
+            true => self.ended.0.take(),
             false => self.flight.end_with(|| Ok(value.clone())),
         };
         self.wake(ended);
