@@ -11,6 +11,7 @@ mod after_panics;
 mod asked;
 mod bound;
 mod causes;
+mod colliding;
 mod compute;
 mod dump;
 mod edges;
