@@ -107,6 +107,7 @@ fn comes_after_a_loaded_value_has_expired(
         Value(1)
     });
     assert_eq!(loaded, Value(1));
+    assert!(HOOKS.with_borrow(VecDeque::is_empty), "it has been called");
 }
 
 /// The value is in the cache, and the load has ended.
