@@ -168,6 +168,7 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E, F: Future>(
 
 /// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits. Or of one that is
 /// due: then this thread leads its flight.
+// Apart: a hit, which is in line, has nothing to prepare for it.
 #[inline(never)]
 pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,

@@ -119,6 +119,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
             return Ok(Flight::new(at));
         };
         let (number, is_led) = (entry.number, entry.led);
+        // By that one, or from now on by this.
         entry.led = true;
         let at = At::new(shard, digest, number);
         if is_led {

@@ -249,10 +249,7 @@ impl<K, V: Clone> Landing<'_, K, V> {
     /// Ends the flight with a value that was loaded, and which the cache has kept or not: each follower gets a clone [F3]. From
     /// then on this thread may ask for the key.
     pub(crate) fn land(mut self, value: &V) {
-        let ended = match self.flight.landed {
-            true => self.ended.0.take(),
-            false => self.flight.end_with(|| Ok(value.clone())),
-        };
+        let ended = self.ended.0.take().or_else(|| self.flight.end_with(|| Ok(value.clone())));
         self.wake(ended);
     }
 }

@@ -53,6 +53,7 @@ impl<P: Rule> Swept<P> {
     #[inline(never)]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let mark = P::admit(self, newcomer, residents);
+        // Asked here as well: where the rule has made room nothing is called.
         if !self.fits(newcomer.weight) {
             self.make_room(newcomer.weight, residents);
         }
