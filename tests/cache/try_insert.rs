@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread::scope;
 use std::time::Duration;
 
-use koel::{Cache, Cause, Clock, InlineCache, ManualClock, Occupied, Why};
+use koel::{Cache, Cause, Clock, InlineCache, ManualClock, Occupied, Policy, Why};
 
 use crate::{listening, weighing_values};
 
@@ -99,6 +99,27 @@ fn it_waits_for_no_loader_and_stays() {
     });
     assert_eq!((loaded, inline.get(&1)), (b'l', Some(b'i')));
     assert_eq!(inline.try_insert(1, b'x'), Err(Occupied { current: b'i', not_inserted: b'x' }));
+}
+
+/// What is loaded meanwhile is older, and does not come in its place when it has left.
+#[test]
+fn what_was_inserted_and_evicted_while_it_was_loaded_is_not_there() {
+    let cache: Cache<u32, &str> = Cache::builder().max_entries(10).policy(Policy::Clock).build();
+    let loaded = cache.get_or_insert_with(1, || {
+        assert_eq!(cache.try_insert(1, "inserted"), Ok(Ok(())));
+        (2..100).for_each(|key| cache.insert(key, "another").unwrap());
+        assert_eq!(cache.peek(&1), None);
+        "loaded"
+    });
+    assert_eq!((loaded, cache.get(&1)), ("loaded", None));
+    let inline: InlineCache<u32, u8> = InlineCache::builder().max_entries(10).policy(Policy::Clock).build();
+    let loaded = inline.get_or_insert_with(1, || {
+        assert_eq!(inline.try_insert(1, b'i'), Ok(()));
+        (2..100).for_each(|key| _ = inline.insert(key, b'a'));
+        assert_eq!(inline.peek(&1), None);
+        b'l'
+    });
+    assert_eq!((loaded, inline.get(&1)), (b'l', None));
 }
 
 /// It keeps nothing, and says that the key was not there.

@@ -2,7 +2,7 @@
 
 #[path = "../../fuzz/harness/filter_bytes.rs"]
 #[expect(dead_code, reason = "the fuzzer's target uses the rest")]
-mod filter_bytes;
+pub(crate) mod filter_bytes;
 
 use filter_bytes::{all_ways, sign};
 

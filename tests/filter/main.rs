@@ -17,8 +17,10 @@ mod max_keys;
 mod max_memory;
 mod owned_view;
 mod readers;
+mod refused;
 mod scalable;
 mod scalable_bytes;
+mod scalable_keys;
 mod stress;
 mod unions;
 

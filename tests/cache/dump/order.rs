@@ -4,7 +4,7 @@ use koel::Policy;
 
 use super::{Hashed, keys, load_all, told_cache};
 use crate::common::Rng;
-use crate::{POLICIES, Told};
+use crate::{POLICIES, SEVERAL_SEGMENTS, Told};
 
 /// The same, but no key comes back, which the ghosts would notice; and full in the end. The same each time: a ghost may take
 /// one key for another.
@@ -34,6 +34,19 @@ fn scan(cache: &Hashed, told: &Told, keys: u64) -> Vec<u64> {
 fn strangers(left: &[u64], right: &[u64]) -> usize {
     assert_eq!(left.len(), right.len());
     left.iter().filter(|&key| !right.contains(key)).count()
+}
+
+/// Those of all segments together, not one segment's after another's.
+#[test]
+fn a_dump_of_several_segments_is_in_one_order() {
+    let (cache, _) = told_cache(Policy::Adaptive, SEVERAL_SEGMENTS);
+    let n = SEVERAL_SEGMENTS as u64;
+    (0..n).for_each(|key| cache.insert(key, key).unwrap());
+    let order = keys(&cache.dump());
+    // The newest are in the window, which comes first.
+    let tenths: Vec<_> = order.chunks(order.len().div_ceil(10)).skip(1).collect();
+    let ages: Vec<u64> = tenths.iter().map(|tenth| tenth.iter().sum::<u64>() / tenth.len() as u64).collect();
+    assert!(ages.is_sorted() && ages[0] < n / 4 && ages[8] > n * 3 / 4, "{ages:?} of {n}");
 }
 
 /// The evictions that a scan asks for are the same, though the old cache's rings have stale entries.

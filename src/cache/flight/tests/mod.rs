@@ -1,5 +1,6 @@
 //! What the flights promise, tested with the smallest cache.
 
+mod colliding;
 mod many;
 mod nested;
 mod refresh;

@@ -83,6 +83,35 @@ fn who_comes_after_a_write_does_not_wait_for_what_was_loaded_before() {
     assert_eq!((cache.get(&1), cache.loads()), (Some(8), 0));
 }
 
+/// Of two loads of a key that run at once only the second is heeded, and the second write is heeded as well.
+#[test]
+fn a_second_write_is_noticed_by_a_second_load() {
+    let (cache, go) = (Cache::new(), Count::default());
+    thread::scope(|scope| {
+        let loads: Vec<_> = (1..=3)
+            .map(|nth: usize| {
+                let load = scope.spawn({
+                    let (cache, go) = (&cache, &go);
+                    move || {
+                        cache.get_or_insert_with(&1, || {
+                            until(|| go.get() == nth);
+                            nth as u32
+                        })
+                    }
+                });
+                until(|| cache.loads() == nth);
+                cache.remove(&1);
+                load
+            })
+            .collect();
+        for (nth, load) in (1..).zip(loads) {
+            go.add();
+            assert_eq!((load.join().unwrap(), cache.get(&1)), (nth, None));
+        }
+    });
+    assert_eq!(cache.loads(), 0);
+}
+
 #[test]
 fn followers_of_a_stale_load_that_fails_load_anew_and_once() {
     let (cache, go, loads) = (Cache::new(), Count::default(), Count::default());
