@@ -201,6 +201,33 @@ mod tests {
         }
     }
 
+    /// However right the checksum that vouches for them.
+    #[test]
+    fn bytes_of_impossible_numbers_are_no_filter() {
+        let filter = Bloom::new(2000, 0.01).unwrap();
+        (0..100).for_each(|hash| _ = filter.insert(hash));
+        let mut bytes = Vec::new();
+        filter.write_to(&mut bytes).unwrap();
+        let read = |bytes: &[u8]| Bloom::from_bytes(bytes, 0.01).unwrap();
+        let back = read(&bytes).expect("its own bytes");
+        assert!(back.bits.iter().eq(filter.bits.iter()) && back.inserted() == 100 && back.capacity == 2000);
+        let with = |number: usize, value: u64| {
+            let mut bytes = bytes.clone();
+            bytes[8 * number..][..8].copy_from_slice(&value.to_le_bytes());
+            read(&bytes)
+        };
+        // Hash functions, capacity, how many were inserted.
+        let cases =
+            [(0, 0), (0, MAX_HASHES + 1), (1, 1_000_000), (1, u64::MAX), (2, 1_000_000), (2, u64::MAX)];
+        for (number, value) in cases {
+            assert!(with(number, value).is_none(), "{value} as number {number}");
+        }
+        assert!(with(0, MAX_HASHES).is_some() && with(1, 4000).is_some() && with(2, 100_000).is_some());
+        for len in (0..=4 * 8).chain([bytes.len() - 1, bytes.len() - 4]) {
+            assert!(read(&bytes[..len]).is_none(), "{len} bytes");
+        }
+    }
+
     /// If it does not, snapshots need another version: until then guards with a Bloom filter scan at each opening.
     #[test]
     fn a_hash_has_the_bits_that_it_has_in_snapshots() {
