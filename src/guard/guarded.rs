@@ -20,7 +20,7 @@ use crate::sync::{Mutex, Ordering, has_ended};
 /// A store with a filter, and a cache, before it. See [the module](super).
 ///
 /// Every method takes `&self`; share it by reference or [`Arc`]. Dropping it ends its scan, as soon as the store
-/// has yielded one more key, and gives the store back to nobody: share the store by [`Arc`], if you need it afterwards.
+/// has yielded one more key; [`Guarded::into_store`] gives the store back.
 pub struct Guarded<S: Store> {
     pub(super) shared: Arc<Shared<S, S::Error>>,
     /// Threads of scans: the last one's, and those that have not come back from telling how theirs ended. None panics.
@@ -51,13 +51,6 @@ impl<S: Store> Guarded<S> {
 
     pub(super) fn with_shared(shared: Shared<S, S::Error>) -> Self {
         Guarded { shared: Arc::new(shared), workers: Mutex::default() }
-    }
-
-    /// The store, of a guard for whose first scan there was no thread: so nobody else has it.
-    pub(super) fn into_store(self) -> S {
-        let shared = Arc::clone(&self.shared);
-        drop(self);
-        Arc::into_inner(shared).expect("no thread has come to share the guard").store
     }
 
     /// Gives a key a value. Whether the key was there before.
@@ -370,6 +363,29 @@ impl<S: Store> Guarded<S> {
     /// The store. Write to it through the guard only.
     pub fn store(&self) -> &S {
         &self.shared.store
+    }
+
+    /// Gives the store back, and ends the guard's scan, as soon as the store has yielded one more key. For a filter that is
+    /// there when the store comes back take a [`snapshot`](Self::snapshot) before.
+    ///
+    /// # Panics
+    ///
+    /// In [`Builder::on_progress`], called by the scan, which has the store as well.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore, Store};
+    ///
+    /// let guarded = Guarded::open(HashMapStore::new())?;
+    /// guarded.put(b"ada", b"1815")?;
+    /// let store = guarded.into_store();
+    /// assert!(store.get(b"ada").unwrap().is_some());
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
+    /// ```
+    pub fn into_store(self) -> S {
+        let shared = Arc::clone(&self.shared);
+        // Its threads have ended then, and each had the only other reference.
+        drop(self);
+        Arc::into_inner(shared).expect("a scan that asks for the store has it itself").store
     }
 }
 

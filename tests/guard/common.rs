@@ -7,7 +7,7 @@ use koel::guard::{Guarded, Store};
 
 #[cfg(feature = "metrics")]
 pub(crate) use shared::recorder;
-pub(crate) use shared::{Rng, seed};
+pub(crate) use shared::{Rng, catch, seed};
 
 /// The key of a number.
 pub(crate) fn key(number: u64) -> Vec<u8> {

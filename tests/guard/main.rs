@@ -11,6 +11,7 @@ mod drops;
 mod faults;
 mod filters;
 mod hot;
+mod into_store;
 mod kills;
 mod kinds;
 mod laws;
