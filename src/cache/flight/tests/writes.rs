@@ -6,11 +6,12 @@ use super::{Cache, Count, until};
 
 /// A write while the key is loaded by another thread, and what the cache has when both are over.
 fn written_while_loading(write: impl Fn(&Cache), kept: Option<u32>) {
-    let (cache, go) = (Cache::new(), Count::default());
+    let (cache, begun, go) = (Cache::new(), Count::default(), Count::default());
     let slow = |value| {
-        let (cache, go) = (&cache, &go);
+        let (cache, begun, go) = (&cache, &begun, &go);
         move || {
             cache.get_or_insert_with(&1, || {
+                begun.add();
                 until(|| go.get() == 1);
                 value
             })
@@ -18,7 +19,8 @@ fn written_while_loading(write: impl Fn(&Cache), kept: Option<u32>) {
     };
     thread::scope(|scope| {
         let leader = scope.spawn(slow(7));
-        until(|| cache.loads() == 1);
+        // Before that he might find what is written.
+        until(|| begun.get() == 1);
         let follower = scope.spawn(slow(8));
         until(|| cache.followers(&1) == 1);
         write(&cache);
@@ -66,15 +68,16 @@ fn a_load_is_kept_whatever_is_written_to_other_keys() {
 
 #[test]
 fn who_comes_after_a_write_does_not_wait_for_what_was_loaded_before() {
-    let (cache, go) = (Cache::new(), Count::default());
+    let (cache, begun, go) = (Cache::new(), Count::default(), Count::default());
     thread::scope(|scope| {
         let old = scope.spawn(|| {
             cache.get_or_insert_with(&1, || {
+                begun.add();
                 until(|| go.get() == 1);
                 7
             })
         });
-        until(|| cache.loads() == 1);
+        until(|| begun.get() == 1);
         cache.remove(&1);
         assert_eq!(cache.get_or_insert_with(&1, || 8), 8);
         go.add();
