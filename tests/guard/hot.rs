@@ -46,6 +46,24 @@ fn what_is_kept_follows_every_write_and_stays_within_its_bytes() {
     assert!(stats.cache_hits > 1000 && stats.cache_bytes > BYTES / 2, "{stats:?}");
 }
 
+/// Of one look-up and of many alike, and it is counted as one.
+#[test]
+fn what_the_cache_has_answered_is_a_look_up_and_a_hit() {
+    let guarded = guarded(BYTES);
+    guarded.put(b"ada", b"1815").unwrap();
+    guarded.get(b"ada").unwrap();
+    let before = guarded.stats();
+    let found = guarded.get_many(&["ada", "bob", "ada"]).unwrap();
+    assert_eq!(found.iter().flatten().count(), 2);
+    guarded.get(b"ada").unwrap();
+    let after = guarded.stats();
+    assert_eq!((after.cache_hits - before.cache_hits, after.lookups() - before.lookups()), (3, 4));
+    assert_eq!(
+        after.store_reads(),
+        before.store_reads() + u64::from(after.passed_absent > before.passed_absent)
+    );
+}
+
 #[test]
 fn a_kept_value_spares_the_store() {
     for (bytes, reads) in [(BYTES, 1), (0, 5)] {

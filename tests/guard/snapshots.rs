@@ -1,8 +1,10 @@
 //! Snapshots: used if they fit, and never if they do not.
 
+use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
+use koel::Xxh3;
 use koel::guard::{Builder, Error, Filter, Guarded, HashMapStore, Phase, RedbStore, SnapshotError, Store};
 
 use crate::common::{finds, key, ready};
@@ -156,6 +158,27 @@ fn a_snapshot_that_is_missing_cut_or_flipped_is_refused() {
         // The file as it was is a snapshot.
         std::fs::write(&file, &whole).unwrap();
         assert!(builder(store, filter, &file).open().unwrap().rejected_snapshot().is_none());
+    }
+}
+
+/// However right its checksum is.
+#[test]
+fn a_snapshot_of_another_version_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    let (store, _first) = with_snapshot(Filter::Cuckoo, &file);
+    let whole = std::fs::read(&file).unwrap();
+    for (at, why) in [(0, "not a snapshot"), (8, "a version that is not known")] {
+        let mut bytes = whole.clone();
+        bytes[at] += 1;
+        let (content, checksum) = bytes.split_last_chunk_mut::<8>().unwrap();
+        let mut hasher = Xxh3::with_seed(0).build_hasher();
+        hasher.write(content);
+        *checksum = hasher.finish().to_le_bytes();
+        std::fs::write(&file, bytes).unwrap();
+        let guarded = builder(Arc::clone(&store), Filter::Cuckoo, &file).open().unwrap();
+        let rejected = guarded.rejected_snapshot().unwrap();
+        assert!(matches!(rejected, SnapshotError::Damaged(reason) if *reason == why), "{rejected}");
     }
 }
 
