@@ -42,8 +42,21 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
             assert_eq!(pin.get_or_insert(new).note, expected.note);
         }
         11 => {
-            set.retain(|noted| noted.key % 3 != value % 3);
-            model.retain(|noted| noted.key % 3 != value % 3);
+            let keep = |noted: &Noted| noted.key % 3 != value % 3;
+            if note % 4 == 0 {
+                set.retain(keep)
+            } else {
+                pin.retain(keep)
+            }
+            model.retain(keep);
+        }
+        12 if note % 16 == 2 => {
+            set.clear();
+            model.clear();
+        }
+        12 if note % 16 == 10 => {
+            pin.clear();
+            model.clear();
         }
         12 if note % 8 == 0 => {
             let mut drained: Vec<u64> = pin.drain().map(|noted| noted.key).collect();
@@ -66,12 +79,15 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
 fn agree(set: &Set, model: &Model<Noted>) {
     let pin = set.pin();
     assert_eq!(
-        (set.len(), set.is_empty(), pin.is_empty()),
-        (model.len(), model.is_empty(), model.is_empty())
+        (set.len(), pin.len(), set.is_empty(), pin.is_empty()),
+        (model.len(), model.len(), model.is_empty(), model.is_empty())
     );
     let mut present = [false; VALUES as usize];
     let values: Vec<u64> = (0..VALUES).collect();
     pin.contains_many(&values, &mut present);
+    let mut by_reference = present.map(|present| !present);
+    pin.contains_many_ref(&values.iter().collect::<Vec<_>>(), &mut by_reference);
+    assert_eq!(by_reference, present);
     for (value, present) in (0..).zip(present) {
         let there = model.get(&Noted { key: value, note: 0 }).map(|noted| noted.note);
         assert_eq!(present, there.is_some());

@@ -33,6 +33,14 @@ fn outcomes_say_what_happened() {
 }
 
 #[test]
+fn the_load_factor_is_entries_by_slots() {
+    let map: HashMap<u64, u64> = (0..1000).map(|n| (n, n)).collect();
+    let inline: InlineMap<u64, u64> = (0..1000).map(|n| (n, n)).collect();
+    assert_eq!(map.load_factor(), 1000.0 / map.capacity() as f64);
+    assert_eq!(inline.load_factor(), 1000.0 / inline.capacity() as f64);
+}
+
+#[test]
 fn equality_is_of_keys_and_values_and_not_of_shape() {
     let pairs = || (0..1000).map(|n| (n, n * 2));
     let maps: Vec<HashMap<u64, u64, _>> = growing_configs()
@@ -59,6 +67,10 @@ fn equality_is_of_keys_and_values_and_not_of_shape() {
     assert!(maps[0] != other, "as many entries, but others");
     let inline = [InlineMap::<u64, u64>::from_iter(pairs()), pairs().collect()];
     assert!(inline[0] == inline[1]);
+    inline[1].insert(1000, 0);
+    assert!(inline[0] != inline[1], "all of the one, and one more");
+    assert!(inline[1] != inline[0], "all of the one, and one more");
+    inline[1].remove(&1000);
     inline[0].insert(7, 0);
     assert!(inline[0] != inline[1]);
     // A value that does not equal itself.
