@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use koel::{Cache, Compute, ManualClock, Operation};
+use koel::{Cache, Compute, InlineCache, ManualClock, Operation};
+use pollster::block_on;
 
-use crate::common::{Rng, env_number, on_threads, seed};
+use crate::common::{Rng, catch, env_number, on_threads, seed};
 use crate::{POLICIES, weighing_values};
 
 /// Heavier than a segment's share, so that others are asked for room, and no two alike.
@@ -94,4 +95,35 @@ fn no_update_of_many_threads_is_lost() {
         });
         assert_eq!((0..2).map(|key| cache.get(&key).unwrap()).sum::<u64>(), 3 * steps);
     }
+}
+
+/// It would wait for others, who may wait for its lock: it is told before any loader runs.
+#[test]
+fn who_decides_loads_nothing() {
+    let (cache, inline) = (Cache::<u64, u64>::new(10), InlineCache::<u64, u64>::new(10));
+    let none = |_: Vec<u64>| -> [(u64, u64); 0] { unreachable!("nothing is loaded") };
+    let ways: [&dyn Fn(); 8] = [
+        &|| _ = cache.get_or_insert_with(2, || unreachable!("nothing is loaded")),
+        &|| _ = block_on(cache.get_or_insert_async(2, async { unreachable!("nothing is loaded") })),
+        &|| cache.get_many_or_insert_with(&[2], &mut [None], none),
+        &|| block_on(cache.get_many_or_insert_async(&[2], &mut [None], async |keys| none(keys))),
+        &|| _ = inline.get_or_insert_with(2, || unreachable!("nothing is loaded")),
+        &|| _ = block_on(inline.get_or_insert_async(2, async { unreachable!("nothing is loaded") })),
+        &|| inline.get_many_or_insert_with(&[2], &mut [None], none),
+        &|| block_on(inline.get_many_or_insert_async(&[2], &mut [None], async |keys| none(keys))),
+    ];
+    for (number, way) in (0..).zip(ways) {
+        let decide = |_: Option<&u64>| {
+            way();
+            Operation::<_, ()>::Insert(1)
+        };
+        let decided = catch(|| match number < 4 {
+            true => _ = cache.compute(1, decide),
+            false => _ = inline.compute(1, |old| decide(old.as_ref())),
+        });
+        let message = decided.unwrap_err();
+        assert!(message.contains("loaded into"), "{number}: {message}");
+    }
+    assert!(cache.is_empty() && inline.is_empty());
+    assert_eq!((cache.get_or_insert_with(1, || 7), inline.get_or_insert_with(1, || 7)), (7, 7));
 }
