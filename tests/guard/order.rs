@@ -107,6 +107,18 @@ fn a_put_that_fails_leaves_no_fingerprint_of_a_key_that_did_not_come() {
 }
 
 #[test]
+fn a_delete_that_fails_leaves_the_key_in_the_filter_and_is_counted() {
+    let (store, guarded) = open();
+    guarded.put(b"a", b"1").unwrap();
+    for (act, stays) in [(Act::Fail, true), (Act::DoAndFail, false)] {
+        store.next(Op::Delete, [act]);
+        failed(guarded.delete(b"a"));
+        assert_eq!(finds(&guarded, b"a"), stays);
+    }
+    assert_eq!((keys(&guarded), guarded.stats().deletes, guarded.stats().failed_writes), (1, 0, 2));
+}
+
+#[test]
 fn a_put_that_fails_after_its_commit_is_found() {
     let (store, guarded) = open();
     store.next(Op::Put, [Act::DoAndFail]);

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use koel::Xxh3;
-use koel::guard::{Builder, Error, Filter, Guarded, HashMapStore, Phase, RedbStore, SnapshotError, Store};
+use koel::guard::{
+    Builder, Error, Filter, FjallStore, Guarded, HashMapStore, Phase, RedbStore, SnapshotError, Store, Write,
+};
 
 use crate::common::{finds, key, ready};
 use crate::scripted::sure;
@@ -78,24 +80,42 @@ fn a_filter_from_a_snapshot_wears_as_if_it_had_never_been_written_down() {
     assert!(guarded.progress().scanned > 10_000, "it was built anew: {:?}", guarded.progress());
 }
 
+/// Writes in each way in turn: that makes the snapshot before it one of another store.
+fn refuses_what_is_from_before_a_write<S: Store<Error: std::error::Error>>(store: S, file: &Path) {
+    let store = Arc::new(store);
+    let keys: Vec<_> = (0..=KEYS).map(key).collect();
+    let (first, new) = (&keys[..KEYS as usize], &keys[KEYS as usize]);
+    store.write_many(&first.iter().map(|key| Write::Put(key, b"")).collect::<Vec<_>>()).unwrap();
+    for way in 0..4 {
+        let open = || builder(Arc::clone(&store), Filter::Cuckoo, file).open().unwrap();
+        let guarded = open();
+        guarded.wait_until_ready().unwrap();
+        guarded.snapshot(file).unwrap();
+        let existed = match way {
+            0 => guarded.put(new, b"").unwrap(),
+            1 => guarded.delete(new).unwrap(),
+            2 => guarded.write_many(&[Write::Put(new, b"")]).unwrap()[0],
+            _ => guarded.write_many(&[Write::Delete(new)]).unwrap()[0],
+        };
+        assert_eq!(existed, way % 2 == 1);
+        drop(guarded);
+        let guarded = open();
+        let rejected = guarded.rejected_snapshot();
+        assert!(matches!(rejected, Some(SnapshotError::OtherGeneration)), "way {way}: {rejected:?}");
+        let keys = if existed { KEYS } else { KEYS + 1 };
+        is_right(&guarded, 0..keys);
+        guarded.wait_until_ready().unwrap();
+        is_right(&guarded, 0..keys);
+    }
+}
+
 #[test]
 fn a_snapshot_from_before_a_write_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("filter");
-    for put in [true, false] {
-        let (store, first) = with_snapshot(Filter::Cuckoo, &file);
-        if put {
-            first.put(&key(KEYS), b"").unwrap();
-        } else {
-            first.delete(&key(KEYS - 1)).unwrap();
-        }
-        drop(first);
-        let guarded = builder(store, Filter::Cuckoo, &file).open().unwrap();
-        assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherGeneration)));
-        is_right(&guarded, 0..if put { KEYS + 1 } else { KEYS - 1 });
-        guarded.wait_until_ready().unwrap();
-        is_right(&guarded, 0..if put { KEYS + 1 } else { KEYS - 1 });
-    }
+    let (file, data) = (folder.path().join("filter"), folder.path().join("data"));
+    refuses_what_is_from_before_a_write(HashMapStore::new(), &file);
+    refuses_what_is_from_before_a_write(RedbStore::open(data.with_extension("redb")).unwrap(), &file);
+    refuses_what_is_from_before_a_write(FjallStore::open(&data).unwrap(), &file);
 }
 
 #[test]
