@@ -3,7 +3,7 @@
 use koel::{ChunkLoader, CuckooFilter, FilterView, FilterViewOwned, ScalableCuckooFilter};
 
 /// Bytes of a header.
-const HEADER: usize = 64;
+pub(crate) const HEADER: usize = 64;
 
 /// The bytes after the first, which says whether their checksums are put right.
 pub(crate) fn signed(data: &[u8]) -> Vec<u8> {

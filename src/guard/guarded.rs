@@ -220,6 +220,10 @@ impl<S: Store> Guarded<S> {
     /// tries again; so do writes, after as many as the scan had seen keys, and 4,096 at least: also when no thread could be
     /// started for a scan that nobody had asked for.
     ///
+    /// # Panics
+    ///
+    /// On the thread of a scan that is running, as in [`Builder::on_progress`].
+    ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Phase};
     ///
@@ -233,6 +237,10 @@ impl<S: Store> Guarded<S> {
         while self.shared.rebuilding.load(Ordering::Relaxed) {
             let worker = self.workers.lock().pop();
             match worker {
+                Some(worker) if is_this_thread(&worker) => {
+                    self.workers.lock().push(worker);
+                    panic!("who is told of a scan's progress waits for the scan");
+                }
                 Some(worker) => drop(worker.join()),
                 None => thread::sleep(Duration::from_millis(1)),
             }
@@ -365,12 +373,14 @@ impl<S: Store> Guarded<S> {
         &self.shared.store
     }
 
-    /// Gives the store back, and ends the guard's scan, as soon as the store has yielded one more key. For a filter that is
-    /// there when the store comes back take a [`snapshot`](Self::snapshot) before.
+    /// Ends the guard's scan, as soon as the store has yielded one more key and [`Builder::on_progress`] has returned, and
+    /// gives the store back. To have a filter at once when the store is guarded again, take a [`snapshot`](Self::snapshot)
+    /// first.
     ///
     /// # Panics
     ///
-    /// In [`Builder::on_progress`], called by the scan, which has the store as well.
+    /// On the thread of the scan: in [`Builder::on_progress`], and in code of the store that the scan runs. The store is
+    /// dropped when that scan has ended.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Store};
@@ -383,10 +393,14 @@ impl<S: Store> Guarded<S> {
     /// ```
     pub fn into_store(self) -> S {
         let shared = Arc::clone(&self.shared);
-        // Its threads have ended then, and each had the only other reference.
+        // All other references are those of scans' threads, which have ended then, unless this is one of them.
         drop(self);
         Arc::into_inner(shared).expect("a scan that asks for the store has it itself").store
     }
+}
+
+fn is_this_thread(thread: &JoinHandle<()>) -> bool {
+    thread.thread().id() == thread::current().id()
 }
 
 impl<S: Store> Drop for Guarded<S> {
@@ -396,7 +410,7 @@ impl<S: Store> Drop for Guarded<S> {
         let workers = core::mem::take(&mut *self.workers.lock());
         for worker in workers {
             // It may be the worker itself that drops this, in `on_progress`: it ends soon.
-            if worker.thread().id() != thread::current().id() {
+            if !is_this_thread(&worker) {
                 drop(worker.join());
             }
         }

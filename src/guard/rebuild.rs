@@ -438,14 +438,18 @@ mod tests {
 
     /// Keys may take long: it asks for no other one.
     #[test]
-    fn a_guard_that_is_dropped_in_mid_scan_ends_it() {
-        let store = Arc::new(Endless::default());
-        let guarded = Guarded::open(Arc::clone(&store)).expect("a thread");
-        let shared = Arc::downgrade(&guarded.shared);
-        let is_to_end = move || shared.upgrade().is_some_and(|shared| shared.stop.load(Ordering::Relaxed));
-        assert!(store.is_to_end.set(Box::new(is_to_end)).is_ok());
-        drop(guarded);
-        assert_eq!(store.keys.load(Ordering::Relaxed), 1);
-        assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
+    fn a_guard_that_is_dropped_or_asked_for_its_store_in_mid_scan_ends_it() {
+        let ends: [fn(Guarded<Arc<Endless>>); 2] = [drop, |guarded| drop(guarded.into_store())];
+        for end in ends {
+            let store = Arc::new(Endless::default());
+            let guarded = Guarded::open(Arc::clone(&store)).expect("a thread");
+            let shared = Arc::downgrade(&guarded.shared);
+            let is_to_end =
+                move || shared.upgrade().is_some_and(|shared| shared.stop.load(Ordering::Relaxed));
+            assert!(store.is_to_end.set(Box::new(is_to_end)).is_ok());
+            end(guarded);
+            assert_eq!(store.keys.load(Ordering::Relaxed), 1);
+            assert_eq!(Arc::strong_count(&store), 1, "the store is given back");
+        }
     }
 }

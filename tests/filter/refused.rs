@@ -3,10 +3,7 @@
 use koel::{BytesError, CuckooFilter, FilterError, ScalableCuckooFilter};
 
 use crate::builder;
-use crate::hostile::filter_bytes::{all_ways, sign};
-
-/// Bytes of a header.
-const HEADER: usize = 64;
+use crate::hostile::filter_bytes::{HEADER, all_ways, sign};
 
 /// Bytes with others in their place from `at` on, and right checksums.
 fn with(bytes: &[u8], at: usize, others: &[u8]) -> Vec<u8> {

@@ -46,7 +46,7 @@ fn what_is_kept_follows_every_write_and_stays_within_its_bytes() {
     assert!(stats.cache_hits > 1000 && stats.cache_bytes > BYTES / 2, "{stats:?}");
 }
 
-/// Of one look-up and of many alike, and it is counted as one.
+/// By `get` and by `get_many`: each key counts once.
 #[test]
 fn what_the_cache_has_answered_is_a_look_up_and_a_hit() {
     let guarded = guarded(BYTES);

@@ -1,12 +1,16 @@
-//! A guard that is over gives its store back.
+//! A guard that is over gives its store back. (That it ends its scan for that is tested beside the scan.)
 
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use koel::guard::{Guarded, HashMapStore, Phase, Store};
+use koel::guard::{Guarded, HashMapStore, Store};
 
 use crate::common::catch;
 use crate::scripted::{filled, sure};
+
+/// What no test waits for, unless it is to fail.
+const LONG: Duration = Duration::from_secs(30);
 
 #[test]
 fn it_comes_back_with_what_was_written() {
@@ -16,38 +20,28 @@ fn it_comes_back_with_what_was_written() {
     assert_eq!(sure(store.get(b"ada")).as_deref(), Some(&b"1815"[..]));
 }
 
-/// Which ends early, and leaves nothing that has the store.
+/// By its own panic, instead of waiting for itself for ever.
 #[test]
-fn it_comes_back_in_the_midst_of_a_scan() {
-    let (begun, has_begun) = channel();
-    let (go, may_go) = channel::<()>();
-    let told = Mutex::new((begun, may_go));
-    let builder = Guarded::builder(filled(100_000)).on_progress(move |progress| {
-        if progress.phase == Phase::Rebuilding {
-            let (begun, may_go) = &*told.lock().unwrap();
-            // Only the first time; then nobody listens any more.
-            let _ = begun.send(());
-            let _ = may_go.recv();
-        }
-    });
-    let guarded = builder.open().unwrap();
-    has_begun.recv().unwrap();
-    drop((go, has_begun));
-    let mut store = guarded.into_store();
-    assert!(Arc::get_mut(&mut store).is_some(), "nobody else has it");
-}
-
-#[test]
-fn a_scan_that_asks_for_it_is_told() {
-    let (place, has_place) = channel::<Guarded<Arc<_>>>();
-    let has_place = Mutex::new(has_place);
-    let (tell, told) = channel();
-    let builder = Guarded::builder(filled(10)).on_progress(move |_| {
-        if let Ok(guarded) = has_place.lock().unwrap().recv() {
-            tell.send(catch(|| drop(guarded.into_store()))).unwrap();
-        }
-    });
-    place.send(builder.open().unwrap()).unwrap();
-    let error = told.recv().unwrap().unwrap_err();
-    assert!(error.contains("a scan that asks for the store has it itself"), "{error}");
+fn a_scan_that_asks_for_it_or_waits_for_itself_is_told() {
+    for asks in [true, false] {
+        let (place, has_place) = channel();
+        let has_place = Mutex::new(has_place);
+        let (tell, told) = channel();
+        let builder = Guarded::builder(filled(10)).on_progress(move |_| {
+            // Only the first time: there is no other guard then.
+            if let Ok(guarded) = has_place.lock().unwrap().recv_timeout(LONG) {
+                let guarded: Guarded<_> = guarded;
+                let answer = match asks {
+                    true => catch(|| drop(guarded.into_store())),
+                    false => catch(|| guarded.wait_until_ready().unwrap()),
+                };
+                tell.send(answer).unwrap();
+            }
+        });
+        place.send(builder.open().unwrap()).unwrap();
+        drop(place);
+        let error = told.recv_timeout(LONG).unwrap().unwrap_err();
+        let why = ["waits for the scan", "has it itself"][usize::from(asks)];
+        assert!(error.contains(why), "{error}");
+    }
 }

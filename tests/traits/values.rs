@@ -33,7 +33,7 @@ fn outcomes_say_what_happened() {
 }
 
 #[test]
-fn the_load_factor_is_entries_by_slots() {
+fn the_load_factor_is_entries_divided_by_slots() {
     let map: HashMap<u64, u64> = (0..1000).map(|n| (n, n)).collect();
     let inline: InlineMap<u64, u64> = (0..1000).map(|n| (n, n)).collect();
     assert_eq!(map.load_factor(), 1000.0 / map.capacity() as f64);

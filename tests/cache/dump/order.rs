@@ -45,8 +45,8 @@ fn a_dump_of_several_segments_is_in_one_order() {
     let order = keys(&cache.dump());
     // The newest are in the window, which comes first.
     let tenths: Vec<_> = order.chunks(order.len().div_ceil(10)).skip(1).collect();
-    let ages: Vec<u64> = tenths.iter().map(|tenth| tenth.iter().sum::<u64>() / tenth.len() as u64).collect();
-    assert!(ages.is_sorted() && ages[0] < n / 4 && ages[8] > n * 3 / 4, "{ages:?} of {n}");
+    let means: Vec<u64> = tenths.iter().map(|tenth| tenth.iter().sum::<u64>() / tenth.len() as u64).collect();
+    assert!(means.is_sorted() && means[0] < n / 4 && means[8] > n * 3 / 4, "{means:?} of {n}");
 }
 
 /// The evictions that a scan asks for are the same, though the old cache's rings have stale entries.

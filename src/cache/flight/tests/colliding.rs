@@ -20,14 +20,14 @@ fn is_told(cache: &Cache, key: u32) {
     assert_eq!(asked, Err(LoadError::Recursion), "{key}");
 }
 
-/// The value of the last of these keys; the loader of each asks for the next one.
+/// Loads the first of these keys; the loader of each asks for the next one.
 fn load_within(cache: &Cache, keys: &[u32], loading: &mut Vec<u32>) -> u32 {
     let Some((&key, inner)) = keys.split_first() else { return 0 };
     let value = cache.get_or_insert_with(&Alike(key), || {
         loading.push(key);
         loading.iter().for_each(|&key| is_told(cache, key));
         load_within(cache, inner, loading);
-        // Those that have ended ended alone.
+        // Those within have ended, and these go on.
         loading.iter().for_each(|&key| is_told(cache, key));
         key * 10
     });

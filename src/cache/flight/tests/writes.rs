@@ -86,7 +86,7 @@ fn who_comes_after_a_write_does_not_wait_for_what_was_loaded_before() {
     assert_eq!((cache.get(&1), cache.loads()), (Some(8), 0));
 }
 
-/// Of two loads of a key that run at once only the second is heeded, and the second write is heeded as well.
+/// Each load begins after a write has made the one before stale; each write finds the one that is not stale yet.
 #[test]
 fn a_second_write_is_noticed_by_a_second_load() {
     let (cache, go) = (Cache::new(), Count::default());
