@@ -9,7 +9,8 @@ use filter_bytes::{all_ways, sign};
 use crate::common::{Rng, env_number, seed};
 use crate::{builder, layouts};
 
-fn sample(layout: (u32, u32, bool)) -> Vec<u8> {
+/// The bytes of a filter with ten keys.
+pub(crate) fn sample(layout: (u32, u32, bool)) -> Vec<u8> {
     let filter = builder(layout).capacity(20).seed(1).build().unwrap();
     (0..10_u64).for_each(|key| filter.insert(&key).unwrap());
     filter.to_bytes()

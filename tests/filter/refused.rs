@@ -2,8 +2,8 @@
 
 use koel::{BytesError, CuckooFilter, FilterError, ScalableCuckooFilter};
 
-use crate::builder;
 use crate::hostile::filter_bytes::{HEADER, all_ways, sign};
+use crate::hostile::sample;
 
 /// Bytes with others in their place from `at` on, and right checksums.
 fn with(bytes: &[u8], at: usize, others: &[u8]) -> Vec<u8> {
@@ -15,12 +15,6 @@ fn with(bytes: &[u8], at: usize, others: &[u8]) -> Vec<u8> {
 
 fn is_layout<T>(result: Result<T, FilterError>) -> bool {
     matches!(result, Err(FilterError::Bytes(BytesError::Layout)))
-}
-
-fn sample(layout: (u32, u32, bool)) -> Vec<u8> {
-    let filter = builder(layout).capacity(20).seed(1).build().unwrap();
-    (0..10_u64).for_each(|key| filter.insert(&key).unwrap());
-    filter.to_bytes()
 }
 
 /// `segments * buckets * slots in a bucket`.

@@ -28,7 +28,7 @@ fn a_scan_that_asks_for_it_or_waits_for_itself_is_told() {
         let has_place = Mutex::new(has_place);
         let (tell, told) = channel();
         let builder = Guarded::builder(filled(10)).on_progress(move |_| {
-            // Only the first time: there is no other guard then.
+            // Only the first time: there is no other guard to come.
             if let Ok(guarded) = has_place.lock().unwrap().recv_timeout(LONG) {
                 let guarded: Guarded<_> = guarded;
                 let answer = match asks {
