@@ -151,7 +151,7 @@ pub use outcome::{Compute, Occupied, Operation};
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 #[cfg(feature = "rayon")]
 pub use set::SetParIter;
-pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetIntoIter, SetRef};
+pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetExtractIf, SetIntoIter, SetRef};
 
 /// The crate that `guard::FjallStore` is made of, in the version whose `Keyspace` it takes: with the feature `fjall`.
 #[cfg(feature = "fjall")]

@@ -110,8 +110,33 @@ unsafe impl<'m, K, V, F: Send, S> Send for ExtractIf<'m, K, V, F, S> where &'m m
 unsafe impl<'m, K, V, F: Sync, S> Sync for ExtractIf<'m, K, V, F, S> where &'m mut HashMap<K, V, S>: Sync {}
 
 impl<'m, K, V, F, S> ExtractIf<'m, K, V, F, S> {
-    pub(super) fn new(map: &'m mut HashMap<K, V, S>, condition: F) -> Self {
+    pub(crate) fn new(map: &'m mut HashMap<K, V, S>, condition: F) -> Self {
         ExtractIf { map, walk: Walk::new(), condition }
+    }
+
+    /// How many may come: all that is left of the map, at the most.
+    pub(crate) fn bounds(&self) -> (usize, Option<usize>) {
+        (0, Some(self.map.len()))
+    }
+}
+
+impl<K: Hash, V, F, S: BuildHasher> ExtractIf<'_, K, V, F, S> {
+    /// The next entry that is to go: `is_wanted` asks the condition, whatever its form.
+    pub(crate) fn next_if(
+        &mut self,
+        mut is_wanted: impl FnMut(&mut F, &K, &mut V) -> bool,
+    ) -> Option<(K, V)> {
+        loop {
+            let directory = &self.map.table.directory;
+            let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
+            // SAFETY: in the table, which is ours alone [W8]: nothing leaves it but here, and that is what the walk has passed.
+            let Entry { key, value, .. } = unsafe { Entry::deref_mut(entry) };
+            let taken =
+                if is_wanted(&mut self.condition, key, value) { self.map.extract(entry) } else { None };
+            if taken.is_some() {
+                return taken;
+            }
+        }
     }
 }
 
@@ -119,22 +144,11 @@ impl<K: Hash, V, F: FnMut(&K, &mut V) -> bool, S: BuildHasher> Iterator for Extr
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
-        loop {
-            let directory = &self.map.table.directory;
-            let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
-            // SAFETY: in the table, which is ours alone [W8]: nothing leaves it but here, and that is what the walk has passed.
-            let Entry { key, value, .. } = unsafe { Entry::deref_mut(entry) };
-            let is_wanted = (self.condition)(key, value);
-            let taken = if is_wanted { self.map.extract(entry) } else { None };
-            if taken.is_some() {
-                return taken;
-            }
-        }
+        self.next_if(|condition, key, value| condition(key, value))
     }
 
-    /// All that is left of the map, at the most.
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.map.len()))
+        self.bounds()
     }
 }
 

@@ -6,10 +6,10 @@ use core::hash::{BuildHasher, Hash};
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::{PinnedSet, PinnedSetOwned, SetIntoIter, SetRef};
+use super::{PinnedSet, PinnedSetOwned, SetExtractIf, SetIntoIter, SetRef};
 use crate::engine::CapacityError;
 use crate::full::Full;
-use crate::map::HashMap;
+use crate::map::{ExtractIf, HashMap};
 
 /// A concurrent hash set: a [`HashMap`] to `()`, by the names that sets have.
 ///
@@ -393,6 +393,21 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
         self.map.retain(|value, ()| keep(value));
+    }
+
+    /// Takes out the values for which `condition` is true, by value, as the iterator comes to them: with the set to yourself,
+    /// as [`HashMap::extract_if`]. What the iterator has not come to when it is dropped stays. Who shares the set has
+    /// [`HashSet::retain`].
+    ///
+    /// ```
+    /// let mut set: koel::HashSet<String> = ["ant", "bee", "asp"].map(String::from).into();
+    /// let mut taken: Vec<String> = set.extract_if(|name| name.starts_with('a')).collect();
+    /// taken.sort();
+    /// assert_eq!(taken, ["ant", "asp"]);
+    /// assert_eq!(set.len(), 1);
+    /// ```
+    pub fn extract_if<F: FnMut(&T) -> bool>(&mut self, condition: F) -> SetExtractIf<'_, T, F, S> {
+        SetExtractIf(ExtractIf::new(&mut self.map, condition))
     }
 
     /// Adds all values, 32 at a time, so that their waits for memory overlap, as [`Pinned::extend`](crate::Pinned::extend). Of

@@ -1,9 +1,12 @@
 //! Walks over sets that are the map's, without the `()`. That over a view is the map's [`Keys`](crate::Keys).
 
 use core::fmt;
+use core::hash::{BuildHasher, Hash};
 use core::iter::FusedIterator;
 
-use crate::map::{Drain, IntoIter};
+use ahash::RandomState;
+
+use crate::map::{Drain, ExtractIf, IntoIter};
 use crate::reclaim::{Guard, LocalGuard};
 
 /// Iterator over the values that it removes: from [`PinnedSet::drain`](super::PinnedSet::drain). `Send` and `Sync`,
@@ -59,5 +62,29 @@ impl<T> FusedIterator for SetIntoIter<T> {}
 impl<T> fmt::Debug for SetIntoIter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SetIntoIter").finish_non_exhaustive()
+    }
+}
+
+/// Iterator that takes out values: from [`HashSet::extract_if`](super::HashSet::extract_if).
+#[must_use = "iterators are lazy and do nothing unless consumed; `retain` removes without returning"]
+pub struct SetExtractIf<'s, T, F, S = RandomState>(pub(super) ExtractIf<'s, T, (), F, S>);
+
+impl<T: Hash, F: FnMut(&T) -> bool, S: BuildHasher> Iterator for SetExtractIf<'_, T, F, S> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.next_if(|condition, value, ()| condition(value)).map(|(value, ())| value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.bounds()
+    }
+}
+
+impl<T: Hash, F: FnMut(&T) -> bool, S: BuildHasher> FusedIterator for SetExtractIf<'_, T, F, S> {}
+
+impl<T, F, S> fmt::Debug for SetExtractIf<'_, T, F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetExtractIf").finish_non_exhaustive()
     }
 }

@@ -98,6 +98,21 @@ fn agree(set: &Set, model: &Model<Noted>) {
     assert_eq!(pin.iter().copied().collect::<Model<_>>(), *model);
 }
 
+/// Takes out one even value, if there is any, and then all that are multiples of three.
+fn extract(set: &mut Set, model: &mut Model<Noted>) {
+    let all = set.len();
+    let mut walk = set.extract_if(|noted| noted.key % 2 == 0);
+    assert_eq!(walk.size_hint(), (0, Some(all)));
+    let first = walk.next();
+    assert_eq!(first.is_some(), model.iter().any(|noted| noted.key % 2 == 0));
+    if let Some(even) = first {
+        assert!(even.key % 2 == 0 && model.take(&even).is_some_and(|taken| taken.note == even.note));
+    }
+    let thirds: Model<Noted> = set.extract_if(|noted| noted.key % 3 == 0).collect();
+    assert_eq!(thirds, model.iter().filter(|noted| noted.key % 3 == 0).copied().collect());
+    model.retain(|noted| noted.key % 3 != 0);
+}
+
 #[test]
 fn a_set_agrees_with_the_model() {
     let seed = seed();
@@ -114,13 +129,15 @@ fn a_set_agrees_with_the_model() {
     let input = (prop::sample::select(configs), any::<u64>(), prop::collection::vec(operation, 0..200));
     let result = runner.run(&input, |(config, hasher, operations)| {
         let map: HashMap<Noted, (), Seeded> = AnyMap::build(config, seeded(hasher));
-        let (set, mut model) = (HashSet::from(map), Model::new());
+        let (mut set, mut model) = (HashSet::from(map), Model::new());
         for (note, (what, value)) in (0..).zip(operations) {
             apply(&set, &mut model, what, value, 2 * note);
         }
         agree(&set, &model);
         let copy = set.clone();
         assert!(copy == set && copy.into_iter().collect::<Model<_>>() == model);
+        extract(&mut set, &mut model);
+        agree(&set, &model);
         Ok(())
     });
     if let Err(error) = result {

@@ -11,7 +11,8 @@ use koel::{
     Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, HashSet, InlineCache, InlineCacheBuilder,
     InlineCacheIter, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind, InlineValues, IntoIter,
     Iter, Keys, LocalGuard, ManualClock, Occupied, Operation, OwnedGuard, Pinned, PinnedOwned, PinnedSet,
-    PinnedSetOwned, Policy, Refused, SetDrain, SetIntoIter, SetRef, Stats, Values, ViewIter, Why,
+    PinnedSetOwned, Policy, Refused, SetDrain, SetExtractIf, SetIntoIter, SetRef, Stats, Values, ViewIter,
+    Why,
 };
 
 /// Does not compile unless the type implements all the traits.
@@ -50,6 +51,10 @@ assert_is!(PinnedSet<'static, String>: Debug + UnwindSafe + RefUnwindSafe);
 assert_is!(PinnedSetOwned<'static, String>: Send + Sync + Debug);
 assert_is!(SetDrain<'static, String, OwnedGuard<'static>>: Send + Sync + Debug + core::iter::FusedIterator);
 assert_is!(SetDrain<'static, String>: UnwindSafe);
+type SetCondition = fn(&u64) -> bool;
+assert_is!(SetExtractIf<'static, u64, SetCondition>: Send + Sync + Debug + core::iter::FusedIterator);
+assert_is_not!(SetExtractIf<'static, Rc<u64>, SetCondition>: Send);
+assert_is_not!(SetExtractIf<'static, u64, Rc<u64>>: Send);
 assert_is!(SetIntoIter<String>: Send + Sync + Debug + ExactSizeIterator + core::iter::FusedIterator + UnwindSafe);
 assert_is!(SetRef<'static, String>: Debug + core::fmt::Display + UnwindSafe);
 assert_is!(SetRef<'static, String, koel::RandomState, OwnedGuard<'static>>: Send + Sync);
