@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{OutputArgs, PagesArgs, values};
 use crate::caches::Id;
+use crate::dist::{DEFAULT_ZIPF_EXPONENT, Dist};
 
 /// Parts of the keys that caches are to hold, in percent, unless told otherwise.
 pub const CACHE_SIZES: [f64; 3] = [0.1, 1.0, 10.0];
@@ -27,9 +28,10 @@ pub enum CachePart {
 }
 
 /// Options that not all parts look at.
-const FOR_PARTS: [(&str, &[CachePart]); 8] = [
+const FOR_PARTS: [(&str, &[CachePart]); 9] = [
     ("entries", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("keys", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
+    ("dist", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("ops", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("rounds", &[CachePart::Throughput, CachePart::Latency]),
     ("threads", &[CachePart::Throughput]),
@@ -64,9 +66,12 @@ pub struct CacheArgs {
     /// What caches hold whose throughput, memory and latency are measured
     #[arg(long, default_value = "100k", value_parser = values::entries, value_name = "N")]
     pub entries: usize,
-    /// Keys that are asked for then, by Zipf with exponent 0.99
+    /// Different keys that may be asked for then
     #[arg(long, default_value = "1M", value_parser = values::keys, value_name = "N")]
     pub keys: u64,
+    /// How they are drawn: uniform, zipf or zipf:EXPONENT
+    #[arg(long, default_value_t = Dist::Zipf(DEFAULT_ZIPF_EXPONENT), value_name = "DIST")]
+    pub dist: Dist,
     /// Numbers of threads [default: 1, 2, 4, as far as there are cores]
     #[arg(long, value_delimiter = ',', value_parser = values::threads, value_name = "T,..")]
     pub threads: Vec<usize>,

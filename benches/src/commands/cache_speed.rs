@@ -35,6 +35,9 @@ const COMPARED_QUANTILE: &str = "p99.99";
 const READ_THROUGH_AIMS: [(Id, usize, f64, bool); 3] =
     [(Id::QuickCache, 1, 1.2, false), (Id::QuickCache, 2, 1.5, false), (Id::SccHashCache, 2, 0.8, true)];
 
+/// The distribution for which those were set.
+const AIMS_DIST: Dist = Dist::Zipf(DEFAULT_ZIPF_EXPONENT);
+
 /// koel's caches that are compared with others.
 const OWN: [Id; 2] = [Id::Koel, Id::KoelInline];
 
@@ -51,7 +54,7 @@ struct Reads {
 const READS: [Reads; 2] = [
     Reads {
         name: "read through",
-        about: "Look-ups by Zipf with exponent 0.99 in a full cache, others in every round; what is missing is inserted.",
+        about: "Look-ups in a full cache, others in every round; what is missing is inserted.",
         loads: false,
     },
     Reads {
@@ -72,8 +75,7 @@ struct Hits {
 const HITS: [Hits; 2] = [
     Hits {
         name: "pure hits",
-        about: "Look-ups by Zipf with exponent 0.99 of keys that are there, in a half full cache: as many as half its entries. \
-                Who misses is out.",
+        about: "Look-ups of keys that are there, in a half full cache: as many as half its entries. Who misses is out.",
         batched: false,
     },
     Hits {
@@ -97,7 +99,7 @@ pub(super) fn measure(
     report: &mut Report,
 ) -> Result<(), Error> {
     let mut entrants = Field::new(console, ids.iter().map(|&id| (id, cache_entrant(id))));
-    let load = CacheLoad { entries: args.entries, keys: args.keys, dist: Dist::Zipf(DEFAULT_ZIPF_EXPONENT) };
+    let load = CacheLoad { entries: args.entries, keys: args.keys, dist: args.dist };
     let bench = Bench { args, console, load };
     let threads = threads(&args.threads);
     console.expect(turns(args, threads.len()) * ids.len());
@@ -152,6 +154,7 @@ impl Bench<'_> {
             about: about.to_owned(),
             entries: self.args.entries as u64,
             keys,
+            dist: self.load.dist.to_string(),
             threads,
             rows: Vec::new(),
             absent: Vec::new(),
@@ -182,8 +185,9 @@ impl Bench<'_> {
         cell.rows = compared(measured.iter().map(|(id, rounds)| row(*id, rounds, None)).collect());
         cell.absent = entrants.absent();
         self.console.say(&cache_speed_table(&cell));
+        let has_aims = !reads.loads && self.load.dist == AIMS_DIST;
         for &(rival, _, aim, must_hit_more) in
-            READ_THROUGH_AIMS.iter().filter(|aim| aim.1 == threads && !reads.loads)
+            READ_THROUGH_AIMS.iter().filter(|aim| has_aims && aim.1 == threads)
         {
             let aims = READERS.map(|own| read_through_aim(&cell, own, rival, aim, must_hit_more));
             report.caches.aims.extend(aims.into_iter().flatten());

@@ -92,6 +92,8 @@ pub struct CacheSpeedCell {
     pub entries: u64,
     /// Different keys that may be asked for.
     pub keys: u64,
+    /// How they are drawn.
+    pub dist: String,
     /// Threads.
     pub threads: usize,
     /// The caches.
@@ -253,11 +255,12 @@ impl CacheSpeedCell {
     /// Workload and conditions in words.
     pub fn title(&self) -> String {
         format!(
-            "{}: {} entries, {}, {}",
+            "{}: {} entries, {}, {}, {}",
             self.workload,
             grouped(self.entries),
             keys_in_words(self.keys),
-            threads_in_words(self.threads)
+            threads_in_words(self.threads),
+            self.dist
         )
     }
 }

@@ -14,6 +14,8 @@ fn bad_options_exit_with_2_and_say_what_is_valid() {
     fails(&["cache", "--sizes", "0"], &["above 0, up to 100"]);
     fails(&["cache", "--sizes", "NaN"], &["above 0, up to 100"]);
     fails(&["cache", "--entries", "1"], &["from 2 to"]);
+    fails(&["cache", "--dist", "latest"], &["uniform, zipf, zipf:EXPONENT"]);
+    fails(&["cache", "--dist", "uniform", "--part", "hit-ratio"], &["--dist", "--part throughput"]);
     fails(&["cache", "--generated"], &["--trace"]);
     fails(&["cache", "--mib", "128"], &["--trace"]);
     fails(&["cache", "--trace", "t", "--part", "memory"], &["replayed for hit ratios"]);
@@ -111,8 +113,8 @@ fn speed_is_reported_with_hit_ratios_and_aims() {
     let parts = ["cache", "--part", "throughput,memory,latency", "--threads", "1,2", "--small-pages"];
     let (printed, numbers, page) = reports("speed", &[&parts[..], &small].concat());
     for part in [
-        "read through: 1,000 entries, 10,000 keys, 2 threads",
-        "load through: 1,000 entries, 10,000 keys, 1 thread",
+        "read through: 1,000 entries, 10,000 keys, 2 threads, zipf:0.99",
+        "load through: 1,000 entries, 10,000 keys, 1 thread, zipf:0.99",
         "pure hits",
         "get_many of 32",
         "Memory of full caches",
@@ -165,4 +167,23 @@ fn speed_is_reported_with_hit_ratios_and_aims() {
     let kinds = kinds.iter().map(|&(what, beside, aim)| (what.to_owned(), beside, aim));
     assert_eq!(kinds.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     assert!(page.contains("<h2>Throughput of caches</h2>") && page.contains("<h3>Aims</h3>"));
+}
+
+/// Of keys that are equally popular a cache of a tenth of them holds a tenth of what is asked for; aims were not set for that.
+#[test]
+fn keys_are_drawn_as_it_is_asked_for() {
+    let small = ["--entries", "1k", "--keys", "10k", "--ops", "20k", "--rounds", "2", "--seconds", "0"];
+    let uniform =
+        ["cache", "--part", "throughput", "--threads", "1", "--dist", "uniform", "--caches", "koel,quick"];
+    let (printed, numbers, _) = reports("uniform", &[&uniform[..], &small].concat());
+    assert!(printed.contains("read through: 1,000 entries, 10,000 keys, 1 thread, uniform"), "{printed}");
+    let cells = numbers["caches"]["throughput"].as_array().unwrap();
+    for cell in cells.iter().filter(|cell| cell["workload"].as_str().unwrap().ends_with("through")) {
+        assert_eq!(cell["dist"], "uniform");
+        for row in cell["rows"].as_array().unwrap() {
+            let hit_ratio = row["hit_ratio"]["median"].as_f64().unwrap();
+            assert!((0.07..0.13).contains(&hit_ratio), "{row}");
+        }
+    }
+    assert!(numbers["caches"]["aims"].as_array().unwrap().is_empty());
 }
