@@ -114,10 +114,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         key: K,
         make: impl FnOnce() -> Result<V, E>,
     ) -> Checked<Result<(V, bool), E>, K, V> {
-        if let Some(value) = self.get(&key) {
+        let digest = self.digest(&key);
+        if let Some((_, value)) = self.get_key_value_of(digest, &key) {
             return Ok(Ok((value, false)));
         }
-        let spot = self.spot(&key);
+        let spot = self.spot_of(digest, &key);
         match spot.current() {
             Some((_, current)) => Ok(Ok((current, false))),
             None => match make() {

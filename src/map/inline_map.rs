@@ -354,7 +354,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     #[doc(alias = "view")]
     #[inline]
     pub fn get_key_value(&self, key: &K) -> Option<(K, V)> {
-        self.slots.find(self.digest(key), || (), |(other, _)| other == *key)
+        self.get_key_value_of(self.digest(key), key)
+    }
+
+    /// The same, of a key with this digest.
+    #[inline(always)]
+    pub(super) fn get_key_value_of(&self, digest: Digest, key: &K) -> Option<(K, V)> {
+        self.slots.find(digest, || (), |(other, _)| other == *key)
     }
 
     /// Whether the key is present.

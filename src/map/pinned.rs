@@ -11,6 +11,7 @@ use equivalent::Equivalent;
 use super::{ClonedIter, Drain, HashMap, Iter, Keys, Ref, Values};
 use crate::engine::{Stats, each_batch};
 use crate::entries::Entry;
+use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
@@ -274,8 +275,17 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
 
 impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[inline(always)]
-    fn find<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&Entry<K, V>> {
-        let digest = self.map.digest(key);
+    fn find_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&Entry<K, V>> {
+        self.find_entry_of(self.map.digest(key), key)
+    }
+
+    /// The entry of a key with this digest.
+    #[inline(always)]
+    pub(super) fn find_entry_of<Q: ?Sized + Equivalent<K>>(
+        &self,
+        digest: Digest,
+        key: &Q,
+    ) -> Option<&Entry<K, V>> {
         let table = &self.map.table;
         let found = table.directory.find(
             digest,
@@ -313,7 +323,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[doc(alias = "read_sync")]
     #[inline]
     pub fn get<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&V> {
-        self.find(key).map(|entry| &entry.value)
+        self.find_entry(key).map(|entry| &entry.value)
     }
 
     /// The value of a key, with the view: to be returned from the function that has made the pin, or kept. It costs what
@@ -339,7 +349,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// ```
     #[inline]
     pub fn into_get<Q: ?Sized + Hash + Equivalent<K>>(self, key: &Q) -> Option<Ref<'m, K, V, S, G>> {
-        let entry = NonNull::from(self.find(key)?);
+        let entry = NonNull::from(self.find_entry(key)?);
         // SAFETY: found by this view.
         Some(unsafe { Ref::new(entry, self) })
     }
@@ -355,7 +365,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[doc(alias = "view")]
     #[inline]
     pub fn get_key_value<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
-        self.find(key).map(Entry::pair)
+        self.find_entry(key).map(Entry::pair)
     }
 
     /// Whether the key is present.
@@ -366,7 +376,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// ```
     #[inline]
     pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
-        self.find(key).is_some()
+        self.find_entry(key).is_some()
     }
 
     /// Whether the key may be present, judged by its 1-byte tag alone: false is certain; true is wrong for about one

@@ -7,6 +7,7 @@ use core::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 
 use super::{Checked, Full, Pinned};
+use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
@@ -108,7 +109,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// ```
     #[inline(always)]
     pub fn checked_get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, Full<K, V>> {
-        self.find_or_add(key, make).map(|(value, _)| value)
+        self.find_or_add(key, make).map(|(entry, _)| &entry.value)
     }
 
     /// [`Pinned::checked_get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
@@ -137,17 +138,19 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        match self.get(key) {
-            Some(value) => Ok(value),
-            None => self.checked_get_or_insert_with(key.to_owned(), make),
-        }
+        let Ok((entry, _)) = self.try_find_or_add_by(key, Q::to_owned, || Ok::<V, Infallible>(make()))?;
+        Ok(&entry.value)
     }
 
-    /// The value of a key, after inserting what `make` returns if it was absent, and whether it was.
+    /// The entry of a key, after inserting what `make` returns if it was absent, and whether it was.
     #[inline(always)]
-    pub(crate) fn find_or_add(&self, key: K, make: impl FnOnce() -> V) -> Checked<(&V, bool), K, V> {
-        let Ok(value) = self.try_find_or_add(key, || Ok::<V, Infallible>(make()))?;
-        Ok(value)
+    pub(crate) fn find_or_add(
+        &self,
+        key: K,
+        make: impl FnOnce() -> V,
+    ) -> Checked<(&Entry<K, V>, bool), K, V> {
+        let Ok(entry) = self.try_find_or_add(key, || Ok::<V, Infallible>(make()))?;
+        Ok(entry)
     }
 
     /// The same, unless `make` returns an error.
@@ -156,15 +159,42 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         &self,
         key: K,
         make: impl FnOnce() -> Result<V, E>,
-    ) -> Checked<Result<(&V, bool), E>, K, V> {
-        if let Some(value) = self.get(&key) {
-            return Ok(Ok((value, false)));
+    ) -> Checked<Result<(&Entry<K, V>, bool), E>, K, V> {
+        let digest = self.map.digest(&key);
+        match self.find_entry_of(digest, &key) {
+            Some(entry) => Ok(Ok((entry, false))),
+            None => self.try_find_or_add_of(digest, key, make),
         }
-        let spot = self.spot(&key);
+    }
+
+    /// The same, by a reference to a key, of which `own` makes an equal one if it is absent. It is hashed once, not its copy.
+    #[inline(always)]
+    pub(crate) fn try_find_or_add_by<Q: ?Sized + Hash + Equivalent<K>, E>(
+        &self,
+        key: &Q,
+        own: impl FnOnce(&Q) -> K,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Checked<Result<(&Entry<K, V>, bool), E>, K, V> {
+        let digest = self.map.digest(key);
+        match self.find_entry_of(digest, key) {
+            Some(entry) => Ok(Ok((entry, false))),
+            None => self.try_find_or_add_of(digest, own(key), make),
+        }
+    }
+
+    /// The same, of a key with this digest, under the lock at once.
+    #[inline(always)]
+    fn try_find_or_add_of<E>(
+        &self,
+        digest: Digest,
+        key: K,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Checked<Result<(&Entry<K, V>, bool), E>, K, V> {
+        let spot = self.spot_of(digest, &key);
         match spot.found {
-            Some(found) => Ok(Ok((&self.entry_at(&spot, found).value, false))),
+            Some(found) => Ok(Ok((self.entry_at(&spot, found), false))),
             None => match make() {
-                Ok(value) => self.add_pair(spot, key, value).map(|new| Ok((&new.value, true))),
+                Ok(value) => self.add_pair(spot, key, value).map(|new| Ok((new, true))),
                 Err(error) => {
                     // Before there is a result that a panic in the key's drop could leak.
                     drop(spot);

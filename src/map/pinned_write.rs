@@ -80,8 +80,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[track_caller]
     pub fn try_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<&V, &V> {
         match expect_room(self.find_or_add(key, make)) {
-            (value, true) => Ok(value),
-            (value, false) => Err(value),
+            (entry, true) => Ok(&entry.value),
+            (entry, false) => Err(&entry.value),
         }
     }
 
@@ -164,10 +164,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        match self.get(key) {
-            Some(value) => value,
-            None => self.get_or_insert_with(key.to_owned(), make),
-        }
+        expect_room(self.checked_get_or_insert_with_ref(key, make))
     }
 
     /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
@@ -190,7 +187,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[doc(alias = "or_try_insert_with")]
     #[track_caller]
     pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
-        expect_room(self.try_find_or_add(key, make)).map(|(value, _)| value)
+        expect_room(self.try_find_or_add(key, make)).map(|(entry, _)| &entry.value)
     }
 
     /// [`Pinned::try_get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
@@ -217,10 +214,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        match self.get(key) {
-            Some(value) => Ok(value),
-            None => self.try_get_or_insert_with(key.to_owned(), make),
-        }
+        expect_room(self.try_find_or_add_by(key, Q::to_owned, make)).map(|(entry, _)| &entry.value)
     }
 
     /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.

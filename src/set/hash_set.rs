@@ -379,6 +379,32 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.map.pin().into_remove(value).map(SetRef)
     }
 
+    /// Removes a value if `condition` holds for the one that is there; whether it did. `condition` runs at most once, under the
+    /// writer lock of the value's segment.
+    ///
+    /// # Panics
+    ///
+    /// If `condition` panics or writes to the same set, which then is as it was; and in a closure that runs under the set's
+    /// lock: see [`HashMap`](HashMap#under-a-lock).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let names: koel::HashSet<Arc<str>> = koel::HashSet::from([Arc::from("ada")]);
+    /// let is_unused = |name: &Arc<str>| Arc::strong_count(name) == 1;
+    /// let used = names.get("ada").map(|name| Arc::clone(&name));
+    /// assert!(!names.remove_if("ada", is_unused));
+    /// drop(used);
+    /// assert!(names.remove_if("ada", is_unused) && names.is_empty());
+    /// ```
+    pub fn remove_if<Q: ?Sized + Hash + Equivalent<T>>(
+        &self,
+        value: &Q,
+        condition: impl FnOnce(&T) -> bool,
+    ) -> bool {
+        self.pin().remove_if(value, condition)
+    }
+
     /// Keeps the values for which `keep` holds and removes the others, as [`Pinned::retain`](crate::Pinned::retain): it is
     /// asked with no lock held.
     ///

@@ -1,5 +1,6 @@
 //! [`PinnedSet`]: a view of a set, which returns references.
 
+use core::convert::Infallible;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
@@ -9,7 +10,7 @@ use equivalent::Equivalent;
 use super::{SetDrain, SetRef};
 use crate::full::Full;
 use crate::map::{Keys, Pinned};
-use crate::outcome::{Compute, Operation, expect_room};
+use crate::outcome::expect_room;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashSet`](crate::HashSet) that keeps what it returns alive: from [`HashSet::pin`](crate::HashSet::pin).
@@ -236,18 +237,42 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
     /// ```
     #[track_caller]
     pub fn get_or_insert(&self, value: T) -> &T {
-        if let Some(there) = self.get(&value) {
-            return there;
-        }
-        let done = self.0.compute(value, |entry| match entry {
-            Some((there, ())) => Operation::Abort(there),
-            None => Operation::Insert(()),
-        });
-        match done {
-            Compute::Inserted(value, ()) | Compute::Aborted(value) => value,
-            // Never: the closure neither replaces nor removes.
-            Compute::Updated { new: (value, ()), .. } | Compute::Removed(value, ()) => value,
-        }
+        let (entry, _) = expect_room(self.0.find_or_add(value, || ()));
+        &entry.key
+    }
+
+    /// The value that is in the set and equal to this one: the one that was there, or else what `own` makes of this one, which
+    /// is then in it. If there is one, it costs no more than [`PinnedSet::get`]; it is hashed once in any case.
+    ///
+    /// `own` runs at most once, under no lock: of several threads that do so at the same moment the values of some are dropped.
+    ///
+    /// # Panics
+    ///
+    /// If `own` panics, or makes what is not equal to the value that it was given: the set is as it was. And as
+    /// [`Pinned::insert`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let names: koel::HashSet<Arc<str>> = koel::HashSet::new();
+    /// let pin = names.pin();
+    /// let ada = pin.get_or_insert_with("ada", Arc::from);
+    /// assert!(Arc::ptr_eq(ada, pin.get_or_insert_with("ada", |_| unreachable!())));
+    /// ```
+    #[track_caller]
+    pub fn get_or_insert_with<Q: ?Sized + Hash + Equivalent<T>>(
+        &self,
+        value: &Q,
+        own: impl FnOnce(&Q) -> T,
+    ) -> &T {
+        let checked = |value: &Q| {
+            let own = own(value);
+            assert!(value.equivalent(&own), "what was made for a value is not equal to it");
+            own
+        };
+        let Ok((entry, _)) =
+            expect_room(self.0.try_find_or_add_by(value, checked, || Ok::<(), Infallible>(())));
+        &entry.key
     }
 
     /// Puts a value into the place of the one that is equal to it, if there is one: that one.
@@ -299,6 +324,26 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
     /// ```
     pub fn take<Q: ?Sized + Hash + Equivalent<T>>(&self, value: &Q) -> Option<&T> {
         self.0.remove_entry(value).map(|(value, ())| value)
+    }
+
+    /// Removes a value if `condition` holds for the one that is there; whether it did: see
+    /// [`HashSet::remove_if`](crate::HashSet::remove_if).
+    ///
+    /// # Panics
+    ///
+    /// If `condition` panics or writes to the same set, which then is as it was.
+    ///
+    /// ```
+    /// let set = koel::HashSet::from([1]);
+    /// let pin = set.pin();
+    /// assert!(!pin.remove_if(&1, |n| *n > 1) && pin.remove_if(&1, |n| *n == 1));
+    /// ```
+    pub fn remove_if<Q: ?Sized + Hash + Equivalent<T>>(
+        &self,
+        value: &Q,
+        condition: impl FnOnce(&T) -> bool,
+    ) -> bool {
+        matches!(self.0.remove_if(value, |value, ()| condition(value)), Ok(Some(_)))
     }
 
     /// Keeps the values for which `keep` holds, as [`HashSet::retain`](crate::HashSet::retain).

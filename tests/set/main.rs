@@ -38,8 +38,31 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
         9 => assert_eq!(pin.checked_insert(new).ok(), Some(model.insert(new))),
         10 => {
             let expected = model.get(&new).copied().unwrap_or(new);
-            model.insert(new);
-            assert_eq!(pin.get_or_insert(new).note, expected.note);
+            let is_new = model.insert(new);
+            let got = if note % 4 == 0 {
+                pin.get_or_insert(new)
+            } else {
+                pin.get_or_insert_with(&value, |&key| {
+                    assert!(is_new && key == value);
+                    new
+                })
+            };
+            assert_eq!(got.note, expected.note);
+        }
+        14 => {
+            let there = model.get(&new).copied();
+            let goes = there.is_some_and(|noted| noted.note % 3 != 0);
+            let condition = |noted: &Noted| {
+                assert_eq!(Some(noted.note), there.map(|there| there.note));
+                noted.note % 3 != 0
+            };
+            let gone = if note % 4 == 0 {
+                set.remove_if(&value, condition)
+            } else {
+                pin.remove_if(&value, condition)
+            };
+            assert_eq!(gone, goes);
+            model.retain(|noted| noted.key != value || !goes);
         }
         11 => {
             let keep = |noted: &Noted| noted.key % 3 != value % 3;
@@ -125,7 +148,7 @@ fn a_set_agrees_with_the_model() {
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let configs = [growing_configs(), fixed_configs(VALUES as usize)].concat();
-    let operation = (0..14_u8, 0..VALUES);
+    let operation = (0..15_u8, 0..VALUES);
     let input = (prop::sample::select(configs), any::<u64>(), prop::collection::vec(operation, 0..200));
     let result = runner.run(&input, |(config, hasher, operations)| {
         let map: HashMap<Noted, (), Seeded> = AnyMap::build(config, seeded(hasher));
@@ -175,6 +198,22 @@ fn an_interner_has_one_of_each() {
         assert_eq!(**name, *n.to_string());
         assert!(of_threads.iter().all(|names| std::sync::Arc::ptr_eq(&names[n], name)));
     }
+}
+
+/// A value is made of what it was asked for by, once, and has to be equal to it.
+#[test]
+fn who_makes_another_value_than_was_asked_for_is_told_and_the_set_is_as_it_was() {
+    let names: HashSet<String> = HashSet::from(["ada".to_string()]);
+    let pin = names.pin();
+    let made = |name: &'static str, own: fn(&str) -> String| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pin.get_or_insert_with(name, own).clone()))
+    };
+    let wrong = made("bob", |_| "eve".to_string()).unwrap_err();
+    assert_eq!(wrong.downcast_ref(), Some(&"what was made for a value is not equal to it"));
+    assert_eq!(made("bob", |_| panic!("no")).unwrap_err().downcast_ref(), Some(&"no"));
+    assert!(names.len() == 1 && !names.contains("eve") && !names.contains("bob"));
+    assert_eq!(made("ada", |_| panic!("it is there")).unwrap(), "ada");
+    assert_eq!((made("bob", str::to_owned).unwrap(), names.len()), ("bob".to_string(), 2));
 }
 
 #[test]

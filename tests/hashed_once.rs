@@ -1,0 +1,141 @@
+//! Whatever is done with a key, it is hashed once: long keys are most of what an operation costs.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use koel::{Cache, Compute, HashMap, HashSet, InlineCache, InlineMap, Operation};
+
+thread_local! {
+    static HASHED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts who asks it for a hasher.
+#[derive(Clone, Default)]
+struct Counting(RandomState);
+
+impl BuildHasher for Counting {
+    type Hasher = std::hash::DefaultHasher;
+
+    fn build_hasher(&self) -> Self::Hasher {
+        HASHED.set(HASHED.get() + 1);
+        self.0.build_hasher()
+    }
+}
+
+/// Does something, which is to hash one key.
+#[track_caller]
+fn once<R>(done: impl FnOnce() -> R) -> R {
+    let before = HASHED.get();
+    let result = done();
+    assert_eq!(HASHED.get() - before, 1, "hashed so often");
+    result
+}
+
+/// So many that no segment splits, for which all its keys are hashed again.
+const ROOM: usize = 1000;
+
+#[test]
+fn a_map_hashes_a_key_once_whether_it_is_there_or_not() {
+    let map: HashMap<String, usize, Counting> = HashMap::with_capacity_and_hasher(ROOM, Counting::default());
+    let pin = map.pin();
+    let owned = |key: &str| key.to_owned();
+    for _ in 0..2 {
+        // Absent, and then there.
+        once(|| pin.get("a"));
+        once(|| pin.contains_key("a"));
+        once(|| pin.insert(owned("a"), 1));
+        once(|| pin.try_insert(owned("b"), 2).is_ok());
+        once(|| pin.try_insert_with(owned("c"), || 3).is_ok());
+        once(|| *pin.get_or_insert(owned("d"), 4));
+        once(|| *pin.get_or_insert_with(owned("e"), || 5));
+        once(|| *pin.get_or_insert_with_ref("f", || 6));
+        once(|| *pin.get_or_insert_default(owned("g")));
+        once(|| pin.try_get_or_insert_with(owned("h"), || Ok::<_, ()>(8)).is_ok());
+        once(|| pin.try_get_or_insert_with_ref("i", || Ok::<_, ()>(9)).is_ok());
+        once(|| pin.checked_insert(owned("j"), 10).is_ok());
+        once(|| pin.checked_try_insert(owned("k"), 11).is_ok());
+        once(|| pin.checked_get_or_insert_with(owned("l"), || 12).is_ok());
+        once(|| pin.checked_get_or_insert_with_ref("m", || 13).is_ok());
+        once(|| *pin.update_or_insert(owned("n"), |n| n + 1, 14));
+        once(|| *pin.update_or_insert_with(owned("o"), |n| n + 1, || 15));
+        once(|| {
+            matches!(pin.compute(owned("p"), |_| Operation::<usize, ()>::Insert(16)), Compute::Inserted(..))
+        });
+    }
+    assert_eq!(map.len(), 16);
+    once(|| pin.update(owned("a"), |n| n + 1));
+    once(|| pin.remove_if("a", |_, _| false).is_err());
+    once(|| pin.remove_entry("a"));
+    for key in ["b", "absent"] {
+        once(|| pin.remove(key));
+    }
+}
+
+#[test]
+fn an_inline_map_hashes_a_key_once_whether_it_is_there_or_not() {
+    let map: InlineMap<u64, u64, Counting> = InlineMap::with_capacity_and_hasher(ROOM, Counting::default());
+    for _ in 0..2 {
+        once(|| map.get(&1));
+        once(|| map.insert(1, 1));
+        once(|| map.try_insert(2, 2).is_ok());
+        once(|| map.try_insert_with(3, || 3).is_ok());
+        once(|| map.get_or_insert(4, 4));
+        once(|| map.get_or_insert_with(5, || 5));
+        once(|| map.try_get_or_insert_with(6, || Ok::<_, ()>(6)).is_ok());
+        once(|| map.checked_insert(7, 7).is_ok());
+        once(|| map.checked_get_or_insert_with(8, || 8).is_ok());
+        once(|| map.update_or_insert(9, |n| n + 1, 9));
+    }
+    assert_eq!(map.len(), 9);
+    once(|| map.update(1, |n| n + 1));
+    for key in [1, 1000] {
+        once(|| map.remove(&key));
+    }
+}
+
+#[test]
+fn a_set_hashes_a_value_once_whether_it_is_there_or_not() {
+    let set: HashSet<String, Counting> = HashSet::with_capacity_and_hasher(ROOM, Counting::default());
+    let pin = set.pin();
+    for _ in 0..2 {
+        once(|| set.insert("a".to_owned()));
+        once(|| set.contains("a"));
+        once(|| set.checked_insert("b".to_owned()).is_ok());
+        once(|| pin.get_or_insert("c".to_owned()).len());
+        once(|| pin.get_or_insert_with("d", str::to_owned).len());
+        once(|| pin.replace("e".to_owned()).is_some());
+    }
+    once(|| set.remove_if("a", |_| true));
+    once(|| set.remove("b"));
+    once(|| set.take("c").is_some());
+    assert_eq!(set.len(), 2);
+}
+
+#[test]
+fn a_cache_hashes_a_key_once_whether_it_is_there_or_not() {
+    let cache: Cache<String, u64, Counting> =
+        Cache::builder().max_entries(ROOM).hasher(Counting::default()).build();
+    for _ in 0..2 {
+        once(|| cache.get("a").is_some());
+        once(|| cache.insert("a".to_owned(), 1).is_ok());
+        once(|| cache.get_or_insert_with("b".to_owned(), || 2));
+        once(|| cache.get_or_insert_with_ref("c", || 3));
+        once(|| cache.try_get_or_insert_with("d".to_owned(), || Ok::<_, ()>(4)).is_ok());
+        once(|| cache.try_get_or_insert_with_ref("e", || Ok::<_, ()>(5)).is_ok());
+        let time = Duration::from_secs(60);
+        once(|| cache.try_get_or_insert_with_timeout("f".to_owned(), time, || Ok::<_, ()>(6)).is_ok());
+    }
+    assert_eq!(cache.len(), 6);
+    once(|| cache.remove("a").is_some());
+    let inline: InlineCache<u64, u64, Counting> =
+        InlineCache::builder().max_entries(ROOM).hasher(Counting::default()).build();
+    for _ in 0..2 {
+        once(|| inline.get(&1));
+        once(|| inline.insert(1, 1));
+        once(|| inline.get_or_insert_with(2, || 2));
+        once(|| inline.try_get_or_insert_with(3, || Ok::<_, ()>(3)).is_ok());
+    }
+    assert_eq!(inline.len(), 3);
+    once(|| inline.remove(&1));
+}
