@@ -171,6 +171,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 }
             };
             let mut new_entry = self.new_entry(&key, &value);
+            self.begin(&mut new_entry);
             if self.has_quota_at_once(&at, &new_entry) {
                 return self.insert_decided(at, new_entry, old, (key, value), out).map(Decided::Done);
             }

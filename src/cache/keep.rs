@@ -60,7 +60,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         is_stale: impl FnMut(&V) -> bool,
     ) -> V {
         if self.time.is_some() {
-            // Before the clock is read: who comes later may come when the value has expired.
+            // Before the clock is read, with its segment locked: who comes later may come when the value has expired.
             landing.close();
         }
         let mut new_entry = self.new_entry(&key, &value);
@@ -68,9 +68,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         // Dropped before that if the user's code panics: it ends before anybody is told then, too.
         let mut landing = landing;
         let stale = if landing.replaces() { self.find_if(digest, &key, is_stale) } else { None };
-        // Read again where that was asked about: what it has found to have expired is as good as gone.
-        let now = if landing.replaces() { self.now() } else { new_entry.now };
-        let is_there = |at: &At<'_, K, V>| {
+        let is_there = |at: &At<'_, K, V>, now| {
             at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
                 // By address: the guard of `out` was entered before `stale` was found, and no other can lie there yet.
                 let goes = Some(entry) == stale || landing.refreshes() && self.may_be_refreshed(entry, now);
@@ -78,10 +76,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             })
         };
         // Not closed before it has quota: if there is none, who joins meanwhile still gets the value.
-        let may_put = |at: &At<'_, K, V>| !is_there(at) && !landing.is_stale();
+        let may_put = |at: &At<'_, K, V>, now| !is_there(at, now) && !landing.is_stale();
         let at = self.at_with_quota(digest, &key, &mut new_entry, may_put, &mut out);
         let mut is_refused = at.is_none();
-        let (value, left) = match at.filter(|at| !is_there(at) && landing.may_put()) {
+        let (value, left) = match at.filter(|at| !is_there(at, new_entry.now) && landing.may_put()) {
             Some(mut at) => {
                 let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
                 match &put {

@@ -107,7 +107,7 @@ impl<K, V, S> Cache<K, V, S> {
         before: Option<u64>,
         out: &mut Departures<'_, K, V>,
     ) -> Option<Writing<'_, CacheSlots<K, V>>> {
-        let (weight, now) = (new_entry.facts.weight, new_entry.now);
+        let weight = new_entry.facts.weight;
         let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
             return None;
@@ -122,14 +122,14 @@ impl<K, V, S> Cache<K, V, S> {
                 return Some(writing);
             }
         }
-        self.take_unused(lending, needs, now, out);
-        self.take_by_lot(lending, needs, now, out);
-        self.take_needed(lending, needs, now, out);
+        self.take_unused(lending, needs, out);
+        self.take_by_lot(lending, needs, out);
+        self.take_needed(lending, needs, out);
         let taken = needs.unused.min(lending.spare);
         self.bound.before_raise();
         let mut writing = self.table.directory.lock(digest.prefix());
         let quota = writing.locked.state_ref().keep.evictor.capacity();
-        self.set_quota(lending, &mut writing.locked, quota + taken, now, out);
+        self.set_quota(lending, &mut writing.locked, quota + taken, self.now(), out);
         lending.spare -= taken;
         Some(writing)
     }
@@ -151,17 +151,17 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes what other segments do not use.
-    fn take_unused(&self, lending: &mut Lending, needs: Needs, now: Nanos, out: &mut Departures<'_, K, V>) {
+    fn take_unused(&self, lending: &mut Lending, needs: Needs, out: &mut Departures<'_, K, V>) {
         for index in self.others(needs.segment) {
             if lending.spare < needs.unused && self.bound.idle(lending, index) > 0 {
                 let lacks = needs.unused - lending.spare;
-                self.take(lending, index, |quota, used| lacks.min(quota - used), now, out);
+                self.take(lending, index, |quota, used| lacks.min(quota - used), out);
             }
         }
     }
 
     /// Takes of what segments use, which evict, as lots say.
-    fn take_by_lot(&self, lending: &mut Lending, needs: Needs, now: Nanos, out: &mut Departures<'_, K, V>) {
+    fn take_by_lot(&self, lending: &mut Lending, needs: Needs, out: &mut Departures<'_, K, V>) {
         for _ in 0..DRAWS * self.bound.segments() {
             if lending.spare >= needs.wanted {
                 break;
@@ -170,7 +170,7 @@ impl<K, V, S> Cache<K, V, S> {
                 Some(index) if index != needs.segment => {
                     // Not all at once: who is next to go there may be the last that should.
                     let lacks = needs.wanted - lending.spare;
-                    self.take(lending, index, |quota, _| lacks.min((quota / 4).max(1)), now, out);
+                    self.take(lending, index, |quota, _| lacks.min((quota / 4).max(1)), out);
                 }
                 Some(_) if lending.spare < needs.needed => {}
                 _ => break,
@@ -179,11 +179,11 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes what is needed and could not be had otherwise.
-    fn take_needed(&self, lending: &mut Lending, needs: Needs, now: Nanos, out: &mut Departures<'_, K, V>) {
+    fn take_needed(&self, lending: &mut Lending, needs: Needs, out: &mut Departures<'_, K, V>) {
         for index in self.others(needs.segment) {
             if lending.spare < needs.needed {
                 let lacks = needs.needed - lending.spare;
-                self.take(lending, index, |quota, _| lacks.min(quota), now, out);
+                self.take(lending, index, |quota, _| lacks.min(quota), out);
             }
         }
     }
@@ -199,7 +199,6 @@ impl<K, V, S> Cache<K, V, S> {
         lending: &mut Lending,
         index: u32,
         part: impl FnOnce(u64, u64) -> u64,
-        now: Nanos,
         out: &mut Departures<'_, K, V>,
     ) {
         let mut writing = self.segment(index);
@@ -207,7 +206,7 @@ impl<K, V, S> Cache<K, V, S> {
         let (quota, used) = (evictor.capacity(), evictor.weight());
         let part = part(quota, used);
         if part > 0 {
-            self.set_quota(lending, &mut writing.locked, quota - part, now, out);
+            self.set_quota(lending, &mut writing.locked, quota - part, self.now(), out);
             lending.spare += part;
         }
     }
@@ -291,7 +290,6 @@ impl<K, V, S> Cache<K, V, S> {
 
     fn change_capacity(&self, capacity: u64) {
         let mut out = self.departures(self.enter());
-        let now = self.now();
         let lending = &mut *self.bound.lend();
         let before = self.bound.capacity();
         let segments = self.bound.segments();
@@ -302,12 +300,12 @@ impl<K, V, S> Cache<K, V, S> {
             self.bound.set_capacity(capacity);
             self.bound.before_raise();
             // What was borrowed stays so.
-            self.for_quotas(lending, now, &mut out, |index, _, share| {
+            self.for_quotas(lending, &mut out, |index, _, share| {
                 let fair = bound::share_of(capacity, segments, index);
                 share.evictor.capacity() + (fair - core::mem::replace(&mut share.fair, fair))
             });
         } else {
-            self.lower(lending, capacity, now, &mut out);
+            self.lower(lending, capacity, &mut out);
         }
     }
 
@@ -316,7 +314,7 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// But where there are many entries, each of weight 1, what is above a segment's share goes first: it would never be given
     /// back.
-    fn lower(&self, lending: &mut Lending, capacity: u64, now: Nanos, out: &mut Departures<'_, K, V>) {
+    fn lower(&self, lending: &mut Lending, capacity: u64, out: &mut Departures<'_, K, V>) {
         let segments = self.bound.segments();
         let mut surplus = self.bound.capacity() - capacity;
         let taken = surplus.min(lending.spare);
@@ -325,7 +323,7 @@ impl<K, V, S> Cache<K, V, S> {
         // What is left to a segment, by its share and what it uses. The shares sum to the new capacity: they are enough.
         let rounds: [fn(u64, u64) -> u64; 2] = [|fair, used| fair.max(used), |_, used| used];
         for (round, left) in rounds.into_iter().enumerate() {
-            self.for_quotas(lending, now, out, |index, len, share| {
+            self.for_quotas(lending, out, |index, len, share| {
                 share.fair = bound::share_of(capacity, segments, index);
                 let is_crowded = self.weigher.is_none() && len >= FEW;
                 let used = if round == 0 && is_crowded { 0 } else { share.evictor.weight() };
@@ -335,7 +333,7 @@ impl<K, V, S> Cache<K, V, S> {
                 quota - taken
             });
         }
-        self.lower_used(lending, &mut surplus, now, out);
+        self.lower_used(lending, &mut surplus, out);
         debug_assert_eq!(surplus, 0, "no quota is left that nobody may have");
         self.bound.set_capacity(capacity);
     }
@@ -343,13 +341,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// The last round: takes what segments use beyond their shares, and what that leaves unused there. What is heavier than a
     /// share goes whole, and if that room were left to the segment, such entries would go from all of them, though some fit.
     /// In a segment of many entries that room is little, and stays.
-    fn lower_used(
-        &self,
-        lending: &mut Lending,
-        surplus: &mut u64,
-        now: Nanos,
-        out: &mut Departures<'_, K, V>,
-    ) {
+    fn lower_used(&self, lending: &mut Lending, surplus: &mut u64, out: &mut Departures<'_, K, V>) {
         self.table.directory.each_segment(|mut writing| {
             for takes_unused in [false, true] {
                 if takes_unused && writing.locked.len() >= FEW {
@@ -361,7 +353,7 @@ impl<K, V, S> Cache<K, V, S> {
                 let taken = quota.saturating_sub(left).min(*surplus);
                 if taken > 0 {
                     *surplus -= taken;
-                    self.set_quota(lending, &mut writing.locked, quota - taken, now, out);
+                    self.set_quota(lending, &mut writing.locked, quota - taken, self.now(), out);
                 }
             }
         });
@@ -372,7 +364,6 @@ impl<K, V, S> Cache<K, V, S> {
     fn for_quotas(
         &self,
         lending: &mut Lending,
-        now: Nanos,
         out: &mut Departures<'_, K, V>,
         mut new: impl FnMut(u32, usize, &mut Share<K, V>) -> u64,
     ) {
@@ -380,7 +371,7 @@ impl<K, V, S> Cache<K, V, S> {
             let len = writing.locked.len();
             let state = writing.locked.state();
             let quota = new(state.index, len, &mut state.keep);
-            self.set_quota(lending, &mut writing.locked, quota, now, out);
+            self.set_quota(lending, &mut writing.locked, quota, self.now(), out);
         });
     }
 }

@@ -47,8 +47,6 @@ impl Room {
 struct Plan {
     digest: Digest,
     new_entry: NewEntry,
-    /// Whether there was room for it, and its key was not here.
-    chosen: bool,
 }
 
 // What `load` says that it takes, with an index.
@@ -109,8 +107,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         // [L4] The last of each queue first: each is put before those that are there.
         for (entry, plan) in entries.into_iter().zip(plans).rev() {
             let taken = match plan {
-                Some(Plan { digest, new_entry, chosen: true }) => self.restore(entry, digest, new_entry),
-                _ => Err(entry),
+                Some(Plan { digest, new_entry }) => self.restore(entry, digest, new_entry),
+                None => Err(entry),
             };
             rest.extend(taken.err());
         }
@@ -155,16 +153,16 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         wanted
     }
 
-    /// Chooses the hottest entries for which there is room. `None` for what has expired.
+    /// Chooses the hottest entries for which there is room. `None` for the others: also if the key is here, or it has expired.
     fn plan(&self, entries: &[Dumped<K, V>]) -> Vec<Option<Plan>> {
         let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
         let mut hottest: Vec<usize> = (0..entries.len()).collect();
         hottest.sort_unstable_by_key(|&index| Reverse((entries[index].standing.heat, index)));
         let mut room = self.room(&self.wanted(&plans));
         for index in hottest {
-            let Some(plan) = &mut plans[index] else { continue };
-            plan.chosen = !self.contains_key(&entries[index].key)
-                && room.take(plan.digest, plan.new_entry.facts.weight);
+            plans[index] = plans[index].take().filter(|plan| {
+                !self.contains_key(&entries[index].key) && room.take(plan.digest, plan.new_entry.facts.weight)
+            });
         }
         plans
     }
@@ -173,6 +171,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     fn ask(&self, entry: &Dumped<K, V>) -> Option<Plan> {
         let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
         let mut new_entry = self.new_entry(key, value);
+        self.begin(&mut new_entry);
         let (facts, now) = (&mut new_entry.facts, new_entry.now);
         if let (Some(time), &Some(lives)) = (&self.time, lives) {
             facts.deadline = time.sooner(facts.deadline, now, lives);
@@ -180,7 +179,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         facts.last_use = now.saturating_sub(*idle);
         let expired = self.time.is_some() && facts.has_expired(now);
         new_entry.heat = Some(*heat);
-        (!expired).then(|| Plan { digest: self.digest(key), new_entry, chosen: false })
+        (!expired).then(|| Plan { digest: self.digest(key), new_entry })
     }
 
     /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer; and of those
@@ -207,15 +206,14 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         flight: &Landing<'_, K, V>,
         out: &mut Departures<'_, K, V>,
     ) -> Result<(), Dumped<K, V>> {
-        let now = new_entry.now;
-        let is_there = |at: &At<'_, K, V>| {
+        let is_there = |at: &At<'_, K, V>, now| {
             at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now))
         };
-        let may_put = |at: &At<'_, K, V>| !is_there(at) && !flight.is_stale();
+        let may_put = |at: &At<'_, K, V>, now| !is_there(at, now) && !flight.is_stale();
         let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, may_put, out) else {
             return Err(entry);
         };
-        if is_there(&at) {
+        if is_there(&at, new_entry.now) {
             return Err(entry);
         }
         if let Some(found) = at.found {

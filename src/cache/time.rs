@@ -168,9 +168,9 @@ impl<K, V> Time<K, V> {
         BEGINNING.saturating_add(nanos(self.clock.now())).min(LAST)
     }
 
-    /// When an entry that is inserted now must go, used or not, as the entry has it. Calls the user's function.
-    pub(super) fn deadline(&self, now: Nanos, key: &K, value: &V) -> Nanos {
-        self.deadline_after(now, shorter(self.to_live, self.own_life.as_ref(), key, value))
+    /// How long an entry is to live, used or not. Calls the user's function.
+    pub(super) fn life(&self, key: &K, value: &V) -> Nanos {
+        shorter(self.to_live, self.own_life.as_ref(), key, value)
     }
 
     /// When an entry that has so much time left must go, as the entry has it.

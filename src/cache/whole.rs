@@ -31,8 +31,8 @@ impl<K, V, S> Cache<K, V, S> {
         loop {
             // Told segment by segment.
             let mut out = self.departures(self.enter());
-            let now = self.now();
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
+            let now = self.now();
             let buckets = writing.locked.segment().buckets().len();
             for bucket in 0..buckets {
                 for found in writing.locked.residents().occupied(bucket) {

@@ -28,10 +28,12 @@ use crate::reclaim::LocalGuard;
 
 pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
 
-/// An entry to come: what is known before anything is locked.
+/// An entry to come: what is known before anything is locked, and when its life [began](Cache::begin).
 pub(super) struct NewEntry {
     pub(super) facts: Facts,
     pub(super) now: Nanos,
+    /// How long it is to live, used or not.
+    life: Nanos,
     /// Of an entry that comes from a dump.
     pub(super) heat: Option<Heat>,
     /// Whether it has been found not to be worth what would have to leave for it.
@@ -264,13 +266,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Asks the user what is to be known of an entry.
     pub(super) fn new_entry(&self, key: &K, value: &V) -> NewEntry {
-        let now = self.now();
         let weight = self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1));
         let time = self.time.as_ref();
-        let (deadline, idle) =
-            time.map_or((NEVER, NEVER), |time| (time.deadline(now, key, value), time.idle(key, value)));
-        let facts = Facts { weight, deadline, last_use: now, idle };
-        NewEntry { facts, now, heat: None, is_turned_away: false }
+        let (life, idle) = time.map_or((NEVER, NEVER), |time| (time.life(key, value), time.idle(key, value)));
+        let facts = Facts { weight, deadline: NEVER, last_use: 0, idle };
+        NewEntry { facts, now: 0, life, heat: None, is_turned_away: false }
+    }
+
+    /// Begins the life of an entry: with its segment locked, for which it may have waited longer than it is to live; and anew,
+    /// where that was unlocked meanwhile. The life of one that comes from a dump has begun long before.
+    #[inline(always)]
+    pub(super) fn begin(&self, new_entry: &mut NewEntry) {
+        let Some(time) = &self.time else { return };
+        new_entry.now = time.now();
+        if new_entry.heat.is_none() {
+            new_entry.facts.deadline = time.deadline_after(new_entry.now, new_entry.life);
+            new_entry.facts.last_use = new_entry.now;
+        }
     }
 
     /// An entry, in memory that belongs to the locked segment.
@@ -291,17 +303,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Locks a key's segment when it has quota for an entry, or need not, as that is turned away, or is not to be put, which
-    /// is asked before others are; `None` if the whole cache has not.
+    /// is asked before others are; `None` if the whole cache has not. The entry's life has begun then.
     pub(super) fn at_with_quota<'c>(
         &'c self,
         digest: Digest,
         key: &K,
         new_entry: &mut NewEntry,
-        may_put: impl FnOnce(&At<'c, K, V>) -> bool,
+        may_put: impl FnOnce(&At<'c, K, V>, Nanos) -> bool,
         out: &mut Departures<'_, K, V>,
     ) -> Option<At<'c, K, V>> {
         let at = self.at(digest, key);
-        if self.has_quota_at_once(&at, new_entry) || !may_put(&at) {
+        self.begin(new_entry);
+        if self.has_quota_at_once(&at, new_entry) || !may_put(&at, new_entry.now) {
             Some(at)
         } else {
             self.at_when_it_has_quota(at, key, new_entry, out)
@@ -344,6 +357,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let before = at.found.map(|found| self.weight_of(locked.item(found)));
             drop(at);
             at = self.at_in(self.gather(digest, new_entry, before, out)?, digest, key);
+            self.begin(new_entry);
             has_asked = true;
         }
     }
@@ -389,6 +403,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let mut out = self.departures(self.enter_to_write());
         let mut at = self.at(digest, &key);
+        self.begin(&mut new_entry);
         if !self.has_quota_at_once(&at, &new_entry) {
             match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
                 Some(with_quota) => at = with_quota,
@@ -445,13 +460,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.flights.invalidate(digest, &key);
         let mut out = self.departures(self.enter_to_write());
         let mut at = self.at(digest, &key);
-        let mut current = self.alive_at(&mut at, &mut out);
+        self.begin(&mut new_entry);
+        let mut current = self.alive_at(&mut at, new_entry.now, &mut out);
         if current.is_none() && !self.has_quota_at_once(&at, &new_entry) {
             match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
                 Some(with_quota) => {
                     at = with_quota;
                     // Others may have come while it asked.
-                    current = self.alive_at(&mut at, &mut out);
+                    current = self.alive_at(&mut at, new_entry.now, &mut out);
                 }
                 None => {
                     let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
@@ -484,11 +500,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     fn alive_at(
         &self,
         at: &mut At<'_, K, V>,
+        now: Nanos,
         out: &mut Departures<'_, K, V>,
     ) -> Option<NonNull<Entry<K, V>>> {
         let found = at.found?;
         let entry = at.writing.locked.item(found);
-        if self.is_alive(entry) {
+        if !self.has_expired(entry, now) {
             return Some(entry);
         }
         self.take_out(&mut at.writing.locked, found, Cause::Expired, out);

@@ -22,7 +22,7 @@ use super::payload::Payload;
 use super::pool::Pool;
 use super::root::{Root, RootHeader, free_root};
 use super::segment::{Segment, SegmentRef};
-use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
+use super::sizing::{CapacityError, Shape};
 use super::tags::SLOTS;
 use crate::hash::{Digest, Place, scale};
 use crate::reentry::{self, Entered};
@@ -98,7 +98,7 @@ impl<P: Payload> Directory<P> {
             counts: Counts::default(),
             allowance: Allowance::none(),
         };
-        this.populate().ok_or(CapacityError { requested, limit: MAX_CAPACITY, out_of_memory: true })?;
+        this.populate().ok_or(CapacityError { requested, limit: shape.limit(), out_of_memory: true })?;
         Ok(this)
     }
 

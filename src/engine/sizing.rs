@@ -110,7 +110,22 @@ pub struct Shape {
     pub(crate) home_cells: Option<bool>,
 }
 
+/// How many entries a map can be made for whose segments have so many buckets at the most, of which so much is filled.
+fn most_entries(buckets: u64, load: f64) -> usize {
+    MAX_CAPACITY.min(((MAX_SEGMENTS * buckets * u64::from(SLOTS)) as f64 * load) as usize)
+}
+
+/// How full a map is that was made for its entries, if it has a fixed capacity, or not.
+fn load(is_fixed: bool) -> f64 {
+    if is_fixed { FIXED_LOAD } else { GROWING_LOAD }
+}
+
 impl Shape {
+    /// How many entries a map like this can be made for, given the memory.
+    pub(super) fn limit(&self) -> usize {
+        most_entries(u64::from(self.split_buckets), load(self.fixed_capacity.is_some()))
+    }
+
     /// Whether huge pages may be asked for where many slots are added: unless the builder was told to do without.
     pub(super) fn may_grow_by_huge_pages(&self) -> bool {
         self.told_huge_pages != Some(false)
@@ -119,23 +134,18 @@ impl Shape {
     /// The shape that `options` ask for.
     pub(crate) fn new(options: Options) -> Result<Self, CapacityError> {
         let capacity = options.capacity;
-        let too_much = CapacityError { requested: capacity, limit: MAX_CAPACITY, out_of_memory: false };
-        if capacity > MAX_CAPACITY {
-            return Err(too_much);
-        }
-        let (load, default_slots) = match options.fixed {
-            true => (FIXED_LOAD, FIXED_SEGMENT_SLOTS),
-            false => (GROWING_LOAD, GROWING_SEGMENT_SLOTS),
-        };
-        let slots = (capacity as f64 / load).ceil() as u64;
-        let buckets = slots.div_ceil(u64::from(SLOTS)).max(1);
+        let default_slots = if options.fixed { FIXED_SEGMENT_SLOTS } else { GROWING_SEGMENT_SLOTS };
+        let load = load(options.fixed);
         let most = options.segment_slots.map_or(default_slots, |n| n as u64);
         let most = most.div_ceil(u64::from(SLOTS)).clamp(1, MAX_BUCKETS);
-        let segments = buckets.div_ceil(most);
-        if segments > MAX_SEGMENTS {
-            let limit = (MAX_SEGMENTS * most * u64::from(SLOTS)) as f64 * load;
-            return Err(CapacityError { limit: limit as usize, ..too_much });
+        let limit = most_entries(most, load);
+        if capacity > limit {
+            return Err(CapacityError { requested: capacity, limit, out_of_memory: false });
         }
+        let slots = (capacity as f64 / load).ceil() as u64;
+        let buckets = slots.div_ceil(u64::from(SLOTS)).max(1);
+        let segments = buckets.div_ceil(most);
+        debug_assert!(segments <= MAX_SEGMENTS);
         let buckets = buckets.div_ceil(segments);
         let share = if options.fixed { STRIPES / segments } else { most / BUCKETS_PER_STRIPE };
         let stripes = share.clamp(MIN_STRIPES, STRIPES);
@@ -249,9 +259,16 @@ mod tests {
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn too_many_segments_are_refused_with_the_limit_that_their_size_makes() {
-        let options = Options { capacity: 1 << 34, segment_slots: Some(4), ..Options::default() };
-        let error = Shape::new(options).unwrap_err();
-        assert!(Shape::new(Options { capacity: error.limit, ..options }).is_ok(), "{error}");
+        for fixed in [false, true] {
+            let options = Options { segment_slots: Some(4), fixed, ..Options::default() };
+            let asked = |capacity| Shape::new(Options { capacity, ..options });
+            let limit = asked(1 << 34).unwrap_err().limit;
+            for too_many in [limit + 1, MAX_CAPACITY + 1, usize::MAX] {
+                let error = asked(too_many).unwrap_err();
+                assert_eq!((error.requested, error.limit), (too_many, limit), "{fixed}");
+            }
+            assert_eq!(asked(limit).map(|shape| shape.limit()), Ok(limit), "{fixed}");
+        }
     }
 
     #[test]

@@ -205,7 +205,8 @@ impl fmt::Display for FilterError {
                 )
             }
             FilterError::Mismatch => f.write_str(
-                "the filters differ in size, layout, hash function or seed: only equal ones can be united",
+                "the filters differ in size, layout, hash function or seed: only equal ones can be united, \
+                 built alike and with one `seed`",
             ),
             FilterError::Bytes(error) => write!(f, "not the bytes of a filter: {error}"),
             FilterError::Io(error) => write!(f, "reading or writing a filter: {error}"),

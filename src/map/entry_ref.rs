@@ -50,7 +50,8 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
         self.0.into_view()
     }
 
-    /// A part of the value, with the view. It is called as `Ref::map(found, ..)`, so that it hides no method of the value.
+    /// A part of the value, with the view. It is called as `Ref::map(found, ..)`: a method would hide the value's own. (Those
+    /// that there are do: `(*found).key()` is the value's.)
     ///
     /// ```
     /// use std::ops::Deref;

@@ -13,12 +13,12 @@ use crate::engine::{CapacityError, Shape, Stats};
 use crate::entries::Table;
 use crate::hash::Digest;
 
-/// A concurrent hash map whose entries are behind pointers: reads return references.
+/// A concurrent hash map whose entries are behind pointers: reads return references. All that is done to entries, `get`,
+/// `insert`, `iter`, `compute` and the rest, is on [`Pinned`], the view that [`HashMap::pin`] makes.
 ///
 /// Readers take no lock and never wait, not even for a writer that the system has suspended in the middle of moving an entry.
 /// They write no shared memory, but for a count when something moved under them and they have to read again. Writers lock one
-/// segment of some thousand slots. Entries are read and written on a pinned view, [`HashMap::pin`]; what that returns lives as
-/// long as the view.
+/// segment of some thousand slots. What a view returns lives as long as the view.
 ///
 /// Look-ups are lock-free, not wait-free: one begins again only if a writer has ended a move meanwhile. Two things beside it
 /// may take a lock for a moment: a thread's first pin of any map, and the end of a pin for which a `flush` or much that was
@@ -41,8 +41,8 @@ use crate::hash::Digest;
 /// # Coming from other maps
 ///
 /// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. (The compiler says no more than "no method
-/// named `get` found for struct `koel::HashMap`"; and of `for (k, v) in &map` that the `&` could go, which would end the map.)
-/// There is no `entry`, and [`get_mut`](HashMap::get_mut), [`iter_mut`](HashMap::iter_mut), [`take`](HashMap::take) and
+/// named `get` found for struct `koel::HashMap`"; of `for (k, v) in &map` that the `&` could go, which would end the map; and of
+/// `map.iter()` and `map.values()` that there are `iter_mut` and `values_mut`.) There is no `entry`, and [`get_mut`](HashMap::get_mut), [`iter_mut`](HashMap::iter_mut), [`take`](HashMap::take) and
 /// [`extract_if`](HashMap::extract_if) are for who has the map to himself. Where it is shared, [`update`](Pinned::update),
 /// [`update_or_insert_with`](Pinned::update_or_insert_with) and [`compute`](Pinned::compute) make a new entry out of the old
 /// one. They take an owned key, because the new entry needs one: it replaces the key that was stored. What changes often is
@@ -320,8 +320,8 @@ impl<K, V, S> HashMap<K, V, S> {
         Pinned::new(self, self.table.collector.enter_owned())
     }
 
-    /// How many entries there are: exact while nobody writes, and never fewer than are there throughout. Looks at every
-    /// segment.
+    /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
+    /// throughout. Looks at every segment.
     pub fn len(&self) -> usize {
         self.pin().len()
     }

@@ -189,8 +189,8 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         Builder::<InlineMapKind<K, V>, S>::new(hasher).capacity(entries).try_build()
     }
 
-    /// How many entries there are: exact while nobody writes, and never fewer than are there throughout. Looks at every
-    /// segment.
+    /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
+    /// throughout. Looks at every segment.
     pub fn len(&self) -> usize {
         self.slots.len()
     }

@@ -16,7 +16,8 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
 ///
-/// Not `Send`, though walks over it are; any number may exist at a time. A [`PinnedOwned`] may move between threads.
+/// Not `Send`, though walks over it are that do not drain; any number may exist at a time. A [`PinnedOwned`] may move between
+/// threads.
 ///
 /// A function that takes either is generic over the guard:
 ///
@@ -50,7 +51,7 @@ pub struct Pinned<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
     pub(super) guard: G,
 }
 
-/// A [`Pinned`] that is `Send` and `Sync`: from [`HashMap::pin_owned`].
+/// A [`Pinned`] that is `Send` and `Sync`, if the map is: from [`HashMap::pin_owned`].
 pub type PinnedOwned<'m, K, V, S = RandomState> = Pinned<'m, K, V, S, OwnedGuard<'m>>;
 
 impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
@@ -75,8 +76,8 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         self.map
     }
 
-    /// How many entries there are: exact while nobody writes, and never fewer than are there throughout. Looks at every
-    /// segment.
+    /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
+    /// throughout. Looks at every segment.
     pub fn len(&self) -> usize {
         self.map.table.directory.len()
     }

@@ -290,7 +290,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key from what it
     /// sees to what it decides. It should be short; it may read the map, but not write to it. An insertion makes a new
-    /// entry: this key replaces the stored one.
+    /// entry: this key replaces the stored one. Where `f` never aborts, say so: `Operation::<_, ()>::Insert(value)`.
     ///
     /// # Panics
     ///

@@ -178,7 +178,8 @@ impl<T, S> HashSet<T, S> {
         PinnedSet(self.map.pin_owned())
     }
 
-    /// How many values there are: exact while nobody writes, and never fewer than are there throughout. Looks at every segment.
+    /// How many values there are: exact while nobody writes or resizes the set, and never fewer than are there throughout.
+    /// Looks at every segment.
     pub fn len(&self) -> usize {
         self.map.len()
     }

@@ -15,7 +15,8 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashSet`](crate::HashSet) that keeps what it returns alive: from [`HashSet::pin`](crate::HashSet::pin).
 ///
-/// Not `Send`, though walks over it are; any number may exist at a time. A [`PinnedSetOwned`] may move between threads.
+/// Not `Send`, though walks over it are that do not drain; any number may exist at a time. A [`PinnedSetOwned`] may move
+/// between threads.
 ///
 /// ```compile_fail
 /// let set = koel::HashSet::from([1]);
@@ -24,7 +25,7 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 /// ```
 pub struct PinnedSet<'s, T, S = RandomState, G = LocalGuard<'s>>(pub(super) Pinned<'s, T, (), S, G>);
 
-/// A [`PinnedSet`] that is `Send` and `Sync`: from [`HashSet::pin_owned`](crate::HashSet::pin_owned).
+/// A [`PinnedSet`] that is `Send` and `Sync`, if the set is: from [`HashSet::pin_owned`](crate::HashSet::pin_owned).
 pub type PinnedSetOwned<'s, T, S = RandomState> = PinnedSet<'s, T, S, OwnedGuard<'s>>;
 
 impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {

@@ -19,6 +19,7 @@ mod expired;
 mod few;
 mod heavy;
 mod kind;
+mod late;
 mod laws;
 mod lifetimes;
 mod load_if;

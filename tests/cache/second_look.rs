@@ -10,7 +10,7 @@ use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use koel::{Cache, CacheBuilder, LoadError, ManualClock};
+use koel::{Cache, CacheBuilder, Clock, LoadError, ManualClock};
 
 use crate::edges::comes_to_an_end;
 
@@ -21,7 +21,7 @@ enum Event {
     KeyDropped,
     KeysCompared,
     ValueCloned,
-    Weighed,
+    TimeRead,
 }
 
 type Hook = (Event, Box<dyn FnOnce()>);
@@ -88,16 +88,23 @@ impl Clone for Value {
     }
 }
 
+/// Tells that it was read when it is known what it has shown.
+struct Hooked(ManualClock);
+
+impl Clock for Hooked {
+    fn now(&self) -> Duration {
+        let now = self.0.now();
+        happens(Event::TimeRead);
+        now
+    }
+}
+
 /// When one who loads a value is at something of the user's that happens after his loader, an hour goes by, and the value
 /// has expired: `ask` is called. Then the key has what that leaves there.
-fn comes_after_a_loaded_value_has_expired(
-    builder: CacheBuilder<Key, Value>,
-    at: Event,
-    ask: impl FnOnce(Arc<Cache<Key, Value>>) + 'static,
-) {
+fn comes_after_a_loaded_value_has_expired(at: Event, ask: impl FnOnce(Arc<Cache<Key, Value>>) + 'static) {
     let clock = ManualClock::new();
-    let builder = builder.time_to_live(Duration::from_secs(1)).clock(clock.clone());
-    let cache = Arc::new(builder.build());
+    let builder: CacheBuilder<Key, Value> = Cache::builder().max_entries(10);
+    let cache = Arc::new(builder.time_to_live(Duration::from_secs(1)).clock(Hooked(clock.clone())).build());
     let late = Arc::clone(&cache);
     let loaded = cache.get_or_insert_with(Key, || {
         at_next(at, move || {
@@ -113,7 +120,7 @@ fn comes_after_a_loaded_value_has_expired(
 /// The value is in the cache, and the load has ended.
 #[test]
 fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
-    comes_after_a_loaded_value_has_expired(Cache::builder().max_entries(10), Event::ValueCloned, |cache| {
+    comes_after_a_loaded_value_has_expired(Event::ValueCloned, |cache| {
         std::thread::spawn(move || {
             assert_eq!(cache.get(&Key), None);
             assert_eq!(cache.get_or_insert_with(Key, || Value(2)), Value(2));
@@ -124,16 +131,11 @@ fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
     });
 }
 
-/// The clock has been asked for the value's lifetime by then, and it is not in the cache yet: who comes has to wait.
+/// The clock has been asked when the value's life begins, and the value is not in the cache yet: who comes has to wait.
 #[test]
 fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
     let (answer, answers) = std::sync::mpsc::channel();
-    let weigher = |_: &Key, _: &Value| {
-        happens(Event::Weighed);
-        1
-    };
-    let builder = Cache::builder().max_weight(10).weigher(weigher);
-    comes_after_a_loaded_value_has_expired(builder, Event::Weighed, |cache| {
+    comes_after_a_loaded_value_has_expired(Event::TimeRead, |cache| {
         let is_asking = Arc::new(Barrier::new(2));
         let asking = Arc::clone(&is_asking);
         std::thread::spawn(move || {

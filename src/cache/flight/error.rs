@@ -42,8 +42,8 @@ pub enum LoadError<E> {
     /// loader counts as waiting for, too: so a task may get this error whose wait would have had an end. It can make the value
     /// itself; or the loader does its work on one thread, or in [`std::thread::scope`], whose threads run nothing else.
     Recursion,
-    /// The value did not come in time from whoever is loading it. Only waiting is timed: a loader runs for as
-    /// long as it takes.
+    /// The value did not come in time from whoever is loading it, nor from anybody else. Only waiting for others is limited: a
+    /// loader runs for as long as it takes.
     TimedOut,
     /// The loader's own error.
     Loader(E),

@@ -65,7 +65,16 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                 Join::Recursion => return Err(LoadError::Recursion),
                 Join::Follower(wait) => {
                     let until = *until.get_or_insert_with(|| terms.until());
-                    wait.block(until).ok_or(LoadError::TimedOut)?
+                    match wait.block(until) {
+                        Some(waited) => waited,
+                        None => {
+                            // Somebody else may have put one meanwhile, who did not load it.
+                            let there = look_up_if(table, digest, &key, &mut is_stale);
+                            // Before there is an answer, as below.
+                            drop((key, load));
+                            return there.ok_or(LoadError::TimedOut);
+                        }
+                    }
                 }
             };
             if mem::take(&mut is_first) && is_of_a_stale_value(&waited, &mut is_stale) {

@@ -235,7 +235,12 @@ fn load_followed<'m, 'k, K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, 
 ) -> Result<Vec<&'m mut Missed<'k, K, V>>, LoadError<E>> {
     let mut again = Vec::new();
     while let Some((wait, missed)) = followed.next() {
-        let waited = wait.block(until).ok_or(LoadError::TimedOut)?;
+        let Some(waited) = wait.block(until) else {
+            // Somebody else may have put one meanwhile, who did not load it.
+            let there = table.look_up(missed.digest, missed.key);
+            missed.value = Some(there.ok_or(LoadError::TimedOut)?);
+            continue;
+        };
         match take(table, waited, missed, terms)? {
             None => {}
             Some((Some(flight), missed)) => {
