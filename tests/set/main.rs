@@ -49,45 +49,7 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
             };
             assert_eq!(got.note, expected.note);
         }
-        14 => {
-            let there = model.get(&new).copied();
-            let goes = there.is_some_and(|noted| noted.note % 3 != 0);
-            let condition = |noted: &Noted| {
-                assert_eq!(Some(noted.note), there.map(|there| there.note));
-                noted.note % 3 != 0
-            };
-            let gone = if note % 4 == 0 {
-                set.remove_if(&value, condition)
-            } else {
-                pin.remove_if(&value, condition)
-            };
-            assert_eq!(gone, goes);
-            model.retain(|noted| noted.key != value || !goes);
-        }
-        11 => {
-            let keep = |noted: &Noted| noted.key % 3 != value % 3;
-            if note % 4 == 0 {
-                set.retain(keep)
-            } else {
-                pin.retain(keep)
-            }
-            model.retain(keep);
-        }
-        12 if note % 16 == 2 => {
-            set.clear();
-            model.clear();
-        }
-        12 if note % 16 == 10 => {
-            pin.clear();
-            model.clear();
-        }
-        12 if note % 8 == 0 => {
-            let mut drained: Vec<u64> = pin.drain().map(|noted| noted.key).collect();
-            let mut expected: Vec<u64> = model.drain().map(|noted| noted.key).collect();
-            drained.sort_unstable();
-            expected.sort_unstable();
-            assert_eq!(drained, expected);
-        }
+        14 => remove_if(set, model, value, note),
         _ => {
             // Of equal ones the last stays.
             let all = [new, Noted { key: value / 2, note: note + 1 }];
@@ -97,6 +59,20 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
             }
         }
     }
+}
+
+/// Removes a value, if its note says so, by the set or by a pin.
+fn remove_if(set: &Set, model: &mut Model<Noted>, value: u64, note: u64) {
+    let there = model.get(&Noted { key: value, note }).copied();
+    let goes = there.is_some_and(|noted| noted.note % 3 != 0);
+    let condition = |noted: &Noted| {
+        assert_eq!(Some(noted.note), there.map(|there| there.note));
+        noted.note % 3 != 0
+    };
+    let gone =
+        if note % 4 == 0 { set.remove_if(&value, condition) } else { set.pin().remove_if(&value, condition) };
+    assert_eq!(gone, goes);
+    model.retain(|noted| noted.key != value || !goes);
 }
 
 fn agree(set: &Set, model: &Model<Noted>) {
