@@ -330,7 +330,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             told.tell_old(key, value);
         }
         told.tell_new(&key, &value);
-        let put = self.put(at, &new_entry, key, value, &mut out);
+        let put = self.put_and_unlock(at, &new_entry, key, value, &mut out);
         // As above.
         drop(out);
         put?;

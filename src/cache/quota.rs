@@ -155,7 +155,7 @@ impl<K, V, S> Cache<K, V, S> {
         for index in self.others(needs.segment) {
             if lending.spare < needs.unused && self.bound.idle(lending, index) > 0 {
                 let lacks = needs.unused - lending.spare;
-                self.take(lending, index, |quota, used| lacks.min(quota - used), out);
+                self.take_from(lending, index, |quota, used| lacks.min(quota - used), out);
             }
         }
     }
@@ -170,7 +170,7 @@ impl<K, V, S> Cache<K, V, S> {
                 Some(index) if index != needs.segment => {
                     // Not all at once: who is next to go there may be the last that should.
                     let lacks = needs.wanted - lending.spare;
-                    self.take(lending, index, |quota, _| lacks.min((quota / 4).max(1)), out);
+                    self.take_from(lending, index, |quota, _| lacks.min((quota / 4).max(1)), out);
                 }
                 Some(_) if lending.spare < needs.needed => {}
                 _ => break,
@@ -183,7 +183,7 @@ impl<K, V, S> Cache<K, V, S> {
         for index in self.others(needs.segment) {
             if lending.spare < needs.needed {
                 let lacks = needs.needed - lending.spare;
-                self.take(lending, index, |quota, _| lacks.min(quota), out);
+                self.take_from(lending, index, |quota, _| lacks.min(quota), out);
             }
         }
     }
@@ -194,7 +194,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Takes a part of what a segment may hold, of which it uses some.
-    fn take(
+    fn take_from(
         &self,
         lending: &mut Lending,
         index: u32,

@@ -13,7 +13,7 @@ use crate::entries::Entry;
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Takes an entry out, if a condition holds for it, or there is none: it is one of those that `out` has to tell of, and is
     /// there as long as that has not ended, or a guard is there that was entered before. Nothing, if it had expired.
-    pub(super) fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(
+    pub(super) fn take_out_if<Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
         out: &mut Departures<'_, K, V>,
@@ -97,7 +97,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
     {
         let mut out = self.departures(self.enter_to_write());
-        let entry = self.remove_entry(key, &mut out, condition)?;
+        let entry = self.take_out_if(key, &mut out, condition)?;
         // SAFETY: `out` has not ended.
         let value = unsafe { Entry::deref(entry) }.pair().1.clone();
         // Before there is an answer: what is returned leaks if the listener panics.

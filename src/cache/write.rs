@@ -514,7 +514,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Puts an entry where a key is or should be, in a segment that has quota for it, and unlocks that.
-    pub(super) fn put<'c>(
+    pub(super) fn put_and_unlock<'c>(
         &'c self,
         mut at: At<'c, K, V>,
         new_entry: &NewEntry,
@@ -549,7 +549,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.sweep_a_little(locked, new_entry.now, out);
         // Whoever is let in once, and grows, is not asked what it is worth again.
         let is_done = match at.found.take() {
-            Some(found) => self.replace(locked, found, entry, new_entry, out),
+            Some(found) => self.replace_found(locked, found, entry, new_entry, out),
             // What is new may be turned away only where entries differ in weight.
             None => self.weigher.is_some() && self.turn_away(locked, at.digest, entry, new_entry, out),
         };
@@ -586,7 +586,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: the old one had
     /// expired and gone.
-    fn replace(
+    fn replace_found(
         &self,
         locked: &mut Locked<'_, CacheSlots<K, V>>,
         found: Found,

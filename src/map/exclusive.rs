@@ -128,7 +128,7 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
     }
 
     /// Takes an entry out that is in the table; none, if its key's hash is another than when it was inserted.
-    pub(super) fn extract(&mut self, entry: NonNull<Entry<K, V>>) -> Option<(K, V)>
+    pub(super) fn extract_entry(&mut self, entry: NonNull<Entry<K, V>>) -> Option<(K, V)>
     where
         K: Hash,
     {

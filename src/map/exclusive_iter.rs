@@ -132,7 +132,7 @@ impl<K: Hash, V, F, S: BuildHasher> ExtractIf<'_, K, V, F, S> {
             // SAFETY: in the table, which is ours alone [W8]: nothing leaves it but here, and that is what the walk has passed.
             let Entry { key, value, .. } = unsafe { Entry::deref_mut(entry) };
             let taken =
-                if is_wanted(&mut self.condition, key, value) { self.map.extract(entry) } else { None };
+                if is_wanted(&mut self.condition, key, value) { self.map.extract_entry(entry) } else { None };
             if taken.is_some() {
                 return taken;
             }

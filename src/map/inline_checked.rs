@@ -44,7 +44,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         if spot.found.is_some() {
             return Ok(spot.replace(value).map(|(_, old)| old));
         }
-        self.add(spot, key, value).map(|_| None)
+        self.add_at(spot, key, value).map(|_| None)
     }
 
     /// Inserts a value unless the key is there, as [`InlineMap::try_insert`], or hands key and value back if there is no room.
@@ -72,7 +72,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         let spot = self.spot(&key);
         match spot.current() {
             Some((_, current)) => Ok(Err(Occupied { current, not_inserted: value })),
-            None => self.add(spot, key, value).map(Ok),
+            None => self.add_at(spot, key, value).map(Ok),
         }
     }
 
@@ -122,7 +122,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         match spot.current() {
             Some((_, current)) => Ok(Ok((current, false))),
             None => match make() {
-                Ok(value) => self.add(spot, key, value).map(|new| Ok((new, true))),
+                Ok(value) => self.add_at(spot, key, value).map(|new| Ok((new, true))),
                 Err(error) => Ok(Err(error)),
             },
         }
@@ -189,7 +189,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
                 spot.replace(value);
                 Ok(value)
             }
-            None => self.add(spot, key, make()),
+            None => self.add_at(spot, key, make()),
         }
     }
 
@@ -233,7 +233,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         match (f(current.map(|(_, value)| value)), current) {
             (Operation::Abort(result), _) => Ok(Compute::Aborted(result)),
             (Operation::Insert(value), None) => {
-                self.add(spot, key, value).map(|value| Compute::Inserted(key, value))
+                self.add_at(spot, key, value).map(|value| Compute::Inserted(key, value))
             }
             (Operation::Insert(value), Some(old)) => {
                 spot.replace(value);

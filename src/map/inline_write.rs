@@ -29,7 +29,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// Puts a new entry where none is: its value; hands key and value back if there is no room.
     #[inline(always)]
-    pub(super) fn add(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Checked<V, K, V> {
+    pub(super) fn add_at(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Checked<V, K, V> {
         match self.slots.insert(spot, (key, value), |(key, _)| self.digest(&key)) {
             Ok(()) => Ok(value),
             Err(NoRoom) => Err(Full { key, value }),

@@ -12,6 +12,9 @@ use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
 
+/// An entry, and whether it is new; unless what was to make its value returned an error, or there is no room.
+type FoundOrAdded<'p, K, V, E> = Checked<Result<(&'p Entry<K, V>, bool), E>, K, V>;
+
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
     ///
@@ -47,8 +50,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         let mut spot = self.spot_of(digest, &key);
         let new = self.make(&mut spot, key, value)?;
         match spot.found {
-            Some(found) => Ok(Some(&self.swap(spot, found, new).value)),
-            None => self.add(spot, new).map(|_| None),
+            Some(found) => Ok(Some(&self.swap_found(spot, found, new).value)),
+            None => self.add_at(spot, new).map(|_| None),
         }
     }
 
@@ -159,7 +162,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         &self,
         key: K,
         make: impl FnOnce() -> Result<V, E>,
-    ) -> Checked<Result<(&Entry<K, V>, bool), E>, K, V> {
+    ) -> FoundOrAdded<'_, K, V, E> {
         let digest = self.map.digest(&key);
         match self.find_entry_of(digest, &key) {
             Some(entry) => Ok(Ok((entry, false))),
@@ -174,7 +177,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         key: &Q,
         own: impl FnOnce(&Q) -> K,
         make: impl FnOnce() -> Result<V, E>,
-    ) -> Checked<Result<(&Entry<K, V>, bool), E>, K, V> {
+    ) -> FoundOrAdded<'_, K, V, E> {
         let digest = self.map.digest(key);
         match self.find_entry_of(digest, key) {
             Some(entry) => Ok(Ok((entry, false))),
@@ -189,7 +192,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         digest: Digest,
         key: K,
         make: impl FnOnce() -> Result<V, E>,
-    ) -> Checked<Result<(&Entry<K, V>, bool), E>, K, V> {
+    ) -> FoundOrAdded<'_, K, V, E> {
         let spot = self.spot_of(digest, &key);
         match spot.found {
             Some(found) => Ok(Ok((self.entry_at(&spot, found), false))),
@@ -328,7 +331,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
                 Ok(Compute::Inserted(key, value))
             }
             (Operation::Insert(value), Some(found)) => {
-                let (old, new) = self.replace(spot, found, key, value)?;
+                let (old, new) = self.replace_found(spot, found, key, value)?;
                 Ok(Compute::Updated { old: old.pair(), new: new.pair() })
             }
             (Operation::Remove, Some(found)) => {

@@ -28,7 +28,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// # Safety
     ///
     /// Taken out under this lock, and retired once.
-    // Always, as `swap`: what is locked would be handed on through memory.
+    // Always, as `swap_found`: what is locked would be handed on through memory.
     #[inline(always)]
     unsafe fn retire(&self, mut spot: Spot<'_, K, V>, entry: NonNull<Entry<K, V>>) {
         if OldEntries::<K, V>::GATHERS {
@@ -79,7 +79,12 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Puts a new entry in the place of an old one, which is given up and returned.
     #[inline(always)]
-    pub(super) fn swap(&self, mut spot: Spot<'_, K, V>, found: Found, new: OwnedEntry<K, V>) -> &Entry<K, V> {
+    pub(super) fn swap_found(
+        &self,
+        mut spot: Spot<'_, K, V>,
+        found: Found,
+        new: OwnedEntry<K, V>,
+    ) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
         spot.writing.locked.replace(found, new.pointer());
         new.publish();
@@ -108,7 +113,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Puts a new entry where none is; unlocks, and gives key and value back, if there is no room.
     #[inline]
-    pub(super) fn add(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Checked<&Entry<K, V>, K, V> {
+    pub(super) fn add_at(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Checked<&Entry<K, V>, K, V> {
         let pointer = new.pointer();
         match self.directory().insert(spot, pointer, self.rehash()) {
             Ok(()) => {
@@ -133,13 +138,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline]
     pub(super) fn add_pair(&self, mut spot: Spot<'_, K, V>, key: K, value: V) -> Checked<&Entry<K, V>, K, V> {
         let new = self.make(&mut spot, key, value)?;
-        self.add(spot, new)
+        self.add_at(spot, new)
     }
 
     /// Replaces an entry; returns the old one and the new one, or key and value, unlocked, if there is no memory.
     #[inline]
     #[expect(clippy::type_complexity, reason = "two entries, or key and value")]
-    pub(super) fn replace(
+    pub(super) fn replace_found(
         &self,
         mut spot: Spot<'_, K, V>,
         found: Found,
@@ -148,7 +153,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ) -> Checked<(&Entry<K, V>, &Entry<K, V>), K, V> {
         let new = self.make(&mut spot, key, value)?;
         let pointer = new.pointer();
-        let old = self.swap(spot, found, new);
+        let old = self.swap_found(spot, found, new);
         // SAFETY: just inserted, or removed since.
         Ok((old, unsafe { self.entry_behind(pointer) }))
     }
@@ -164,6 +169,6 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         update: impl FnOnce(&V) -> V,
     ) -> Checked<&V, K, V> {
         let value = update(&self.entry_at(&spot, found).value);
-        self.replace(spot, found, key, value).map(|(_, new)| &new.value)
+        self.replace_found(spot, found, key, value).map(|(_, new)| &new.value)
     }
 }

@@ -384,7 +384,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
             expect_room(self.add_pair(spot, key, value));
             return None;
         };
-        Some(expect_room(self.replace(spot, found, key, value)).0)
+        Some(expect_room(self.replace_found(spot, found, key, value)).0)
     }
 
     /// The same, with the view.

@@ -156,7 +156,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     }
 
     /// Puts an entry where its key is or should be, and unlocks that; the value that was there.
-    pub(super) fn put<'c>(&'c self, mut at: At<'c, K, V>, key: K, value: V) -> Option<V> {
+    pub(super) fn put_and_unlock<'c>(&'c self, mut at: At<'c, K, V>, key: K, value: V) -> Option<V> {
         self.put_at(&mut at, key, value)
     }
 
@@ -221,11 +221,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         match (decided, current) {
             (Operation::Abort(answer), _) => Compute::Aborted(answer),
             (Operation::Insert(value), None) => {
-                self.put(at, key, value);
+                self.put_and_unlock(at, key, value);
                 Compute::Inserted(key, value)
             }
             (Operation::Insert(value), Some((_, old))) => {
-                self.put(at, key, value);
+                self.put_and_unlock(at, key, value);
                 Compute::Updated { old, new: (old.0, value) }
             }
             (Operation::Remove, Some((found, (key, value)))) => {
