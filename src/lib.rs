@@ -131,7 +131,7 @@ mod sync;
 pub use cache::{
     Cache, CacheBuilder, CacheDump, CacheEntry, CacheError, CacheIter, CacheRef, CacheStats, CacheView,
     CacheViewOwned, Cause, Clock, CoarseClock, DumpIntoIter, DumpIter, InlineCache, InlineCacheBuilder,
-    InlineCacheIter, LoadError, ManualClock, Policy, Refused, ViewIter, Why,
+    InlineCacheIter, LoadError, ManualClock, MappedCacheRef, Policy, Refused, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

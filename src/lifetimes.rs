@@ -51,6 +51,8 @@ must_not_shorten! {
     ValuesOfCacheViewOwned: "koel::CacheViewOwned<'s, (), T>";
     KeysOfCacheRef: "koel::CacheRef<'s, T, ()>";
     ValuesOfCacheRef: "koel::CacheRef<'s, (), T>";
+    KeysOfMappedCacheRef: "koel::MappedCacheRef<'s, (), T, ()>";
+    ValuesOfMappedCacheRef: "koel::MappedCacheRef<'s, (), (), T>";
     KeysOfCacheEntry: "koel::CacheEntry<'s, T, ()>";
     ValuesOfCacheEntry: "koel::CacheEntry<'s, (), T>";
     KeysOfCacheBuilder: "(koel::CacheBuilder<T, ()>, &'s ())";

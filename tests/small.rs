@@ -1,6 +1,6 @@
 //! A little of all in both maps, two filters and both caches, on two threads: small enough for Miri, see docs/verification.md.
 
-use koel::{Cache, CuckooFilter, HashMap, InlineCache, InlineMap, MappedRef, Ref};
+use koel::{Cache, CacheRef, CuckooFilter, HashMap, InlineCache, InlineMap, MappedCacheRef, MappedRef, Ref};
 
 const KEYS: u64 = if cfg!(miri) { 24 } else { 400 };
 
@@ -78,6 +78,31 @@ fn a_part_of_a_value_lives_as_long_as_its_view() {
         });
     });
     assert!(MappedRef::into_pin(name).is_empty());
+    assert_eq!(*last, 3);
+}
+
+#[test]
+fn a_part_of_a_cached_value_lives_as_long_as_its_view() {
+    let cache: Cache<u64, (String, Vec<u64>)> = Cache::new(10);
+    (0..4).for_each(|n| cache.insert(n, (n.to_string(), vec![n; 3])).unwrap());
+    let name = CacheRef::map(cache.pin().into_get(&1).unwrap(), |value| value.0.as_str());
+    let numbers = CacheRef::map(cache.pin_owned().into_get(&2).unwrap(), |value| &value.1[1..]);
+    let last = CacheRef::try_map(cache.pin_owned().into_get(&3).unwrap(), |value| value.1.last()).unwrap();
+    let refused = CacheRef::try_map(cache.pin().into_get(&3).unwrap(), |value| value.1.get(3)).unwrap_err();
+    assert_eq!((cache.len(), CacheRef::key(&refused), refused.1.len()), (4, &3, 3));
+    cache.insert(1, (String::new(), Vec::new())).unwrap();
+    cache.clear();
+    cache.flush();
+    assert_eq!((&*name, &*numbers, *last), ("1", &[2, 2][..], 3));
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(*last, 3));
+        scope.spawn(move || {
+            let numbers = MappedCacheRef::try_map(numbers, |numbers| numbers.get(2)).unwrap_err();
+            let first = MappedCacheRef::map(numbers, |numbers| &numbers[0]);
+            assert_eq!((*first, format!("{first:?} {first}")), (2, "MappedCacheRef(2) 2".to_string()));
+        });
+    });
+    assert!(MappedCacheRef::into_view(name).get_ref(&1).is_none());
     assert_eq!(*last, 3);
 }
 

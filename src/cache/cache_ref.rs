@@ -1,12 +1,13 @@
-//! [`CacheRef`]: an entry that was found, with the view that keeps it alive.
+//! [`CacheRef`]: an entry that was found, with the view that keeps it alive; [`MappedCacheRef`]: a part of its value.
 
 use core::fmt;
 use core::ops::Deref;
+use core::ptr::NonNull;
 
 use ahash::RandomState;
 
 use super::CacheView;
-use crate::entries::Kept;
+use crate::entries::{Kept, Part};
 use crate::reclaim::LocalGuard;
 
 /// An entry that was found, with the view that keeps it alive: from [`CacheView::into_get`]. It is used as its value is.
@@ -27,6 +28,67 @@ impl<'c, K, V, S, G> CacheRef<'c, K, V, S, G> {
     pub fn into_view(this: Self) -> CacheView<'c, K, V, S, G> {
         this.0.into_view()
     }
+
+    /// A part of the value, with the view. It is called as `CacheRef::map(found, ..)`, as [`CacheRef::key`] is.
+    ///
+    /// ```
+    /// use std::ops::Deref;
+    ///
+    /// use koel::{Cache, CacheRef};
+    ///
+    /// #[derive(Debug)]
+    /// struct Page {
+    ///     title: String,
+    /// }
+    ///
+    /// struct Pages(Cache<u32, Page>);
+    ///
+    /// impl Pages {
+    ///     fn title(&self, id: u32) -> Option<impl Deref<Target = str>> {
+    ///         let page = self.0.pin().into_get(&id)?;
+    ///         Some(CacheRef::map(page, |page| page.title.as_str()))
+    ///     }
+    /// }
+    ///
+    /// let pages = Pages(Cache::new(10));
+    /// pages.0.insert(7, Page { title: "koel".to_string() }).unwrap();
+    /// assert_eq!(&*pages.title(7).unwrap(), "koel");
+    /// ```
+    #[inline]
+    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&V) -> &U) -> MappedCacheRef<'c, U, K, V, S, G> {
+        let part = NonNull::from(part(&this));
+        // SAFETY: lent by the entry, for as long as any view would have it.
+        MappedCacheRef(unsafe { Part::new(part, Self::into_view(this)) })
+    }
+
+    /// A part of the value, if there is one, with the view.
+    ///
+    /// # Errors
+    ///
+    /// If there is none: the entry.
+    ///
+    /// ```
+    /// use koel::{Cache, CacheRef};
+    ///
+    /// let lists = Cache::new(10);
+    /// lists.insert("primes", vec![2, 3, 5])?;
+    /// let first = CacheRef::try_map(lists.pin().into_get("primes").unwrap(), |list| list.first());
+    /// assert_eq!(first.map(|first| *first).ok(), Some(2));
+    /// let sixth = CacheRef::try_map(lists.pin().into_get("primes").unwrap(), |list| list.get(5));
+    /// assert_eq!(sixth.unwrap_err().len(), 3);
+    /// # Ok::<(), koel::Refused<&str, Vec<i32>>>(())
+    /// ```
+    #[inline]
+    pub fn try_map<U: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&V) -> Option<&U>,
+    ) -> Result<MappedCacheRef<'c, U, K, V, S, G>, Self> {
+        match part(&this).map(NonNull::from) {
+            // SAFETY: as in `map`.
+            Some(part) => Ok(MappedCacheRef(unsafe { Part::new(part, Self::into_view(this)) })),
+            None => Err(this),
+        }
+    }
 }
 
 impl<K, V, S, G> Deref for CacheRef<'_, K, V, S, G> {
@@ -45,6 +107,84 @@ impl<K: fmt::Debug, V: fmt::Debug, S, G> fmt::Debug for CacheRef<'_, K, V, S, G>
 }
 
 impl<K, V: fmt::Display, S, G> fmt::Display for CacheRef<'_, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// A part of an entry's value, with the view that keeps it alive: from [`CacheRef::map`] and [`CacheRef::try_map`]. It is used
+/// as the part is.
+///
+/// It stays as it was found, as a [`CacheRef`] does. `Send` and `Sync`, if the view is and the part is `Sync`.
+pub struct MappedCacheRef<'c, U: ?Sized, K, V, S = RandomState, G = LocalGuard<'c>>(
+    Part<CacheView<'c, K, V, S, G>, U>,
+);
+
+impl<'c, U: ?Sized, K, V, S, G> MappedCacheRef<'c, U, K, V, S, G> {
+    /// A part of the part, as [`CacheRef::map`].
+    ///
+    /// ```
+    /// use koel::{Cache, CacheRef, MappedCacheRef};
+    ///
+    /// let cache = Cache::new(10);
+    /// cache.insert(1, (2, [3, 4]))?;
+    /// let second = CacheRef::map(cache.pin().into_get(&1).unwrap(), |pair| &pair.1);
+    /// let last = MappedCacheRef::map(second, |array| &array[1]);
+    /// assert_eq!(*last, 4);
+    /// # Ok::<(), koel::Refused<i32, (i32, [i32; 2])>>(())
+    /// ```
+    #[inline]
+    pub fn map<T: ?Sized>(this: Self, part: impl FnOnce(&U) -> &T) -> MappedCacheRef<'c, T, K, V, S, G> {
+        MappedCacheRef(this.0.map(part))
+    }
+
+    /// A part of the part, if there is one, as [`CacheRef::try_map`].
+    ///
+    /// # Errors
+    ///
+    /// If there is none: this.
+    ///
+    /// ```
+    /// use koel::{Cache, CacheRef, MappedCacheRef};
+    ///
+    /// let cache = Cache::new(10);
+    /// cache.insert(1, ("primes", vec![2, 3, 5]))?;
+    /// let list = CacheRef::map(cache.pin().into_get(&1).unwrap(), |pair| &pair.1);
+    /// let sixth = MappedCacheRef::try_map(list, |list| list.get(5));
+    /// assert_eq!(sixth.unwrap_err().len(), 3);
+    /// # Ok::<(), koel::Refused<i32, (&str, Vec<i32>)>>(())
+    /// ```
+    #[inline]
+    pub fn try_map<T: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&U) -> Option<&T>,
+    ) -> Result<MappedCacheRef<'c, T, K, V, S, G>, Self> {
+        this.0.try_map(part).map(MappedCacheRef).map_err(MappedCacheRef)
+    }
+
+    /// The view, with which to go on.
+    #[inline]
+    pub fn into_view(this: Self) -> CacheView<'c, K, V, S, G> {
+        this.0.into_view()
+    }
+}
+
+impl<U: ?Sized, K, V, S, G> Deref for MappedCacheRef<'_, U, K, V, S, G> {
+    type Target = U;
+
+    #[inline]
+    fn deref(&self) -> &U {
+        self.0.get()
+    }
+}
+
+impl<U: ?Sized + fmt::Debug, K, V, S, G> fmt::Debug for MappedCacheRef<'_, U, K, V, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MappedCacheRef").field(&&**self).finish()
+    }
+}
+
+impl<U: ?Sized + fmt::Display, K, V, S, G> fmt::Display for MappedCacheRef<'_, U, K, V, S, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

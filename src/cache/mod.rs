@@ -73,7 +73,7 @@ mod write;
 
 pub use builder::CacheBuilder;
 pub use cache::Cache;
-pub use cache_ref::CacheRef;
+pub use cache_ref::{CacheRef, MappedCacheRef};
 pub use coarse::CoarseClock;
 pub use counters::CacheStats;
 pub use dump::{CacheDump, DumpIntoIter, DumpIter};

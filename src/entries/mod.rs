@@ -5,7 +5,7 @@
 //! | `table` | a table's memory: directory, entries, collector |
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `entry` | entries |
-//! | `kept` | one that was found, with what keeps it alive |
+//! | `kept`, `part` | one that was found, and a part of its value, with what keeps it alive |
 //! | `slab` | the entries' memory |
 //! | `chunks` | what it is cut from |
 //! | `sorting` | which chunks of it are not in use |
@@ -25,6 +25,7 @@ mod magazine;
 pub(crate) mod model;
 mod old;
 mod page;
+mod part;
 mod slab;
 mod sorting;
 mod table;
@@ -33,4 +34,5 @@ pub(crate) use entry::{Entry, OwnedEntry};
 pub(crate) use homes::Within;
 pub(crate) use kept::Kept;
 pub(crate) use old::{OldEntries, Reserve, Reserves, retire_all};
+pub(crate) use part::Part;
 pub(crate) use table::{Slots, Table, drop_each};

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 
 use super::Pinned;
-use crate::entries::{Entry, Kept};
+use crate::entries::{Entry, Kept, Part};
 use crate::reclaim::LocalGuard;
 
 /// An entry that was found, with the view that keeps it alive: from [`Pinned::into_get`]. It is used as its value is.
@@ -78,7 +78,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&V) -> &U) -> MappedRef<'m, U, K, V, S, G> {
         let part = NonNull::from(part(this.value()));
         // SAFETY: lent by the entry, for as long as any view would have it.
-        unsafe { MappedRef::new(part, this.into_pin()) }
+        MappedRef(unsafe { Part::new(part, this.into_pin()) })
     }
 
     /// A part of the value, if there is one, with the view.
@@ -103,7 +103,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     ) -> Result<MappedRef<'m, U, K, V, S, G>, Self> {
         match part(this.value()).map(NonNull::from) {
             // SAFETY: as in `map`.
-            Some(part) => Ok(unsafe { MappedRef::new(part, this.into_pin()) }),
+            Some(part) => Ok(MappedRef(unsafe { Part::new(part, this.into_pin()) })),
             None => Err(this),
         }
     }
@@ -134,35 +134,11 @@ impl<K, V: fmt::Display, S, G> fmt::Display for Ref<'_, K, V, S, G> {
 /// part is.
 ///
 /// It stays as it was found, as a [`Ref`] does. `Send` and `Sync`, if the view is and the part is `Sync`.
-pub struct MappedRef<'m, U: ?Sized, K, V, S = RandomState, G = LocalGuard<'m>> {
-    part: NonNull<U>,
-    /// Keeps it alive. The guard alone would not do: when that ends on another thread, entries of the map may be dropped there,
-    /// and only the view tells whether they may.
-    pin: Pinned<'m, K, V, S, G>,
-}
-
-// SAFETY: it is a `&U` and a view, both of which go with it: `&U` may be sent if `U` is `Sync`, which `V` being so does not
-// tell, as the part may be of any type and lie anywhere; and what happens where the view ends is the view's to say.
-unsafe impl<'m, U: ?Sized + Sync, K, V, S, G> Send for MappedRef<'m, U, K, V, S, G> where
-    Pinned<'m, K, V, S, G>: Send
-{
-}
-// SAFETY: as above. By a `&MappedRef` one comes to the part alone, as `&U`; the view leaves it only by `into_pin`, which takes
-// it whole.
-unsafe impl<'m, U: ?Sized + Sync, K, V, S, G> Sync for MappedRef<'m, U, K, V, S, G> where
-    Pinned<'m, K, V, S, G>: Sync
-{
-}
+pub struct MappedRef<'m, U: ?Sized, K, V, S = RandomState, G = LocalGuard<'m>>(
+    Part<Pinned<'m, K, V, S, G>, U>,
+);
 
 impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
-    /// # Safety
-    ///
-    /// The part is as good as a reference for as long as the view lives.
-    #[inline]
-    unsafe fn new(part: NonNull<U>, pin: Pinned<'m, K, V, S, G>) -> Self {
-        MappedRef { part, pin }
-    }
-
     /// A part of the part, as [`Ref::map`].
     ///
     /// ```
@@ -175,9 +151,7 @@ impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
     /// ```
     #[inline]
     pub fn map<T: ?Sized>(this: Self, part: impl FnOnce(&U) -> &T) -> MappedRef<'m, T, K, V, S, G> {
-        let part = NonNull::from(part(&this));
-        // SAFETY: lent by what is good for as long as the view lives.
-        unsafe { MappedRef::new(part, this.pin) }
+        MappedRef(this.0.map(part))
     }
 
     /// A part of the part, if there is one, as [`Ref::try_map`].
@@ -199,17 +173,13 @@ impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
         this: Self,
         part: impl FnOnce(&U) -> Option<&T>,
     ) -> Result<MappedRef<'m, T, K, V, S, G>, Self> {
-        match part(&this).map(NonNull::from) {
-            // SAFETY: as in `map`.
-            Some(part) => Ok(unsafe { MappedRef::new(part, this.pin) }),
-            None => Err(this),
-        }
+        this.0.try_map(part).map(MappedRef).map_err(MappedRef)
     }
 
     /// The view, with which to go on.
     #[inline]
     pub fn into_pin(this: Self) -> Pinned<'m, K, V, S, G> {
-        this.pin
+        this.0.into_view()
     }
 }
 
@@ -218,8 +188,7 @@ impl<U: ?Sized, K, V, S, G> Deref for MappedRef<'_, U, K, V, S, G> {
 
     #[inline]
     fn deref(&self) -> &U {
-        // SAFETY: `new`'s caller's; the reference does not outlive `self`, and with it the view.
-        unsafe { self.part.as_ref() }
+        self.0.get()
     }
 }
 

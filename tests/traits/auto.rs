@@ -134,6 +134,9 @@ struct NotDebug;
 type OfOwned<U, V, K = u64, S = koel::RandomState> =
     koel::MappedRef<'static, U, K, V, S, OwnedGuard<'static>>;
 
+/// The same, of a value in a cache.
+type OfCached<U, V, K = u64> = koel::MappedCacheRef<'static, U, K, V, koel::RandomState, OwnedGuard<'static>>;
+
 // A panic leaves a map as it was, and so it may be looked at afterwards.
 assert_is!(HashMap<u64, String>: UnwindSafe + RefUnwindSafe);
 assert_is!(InlineMap<u64, u64>: UnwindSafe + RefUnwindSafe);
@@ -223,6 +226,13 @@ assert_is_not!(koel::Ref<'static, u64, u64, NotShared, OwnedGuard<'static>>: Sen
 // What a view drops where it ends may be any entry of its map; and a part need not be of a type that values tell of.
 assert_is_not!(koel::MappedRef<'static, u64, u64, u64>: Send);
 assert_is_not!(koel::MappedRef<'static, u64, u64, u64>: Sync);
+assert_is!(OfCached<str, String>: Send + Sync + Debug);
+assert_is_not!(koel::MappedCacheRef<'static, u64, u64, u64>: Send);
+assert_is_not!(OfCached<u64, Rc<u64>>: Send);
+assert_is_not!(OfCached<u64, Cell<u64>>: Send);
+assert_is_not!(OfCached<u64, u64, Rc<u64>>: Send);
+assert_is_not!(OfCached<Cell<u64>, u64>: Send);
+assert_is_not!(OfCached<Cell<u64>, u64>: Sync);
 assert_is_not!(OfOwned<u64, Rc<u64>>: Send);
 assert_is_not!(OfOwned<u64, Rc<u64>>: Sync);
 assert_is_not!(OfOwned<u64, Cell<u64>>: Send);
