@@ -10,6 +10,7 @@ use super::write::NewEntry;
 use super::{Cache, bound};
 use crate::engine::{Found, Locked, Writing};
 use crate::hash::Digest;
+use crate::reclaim::FirstPanic;
 
 /// Segments of fewer items take what others do not use, before they evict: of so many what is asked for differs by a sixteenth
 /// from segment to segment. Models have the smallest caches, and would explore in vain what is explored where items are heavier
@@ -32,6 +33,22 @@ struct Needs {
     wanted: u64,
     /// So much it takes of what they do not use.
     unused: u64,
+}
+
+/// The time, as a cache is resized, which waits for one segment after the other. If the clock panics all is done nevertheless,
+/// as if it stood still, and the panic goes on afterwards: quota that was on its way would belong to nobody.
+struct Reading<'c, K, V, S> {
+    cache: &'c Cache<K, V, S>,
+    last: Nanos,
+    panic: FirstPanic,
+}
+
+impl<K, V, S> Reading<'_, K, V, S> {
+    fn now(&mut self) -> Nanos {
+        let Reading { cache, last, panic } = self;
+        panic.call(|| *last = cache.now());
+        *last
+    }
 }
 
 impl<K, V, S> Cache<K, V, S> {
@@ -117,6 +134,7 @@ impl<K, V, S> Cache<K, V, S> {
         let unused = idle.fold(lending.spare, u64::saturating_add);
         if before.is_none() && unused < needs.wanted {
             let mut writing = self.table.directory.lock(digest.prefix());
+            self.begin(new_entry);
             new_entry.is_turned_away = self.turns_away(&mut writing.locked, new_entry, unused, digest, out);
             if new_entry.is_turned_away {
                 return Some(writing);
@@ -277,8 +295,8 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: the capacity
-    /// has been changed then.
+    /// In a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, or the clock:
+    /// the capacity has been changed then.
     #[doc(alias = "resize")]
     pub fn set_capacity(&self, capacity: u64) {
         // Before anything is locked: somebody else may hold `lending`, and wait for the segment that this thread has.
@@ -291,6 +309,7 @@ impl<K, V, S> Cache<K, V, S> {
     fn change_capacity(&self, capacity: u64) {
         let mut out = self.departures(self.enter());
         let lending = &mut *self.bound.lend();
+        let mut clock = Reading { cache: self, last: 0, panic: FirstPanic::default() };
         let before = self.bound.capacity();
         let segments = self.bound.segments();
         if capacity == before {
@@ -300,13 +319,14 @@ impl<K, V, S> Cache<K, V, S> {
             self.bound.set_capacity(capacity);
             self.bound.before_raise();
             // What was borrowed stays so.
-            self.for_quotas(lending, &mut out, |index, _, share| {
+            self.for_quotas(lending, &mut clock, &mut out, |index, _, share| {
                 let fair = bound::share_of(capacity, segments, index);
                 share.evictor.capacity() + (fair - core::mem::replace(&mut share.fair, fair))
             });
         } else {
-            self.lower(lending, capacity, &mut out);
+            self.lower(lending, capacity, &mut clock, &mut out);
         }
+        clock.panic.go_on();
     }
 
     /// Makes the bound smaller: by what is spare, by what segments do not use beyond their shares, by what they do not use;
@@ -314,7 +334,13 @@ impl<K, V, S> Cache<K, V, S> {
     ///
     /// But where there are many entries, each of weight 1, what is above a segment's share goes first: it would never be given
     /// back.
-    fn lower(&self, lending: &mut Lending, capacity: u64, out: &mut Departures<'_, K, V>) {
+    fn lower(
+        &self,
+        lending: &mut Lending,
+        capacity: u64,
+        clock: &mut Reading<'_, K, V, S>,
+        out: &mut Departures<'_, K, V>,
+    ) {
         let segments = self.bound.segments();
         let mut surplus = self.bound.capacity() - capacity;
         let taken = surplus.min(lending.spare);
@@ -323,7 +349,7 @@ impl<K, V, S> Cache<K, V, S> {
         // What is left to a segment, by its share and what it uses. The shares sum to the new capacity: they are enough.
         let rounds: [fn(u64, u64) -> u64; 2] = [|fair, used| fair.max(used), |_, used| used];
         for (round, left) in rounds.into_iter().enumerate() {
-            self.for_quotas(lending, out, |index, len, share| {
+            self.for_quotas(lending, clock, out, |index, len, share| {
                 share.fair = bound::share_of(capacity, segments, index);
                 let is_crowded = self.weigher.is_none() && len >= FEW;
                 let used = if round == 0 && is_crowded { 0 } else { share.evictor.weight() };
@@ -333,7 +359,7 @@ impl<K, V, S> Cache<K, V, S> {
                 quota - taken
             });
         }
-        self.lower_used(lending, &mut surplus, out);
+        self.lower_used(lending, &mut surplus, clock, out);
         debug_assert_eq!(surplus, 0, "no quota is left that nobody may have");
         self.bound.set_capacity(capacity);
     }
@@ -341,7 +367,13 @@ impl<K, V, S> Cache<K, V, S> {
     /// The last round: takes what segments use beyond their shares, and what that leaves unused there. What is heavier than a
     /// share goes whole, and if that room were left to the segment, such entries would go from all of them, though some fit.
     /// In a segment of many entries that room is little, and stays.
-    fn lower_used(&self, lending: &mut Lending, surplus: &mut u64, out: &mut Departures<'_, K, V>) {
+    fn lower_used(
+        &self,
+        lending: &mut Lending,
+        surplus: &mut u64,
+        clock: &mut Reading<'_, K, V, S>,
+        out: &mut Departures<'_, K, V>,
+    ) {
         self.table.directory.each_segment(|mut writing| {
             for takes_unused in [false, true] {
                 if takes_unused && writing.locked.len() >= FEW {
@@ -353,7 +385,7 @@ impl<K, V, S> Cache<K, V, S> {
                 let taken = quota.saturating_sub(left).min(*surplus);
                 if taken > 0 {
                     *surplus -= taken;
-                    self.set_quota(lending, &mut writing.locked, quota - taken, self.now(), out);
+                    self.set_quota(lending, &mut writing.locked, quota - taken, clock.now(), out);
                 }
             }
         });
@@ -364,6 +396,7 @@ impl<K, V, S> Cache<K, V, S> {
     fn for_quotas(
         &self,
         lending: &mut Lending,
+        clock: &mut Reading<'_, K, V, S>,
         out: &mut Departures<'_, K, V>,
         mut new: impl FnMut(u32, usize, &mut Share<K, V>) -> u64,
     ) {
@@ -371,14 +404,19 @@ impl<K, V, S> Cache<K, V, S> {
             let len = writing.locked.len();
             let state = writing.locked.state();
             let quota = new(state.index, len, &mut state.keep);
-            self.set_quota(lending, &mut writing.locked, quota, self.now(), out);
+            self.set_quota(lending, &mut writing.locked, quota, clock.now(), out);
         });
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use crate::cache::{Cache, Policy};
+    use core::time::Duration;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    use crate::cache::{Cache, Clock, Policy};
+    use crate::sync::{AtomicUsize, Ordering};
 
     /// The quota of each segment and what is spare, after a look at whether they are what they should be.
     fn quotas(cache: &Cache<u64, u64>) -> (Vec<u64>, u64) {
@@ -389,6 +427,40 @@ mod tests {
         }
         assert_eq!(lending.quotas.iter().sum::<u64>() + lending.spare, cache.capacity());
         (lending.quotas.to_vec(), lending.spare)
+    }
+
+    /// Shows no time, and panics when it has been read so often.
+    struct Stops(Arc<AtomicUsize>);
+
+    impl Clock for Stops {
+        fn now(&self) -> Duration {
+            // Relaxed: one thread.
+            assert_ne!(self.0.fetch_sub(1, Ordering::Relaxed), 1, "the clock has stopped");
+            Duration::ZERO
+        }
+    }
+
+    #[test]
+    fn a_clock_that_panics_loses_no_quota() {
+        let reads = Arc::new(AtomicUsize::new(usize::MAX));
+        for n in 1..40 {
+            let builder = Cache::builder().max_weight(4_000).estimated_entries(4096);
+            let clock = Stops(Arc::clone(&reads));
+            let cache = builder.time_to_live(Duration::from_secs(1)).clock(clock).build();
+            (0..5_000).for_each(|key| cache.insert(key, key).unwrap());
+            let mut panics = 0;
+            for capacity in [1_000, 6_000, 100, 3_000] {
+                reads.store(n, Ordering::Relaxed);
+                let changed = catch_unwind(AssertUnwindSafe(|| cache.set_capacity(capacity)));
+                panics += u32::from(changed.is_err());
+                reads.store(usize::MAX, Ordering::Relaxed);
+                assert!(cache.capacity() == capacity && cache.weight() <= capacity, "{n}");
+                quotas(&cache);
+                (0..20_000).for_each(|key| cache.insert(key, key).unwrap());
+                assert!(cache.weight() > capacity / 10 * 9, "{n}: {} of {capacity}", cache.weight());
+            }
+            assert!(panics > 0 || n > 8, "read fewer than {n} times");
+        }
     }
 
     #[test]

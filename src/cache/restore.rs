@@ -171,6 +171,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     fn ask(&self, entry: &Dumped<K, V>) -> Option<Plan> {
         let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
         let mut new_entry = self.new_entry(key, value);
+        // For how long it may live here at the most, if it begins now: not with its segment locked, as what is put there.
         self.begin(&mut new_entry);
         let (facts, now) = (&mut new_entry.facts, new_entry.now);
         if let (Some(time), &Some(lives)) = (&self.time, lives) {
@@ -209,11 +210,13 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         let is_there = |at: &At<'_, K, V>, now| {
             at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now))
         };
-        let may_put = |at: &At<'_, K, V>, now| !is_there(at, now) && !flight.is_stale();
+        let facts = new_entry.facts;
+        let has_expired = |now| self.time.is_some() && facts.has_expired(now);
+        let may_put = |at: &At<'_, K, V>, now| !is_there(at, now) && !has_expired(now) && !flight.is_stale();
         let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, may_put, out) else {
             return Err(entry);
         };
-        if is_there(&at, new_entry.now) {
+        if is_there(&at, new_entry.now) || has_expired(new_entry.now) {
             return Err(entry);
         }
         if let Some(found) = at.found {

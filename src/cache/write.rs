@@ -47,6 +47,18 @@ impl NewEntry {
 }
 
 impl<K, V, S> Cache<K, V, S> {
+    /// Begins the life of an entry: with its segment locked, for which it may have waited longer than it is to live; and anew,
+    /// where that was unlocked meanwhile. The life of one that comes from a dump has begun long before.
+    #[inline(always)]
+    pub(super) fn begin(&self, new_entry: &mut NewEntry) {
+        let Some(time) = &self.time else { return };
+        new_entry.now = time.now();
+        if new_entry.heat.is_none() {
+            new_entry.facts.deadline = time.deadline_after(new_entry.now, new_entry.life);
+            new_entry.facts.last_use = new_entry.now;
+        }
+    }
+
     /// What leaves from here on, under this guard.
     pub(super) fn departures<'c>(&'c self, guard: LocalGuard<'c>) -> Departures<'c, K, V> {
         Departures::new(&self.table.collector, guard, self.counters.here(), self.listener.as_ref())
@@ -273,18 +285,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         NewEntry { facts, now: 0, life, heat: None, is_turned_away: false }
     }
 
-    /// Begins the life of an entry: with its segment locked, for which it may have waited longer than it is to live; and anew,
-    /// where that was unlocked meanwhile. The life of one that comes from a dump has begun long before.
-    #[inline(always)]
-    pub(super) fn begin(&self, new_entry: &mut NewEntry) {
-        let Some(time) = &self.time else { return };
-        new_entry.now = time.now();
-        if new_entry.heat.is_none() {
-            new_entry.facts.deadline = time.deadline_after(new_entry.now, new_entry.life);
-            new_entry.facts.last_use = new_entry.now;
-        }
-    }
-
     /// An entry, in memory that belongs to the locked segment.
     fn make(
         &self,
@@ -341,18 +341,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let (digest, mut has_asked) = (at.digest, false);
         loop {
             let locked = &mut at.writing.locked;
-            new_entry.is_turned_away &= at.found.is_none();
-            let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.facts.weight, out);
-            let asks = !has_asked && self.should_ask(locked, at.found, new_entry);
-            if has_quota && !asks {
-                return Some(at);
-            }
             let expired = at.found.filter(|&found| self.has_expired(locked.item(found), new_entry.now));
             if let Some(found) = expired {
                 // Who comes in its place is new.
                 self.take_out(locked, found, Cause::Expired, out);
                 at.found = None;
-                continue;
+            }
+            new_entry.is_turned_away &= at.found.is_none();
+            let has_quota = new_entry.is_turned_away || self.has_quota(locked, new_entry.facts.weight, out);
+            let asks = !has_asked && self.should_ask(locked, at.found, new_entry);
+            if has_quota && !asks {
+                return Some(at);
             }
             let before = at.found.map(|found| self.weight_of(locked.item(found)));
             drop(at);
@@ -450,13 +449,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
     {
         // Mostly it is there, where several threads do the same; then nothing is locked, and no load is disturbed.
-        if let Some(current) = self.peek(&key) {
+        let digest = self.digest(&key);
+        let there = {
+            let guard = self.enter();
+            self.peek_entry(digest, &key, &guard).map(|entry| entry.pair().1.clone())
+        };
+        if let Some(current) = there {
             // Before there is an answer: what is returned leaks if a drop panics.
             drop(key);
             return Ok(Err(Occupied { current, not_inserted: value }));
         }
         let mut new_entry = self.new_entry(&key, &value);
-        let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
         let mut out = self.departures(self.enter_to_write());
         let mut at = self.at(digest, &key);

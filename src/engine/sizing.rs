@@ -49,7 +49,8 @@ pub(crate) const MAX_CAPACITY: usize = 1 << 26;
 pub struct CapacityError {
     /// How many entries were asked for: to reserve, with those that were there.
     pub requested: usize,
-    /// How many a map can be made for on this platform, given the memory.
+    /// How many a map like this can be made for on this platform, given the memory; how many one can grow to, if it was to
+    /// reserve.
     pub limit: usize,
     /// The request is within the limit, but the allocator did not have the memory.
     pub out_of_memory: bool,

@@ -285,8 +285,8 @@ impl<S: BuildHasher> CuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no way to make room for it, or if the key is there as often as its two buckets have slots.
-    /// Nothing was changed.
+    /// [`Full`] if there is no way to make room for it, or if the key is there as often as its two buckets have slots, which
+    /// [`CuckooFilter::count`] tells. Nothing was changed.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::builder().capacity(100).fingerprint_bits(16).build()?;

@@ -87,8 +87,8 @@ fn in_order(
     Ok(list)
 }
 
-/// Fills a table that nobody else uses: each segment is filled by one thread. What had no room, so much of each segment's at
-/// the most; an error if there is no memory to part the digests, if that has not been done yet.
+/// Fills a table that nobody else uses: each segment is filled by one thread. What had no room, so much at the most of each
+/// segment whose digests are in one part; an error if there is no memory to part the digests, if that has not been done yet.
 fn fill<P: ToPlace + From<Digest>>(
     inner: &Inner,
     digests: &mut Parted,

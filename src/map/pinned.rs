@@ -275,6 +275,12 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
 }
 
 impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
+    /// What a key is looked for by.
+    #[inline(always)]
+    pub(crate) fn digest<Q: ?Sized + Hash>(&self, key: &Q) -> Digest {
+        self.map.digest(key)
+    }
+
     #[inline(always)]
     fn find_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<&Entry<K, V>> {
         self.find_entry_of(self.map.digest(key), key)
@@ -282,7 +288,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
 
     /// The entry of a key with this digest.
     #[inline(always)]
-    pub(super) fn find_entry_of<Q: ?Sized + Equivalent<K>>(
+    pub(crate) fn find_entry_of<Q: ?Sized + Equivalent<K>>(
         &self,
         digest: Digest,
         key: &Q,

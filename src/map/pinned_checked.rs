@@ -172,7 +172,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// The same, by a reference to a key, of which `own` makes an equal one if it is absent. It is hashed once, not its copy.
     #[inline(always)]
-    pub(crate) fn try_find_or_add_by<Q: ?Sized + Hash + Equivalent<K>, E>(
+    pub(super) fn try_find_or_add_by<Q: ?Sized + Hash + Equivalent<K>, E>(
         &self,
         key: &Q,
         own: impl FnOnce(&Q) -> K,
@@ -187,7 +187,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// The same, of a key with this digest, under the lock at once.
     #[inline(always)]
-    fn try_find_or_add_of<E>(
+    pub(crate) fn try_find_or_add_of<E>(
         &self,
         digest: Digest,
         key: K,

@@ -266,13 +266,13 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
         value: &Q,
         own: impl FnOnce(&Q) -> T,
     ) -> &T {
-        let checked = |value: &Q| {
-            let own = own(value);
-            assert!(value.equivalent(&own), "what was made for a value is not equal to it");
-            own
-        };
-        let Ok((entry, _)) =
-            expect_room(self.0.try_find_or_add_by(value, checked, || Ok::<(), Infallible>(())));
+        let digest = self.0.digest(value);
+        if let Some(entry) = self.0.find_entry_of(digest, value) {
+            return &entry.key;
+        }
+        let own = own(value);
+        assert!(value.equivalent(&own), "what was made for a value is not equal to it");
+        let Ok((entry, _)) = expect_room(self.0.try_find_or_add_of(digest, own, || Ok::<(), Infallible>(())));
         &entry.key
     }
 
@@ -332,7 +332,8 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to the same set, which then is as it was.
+    /// If `condition` panics or writes to the same set, which then is as it was; and in a closure that runs under the set's
+    /// lock.
     ///
     /// ```
     /// let set = koel::HashSet::from([1]);

@@ -3,12 +3,14 @@
 
 use std::future::{Future, pending};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use koel::{Cache, CacheBuilder, Cause, LoadError, ManualClock, Operation};
+use koel::{Cache, CacheBuilder, Cause, Clock, Compute, ManualClock, Operation};
 
-use crate::listening;
+use crate::{listening, weighing_values};
 
 const LIFE: Duration = Duration::from_secs(50);
 
@@ -109,34 +111,123 @@ fn what_expires_while_somebody_waits_to_take_it_out_has_expired() {
     }
 }
 
-/// The value did not come from whom they waited for; but it is there.
+/// The value did not come from whom they waited for; but it is there. Who is not patient enough to see it put in tells nothing.
 #[test]
 fn who_has_waited_in_vain_finds_what_others_have_put_in() {
-    type Ask = fn(&Cache<u64, u64>) -> Result<u64, LoadError<()>>;
-    const PATIENCE: Duration = Duration::from_millis(200);
+    type Ask = fn(&Cache<u64, u64>, Duration) -> Option<u64>;
     let asks: [Ask; 3] = [
-        |cache| cache.try_get_or_insert_with_timeout(1, PATIENCE, || Err(())),
-        |cache| {
-            let answer = cache.try_get_or_insert_with_shared_timeout(1, PATIENCE, || Err(()));
-            answer.map_err(|_| LoadError::Loader(()))
-        },
-        |cache| {
+        |cache, patience| cache.try_get_or_insert_with_timeout(1, patience, || Err(())).ok(),
+        |cache, patience| cache.try_get_or_insert_with_shared_timeout(1, patience, || Err(())).ok(),
+        |cache, patience| {
             let mut out = [None; 2];
             let load = |keys: Vec<u64>| Ok::<_, ()>(keys.into_iter().map(|key| (key, 10 * key)));
-            let answer = cache.try_get_many_or_insert_with_shared_timeout(&[1, 2], &mut out, PATIENCE, load);
-            assert_eq!((answer, out[1]), (Ok(()), Some(20)));
-            Ok(out[0].expect("no error, and one that a loader has a value for"))
+            let answer = cache.try_get_many_or_insert_with_shared_timeout(&[1, 2], &mut out, patience, load);
+            assert_eq!(out[1], Some(20));
+            answer.ok().and(out[0])
         },
     ];
-    for ask in asks {
+    let waits_in_vain = |ask: Ask, patience| {
         let cache: Cache<u64, u64> = Cache::new(10);
         let mut leader = pin!(cache.get_or_insert_async(1, pending()));
         assert!(leader.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| ask(&cache));
+            let waiting = scope.spawn(|| ask(&cache, patience));
             std::thread::sleep(A_WHILE);
             cache.insert(1, 5).unwrap();
-            assert_eq!(waiting.join().unwrap(), Ok(5));
-        });
+            waiting.join().unwrap()
+        })
+    };
+    for ask in asks {
+        let found = [200, 2_000, 20_000]
+            .into_iter()
+            .find_map(|millis| waits_in_vain(ask, Duration::from_millis(millis)));
+        assert_eq!(found, Some(5));
     }
+}
+
+/// Shows an hour more when it has been read so often.
+#[derive(Clone)]
+struct Jumps(ManualClock, Arc<AtomicUsize>);
+
+impl Jumps {
+    /// None of the reads to come.
+    const NEVER: usize = usize::MAX;
+
+    fn new() -> Self {
+        Jumps(ManualClock::new(), Arc::new(AtomicUsize::new(Jumps::NEVER)))
+    }
+
+    fn at(&self, read: usize) {
+        self.1.store(read, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Jumps {
+    fn now(&self) -> Duration {
+        if self.1.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.advance(Duration::from_secs(3600));
+            self.at(Jumps::NEVER);
+        }
+        self.0.now()
+    }
+}
+
+/// Whenever its time ends: what is told of it agrees with the answer.
+#[test]
+fn what_expires_while_others_make_room_for_its_new_value_is_not_updated() {
+    let mut answers = [0, 0];
+    for read in 1..60 {
+        let clock = Jumps::new();
+        let (builder, told) = listening(weighing_values(40_000).time_to_live(LIFE).clock(clock.clone()));
+        let cache = builder.build();
+        cache.insert(1, 10).unwrap();
+        clock.at(read);
+        let mut asked = Vec::new();
+        let done = cache.compute(1, |old| {
+            asked.push(old.copied());
+            Operation::<u64, ()>::Insert(30_000 + old.copied().unwrap_or(0))
+        });
+        clock.at(Jumps::NEVER);
+        let told = told.lock().unwrap().first().copied();
+        match done.unwrap() {
+            Compute::Updated { old, new } => {
+                assert_eq!((old, new, asked.len()), ((1, 10), (1, 30_010), 1), "{read}");
+                // Its time may end as its new value is being made, under the lock.
+                assert!(
+                    told == Some((1, 10, Cause::Replaced)) || told == Some((1, 10, Cause::Expired)),
+                    "{told:?}"
+                );
+                answers[0] += 1;
+            }
+            Compute::Inserted(key, value) => {
+                assert_eq!((key, value, asked.last()), (1, 30_000, Some(&None)), "{read}");
+                assert_eq!(told, Some((1, 10, Cause::Expired)), "{read}");
+                answers[1] += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(answers[0] > 0 && answers[1] > 0, "{answers:?}");
+}
+
+/// Whenever its time ends before it is there.
+#[test]
+fn what_expires_as_a_dump_is_loaded_is_handed_back() {
+    let mut taken = 0;
+    for read in 1..20 {
+        let clock = Jumps::new();
+        let (builder, told) = listening(weighing_values(40_000).time_to_live(LIFE).clock(clock.clone()));
+        let cache = builder.build();
+        cache.insert(1, 10).unwrap();
+        let dump = cache.dump();
+        cache.clear();
+        clock.at(read);
+        let rest = cache.load(dump);
+        clock.at(Jumps::NEVER);
+        taken += usize::from(rest.is_empty());
+        assert_eq!((rest.len(), cache.len()), if rest.is_empty() { (0, 1) } else { (1, 0) });
+        assert!(rest.is_empty() == cache.get(&1).is_some(), "{read}");
+        assert!(told.lock().unwrap().iter().all(|told| told.2 == Cause::Explicit), "{read}");
+    }
+    assert!(taken > 0 && taken < 19, "{taken}");
 }

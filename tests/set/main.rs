@@ -49,8 +49,18 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
             };
             assert_eq!(got.note, expected.note);
         }
-        14 => remove_if(set, model, value, note),
-        _ => {
+        11 => {
+            let keep = |noted: &Noted| noted.key % 3 != value % 3;
+            if note % 4 == 0 {
+                set.retain(keep)
+            } else {
+                pin.retain(keep)
+            }
+            model.retain(keep);
+        }
+        12 if note % 8 == 0 || note % 8 == 2 => empty(set, model, note),
+        13 => remove_if(set, model, value, note),
+        12 | 14 => {
             // Of equal ones the last stays.
             let all = [new, Noted { key: value / 2, note: note + 1 }];
             set.extend(all);
@@ -58,7 +68,22 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
                 model.replace(new);
             }
         }
+        _ => unreachable!("an operation that is not known"),
     }
+}
+
+/// Removes all values, by the set, by a pin, or by a walk over them.
+fn empty(set: &Set, model: &mut Model<Noted>, note: u64) {
+    match note % 16 {
+        2 => set.clear(),
+        10 => set.pin().clear(),
+        _ => {
+            let pin = set.pin();
+            let drained: Model<Noted> = pin.drain().copied().collect();
+            assert_eq!(drained, *model);
+        }
+    }
+    model.clear();
 }
 
 /// Removes a value, if its note says so, by the set or by a pin.

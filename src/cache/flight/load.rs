@@ -16,8 +16,8 @@ use crate::hash::Digest;
 pub(crate) trait Table<K, V> {
     fn digest_of(&self, key: &K) -> Digest;
 
-    /// The value of a key, if the cache has it: the leader's second look, and his followers' if he finds it [F2]. Not a miss to
-    /// be counted.
+    /// The value of a key, if the cache has it: the leader's second look, and his followers' if he finds it [F2]; and the last
+    /// of who has no time left to wait. Not a miss to be counted.
     fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
 
     /// The same, if it is not due: the second look of a leader who refreshes it [F8].

@@ -141,10 +141,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[doc(alias = "insert_if_absent")]
     pub fn try_insert(&self, key: K, value: V) -> Result<(), Occupied<V, V>> {
         // As in a `Cache`.
-        if let Some(current) = self.peek(&key) {
+        let digest = self.digest(&key);
+        if let Some(current) = self.peek_of(digest, &key) {
             return Err(Occupied { current, not_inserted: value });
         }
-        let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
         let mut at = self.at(digest, &key);
         if let Some(found) = at.found {
