@@ -44,9 +44,9 @@ impl<S: BuildHasher> FilterBuilder<S> {
     ///
     /// Many repeated keys take more room than as many different ones. If they have none, the filter is built anew, until they
     /// have: up to 1.4 times as large where keys come twice, three times where they come four times, and mostly three to seven
-    /// times where they come as often as a bucket has slots; where a rate of more than 1% is asked for, up to about twenty times. It
-    /// has 8 slots a bucket then, or 4, if a width is asked for and no rate. Of short fingerprints, if they are asked for, it
-    /// takes more.
+    /// times where they come as often as a bucket has slots; where a rate of more than 1% is asked for, up to about twenty
+    /// times. It has 8 slots a bucket then, or 4, if a width is asked for and no rate. Of short fingerprints, if they are asked
+    /// for, it takes more.
     ///
     /// # Errors
     ///
