@@ -49,7 +49,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///   thread, or by [`Cache::flush`]: [how much may wait, and what a `Drop` must not
 ///   do](crate::HashMap#when-values-are-dropped). With a weigher it may be an eighth of the bound, or 65,536 if that is more,
 ///   and for each thread a sixteenth of that besides, and what its last call has sent away, which may be much where one heavy
-///   entry takes the place of many; writes under some map's lock do not count.
+///   entry takes the place of many; writes under some map's lock do not count, and while the system has stopped a thread in the
+///   midst of a call more may wait.
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads

@@ -19,7 +19,7 @@ pub struct CacheStats {
     /// Look-ups that found none, or one that had expired. Who asks by `get` first, and after a miss by `get_or_insert_with` or
     /// its kin, has missed twice.
     pub misses: u64,
-    /// Values that loaders made.
+    /// Values that loaders made; or that an entry's `or_insert` was given, or `or_default` has made.
     pub loads: u64,
     /// Loaders that failed, panicked, or were dropped before they ended, as futures may be.
     pub failed_loads: u64,
