@@ -261,10 +261,10 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
     /// assert!(Arc::ptr_eq(ada, pin.get_or_insert_with("ada", |_| unreachable!())));
     /// ```
     #[track_caller]
-    pub fn get_or_insert_with<Q: ?Sized + Hash + Equivalent<T>>(
+    pub fn get_or_insert_with<'q, Q: ?Sized + Hash + Equivalent<T>>(
         &self,
-        value: &Q,
-        own: impl FnOnce(&Q) -> T,
+        value: &'q Q,
+        own: impl FnOnce(&'q Q) -> T,
     ) -> &T {
         let digest = self.0.digest(value);
         if let Some(entry) = self.0.find_entry_of(digest, value) {
