@@ -2,7 +2,6 @@
 
 use core::fmt;
 use core::ops::Deref;
-use core::ptr::NonNull;
 
 use ahash::RandomState;
 
@@ -56,9 +55,7 @@ impl<'c, K, V, S, G> CacheRef<'c, K, V, S, G> {
     /// ```
     #[inline]
     pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&V) -> &U) -> MappedCacheRef<'c, U, K, V, S, G> {
-        let part = NonNull::from(part(&this));
-        // SAFETY: lent by the entry, for as long as any view would have it.
-        MappedCacheRef(unsafe { Part::new(part, Self::into_view(this)) })
+        MappedCacheRef(this.0.map(part))
     }
 
     /// A part of the value, if there is one, with the view.
@@ -83,11 +80,7 @@ impl<'c, K, V, S, G> CacheRef<'c, K, V, S, G> {
         this: Self,
         part: impl FnOnce(&V) -> Option<&U>,
     ) -> Result<MappedCacheRef<'c, U, K, V, S, G>, Self> {
-        match part(&this).map(NonNull::from) {
-            // SAFETY: as in `map`.
-            Some(part) => Ok(MappedCacheRef(unsafe { Part::new(part, Self::into_view(this)) })),
-            None => Err(this),
-        }
+        this.0.try_map(part).map(MappedCacheRef).map_err(CacheRef)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use super::Entry;
+use super::{Entry, Part};
 
 /// An entry that was found, with the view that keeps it alive. `Send` and `Sync`, if that is, and keys and values are.
 pub(crate) struct Kept<P, K, V> {
@@ -29,6 +29,24 @@ impl<P, K, V> Kept<P, K, V> {
         // SAFETY: `new`'s caller's: if it has left the table, after the guard was entered; and the reference does not outlive
         // `self`, and with it the view.
         unsafe { Entry::deref(self.entry) }
+    }
+
+    /// A part of the value.
+    #[inline]
+    pub(crate) fn map<U: ?Sized>(self, part: impl FnOnce(&V) -> &U) -> Part<P, U> {
+        let part = NonNull::from(part(&self.entry().value));
+        // SAFETY: lent by the entry, for as long as any view like this one would have it.
+        unsafe { Part::new(part, self.view) }
+    }
+
+    /// A part of the value; this, if there is none.
+    #[inline]
+    pub(crate) fn try_map<U: ?Sized>(self, part: impl FnOnce(&V) -> Option<&U>) -> Result<Part<P, U>, Self> {
+        match part(&self.entry().value).map(NonNull::from) {
+            // SAFETY: as in `map`.
+            Some(part) => Ok(unsafe { Part::new(part, self.view) }),
+            None => Err(self),
+        }
     }
 
     #[inline]

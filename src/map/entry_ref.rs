@@ -76,9 +76,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     /// ```
     #[inline]
     pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&V) -> &U) -> MappedRef<'m, U, K, V, S, G> {
-        let part = NonNull::from(part(this.value()));
-        // SAFETY: lent by the entry, for as long as any view would have it.
-        MappedRef(unsafe { Part::new(part, this.into_pin()) })
+        MappedRef(this.0.map(part))
     }
 
     /// A part of the value, if there is one, with the view.
@@ -101,11 +99,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
         this: Self,
         part: impl FnOnce(&V) -> Option<&U>,
     ) -> Result<MappedRef<'m, U, K, V, S, G>, Self> {
-        match part(this.value()).map(NonNull::from) {
-            // SAFETY: as in `map`.
-            Some(part) => Ok(MappedRef(unsafe { Part::new(part, this.into_pin()) })),
-            None => Err(this),
-        }
+        this.0.try_map(part).map(MappedRef).map_err(Ref)
     }
 }
 
