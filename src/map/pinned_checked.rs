@@ -141,7 +141,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        let Ok((entry, _)) = self.try_find_or_add_by(key, Q::to_owned, || Ok::<V, Infallible>(make()))?;
+        let Ok((entry, _)) = self.try_find_or_add_ref(key, || Ok::<V, Infallible>(make()))?;
         Ok(&entry.value)
     }
 
@@ -170,18 +170,20 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// The same, by a reference to a key, of which `own` makes an equal one if it is absent. It is hashed once, not its copy.
+    /// The same, by a reference to a key, of which a copy is made if it is absent. The key is hashed, not its copy as well.
     #[inline(always)]
-    pub(super) fn try_find_or_add_by<Q: ?Sized + Hash + Equivalent<K>, E>(
+    pub(super) fn try_find_or_add_ref<Q, E>(
         &self,
         key: &Q,
-        own: impl FnOnce(&Q) -> K,
         make: impl FnOnce() -> Result<V, E>,
-    ) -> FoundOrAdded<'_, K, V, E> {
+    ) -> FoundOrAdded<'_, K, V, E>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    {
         let digest = self.map.digest(key);
         match self.find_entry_of(digest, key) {
             Some(entry) => Ok(Ok((entry, false))),
-            None => self.try_find_or_add_of(digest, own(key), make),
+            None => self.try_find_or_add_of(digest, key.to_owned(), make),
         }
     }
 

@@ -214,7 +214,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     where
         Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
     {
-        expect_room(self.try_find_or_add_by(key, Q::to_owned, make)).map(|(entry, _)| &entry.value)
+        expect_room(self.try_find_or_add_ref(key, make)).map(|(entry, _)| &entry.value)
     }
 
     /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.

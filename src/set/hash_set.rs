@@ -389,14 +389,9 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     /// lock: see [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
-    /// use std::sync::Arc;
-    ///
-    /// let names: koel::HashSet<Arc<str>> = koel::HashSet::from([Arc::from("ada")]);
-    /// let is_unused = |name: &Arc<str>| Arc::strong_count(name) == 1;
-    /// let used = names.get("ada").map(|name| Arc::clone(&name));
-    /// assert!(!names.remove_if("ada", is_unused));
-    /// drop(used);
-    /// assert!(names.remove_if("ada", is_unused) && names.is_empty());
+    /// let names = koel::HashSet::from(["ada".to_string()]);
+    /// assert!(!names.remove_if("ada", |name| name.len() > 3) && !names.remove_if("bob", |_| true));
+    /// assert!(names.remove_if("ada", |name| name.len() == 3) && names.is_empty());
     /// ```
     pub fn remove_if<Q: ?Sized + Hash + Equivalent<T>>(
         &self,
