@@ -87,13 +87,9 @@ fn in_order(
     Ok(list)
 }
 
-/// Fills a table that nobody else uses: each segment is filled by one thread. What had no room, so much at the most of each
-/// segment whose digests are in one part; an error if there is no memory to part the digests, if that has not been done yet.
-fn fill<P: ToPlace + From<Digest>>(
-    inner: &Inner,
-    digests: &mut Parted,
-    most: usize,
-) -> Result<Vec<Digest>, FilterError> {
+/// Fills a table that nobody else uses: each segment is filled by one thread. What had no room; an error if there is no memory
+/// to part the digests, if that has not been done yet.
+fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &mut Parted) -> Result<Vec<Digest>, FilterError> {
     let geometry = inner.table.geometry();
     if !digests.is_for(geometry) {
         let pieces: Vec<&[Digest]> = digests.slices().flat_map(|digests| digests.chunks(PIECE)).collect();
@@ -102,9 +98,8 @@ fn fill<P: ToPlace + From<Digest>>(
     }
     let segments = (0..geometry.segments).into_par_iter();
     let digests = &*digests;
-    let mut left: Vec<_> = segments
-        .flat_map_iter(|segment| inner.fill_segment::<P>(segment, digests).into_iter().take(most))
-        .collect();
+    let mut left: Vec<_> =
+        segments.flat_map_iter(|segment| inner.fill_segment::<P>(segment, digests)).collect();
     left.append(&mut inner.fill_in_order::<P>(digests.rest())?);
     Ok(left)
 }
@@ -112,8 +107,8 @@ fn fill<P: ToPlace + From<Digest>>(
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
     /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one thread.
     /// Takes 8 to 12 bytes for each key meanwhile; up to 22, if the iterator does not know how many there are, and a want of
-    /// memory for half of them ends the process then. A filter of fewer than some 250,000 keys has one segment, so that only
-    /// the hashing is shared out.
+    /// memory for half of them ends the process then; up to 37 where keys repeat so often that it has to be made larger. A
+    /// filter of fewer than some 250,000 keys has one segment, so that only the hashing is shared out.
     ///
     /// ```
     /// let builder = koel::CuckooFilter::builder().false_positive_rate(0.01);
@@ -159,8 +154,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
     }
 
     fn par_build_of(self, mut digests: Parted) -> Result<CuckooFilter<S>, FilterError> {
-        // One is enough to know that they do not fit.
-        self.filled(&mut digests, |inner, digests| fill::<WholeDigest>(inner, digests, 1))
+        self.filled(&mut digests, fill::<WholeDigest>)
     }
 }
 
@@ -202,7 +196,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
     }
 
     fn par_build_of(self, digests: Vec<Digest>) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        self.filled(digests, |inner, digests| fill::<Digest>(inner, digests, usize::MAX))
+        self.filled(digests, fill::<Digest>)
     }
 }
 
