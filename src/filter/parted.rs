@@ -28,7 +28,7 @@ pub(crate) struct Parted {
 /// Parts digests as they come.
 pub(crate) struct Parting {
     geometry: Geometry,
-    /// Digests for which the next block is made.
+    /// Digests, in all.
     expected: usize,
     open: Block,
     parted: Parted,
@@ -132,10 +132,11 @@ impl Parting {
     pub(crate) fn push_elsewhere(&mut self, digest: Digest) -> Result<(), FilterError> {
         // How full it is, is not summed up for each: all that come may be alike.
         if self.parted.rest.len() % 256 == 0 && self.open.is_half_full() {
-            let next = Block::new(self.geometry.segments as usize, self.expected, self.parted.huge_pages)?;
-            push(&mut self.parted.blocks, core::mem::replace(&mut self.open, next))?;
-            // Beyond those that are expected few come, or nobody knows how many.
-            self.expected = (self.parted.len() + self.expected) / 4;
+            push(&mut self.parted.blocks, core::mem::take(&mut self.open))?;
+            // For what is still to come. Beyond that few come, or nobody knows how many.
+            let taken = self.parted.len();
+            let expected = self.expected.saturating_sub(taken).max(taken / 4);
+            self.open = Block::new(self.geometry.segments as usize, expected, self.parted.huge_pages)?;
             if self.push_here(digest) {
                 return Ok(());
             }

@@ -16,8 +16,8 @@ use super::scalable::{ScalableCuckooFilter, ScalableFilterBuilder};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
-/// Digests that a thread takes at a time to part them anew.
-const PIECE: usize = 4096;
+/// Digests that a thread takes at a time to part them anew: few beside those of a segment, as all may be of the same.
+const PIECE: usize = 512;
 
 /// What parts digests for one thread at a time; when that has done with it, for another.
 struct Share<'s> {
@@ -87,14 +87,27 @@ fn in_order(
     Ok(list)
 }
 
+/// The same digests, by other segments.
+fn parted_anew(digests: &Parted, geometry: &Geometry) -> Result<Parted, FilterError> {
+    let all = in_turn(digests).into_par_iter().flat_map_iter(|piece| piece.iter().copied());
+    parted(all, geometry, digests.len(), digests.huge_pages())
+}
+
+/// Pieces of all digests, one of each segment after the other: whichever part of them a thread gets, it has equally many of
+/// each, as it has room for.
+fn in_turn(digests: &Parted) -> Vec<&[Digest]> {
+    let slices: Vec<&[Digest]> = digests.slices().collect();
+    let rounds = slices.iter().map(|slice| slice.len().div_ceil(PIECE)).max().unwrap_or(0);
+    let of_round = |round| slices.iter().filter_map(move |slice| slice.chunks(PIECE).nth(round));
+    (0..rounds).flat_map(of_round).collect()
+}
+
 /// Fills a table that nobody else uses: each segment is filled by one thread. What had no room; an error if there is no memory
 /// to part the digests, if that has not been done yet.
 fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &mut Parted) -> Result<Vec<Digest>, FilterError> {
     let geometry = inner.table.geometry();
     if !digests.is_for(geometry) {
-        let pieces: Vec<&[Digest]> = digests.slices().flat_map(|digests| digests.chunks(PIECE)).collect();
-        let all = pieces.into_par_iter().flat_map_iter(|digests| digests.iter().copied());
-        *digests = parted(all, geometry, digests.len(), digests.huge_pages())?;
+        *digests = parted_anew(digests, geometry)?;
     }
     let segments = (0..geometry.segments).into_par_iter();
     let digests = &*digests;
@@ -107,7 +120,7 @@ fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &mut Parted) -> Resul
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
     /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one thread.
     /// Takes 8 to 12 bytes for each key meanwhile; up to 22, if the iterator does not know how many there are, and a want of
-    /// memory for half of them ends the process then; up to 37 where keys repeat so often that it has to be made larger. A
+    /// memory for half of them ends the process then; up to 28 where keys repeat so often that it has to be made larger. A
     /// filter of fewer than some 250,000 keys has one segment, so that only the hashing is shared out.
     ///
     /// ```
@@ -273,5 +286,29 @@ impl ScalableCuckooFilter {
         false_positive_rate: f64,
     ) -> Result<Self, FilterError> {
         Self::builder().false_positive_rate(false_positive_rate).par_from_keys_bytes(keys)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Else half of them would be listed twice over: those for which a thread has no room, as it has the other segments'.
+    #[test]
+    fn digests_of_one_segment_after_the_other_are_parted_anew_without_a_long_rest() {
+        const LEN: usize = 400_000;
+        let mixed = |i: u64| (i ^ i >> 32).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let digest = |i: usize| Digest::new(mixed(mixed(mixed(i as u64))));
+        let digests = (0..LEN).into_par_iter().map(digest);
+        let [few, more] = [7, 16].map(|segments| Geometry::new(segments, 8, 12, 12));
+        let before = parted(digests, &few, LEN, None).unwrap();
+        let anew = parted_anew(&before, &more).unwrap();
+        assert!(anew.is_for(&more) && anew.rest().len() < LEN / 50, "{} in the rest", anew.rest().len());
+        let all = |parted: &Parted| {
+            let mut all: Vec<u64> = parted.slices().flatten().map(|digest| digest.bits()).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(all(&anew), all(&before));
     }
 }
