@@ -416,6 +416,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::cache::{Cache, Clock, Policy};
+    use crate::hash::scale;
     use crate::sync::{AtomicUsize, Ordering};
 
     /// The quota of each segment and what is spare, after a look at whether they are what they should be.
@@ -494,6 +495,19 @@ mod tests {
         assert!(spare > 10_000, "{spare} were borrowed and given back");
         cache.set_capacity(39_000);
         assert_eq!(quotas(&cache), (before, spare - 1000));
+    }
+
+    /// Of the segments of many entries none gives back what it uses, so that it would have more than its share for good.
+    #[test]
+    fn a_lower_capacity_takes_first_what_is_beyond_the_share_of_who_has_many() {
+        let cache: Cache<u64, u64> = Cache::new(4096);
+        let segments = cache.bound.segments();
+        cache.set_capacity(u64::from(segments) * 250);
+        let of_the_first = (0..).filter(|key| scale(cache.digest(key).prefix(), segments) == 0);
+        of_the_first.take(300).for_each(|key| cache.insert(key, 0).unwrap());
+        assert!(segments > 1 && quotas(&cache).0[0] >= 256, "nothing was borrowed");
+        cache.set_capacity(u64::from(segments) * 200);
+        assert_eq!(quotas(&cache).0[0], 200);
     }
 
     #[test]

@@ -232,3 +232,26 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         refused.map_or(Ok(()), |Refused { key, value, .. }| Err(Dumped { key, value, standing }))
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use crate::cache::Cache;
+
+    /// Others have taken the room that was promised: what comes from a dump goes back then, as whoever is there is newer [L4].
+    #[test]
+    fn nobody_goes_for_an_entry_of_a_dump() {
+        let cache: Cache<u64, u64> = Cache::new(4096);
+        cache.set_capacity(u64::from(cache.bound.segments()) * 10);
+        (0..10_000).for_each(|key| cache.insert(key, key).unwrap());
+        assert_eq!(cache.len() as u64, cache.capacity());
+        let evictions = cache.stats().evictions;
+        let old: Cache<u64, u64> = Cache::new(100);
+        (20_000..20_100).for_each(|key| old.insert(key, key).unwrap());
+        for entry in old.dump().entries {
+            let (key, plan) = (entry.key, cache.ask(&entry).unwrap());
+            let handed_back = cache.restore(entry, plan.digest, plan.new_entry).unwrap_err();
+            assert_eq!((handed_back.key, handed_back.value), (key, key));
+        }
+        assert_eq!((cache.stats().evictions, cache.len() as u64), (evictions, cache.capacity()));
+    }
+}
