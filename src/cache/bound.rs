@@ -10,7 +10,7 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, fence, spin_loop};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, fence, spin_loop, step};
 
 /// The bound of a cache. Units: entries, or what the weigher says.
 #[derive(Debug)]
@@ -140,7 +140,10 @@ impl Bound {
             let before = self.raises.load(Ordering::Acquire);
             let capacity = self.capacity();
             // Wrapping: what a raise has come between may be any number.
-            let used = self.used.iter().map(|used| used.load(Ordering::Relaxed));
+            let used = self.used.iter().map(|used| {
+                step();
+                used.load(Ordering::Relaxed)
+            });
             let sum = used.fold(0, u64::wrapping_add);
             // Acquire: pairs with `set_used`.
             fence(Ordering::Acquire);

@@ -90,9 +90,9 @@ fn bound_holds(scene: Scene, builder: CacheBuilder<u64, u64>, policy: Policy) {
                     write(&cache, &mut rng, scene);
                 }
             }
-            2 if scene.resized => {
+            2 => {
                 let mut old = scene.capacity;
-                while !stop.load(Ordering::SeqCst) {
+                while scene.resized && !stop.load(Ordering::SeqCst) {
                     let new = 1 + rng.below(scene.capacity);
                     allowed.set(old.max(new));
                     cache.set_capacity(new);
@@ -107,6 +107,10 @@ fn bound_holds(scene: Scene, builder: CacheBuilder<u64, u64>, policy: Policy) {
                 looks += 1;
                 if stop.load(Ordering::SeqCst) {
                     break;
+                }
+                // There may be as many processors as writers: these wait for a time slice otherwise, whenever they yield.
+                if looks % 16 == 0 {
+                    std::thread::yield_now();
                 }
             },
         }
