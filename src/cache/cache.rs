@@ -4,6 +4,7 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
+use core::time::Duration;
 
 use ahash::RandomState;
 use equivalent::Equivalent;
@@ -330,6 +331,31 @@ impl<K, V, S> Cache<K, V, S> {
     /// How the cache chooses what to evict.
     pub fn policy(&self) -> Policy {
         self.policy
+    }
+
+    /// How long after it was inserted any entry expires, as [`CacheBuilder::time_to_live`](super::CacheBuilder::time_to_live)
+    /// says; [`Cache::time_left`] tells of one. Cost: a read.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::builder().max_entries(10).time_to_live(hour).build();
+    /// assert_eq!((cache.time_to_live(), cache.time_to_idle()), (Some(hour), None));
+    /// ```
+    pub fn time_to_live(&self) -> Option<Duration> {
+        self.time.as_ref()?.to_live
+    }
+
+    /// How long after it was inserted or last hit any entry expires, as
+    /// [`CacheBuilder::time_to_idle`](super::CacheBuilder::time_to_idle) says. Cost: a read.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
+    /// assert_eq!((cache.time_to_live(), cache.time_to_idle()), (None, None));
+    /// ```
+    pub fn time_to_idle(&self) -> Option<Duration> {
+        self.time.as_ref()?.to_idle
     }
 
     /// The hash function.
