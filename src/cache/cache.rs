@@ -333,8 +333,9 @@ impl<K, V, S> Cache<K, V, S> {
         self.policy
     }
 
-    /// How long after it was inserted any entry expires, as [`CacheBuilder::time_to_live`](super::CacheBuilder::time_to_live)
-    /// says; [`Cache::time_left`] tells of one. Cost: a read.
+    /// How long after it was inserted each entry expires, as [`CacheBuilder::time_to_live`](super::CacheBuilder::time_to_live)
+    /// says. `None`: there is no such limit for all, but single entries may have one of their own: [`Cache::time_left`] tells of
+    /// one. Cost: a read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -347,8 +348,9 @@ impl<K, V, S> Cache<K, V, S> {
         self.time.as_ref()?.to_live
     }
 
-    /// How long after it was inserted or last hit any entry expires, as
-    /// [`CacheBuilder::time_to_idle`](super::CacheBuilder::time_to_idle) says. Cost: a read.
+    /// How long after it was inserted or last hit each entry expires, as
+    /// [`CacheBuilder::time_to_idle`](super::CacheBuilder::time_to_idle) says. `None`: there is no such limit for all. Cost: a
+    /// read.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);

@@ -247,7 +247,9 @@ mod tests {
         let evictions = cache.stats().evictions;
         let old: Cache<u64, u64> = Cache::new(100);
         (20_000..20_100).for_each(|key| old.insert(key, key).unwrap());
-        for entry in old.dump().entries {
+        let dump = old.dump();
+        assert_eq!(dump.len(), 100);
+        for entry in dump.entries {
             let (key, plan) = (entry.key, cache.ask(&entry).unwrap());
             let handed_back = cache.restore(entry, plan.digest, plan.new_entry).unwrap_err();
             assert_eq!((handed_back.key, handed_back.value), (key, key));

@@ -68,9 +68,9 @@ impl Parted {
         self.slices().map(<[Digest]>::len).sum()
     }
 
-    /// All.
+    /// All, one block after the other, and each by segment.
     pub(crate) fn slices(&self) -> impl Iterator<Item = &[Digest]> {
-        (0..self.segments).flat_map(|segment| self.of_segment(segment)).chain([self.rest()])
+        self.blocks.iter().flat_map(Block::slices).chain([self.rest()])
     }
 
     /// Those of a segment, but for the rest.
@@ -132,11 +132,11 @@ impl Parting {
     pub(crate) fn push_elsewhere(&mut self, digest: Digest) -> Result<(), FilterError> {
         // How full it is, is not summed up for each: all that come may be alike.
         if self.parted.rest.len() % 256 == 0 && self.open.is_half_full() {
-            push(&mut self.parted.blocks, core::mem::take(&mut self.open))?;
             // For what is still to come. Beyond that few come, or nobody knows how many.
-            let taken = self.parted.len();
+            let taken = self.parted.len() + self.open.len();
             let expected = self.expected.saturating_sub(taken).max(taken / 4);
-            self.open = Block::new(self.geometry.segments as usize, expected, self.parted.huge_pages)?;
+            let next = Block::new(self.geometry.segments as usize, expected, self.parted.huge_pages)?;
+            self.close(next)?;
             if self.push_here(digest) {
                 return Ok(());
             }
@@ -144,9 +144,15 @@ impl Parting {
         push(&mut self.parted.rest, digest)
     }
 
+    /// Puts the open block to the others, unless it has no room at all, and opens another.
+    fn close(&mut self, next: Block) -> Result<(), FilterError> {
+        let full = core::mem::replace(&mut self.open, next);
+        if full.ends.is_empty() { Ok(()) } else { push(&mut self.parted.blocks, full) }
+    }
+
     /// All that it has got.
     pub(crate) fn finish(mut self) -> Result<Parted, FilterError> {
-        push(&mut self.parted.blocks, self.open)?;
+        self.close(Block::default())?;
         Ok(self.parted)
     }
 }
@@ -187,10 +193,18 @@ impl Block {
         unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 
+    fn slices(&self) -> impl Iterator<Item = &[Digest]> {
+        (0..self.ends.len()).map(|segment| self.of_segment(segment))
+    }
+
+    /// How many it has.
+    fn len(&self) -> usize {
+        self.slices().map(<[Digest]>::len).sum()
+    }
+
     /// Whether half of its room is taken, or it has none.
     fn is_half_full(&self) -> bool {
-        let taken: usize = (0..self.ends.len()).map(|segment| self.of_segment(segment).len()).sum();
-        2 * taken >= self.ends.len() * self.each
+        2 * self.len() >= self.ends.len() * self.each
     }
 }
 

@@ -23,6 +23,8 @@ const PIECE: usize = 512;
 struct Share<'s> {
     parting: Parting,
     idle: &'s Mutex<Vec<Parting>>,
+    /// Whether there was a want of memory, after which nothing is wanted any more.
+    has_failed: bool,
     /// The first want of memory.
     failed: &'s Mutex<Option<FilterError>>,
 }
@@ -38,7 +40,11 @@ impl Share<'_> {
     #[cold]
     #[inline(never)]
     fn push_elsewhere(&mut self, digest: Digest) {
+        if self.has_failed {
+            return;
+        }
         if let Err(error) = self.parting.push_elsewhere(digest) {
+            self.has_failed = true;
             self.failed.lock().get_or_insert(error);
         }
     }
@@ -64,7 +70,7 @@ fn parted(
     let (idle, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
     let begin = || {
         let parting = idle.lock().pop().unwrap_or_else(|| Parting::new(*geometry, share, huge_pages));
-        Share { parting, idle: &idle, failed: &failed }
+        Share { parting, idle: &idle, has_failed: failed.lock().is_some(), failed: &failed }
     };
     digests.for_each_init(begin, |share, digest| share.push(digest));
     if let Some(error) = failed.lock().take() {
@@ -96,10 +102,16 @@ fn parted_anew(digests: &Parted, geometry: &Geometry) -> Result<Parted, FilterEr
 /// Pieces of all digests, one of each segment after the other: whichever part of them a thread gets, it has equally many of
 /// each, as it has room for.
 fn in_turn(digests: &Parted) -> Vec<&[Digest]> {
-    let slices: Vec<&[Digest]> = digests.slices().collect();
-    let rounds = slices.iter().map(|slice| slice.len().div_ceil(PIECE)).max().unwrap_or(0);
-    let of_round = |round| slices.iter().filter_map(move |slice| slice.chunks(PIECE).nth(round));
-    (0..rounds).flat_map(of_round).collect()
+    let mut slices: Vec<_> = digests.slices().map(|slice| slice.chunks(PIECE)).collect();
+    let mut pieces = Vec::new();
+    while !slices.is_empty() {
+        slices.retain_mut(|slice| {
+            let piece = slice.next();
+            pieces.extend(piece);
+            piece.is_some()
+        });
+    }
+    pieces
 }
 
 /// Fills a table that nobody else uses: each segment is filled by one thread. What had no room; an error if there is no memory
@@ -120,7 +132,7 @@ fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &mut Parted) -> Resul
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
     /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one thread.
     /// Takes 8 to 12 bytes for each key meanwhile; up to 22, if the iterator does not know how many there are, and a want of
-    /// memory for half of them ends the process then; up to 28 where keys repeat so often that it has to be made larger. A
+    /// memory for half of them ends the process then; up to 33 where keys repeat so often that it has to be made larger. A
     /// filter of fewer than some 250,000 keys has one segment, so that only the hashing is shared out.
     ///
     /// ```
@@ -299,16 +311,27 @@ mod tests {
         const LEN: usize = 400_000;
         let mixed = |i: u64| (i ^ i >> 32).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let digest = |i: usize| Digest::new(mixed(mixed(mixed(i as u64))));
-        let digests = (0..LEN).into_par_iter().map(digest);
         let [few, more] = [7, 16].map(|segments| Geometry::new(segments, 8, 12, 12));
-        let before = parted(digests, &few, LEN, None).unwrap();
-        let anew = parted_anew(&before, &more).unwrap();
-        assert!(anew.is_for(&more) && anew.rest().len() < LEN / 50, "{} in the rest", anew.rest().len());
         let all = |parted: &Parted| {
             let mut all: Vec<u64> = parted.slices().flatten().map(|digest| digest.bits()).collect();
             all.sort_unstable();
             all
         };
-        assert_eq!(all(&anew), all(&before));
+        for threads in [1, 2, 8, 32] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let digests = (0..LEN).into_par_iter().map(digest);
+            let before = pool.install(|| parted(digests, &few, LEN, None)).unwrap();
+            let anew = pool.install(|| parted_anew(&before, &more)).unwrap();
+            let rest = anew.rest().len();
+            assert!(anew.is_for(&more) && rest < LEN / 50, "{rest} in the rest, on {threads} threads");
+            assert_eq!(all(&anew), all(&before));
+        }
+    }
+
+    #[test]
+    fn nothing_more_is_tried_after_a_want_of_memory() {
+        let digests = (0..1_000_000_u64).into_par_iter().map(Digest::new);
+        let refused = parted(digests, &Geometry::new(7, 8, 12, 12), usize::MAX / 64, None);
+        assert!(refused.is_err());
     }
 }

@@ -72,7 +72,7 @@ fn write(cache: &Cache<u64, u64>, rng: &mut Rng, scene: Scene) {
     }
 }
 
-/// Two threads write, one may change the capacity, one looks.
+/// Two threads write, one looks, and one changes the capacity or looks as well.
 fn bound_holds(scene: Scene, builder: CacheBuilder<u64, u64>, policy: Policy) {
     let cache = builder.policy(policy).build();
     let steps = env_number("KOEL_CACHE_WRITES", 6000);
@@ -90,9 +90,9 @@ fn bound_holds(scene: Scene, builder: CacheBuilder<u64, u64>, policy: Policy) {
                     write(&cache, &mut rng, scene);
                 }
             }
-            2 => {
+            2 if scene.resized => {
                 let mut old = scene.capacity;
-                while scene.resized && !stop.load(Ordering::SeqCst) {
+                while !stop.load(Ordering::SeqCst) {
                     let new = 1 + rng.below(scene.capacity);
                     allowed.set(old.max(new));
                     cache.set_capacity(new);
