@@ -334,8 +334,8 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// How long after it was inserted each entry expires, as [`CacheBuilder::time_to_live`](super::CacheBuilder::time_to_live)
-    /// says. `None`: there is no such limit for all, but single entries may have one of their own: [`Cache::time_left`] tells of
-    /// one. Cost: a read.
+    /// says. `None`: there is no such limit for all, but single entries may have one of their own: [`Cache::time_left`] tells
+    /// of one. Cost: a read.
     ///
     /// ```
     /// use std::time::Duration;
