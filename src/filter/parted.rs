@@ -193,6 +193,7 @@ impl Block {
         unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 
+    /// All, by segment.
     fn slices(&self) -> impl Iterator<Item = &[Digest]> {
         (0..self.ends.len()).map(|segment| self.of_segment(segment))
     }

@@ -328,10 +328,13 @@ mod tests {
         }
     }
 
+    /// At once, however many digests are still to come.
     #[test]
-    fn nothing_more_is_tried_after_a_want_of_memory() {
+    fn a_want_of_memory_for_blocks_is_an_error() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let digests = (0..1_000_000_u64).into_par_iter().map(Digest::new);
-        let refused = parted(digests, &Geometry::new(7, 8, 12, 12), usize::MAX / 64, None);
+        // More bytes for each thread than there are addresses.
+        let refused = pool.install(|| parted(digests, &Geometry::new(7, 8, 12, 12), usize::MAX, None));
         assert!(refused.is_err());
     }
 }
