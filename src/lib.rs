@@ -127,6 +127,7 @@ mod seats;
 mod set;
 mod swapped;
 mod sync;
+mod to_key;
 
 pub use cache::{
     Cache, CacheBuilder, CacheDump, CacheEntry, CacheError, CacheIter, CacheRef, CacheStats, CacheView,
@@ -152,6 +153,7 @@ pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 #[cfg(feature = "rayon")]
 pub use set::SetParIter;
 pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetExtractIf, SetIntoIter, SetRef};
+pub use to_key::ToKey;
 
 /// The crate that `guard::FjallStore` is made of, in the version whose `Keyspace` it takes: with the feature `fjall`.
 #[cfg(feature = "fjall")]

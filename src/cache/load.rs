@@ -18,6 +18,7 @@ use super::flight::{
 use super::timer::Timer;
 use crate::entries::Entry;
 use crate::hash::Digest;
+use crate::to_key::ToKey;
 
 /// A cache, as far as a load needs it.
 pub(super) trait Loading<K, V>: Table<K, V> {
@@ -65,7 +66,7 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
     #[inline(always)]
     pub(super) fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
     where
-        Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Equivalent<K> + ToKey<K>,
     {
         let Some(Hit { value, is_due }) = hit else {
             return Lookup::Lacks(ToLoad { digest, refreshing: None });
@@ -77,7 +78,7 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
     #[inline(never)]
     fn of_due<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, value: V) -> Self
     where
-        Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Equivalent<K> + ToKey<K>,
     {
         match cache.flights().refresh(digest, key) {
             Some(flight) => {
@@ -91,11 +92,11 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
 }
 
 impl<K, V> ToLoad<'_, K, V> {
-    /// A copy of the key. What that runs does not wait for this flight [F6].
-    pub(super) fn own<Q: ?Sized + ToOwned<Owned = K>>(&self, key: &Q) -> K {
+    /// A key, made of the reference. What that runs does not wait for this flight [F6].
+    pub(super) fn own<Q: ?Sized + ToKey<K>>(&self, key: &Q) -> K {
         match &self.refreshing {
-            Some(flight) => flight.run(|| key.to_owned()),
-            None => key.to_owned(),
+            Some(flight) => flight.run(|| key.to_key()),
+            None => key.to_key(),
         }
     }
 }

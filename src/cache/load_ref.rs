@@ -1,4 +1,4 @@
-//! Values that are loaded when they are missed, by a reference to a key, of which a copy is made only then.
+//! Values that are loaded when they are missed, by a reference, of which a key is made only then.
 
 use core::any::Any;
 use core::convert::{Infallible, identity};
@@ -13,6 +13,7 @@ use equivalent::Equivalent;
 use super::Cache;
 use super::flight::{LoadError, Terms, nothing_is_stale, or_panic};
 use super::load::{Loader, Lookup, load_lacking, load_lacking_async};
+use crate::to_key::ToKey;
 
 /// The value of a key: the cache's, or, if it is missed or due, as `load_lacking`.
 fn load_ref<K: Hash + Eq + Clone, V: Clone, S: BuildHasher, Q, E>(
@@ -22,7 +23,7 @@ fn load_ref<K: Hash + Eq + Clone, V: Clone, S: BuildHasher, Q, E>(
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>>
 where
-    Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
 {
     let digest = cache.digest(key);
     match Lookup::new(cache, digest, key, cache.hit_of(digest, key)) {
@@ -46,7 +47,7 @@ async fn load_ref_async<K: Hash + Eq + Clone, V: Clone, S: BuildHasher, Q, E, F:
     (mut load, end): Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
 ) -> Result<V, LoadError<E>>
 where
-    Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+    Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
 {
     let digest = cache.digest(key);
     let answer = match Lookup::new(cache, digest, key, cache.hit_of(digest, key)) {
@@ -61,7 +62,7 @@ where
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// As [`Cache::get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Panics
     ///
@@ -76,12 +77,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     #[track_caller]
     pub fn get_or_insert_with_ref<Q>(&self, key: &Q, load: impl FnOnce() -> V) -> V
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         or_panic(self.try_get_or_insert_with_ref(key, || Ok::<V, Infallible>(load())))
     }
 
-    /// As [`Cache::try_get_or_insert_with`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::try_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -107,12 +108,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         load_ref(self, key, Terms::alone(), load)
     }
 
-    /// As [`Cache::try_get_or_insert_with_timeout`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::try_get_or_insert_with_timeout`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -136,12 +137,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         load_ref(self, key, Terms::alone().within(timeout), load)
     }
 
-    /// As [`Cache::try_get_or_insert_with_shared`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::try_get_or_insert_with_shared`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -165,12 +166,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<Arc<E>>>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         load_ref(self, key, Terms::shared(), || load().map_err(Arc::new))
     }
 
-    /// As [`Cache::try_get_or_insert_with_shared_timeout`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::try_get_or_insert_with_shared_timeout`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -204,12 +205,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<Arc<E>>>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         load_ref(self, key, Terms::shared().within(timeout), || load().map_err(Arc::new))
     }
 
-    /// As [`Cache::get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::get_or_insert_async`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Panics
     ///
@@ -223,13 +224,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// ```
     pub async fn get_or_insert_async_ref<Q>(&self, key: &Q, load: impl Future<Output = V>) -> V
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         let load = (pin!(Some(load)), Ok::<V, Infallible>);
         or_panic(load_ref_async(self, key, Terms::alone(), load).await)
     }
 
-    /// As [`Cache::try_get_or_insert_async`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::try_get_or_insert_async`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -254,12 +255,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         load_ref_async(self, key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
-    /// As [`Cache::try_get_or_insert_async_shared`], by a reference to a key, of which a copy is made if it is missed.
+    /// As [`Cache::try_get_or_insert_async_shared`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -282,7 +283,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<Arc<E>>>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         let load = (pin!(Some(load)), |loaded: Result<V, E>| loaded.map_err(Arc::new));
         load_ref_async(self, key, Terms::shared(), load).await

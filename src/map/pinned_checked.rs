@@ -11,6 +11,7 @@ use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
+use crate::to_key::ToKey;
 
 /// An entry, and whether it is new; unless what was to make its value returned an error, or there is no room.
 type FoundOrAdded<'p, K, V, E> = Checked<Result<(&'p Entry<K, V>, bool), E>, K, V>;
@@ -115,7 +116,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.find_or_add(key, make).map(|(entry, _)| &entry.value)
     }
 
-    /// [`Pinned::checked_get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
+    /// [`Pinned::checked_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         make: impl FnOnce() -> V,
     ) -> Result<&V, Full<K, V>>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         let Ok((entry, _)) = self.try_find_or_add_ref(key, || Ok::<V, Infallible>(make()))?;
         Ok(&entry.value)
@@ -170,7 +171,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// The same, by a reference to a key, of which a copy is made if it is absent. The key is hashed, not its copy as well.
+    /// The same, by a reference, of which a key is made if it is absent. The reference is hashed, not the key as well.
     #[inline(always)]
     pub(super) fn try_find_or_add_ref<Q, E>(
         &self,
@@ -178,12 +179,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         make: impl FnOnce() -> Result<V, E>,
     ) -> FoundOrAdded<'_, K, V, E>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         let digest = self.map.digest(key);
         match self.find_entry_of(digest, key) {
             Some(entry) => Ok(Ok((entry, false))),
-            None => self.try_find_or_add_of(digest, key.to_owned(), make),
+            None => self.try_find_or_add_of(digest, key.to_key(), make),
         }
     }
 

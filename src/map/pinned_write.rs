@@ -14,6 +14,7 @@ use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::{Compute, Occupied, Operation, expect_room};
 use crate::reclaim::Guard;
+use crate::to_key::ToKey;
 
 impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
@@ -147,7 +148,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_get_or_insert_with(key, make))
     }
 
-    /// [`Pinned::get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
+    /// [`Pinned::get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
     ///
     /// # Panics
     ///
@@ -162,7 +163,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[track_caller]
     pub fn get_or_insert_with_ref<Q>(&self, key: &Q, make: impl FnOnce() -> V) -> &V
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         expect_room(self.checked_get_or_insert_with_ref(key, make))
     }
@@ -190,7 +191,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.try_find_or_add(key, make)).map(|(entry, _)| &entry.value)
     }
 
-    /// [`Pinned::try_get_or_insert_with`], by a reference to a key, of which a copy is made if it is absent.
+    /// [`Pinned::try_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
     ///
     /// # Errors
     ///
@@ -212,7 +213,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         make: impl FnOnce() -> Result<V, E>,
     ) -> Result<&V, E>
     where
-        Q: ?Sized + Hash + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         expect_room(self.try_find_or_add_ref(key, make)).map(|(entry, _)| &entry.value)
     }

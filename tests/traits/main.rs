@@ -10,4 +10,5 @@ mod metrics;
 mod rayon;
 #[cfg(feature = "serde")]
 mod serde;
+mod to_key;
 mod values;

@@ -15,6 +15,7 @@ use super::wait::Wait;
 use super::waits;
 use crate::hash::Digest;
 use crate::sync::{MutexGuard, Ordering, SCHEDULED, fence};
+use crate::to_key::ToKey;
 
 /// A shard is held for some dozens of nanoseconds, two or three times a load: 32 are enough for any machine.
 const SHARDS: usize = if SCHEDULED { 1 } else { 32 };
@@ -142,13 +143,13 @@ impl<K: Eq + Clone, V> Flights<K, V> {
     /// Leads the flight of a key whose value is due, unless somebody leads it [F8].
     pub(crate) fn refresh<Q>(&self, digest: Digest, key: &Q) -> Option<Flight<'_, K, V>>
     where
-        Q: ?Sized + Equivalent<K> + ToOwned<Owned = K>,
+        Q: ?Sized + Equivalent<K> + ToKey<K>,
     {
-        // Before the key is copied: until its new value has come all who ask for it do.
+        // Before a key is made: until its new value has come all who ask for it do.
         if self.shard(digest).is_led(digest, key) {
             return None;
         }
-        let own_key = key.to_owned();
+        let own_key = key.to_key();
         self.lead_in(digest, own_key, self.shard(digest).table.lock()).ok().map(Flight::refreshing)
     }
 }

@@ -1,0 +1,99 @@
+//! Keys that are made of a reference to them, when they turn out to be missing.
+
+use core::ffi::CStr;
+use std::borrow::Cow;
+use std::ffi::{CString, OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What makes a key of type `K`: calls that end in `_ref` take a key by reference, and make one of it only if it is missed.
+///
+/// It is there for all that is `Clone`, as a copy of itself, and for texts, slices and paths of the standard library, as what
+/// owns them: `String`, `Box<str>`, `Arc<str>`, `Rc<str>` and `Cow<str>` of `str`, and so on. Implement it for types of your
+/// own that also implement [`Equivalent`](crate::Equivalent), such as a key's parts.
+///
+/// The key must hash as what it is made of, and be [equivalent](crate::Equivalent) to it: one that is not may never be found
+/// again. If `to_key` panics, what called it is as it was.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use koel::{Cache, Equivalent, ToKey};
+///
+/// let lengths: Cache<Arc<str>, usize> = Cache::new(100);
+/// assert_eq!(lengths.get_or_insert_with_ref("seven", || 5), 5);
+///
+/// #[derive(Hash)] // as the pair does: its parts in their order
+/// struct Page<'a>(u32, &'a str);
+///
+/// impl Equivalent<(u32, String)> for Page<'_> {
+///     fn equivalent(&self, key: &(u32, String)) -> bool {
+///         self.0 == key.0 && self.1 == key.1
+///     }
+/// }
+///
+/// impl ToKey<(u32, String)> for Page<'_> {
+///     fn to_key(&self) -> (u32, String) {
+///         (self.0, self.1.to_owned())
+///     }
+/// }
+///
+/// let pages: Cache<(u32, String), usize> = Cache::new(100);
+/// assert_eq!(pages.get_or_insert_with_ref(&Page(1, "index"), || 512), 512);
+/// assert_eq!(pages.get(&(1, "index".to_owned())), Some(512));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "no key of type `{K}` can be made of a `{Self}`",
+    note = "implement `koel::ToKey<{K}>` for it, or hand over the key itself, without `_ref`"
+)]
+pub trait ToKey<K> {
+    /// A key that is equivalent to this.
+    #[must_use]
+    fn to_key(&self) -> K;
+}
+
+impl<K: Clone> ToKey<K> for K {
+    #[inline]
+    fn to_key(&self) -> K {
+        self.clone()
+    }
+}
+
+/// Of a borrowed type that the standard library makes owners of.
+macro_rules! owners {
+    ($borrowed:ty: $($owner:ty),+) => {$(
+        impl ToKey<$owner> for $borrowed {
+            #[inline]
+            fn to_key(&self) -> $owner {
+                self.into()
+            }
+        }
+    )+};
+}
+
+owners!(str: String, Box<str>, Arc<str>, Rc<str>);
+owners!(Path: PathBuf, Box<Path>, Arc<Path>, Rc<Path>);
+owners!(OsStr: OsString, Box<OsStr>, Arc<OsStr>, Rc<OsStr>);
+owners!(CStr: CString, Box<CStr>, Arc<CStr>, Rc<CStr>);
+
+/// The same of slices.
+macro_rules! owners_of_slices {
+    ($($owner:ty),+) => {$(
+        impl<T: Clone> ToKey<$owner> for [T] {
+            #[inline]
+            fn to_key(&self) -> $owner {
+                self.into()
+            }
+        }
+    )+};
+}
+
+owners_of_slices!(Vec<T>, Box<[T]>, Arc<[T]>, Rc<[T]>);
+
+impl<'k, Q: ?Sized + ToOwned> ToKey<Cow<'k, Q>> for Q {
+    #[inline]
+    fn to_key(&self) -> Cow<'k, Q> {
+        Cow::Owned(self.to_owned())
+    }
+}

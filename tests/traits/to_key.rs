@@ -1,0 +1,93 @@
+//! Keys that are made of a reference when they are missed.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use koel::{Cache, Equivalent, HashMap, ToKey};
+
+use crate::common::catch;
+
+/// A map and a cache make a key of what is missed, once, and find it by what it was made of.
+#[track_caller]
+fn is_made_once<K, Q>(borrowed: &Q)
+where
+    K: Hash + Eq + Clone + Debug,
+    Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
+{
+    let map: HashMap<K, u8> = HashMap::new();
+    let cache: Cache<K, u8> = Cache::new(10);
+    for _ in 0..2 {
+        assert_eq!(*map.pin().get_or_insert_with_ref(borrowed, || 1), 1);
+        assert_eq!(map.pin().checked_get_or_insert_with_ref(borrowed, || 2), Ok(&1));
+        assert_eq!(cache.get_or_insert_with_ref(borrowed, || 3), 3);
+    }
+    let key: K = borrowed.to_key();
+    assert!(borrowed.equivalent(&key));
+    assert_eq!((map.len(), cache.len()), (1, 1));
+    assert_eq!((map.pin().get(borrowed), cache.get(borrowed)), (Some(&1), Some(3)));
+    assert_eq!(
+        (map.pin().get(&key), cache.get(&key)),
+        (Some(&1), Some(3)),
+        "{key:?} hashes as what it is made of"
+    );
+}
+
+#[test]
+fn a_key_is_made_of_what_the_standard_library_borrows_it_as() {
+    is_made_once::<String, _>("text");
+    is_made_once::<Box<str>, _>("text");
+    is_made_once::<Arc<str>, _>("text");
+    is_made_once::<Rc<str>, _>("text");
+    is_made_once::<Cow<str>, _>("text");
+    is_made_once::<Vec<u8>, _>(&b"bytes"[..]);
+    is_made_once::<Box<[u8]>, _>(&b"bytes"[..]);
+    is_made_once::<Arc<[String]>, _>(&["a".to_string(), "b".to_string()][..]);
+    is_made_once::<Rc<[u8]>, _>(&b"bytes"[..]);
+    is_made_once::<PathBuf, _>(Path::new("a/b"));
+    is_made_once::<Arc<Path>, _>(Path::new("a/b"));
+    is_made_once::<OsString, _>(OsStr::new("name"));
+    is_made_once::<Arc<OsStr>, _>(OsStr::new("name"));
+    is_made_once::<CString, _>(c"name");
+    is_made_once::<Arc<CStr>, _>(c"name");
+    is_made_once::<u64, _>(&7);
+    is_made_once::<(u64, String), _>(&(7, "seven".to_string()));
+}
+
+/// A key's parts.
+#[derive(Hash)]
+struct Parts<'a>(u32, &'a str);
+
+impl Equivalent<(u32, Arc<str>)> for Parts<'_> {
+    fn equivalent(&self, key: &(u32, Arc<str>)) -> bool {
+        self.0 == key.0 && *self.1 == *key.1
+    }
+}
+
+impl ToKey<(u32, Arc<str>)> for Parts<'_> {
+    fn to_key(&self) -> (u32, Arc<str>) {
+        assert_ne!(self.1, "", "a key without a name");
+        (self.0, Arc::from(self.1))
+    }
+}
+
+#[test]
+fn a_key_is_made_of_a_type_of_the_callers() {
+    is_made_once::<(u32, Arc<str>), _>(&Parts(1, "one"));
+}
+
+#[test]
+fn where_no_key_can_be_made_all_is_as_it_was() {
+    let map: HashMap<(u32, Arc<str>), u8> = HashMap::new();
+    let cache: Cache<(u32, Arc<str>), u8> = Cache::new(10);
+    for _ in 0..2 {
+        assert!(catch(|| *map.pin().get_or_insert_with_ref(&Parts(1, ""), || 1)).is_err());
+        assert!(catch(|| cache.get_or_insert_with_ref(&Parts(1, ""), || 1)).is_err());
+        assert_eq!((map.len(), cache.len()), (0, 0));
+    }
+    assert_eq!(cache.get_or_insert_with_ref(&Parts(1, "one"), || 1), 1);
+}
