@@ -221,7 +221,10 @@ impl<S: Store> Guarded<S> {
         counters.filter_is_of_use();
         if asked == Asked::Yes {
             let Lookup { key, hash, seen } = lookup;
-            self.shared.stripes.note_absent(stripe_of(hash), seen, hash, key);
+            if !self.shared.stripes.note_absent(stripe_of(hash), seen, hash, key) {
+                // It may be this key that was announced, or deleted: then the filter was not wrong.
+                counters.count(Event::PassedBesideWrite);
+            }
         }
     }
 

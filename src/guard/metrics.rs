@@ -11,10 +11,11 @@ impl Stats {
     /// the one before.
     ///
     /// Counters: `koel_guard_blocked_total`, `koel_guard_passed_found_total`, `koel_guard_passed_absent_total`,
-    /// `koel_guard_unfiltered_total`, `koel_guard_cache_hits_total`, `koel_guard_remembered_absent_total`,
-    /// `koel_guard_puts_total`, `koel_guard_deletes_total`, `koel_guard_failed_writes_total`. Gauges: `koel_guard_filter_keys`,
-    /// `koel_guard_filter_bytes`, `koel_guard_crowded_stripes`, `koel_guard_cache_bytes`,
-    /// `koel_guard_observed_false_positive_rate`, `koel_guard_expected_false_positive_rate`.
+    /// `koel_guard_passed_beside_write_total`, `koel_guard_unfiltered_total`, `koel_guard_cache_hits_total`,
+    /// `koel_guard_remembered_absent_total`, `koel_guard_puts_total`, `koel_guard_deletes_total`,
+    /// `koel_guard_failed_writes_total`. Gauges: `koel_guard_filter_keys`, `koel_guard_filter_bytes`,
+    /// `koel_guard_crowded_stripes`, `koel_guard_cache_bytes`, `koel_guard_observed_false_positive_rate`,
+    /// `koel_guard_expected_false_positive_rate`.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -28,6 +29,7 @@ impl Stats {
             ("koel_guard_blocked_total", self.blocked),
             ("koel_guard_passed_found_total", self.passed_found),
             ("koel_guard_passed_absent_total", self.passed_absent),
+            ("koel_guard_passed_beside_write_total", self.passed_beside_write),
             ("koel_guard_unfiltered_total", self.unfiltered),
             ("koel_guard_cache_hits_total", self.cache_hits),
             ("koel_guard_remembered_absent_total", self.remembered_absent),

@@ -23,6 +23,7 @@ serialize_fields! {
         blocked,
         passed_found,
         passed_absent,
+        passed_beside_write,
         unfiltered,
         cache_hits,
         remembered_absent,

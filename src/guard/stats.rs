@@ -14,6 +14,8 @@ pub(super) enum Event {
     Blocked,
     PassedFound,
     PassedAbsent,
+    /// Beside the event before, of the same look-up.
+    PassedBesideWrite,
     UnfilteredFound,
     UnfilteredAbsent,
     Hit,
@@ -97,8 +99,13 @@ pub struct Stats {
     /// Look-ups that passed the filter and were found in the store; or that did not ask an idle filter and were found, whether
     /// or not there was one just then: they would have passed.
     pub passed_found: u64,
-    /// Look-ups that passed the filter and were not found: its false positives that reached the store.
+    /// Look-ups that passed the filter and were not found: its false positives that reached the store, and those of the next
+    /// count.
     pub passed_absent: u64,
+    /// Of these, look-ups beside which a key of the same group, one of 1,024, was being written, or somebody else read one that
+    /// is not there. It may have been the same key: the filter knows one that is put before the store does, and one that is
+    /// deleted for longer. So these are not taken for false positives.
+    pub passed_beside_write: u64,
     /// Look-ups that asked for a filter and reached the store because there was none, or not yet; or that did not ask an idle
     /// one and were not found: of a thread's, the first after some thousands that were all found.
     pub unfiltered: u64,
@@ -112,7 +119,8 @@ pub struct Stats {
     pub deletes: u64,
     /// Puts and deletes for which the store returned an error.
     pub failed_writes: u64,
-    /// How often the filter took an absent key for present, of all absent keys it was asked for; 0 if there were none.
+    /// How often the filter took an absent key for present, of all absent keys it was asked for, but for those that were
+    /// [looked up beside a write](Self::passed_beside_write); 0 if there were none.
     pub observed_false_positive_rate: f64,
     /// How often it is expected to, as full as it is now; 0 without a filter. Keys that are drawn again and again make
     /// the observed rate differ.
@@ -133,11 +141,14 @@ impl Stats {
         let sum = |event| counters.sum(event);
         let (blocked, passed_absent) = (sum(Event::Blocked), sum(Event::PassedAbsent));
         let remembered_absent = sum(Event::RememberedAbsent);
-        let wrong = (passed_absent + remembered_absent) as f64;
+        let passed_beside_write = sum(Event::PassedBesideWrite);
+        // More of the second, if one comes while they are added up.
+        let wrong = (passed_absent.saturating_sub(passed_beside_write) + remembered_absent) as f64;
         Stats {
             blocked,
             passed_found: sum(Event::PassedFound),
             passed_absent,
+            passed_beside_write,
             unfiltered: sum(Event::UnfilteredFound) + sum(Event::UnfilteredAbsent),
             cache_hits: sum(Event::Hit),
             remembered_absent,

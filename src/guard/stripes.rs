@@ -103,24 +103,26 @@ impl Stripes {
     }
 
     /// Runs `f` if no write of the stripe is under way or was over since it looked like this; no such write begins
-    /// while it runs. Never waits.
-    pub(super) fn if_unchanged(&self, stripe: usize, seen: Seen, f: impl FnOnce()) {
-        if let Some(_lock) = self.all[stripe].lock.try_lock() {
-            // Relaxed: stored to only by who holds the lock.
-            if Seen(self.seen[stripe].load(Ordering::Relaxed)).is_as_late_as(seen) {
-                f();
-            }
+    /// while it runs. Whether it ran. Never waits.
+    pub(super) fn if_unchanged(&self, stripe: usize, seen: Seen, f: impl FnOnce()) -> bool {
+        let Some(_lock) = self.all[stripe].lock.try_lock() else { return false };
+        // Relaxed: stored to only by who holds the lock.
+        let is_unchanged = Seen(self.seen[stripe].load(Ordering::Relaxed)).is_as_late_as(seen);
+        if is_unchanged {
+            f();
         }
+        is_unchanged
     }
 
-    /// The store does not hold a key that it was asked for after the stripe had looked like this.
-    pub(super) fn note_absent(&self, stripe: usize, seen: Seen, hash: u64, key: &[u8]) {
+    /// The store does not hold a key that it was asked for after the stripe had looked like this. False: a write may have come
+    /// between.
+    pub(super) fn note_absent(&self, stripe: usize, seen: Seen, hash: u64, key: &[u8]) -> bool {
         self.if_unchanged(stripe, seen, || {
             if self.all[stripe].absent.note(hash, key) {
                 // Relaxed: a hint; who misses it asks the store, and who sees it looks under the keys' lock.
                 self.seen[stripe].fetch_or(Seen::KNOWS, Ordering::Relaxed);
             }
-        });
+        })
     }
 
     /// Waits until no write is under way; none begins as long as the result lives.

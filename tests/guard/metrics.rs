@@ -18,6 +18,7 @@ fn a_recorder_is_told_what_the_stats_are_however_often() {
     // As it comes, with all numbers different: else names could be told with each other's.
     (stats.passed_absent, stats.unfiltered, stats.cache_hits, stats.remembered_absent) = (11, 12, 13, 14);
     (stats.failed_writes, stats.crowded_stripes, stats.cache_bytes) = (15, 16, 17);
+    stats.passed_beside_write = 18;
     (stats.observed_false_positive_rate, stats.expected_false_positive_rate) = (0.5, 0.25);
     let notes = Notes::new(("guard", "users"));
     ::metrics::with_local_recorder(&notes, || {
@@ -28,6 +29,7 @@ fn a_recorder_is_told_what_the_stats_are_however_often() {
         ("blocked_total", stats.blocked as f64),
         ("passed_found_total", stats.passed_found as f64),
         ("passed_absent_total", 11.0),
+        ("passed_beside_write_total", 18.0),
         ("unfiltered_total", 12.0),
         ("cache_hits_total", 13.0),
         ("remembered_absent_total", 14.0),

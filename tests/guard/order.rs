@@ -262,3 +262,37 @@ fn what_a_reader_had_before_a_write_is_not_cached_after_it() {
         assert_eq!(get(), b"2", "read after the put");
     }
 }
+
+/// Who looks a key up while it is put or deleted may pass the filter and find nothing: it knows such a key, and is not wrong.
+#[test]
+fn a_look_up_beside_a_write_is_no_false_positive() {
+    let (store, guarded) = open();
+    let counts = || {
+        let stats = guarded.stats();
+        (stats.passed_absent, stats.passed_beside_write, stats.observed_false_positive_rate)
+    };
+    let beside = |op, act: fn(Gate) -> Act, write: &(dyn Fn() + Sync), look: &dyn Fn()| {
+        let gate = Gate::new();
+        store.next(op, [act(gate.clone())]);
+        std::thread::scope(|scope| {
+            scope.spawn(write);
+            let waiting = gate.wait();
+            look();
+            waiting.open();
+        });
+    };
+    let finds_nothing = || assert!(!finds(&guarded, b"a"));
+    let put = || assert!(!guarded.put(b"a", b"1").unwrap());
+    let delete = || assert!(guarded.delete(b"a").unwrap());
+    beside(Op::Put, Act::Stall, &put, &finds_nothing);
+    assert_eq!(counts(), (1, 1, 0.0));
+    beside(Op::Delete, Act::DoAndStall, &delete, &finds_nothing);
+    assert_eq!(counts(), (2, 2, 0.0));
+    put();
+    // Over when the look-up reads.
+    beside(Op::Get, Act::Stall, &finds_nothing, &delete);
+    assert_eq!(counts(), (3, 3, 0.0));
+    finds_nothing();
+    let stats = guarded.stats();
+    assert_eq!((stats.blocked, stats.lookups(), stats.store_reads()), (1, 4, 3));
+}

@@ -181,13 +181,13 @@ fn what_a_guard_says_of_itself_is_told_by_names() {
     (stats.blocked, stats.passed_found, stats.passed_absent, stats.unfiltered) = (1, 2, 3, 4);
     (stats.cache_hits, stats.remembered_absent, stats.puts, stats.deletes) = (5, 6, 7, 8);
     (stats.failed_writes, stats.filter_keys, stats.filter_bytes) = (9, 10, 11);
-    (stats.crowded_stripes, stats.cache_bytes) = (12, 13);
+    (stats.crowded_stripes, stats.cache_bytes, stats.passed_beside_write) = (12, 13, 14);
     (stats.observed_false_positive_rate, stats.expected_false_positive_rate) = (0.5, 0.25);
     let expected = json!({
         "blocked": 1, "passed_found": 2, "passed_absent": 3, "unfiltered": 4, "cache_hits": 5, "remembered_absent": 6,
         "puts": 7, "deletes": 8, "failed_writes": 9, "observed_false_positive_rate": 0.5,
         "expected_false_positive_rate": 0.25, "filter_keys": 10, "filter_bytes": 11, "crowded_stripes": 12,
-        "cache_bytes": 13,
+        "cache_bytes": 13, "passed_beside_write": 14,
     });
     assert_eq!(to_value(stats).unwrap(), expected);
 }
