@@ -63,8 +63,16 @@ fn a_map_hashes_a_key_once_whether_it_is_there_or_not() {
             matches!(pin.compute(owned("p"), |_| Operation::<usize, ()>::Insert(16)), Compute::Inserted(..))
         });
     }
-    assert_eq!(map.len(), 16);
+    for _ in 0..2 {
+        once(|| *pin.update_or_insert_ref("q", |n| n + 1, 17));
+        once(|| *pin.update_or_insert_with_ref("r", |n| n + 1, || 18));
+        once(|| {
+            matches!(pin.compute_ref("s", |_| Operation::<usize, ()>::Insert(19)), Compute::Inserted(..))
+        });
+    }
+    assert_eq!(map.len(), 19);
     once(|| pin.update(owned("a"), |n| n + 1));
+    once(|| pin.update_ref("a", |n| n + 1));
     once(|| pin.remove_if("a", |_, _| false).is_err());
     once(|| pin.remove_entry("a"));
     for key in ["b", "absent"] {
@@ -127,7 +135,17 @@ fn a_cache_hashes_a_key_once_whether_it_is_there_or_not() {
         let time = Duration::from_secs(60);
         once(|| cache.try_get_or_insert_with_timeout("f".to_owned(), time, || Ok::<_, ()>(6)).is_ok());
     }
-    assert_eq!(cache.len(), 7);
+    for _ in 0..2 {
+        once(|| cache.update_or_insert_ref("h", |n| n + 1, 8).is_ok());
+        once(|| cache.update_or_insert_with_ref("i", |n| n + 1, || 9).is_ok());
+        once(|| cache.compute_ref("j", |_| Operation::<u64, ()>::Insert(10)).is_ok());
+        once(|| cache.update_or_insert("k".to_owned(), |n| n + 1, 11).is_ok());
+        once(|| cache.compute("l".to_owned(), |_| Operation::<u64, ()>::Insert(12)).is_ok());
+    }
+    assert_eq!(cache.len(), 12);
+    once(|| cache.update("a".to_owned(), |n| n + 1).is_ok());
+    once(|| cache.update_ref("a", |n| n + 1).is_ok());
+    once(|| cache.update_ref("absent", |n| n + 1).is_ok());
     once(|| cache.remove("a").is_some());
     let inline: InlineCache<u64, u64, Counting> =
         InlineCache::builder().max_entries(ROOM).hasher(Counting::default()).build();

@@ -9,7 +9,7 @@ use common::{Noted, catch};
 const OLD: Noted = Noted { key: 1, note: 0 };
 const NEW: Noted = Noted { key: 1, note: 1 };
 
-/// What replaces an entry of a `HashMap` brings its key along; what only looks does not.
+/// What replaces an entry of a `HashMap` brings its key along; what only looks does not, nor what has it by reference.
 #[test]
 fn of_a_hash_map() {
     type Write = fn(&mut HashMap<Noted, u64>);
@@ -26,11 +26,21 @@ fn of_a_hash_map() {
         |map| Extend::extend(map, [(NEW, 3)]),
         |map| *map = [(OLD, 1), (NEW, 2)].into_iter().collect(),
     ];
-    let stays: [Write; 5] = [
+    let stays: [Write; 9] = [
         |map| assert!(map.pin().try_insert(NEW, 2).is_err()),
         |map| _ = *map.pin().get_or_insert(NEW, 2),
         |map| _ = *map.pin().get_or_insert_with(NEW, || 2),
         |map| assert!(matches!(map.pin().compute(NEW, |_| Operation::Abort(())), Compute::Aborted(()))),
+        |map| _ = map.pin().update_ref(&NEW, |n| n + 1).copied(),
+        |map| _ = *map.pin().update_or_insert_ref(&NEW, |n| n + 1, 1),
+        |map| _ = *map.pin().update_or_insert_with_ref(&NEW, |n| n + 1, || 1),
+        |map| {
+            let pin = map.pin();
+            assert!(matches!(
+                pin.compute_ref(&NEW, |_| Operation::Insert::<_, ()>(2)),
+                Compute::Updated { .. }
+            ));
+        },
         |map| {
             let panics = || map.pin().update(NEW, |_| panic!("while it is updated")).copied();
             assert!(catch(panics).is_err());

@@ -9,6 +9,7 @@ use super::removal::{Cause, Departures};
 use super::write::{At, NewEntry};
 use crate::engine::Found;
 use crate::entries::Entry;
+use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
 
 /// What an answer tells of entries: cloned under the lock, into what is dropped after that. So what has been cloned when a
@@ -106,12 +107,26 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     pub fn compute<T>(
         &self,
         key: K,
+        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+    ) -> Result<Compute<K, V, T>, Refused<K, V>>
+    where
+        K: Clone,
+    {
+        self.compute_of(self.digest(&key), key, decide)
+    }
+
+    /// The same, of a key with this digest.
+    #[track_caller]
+    pub(super) fn compute_of<T>(
+        &self,
+        digest: Digest,
+        key: K,
         mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Compute<K, V, T>, Refused<K, V>>
     where
         K: Clone,
     {
-        let decided = self.compute_telling::<Pairs<K, V>, T>(key, &mut decide);
+        let decided = self.compute_telling::<Pairs<K, V>, T>(digest, key, &mut decide);
         // Before there is an answer: one that is returned leaks if a drop panics.
         drop(decide);
         Ok(match decided? {
@@ -131,10 +146,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     #[track_caller]
     fn compute_telling<A: Told<K, V>, T>(
         &self,
+        digest: Digest,
         key: K,
         mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Decided<A, T>, Refused<K, V>> {
-        let digest = self.digest(&key);
         let mut out = self.departures(self.enter_to_write());
         loop {
             // Before the lock: they are dropped after that is released.
@@ -211,8 +226,19 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     #[doc(alias = "alter")]
     #[doc(alias = "get_mut")]
     #[track_caller]
-    pub fn update(&self, key: K, mut update: impl FnMut(&V) -> V) -> Result<Option<V>, Refused<K, V>> {
-        let decided = self.compute_telling(key, |old| match old {
+    pub fn update(&self, key: K, update: impl FnMut(&V) -> V) -> Result<Option<V>, Refused<K, V>> {
+        self.update_of(self.digest(&key), key, update)
+    }
+
+    /// The same, of a key with this digest.
+    #[track_caller]
+    pub(super) fn update_of(
+        &self,
+        digest: Digest,
+        key: K,
+        mut update: impl FnMut(&V) -> V,
+    ) -> Result<Option<V>, Refused<K, V>> {
+        let decided = self.compute_telling(digest, key, |old| match old {
             Some(old) => Operation::Insert(update(old)),
             None => Operation::Abort(()),
         });
@@ -284,10 +310,22 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     pub fn update_or_insert_with(
         &self,
         key: K,
+        update: impl FnMut(&V) -> V,
+        make: impl FnMut() -> V,
+    ) -> Result<V, Refused<K, V>> {
+        self.update_or_insert_of(self.digest(&key), key, update, make)
+    }
+
+    /// The same, of a key with this digest.
+    #[track_caller]
+    pub(super) fn update_or_insert_of(
+        &self,
+        digest: Digest,
+        key: K,
         mut update: impl FnMut(&V) -> V,
         mut make: impl FnMut() -> V,
     ) -> Result<V, Refused<K, V>> {
-        let decided = self.compute_telling::<NewValue<V>, Infallible>(key, |old| {
+        let decided = self.compute_telling::<NewValue<V>, Infallible>(digest, key, |old| {
             Operation::Insert(old.map_or_else(&mut make, &mut update))
         });
         // As in `compute`.

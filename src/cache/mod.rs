@@ -6,7 +6,7 @@
 //! | `write` | its writing half: find, make room, commit |
 //! | `remove`, `sweep` | what is asked to go; what has expired |
 //! | `whole` | what is done to all of it: clear, purge, retain |
-//! | `compute` | what decides under the lock |
+//! | `compute`, `compute_ref` | what decides under the lock; by references to keys |
 //! | `entry` | a key, and other names for what is done by key |
 //! | `dump`, `restore` | a cache's contents for a warm restart; back into a cache |
 //! | `serde` | the feature of this name: dumps, and counts |
@@ -29,13 +29,27 @@
 //! | `inline` | [`InlineCache`]: the same for small plain data, in the slots |
 //! | `counters`, `metrics` | counts; the feature that exports them |
 
-mod bound;
-mod builder;
+// In the order in which the documentation shows their methods.
 #[expect(clippy::module_inception, reason = "each type is in a file of its name")]
 mod cache;
+mod write;
+mod remove;
+mod load;
+mod load_ref;
+mod load_if;
+mod load_many;
+mod compute;
+mod compute_ref;
+mod view;
+mod many;
+mod whole;
+mod time_left;
+
+// The others.
+mod bound;
+mod builder;
 mod cache_ref;
 mod coarse;
-mod compute;
 mod counters;
 mod dump;
 mod entry;
@@ -44,11 +58,6 @@ mod flight;
 mod inline;
 mod iter;
 mod keep;
-mod load;
-mod load_if;
-mod load_many;
-mod load_ref;
-mod many;
 mod meta;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -56,7 +65,6 @@ mod policy;
 mod quota;
 mod refused;
 mod removal;
-mod remove;
 mod residents;
 mod restore;
 mod room;
@@ -65,11 +73,7 @@ mod serde;
 mod share;
 mod sweep;
 mod time;
-mod time_left;
 mod timer;
-mod view;
-mod whole;
-mod write;
 
 pub use builder::CacheBuilder;
 pub use cache::Cache;

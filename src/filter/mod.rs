@@ -36,14 +36,20 @@
 //! | `collect` | lists for which there may be no memory |
 //! | `error` | errors |
 
-mod batch;
-mod build;
-mod builder;
+// In the order in which the documentation shows their methods.
+mod cuckoo;
+mod many;
 mod bytes;
+mod build;
+mod union;
+mod scalable;
+
+// The others.
+mod batch;
+mod builder;
 mod chunks;
 mod codec;
 mod collect;
-mod cuckoo;
 mod error;
 mod format;
 mod geometry;
@@ -54,21 +60,18 @@ mod lanes;
 mod layout;
 mod loader;
 mod locked;
-mod many;
 mod num;
 mod owned_view;
 mod parted;
 mod plan;
 #[cfg(feature = "rayon")]
 mod rayon;
-mod scalable;
 mod semi_sort;
 mod semi_sorted;
 #[cfg(feature = "serde")]
 mod serde;
 mod sizing;
 mod table;
-mod union;
 mod view;
 mod words;
 

@@ -21,50 +21,53 @@
 //! fills up or the process is killed; and a value is never older than the last write that was over before the
 //! look-up began. `docs/design.md` has the rules and why they hold. All writes must go through the guard, and while a
 //! guard is open nobody else may write to its store.
-//!
-//! From what is seen to what it stands on; the builder is named by the guard that it builds, and `shared` knows of the
-//! scan that `rebuild` makes:
-//!
-//! | file | duty |
-//! | --- | --- |
-//! | `builder` | options; opening |
-//! | `lookup` | look-ups |
-//! | `guarded` | writes, and what is asked of the whole |
-//! | `compute` | a write that depends on what is there |
-//! | `batch` | several writes at once |
-//! | `verify` | samples for false negatives |
-//! | `rebuild` | a filter from the store's keys, while serving |
-//! | `snapshot` | the filter in a file |
-//! | `section` | one write: the order rules |
-//! | `shared` | what they all share |
-//! | `filter` | the filter that readers ask |
-//! | `bloom` | the Bloom filter |
-//! | `stripes` | locks and versions, one for many keys |
-//! | `absent` | false positives that repeat |
-//! | `hot` | between guard and cache |
-//! | `stats`, `metrics`, `serde` | counters; the features that export them |
-//! | `redb`, `fjall`, `hash_map` | stores |
-//! | `dyn_store` | one that is chosen as the program runs |
-//! | `store` | what a store is |
-//! | `beside` | names of files that are to appear whole |
-//! | `error` | errors |
-//! | `policy` | filters for blocks of sorted tables; by itself |
 
-mod absent;
+// From what is seen to what it stands on; the builder is named by the guard that it builds, and `shared` knows of the
+// scan that `rebuild` makes:
+//
+// | file | duty |
+// | --- | --- |
+// | `builder` | options; opening |
+// | `lookup` | look-ups |
+// | `guarded` | writes, and what is asked of the whole |
+// | `compute` | a write that depends on what is there |
+// | `batch` | several writes at once |
+// | `verify` | samples for false negatives |
+// | `rebuild` | a filter from the store's keys, while serving |
+// | `snapshot` | the filter in a file |
+// | `section` | one write: the order rules |
+// | `shared` | what they all share |
+// | `filter` | the filter that readers ask |
+// | `bloom` | the Bloom filter |
+// | `stripes` | locks and versions, one for many keys |
+// | `absent` | false positives that repeat |
+// | `hot` | between guard and cache |
+// | `stats`, `metrics`, `serde` | counters; the features that export them |
+// | `redb`, `fjall`, `hash_map` | stores |
+// | `dyn_store` | one that is chosen as the program runs |
+// | `store` | what a store is |
+// | `beside` | names of files that are to appear whole |
+// | `error` | errors |
+// | `policy` | filters for blocks of sorted tables; by itself |
+
+// In the order in which the documentation shows their methods.
+mod guarded;
+mod lookup;
+mod compute;
 mod batch;
+
+// The others.
+mod absent;
 mod beside;
 mod bloom;
 mod builder;
-mod compute;
 mod dyn_store;
 mod error;
 mod filter;
 #[cfg(feature = "fjall")]
 mod fjall;
-mod guarded;
 mod hash_map;
 mod hot;
-mod lookup;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;

@@ -42,13 +42,14 @@ use crate::hash::Digest;
 ///
 /// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. (The compiler says no more than "no method
 /// named `get` found for struct `koel::HashMap`"; of `for (k, v) in &map` that the `&` could go, which would end the map; and
-/// of `map.iter()` and `map.values()` that there are `iter_mut` and `values_mut`.) There is no `entry`, and
-/// [`get_mut`](HashMap::get_mut), [`iter_mut`](HashMap::iter_mut), [`take`](HashMap::take) and
+/// of `map.iter()`, `map.values()` and `map.entry(k)` that there are `iter_mut`, `values_mut` and `take_entry`.) There is no
+/// `entry`, and [`get_mut`](HashMap::get_mut), [`iter_mut`](HashMap::iter_mut), [`take`](HashMap::take) and
 /// [`extract_if`](HashMap::extract_if) are for who has the map to himself. Where it is shared, [`update`](Pinned::update),
 /// [`update_or_insert_with`](Pinned::update_or_insert_with) and [`compute`](Pinned::compute) make a new entry out of the old
-/// one. They take an owned key, because the new entry needs one: it replaces the key that was stored. What changes often is
-/// cheaper as an atomic, in place. That takes no lock: a change that meets the removal or replacement of its entry is lost with
-/// it, also where a closure of `remove_if` or `compute` has just looked at the value.
+/// one. They take an owned key, because the new entry needs one: it replaces the key that was stored. With `_ref` at the end
+/// they take a reference, and clone the key that was stored. What changes often is cheaper as an atomic, in place. That takes
+/// no lock: a change that meets the removal or replacement of its entry is lost with it, also where a closure of `remove_if` or
+/// `compute` has just looked at the value.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};

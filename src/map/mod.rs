@@ -3,7 +3,8 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `hash_map` | [`HashMap`]: constructors, traits of the whole map |
-//! | `pinned`, `pinned_write`, `pinned_checked` | [`Pinned`]: its operations; writes that hand back what has no room |
+//! | `pinned`, `pinned_write` | [`Pinned`]: its operations |
+//! | `pinned_ref`, `pinned_checked` | its writes by reference to a key; those that hand back what has no room |
 //! | `pinned_steps` | what those are made of that write |
 //! | `entry_ref` | an entry with its view, or a part of one |
 //! | `iter` | its iterators |
@@ -15,22 +16,26 @@
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
 
+// In the order in which the documentation shows their methods.
+mod hash_map;
+mod pinned;
+mod pinned_write;
+mod pinned_ref;
+mod pinned_checked;
+mod inline_map;
+mod inline_write;
+mod inline_checked;
+
+// The others.
 mod alone;
 mod builder;
 mod bulk;
 mod entry_ref;
 mod exclusive;
 mod exclusive_iter;
-mod hash_map;
-mod inline_checked;
 mod inline_iter;
-mod inline_map;
-mod inline_write;
 mod iter;
-mod pinned;
-mod pinned_checked;
 mod pinned_steps;
-mod pinned_write;
 #[cfg(feature = "rayon")]
 mod rayon;
 #[cfg(feature = "serde")]

@@ -4,17 +4,15 @@
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 
-use equivalent::Equivalent;
-
+use super::pinned_steps::Spot;
 use super::{Checked, Full, Pinned};
 use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
-use crate::to_key::ToKey;
 
 /// An entry, and whether it is new; unless what was to make its value returned an error, or there is no room.
-type FoundOrAdded<'p, K, V, E> = Checked<Result<(&'p Entry<K, V>, bool), E>, K, V>;
+pub(super) type FoundOrAdded<'p, K, V, E> = Checked<Result<(&'p Entry<K, V>, bool), E>, K, V>;
 
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
@@ -116,36 +114,6 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.find_or_add(key, make).map(|(entry, _)| &entry.value)
     }
 
-    /// [`Pinned::checked_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`], with the copy and what `make` has returned.
-    ///
-    /// # Panics
-    ///
-    /// As [`Pinned::checked_get_or_insert_with`].
-    ///
-    /// ```
-    /// let map: koel::HashMap<String, usize> = koel::HashMap::builder().fixed_capacity(1).build();
-    /// let pin = map.pin();
-    /// let count = |word: &str| pin.checked_get_or_insert_with_ref(word, || word.len());
-    /// let words = ["to", "be", "or", "not", "that", "is", "the", "question", "whether", "it"];
-    /// let full = words.into_iter().find_map(|word| count(word).err()).unwrap();
-    /// assert_eq!((count("to").ok(), full.value), (Some(&2), full.key.len()));
-    /// ```
-    pub fn checked_get_or_insert_with_ref<Q>(
-        &self,
-        key: &Q,
-        make: impl FnOnce() -> V,
-    ) -> Result<&V, Full<K, V>>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
-    {
-        let Ok((entry, _)) = self.try_find_or_add_ref(key, || Ok::<V, Infallible>(make()))?;
-        Ok(&entry.value)
-    }
-
     /// The entry of a key, after inserting what `make` returns if it was absent, and whether it was.
     #[inline(always)]
     pub(crate) fn find_or_add(
@@ -168,23 +136,6 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         match self.find_entry_of(digest, &key) {
             Some(entry) => Ok(Ok((entry, false))),
             None => self.try_find_or_add_of(digest, key, make),
-        }
-    }
-
-    /// The same, by a reference, of which a key is made if it is absent. The reference is hashed, not the key as well.
-    #[inline(always)]
-    pub(super) fn try_find_or_add_ref<Q, E>(
-        &self,
-        key: &Q,
-        make: impl FnOnce() -> Result<V, E>,
-    ) -> FoundOrAdded<'_, K, V, E>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
-    {
-        let digest = self.map.digest(key);
-        match self.find_entry_of(digest, key) {
-            Some(entry) => Ok(Ok((entry, false))),
-            None => self.try_find_or_add_of(digest, key.to_key(), make),
         }
     }
 
@@ -323,17 +274,33 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     {
         let spot = self.spot(&key);
         let current = spot.found.map(|found| self.entry_at(&spot, found).pair());
-        match (f(current), spot.found) {
-            (Operation::Abort(result), _) => {
+        let operation = match f(current) {
+            Operation::Insert(value) => Operation::Insert((key, value)),
+            Operation::Remove => Operation::Remove,
+            Operation::Abort(result) => {
                 drop(spot);
                 drop(key);
-                Ok(Compute::Aborted(result))
+                return Ok(Compute::Aborted(result));
             }
-            (Operation::Insert(value), None) => {
+        };
+        self.carry_out(spot, operation)
+    }
+
+    /// Does to a key's entry what was decided under the lock; or hands back, unlocked, what there is no room for.
+    #[track_caller]
+    #[inline(always)]
+    pub(super) fn carry_out<'p, T>(
+        &'p self,
+        spot: Spot<'_, K, V>,
+        operation: Operation<(K, V), T>,
+    ) -> Checked<Compute<&'p K, &'p V, T>, K, V> {
+        match (operation, spot.found) {
+            (Operation::Abort(result), _) => Ok(Compute::Aborted(result)),
+            (Operation::Insert((key, value)), None) => {
                 let (key, value) = self.add_pair(spot, key, value)?.pair();
                 Ok(Compute::Inserted(key, value))
             }
-            (Operation::Insert(value), Some(found)) => {
+            (Operation::Insert((key, value)), Some(found)) => {
                 let (old, new) = self.replace_found(spot, found, key, value)?;
                 Ok(Compute::Updated { old: old.pair(), new: new.pair() })
             }

@@ -1,5 +1,5 @@
-//! [`Pinned`], the writing half. What its operations are made of is in `pinned_steps`, and those that hand back what has no
-//! room are in `pinned_checked`.
+//! [`Pinned`], the writing half. What its operations are made of is in `pinned_steps`; those that hand back what has no room
+//! are in `pinned_checked`, those by a reference to a key in `pinned_ref`.
 
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
@@ -14,7 +14,6 @@ use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::{Compute, Occupied, Operation, expect_room};
 use crate::reclaim::Guard;
-use crate::to_key::ToKey;
 
 impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
@@ -148,26 +147,6 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_get_or_insert_with(key, make))
     }
 
-    /// [`Pinned::get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
-    ///
-    /// # Panics
-    ///
-    /// As [`Pinned::get_or_insert_with`].
-    ///
-    /// ```
-    /// let map: koel::HashMap<String, u32> = koel::HashMap::new();
-    /// assert_eq!(*map.pin().get_or_insert_with_ref("key", || 7), 7);
-    /// assert_eq!(*map.pin().get_or_insert_with_ref("key", || unreachable!()), 7);
-    /// ```
-    #[doc(alias = "or_insert_with_key")]
-    #[track_caller]
-    pub fn get_or_insert_with_ref<Q>(&self, key: &Q, make: impl FnOnce() -> V) -> &V
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
-    {
-        expect_room(self.checked_get_or_insert_with_ref(key, make))
-    }
-
     /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment, as in [`Pinned::get_or_insert_with`].
@@ -189,33 +168,6 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     #[track_caller]
     pub fn try_get_or_insert_with<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
         expect_room(self.try_find_or_add(key, make)).map(|(entry, _)| &entry.value)
-    }
-
-    /// [`Pinned::try_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
-    ///
-    /// # Errors
-    ///
-    /// That of `make`; the map is as it was.
-    ///
-    /// # Panics
-    ///
-    /// As [`Pinned::get_or_insert_with`].
-    ///
-    /// ```
-    /// let map: koel::HashMap<String, u32> = koel::HashMap::new();
-    /// assert!(map.pin().try_get_or_insert_with_ref("key", || "seven".parse()).is_err());
-    /// assert_eq!(map.pin().try_get_or_insert_with_ref("key", || "7".parse()), Ok(&7));
-    /// ```
-    #[track_caller]
-    pub fn try_get_or_insert_with_ref<Q, E>(
-        &self,
-        key: &Q,
-        make: impl FnOnce() -> Result<V, E>,
-    ) -> Result<&V, E>
-    where
-        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
-    {
-        expect_room(self.try_find_or_add_ref(key, make)).map(|(entry, _)| &entry.value)
     }
 
     /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.

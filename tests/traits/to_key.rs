@@ -6,9 +6,9 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use koel::{Cache, Equivalent, HashMap, ToKey};
+use koel::{Cache, Compute, Equivalent, HashMap, Operation, ToKey};
 
 use crate::common::catch;
 
@@ -90,4 +90,59 @@ fn where_no_key_can_be_made_all_is_as_it_was() {
         assert_eq!((map.len(), cache.len()), (0, 0));
     }
     assert_eq!(cache.get_or_insert_with_ref(&Parts(1, "one"), || 1), 1);
+}
+
+#[test]
+fn what_changes_an_entry_by_reference_makes_a_key_only_for_a_new_one() {
+    let key: Arc<str> = Arc::from("a");
+    let map: HashMap<Arc<str>, u8> = HashMap::from([(Arc::clone(&key), 1)]);
+    let pin = map.pin();
+    assert_eq!(pin.update_ref("a", |n| n + 1), Some(&2));
+    assert_eq!(*pin.update_or_insert_ref("a", |n| n + 1, 9), 3);
+    assert_eq!(*pin.update_or_insert_with_ref("a", |n| n + 1, || 9), 4);
+    let added = pin.compute_ref("a", |entry| Operation::<_, ()>::Insert(entry.unwrap().1 + 1));
+    assert!(matches!(added, Compute::Updated { old: (_, 4), new: (_, 5) }));
+    assert!(Arc::ptr_eq(pin.get_key_value("a").unwrap().0, &key), "clones of the key that was there");
+    assert_eq!(pin.compute_ref("a", |_| Operation::<_, ()>::Remove), Compute::Removed(&key, &5));
+    assert_eq!(pin.update_ref("a", |n| n + 1), None);
+    assert_eq!(pin.compute_ref("a", |entry| Operation::Abort(entry.is_none())), Compute::Aborted(true));
+    assert_eq!(*pin.update_or_insert_ref("a", |n| n + 1, 9), 9);
+    assert_eq!(
+        pin.compute_ref("b", |_| Operation::<_, ()>::Insert(7)),
+        Compute::Inserted(&Arc::from("b"), &7)
+    );
+
+    let cache: Cache<Arc<str>, u8> = Cache::new(10);
+    cache.insert(Arc::clone(&key), 1).unwrap();
+    assert_eq!(cache.update_ref("a", |n| n + 1).unwrap(), Some(2));
+    assert_eq!(cache.update_or_insert_ref("a", |n| n + 1, 9).unwrap(), 3);
+    assert_eq!(cache.update_or_insert_with_ref("a", |n| n + 1, || 9).unwrap(), 4);
+    let added = cache.compute_ref("a", |old| Operation::<_, ()>::Insert(old.unwrap() + 1)).unwrap();
+    let Compute::Updated { old: (_, 4), new: (new_key, 5) } = added else { panic!("{added:?}") };
+    assert!(Arc::ptr_eq(&new_key, &key), "a clone of the key that was there");
+    assert!(matches!(cache.compute_ref("a", |_| Operation::<_, ()>::Remove), Ok(Compute::Removed(_, 5))));
+    assert_eq!(cache.update_ref("a", |n| n + 1).unwrap(), None);
+    assert_eq!(cache.update_or_insert_ref("a", |n| n + 1, 9).unwrap(), 9);
+}
+
+static WRITTEN: LazyLock<HashMap<(u32, Arc<str>), Option<Writes>>> = LazyLock::new(HashMap::new);
+
+/// A value that writes to its map as it is dropped.
+struct Writes;
+
+impl Drop for Writes {
+    fn drop(&mut self) {
+        WRITTEN.pin().insert((2, Arc::from("dropped")), None);
+    }
+}
+
+/// Else its destructor would run under the lock, and panic in unwinding.
+#[test]
+fn what_was_to_be_inserted_is_dropped_after_the_lock_if_no_key_can_be_made() {
+    let compute = || {
+        let pin = WRITTEN.pin();
+        drop(pin.compute_ref(&Parts(1, ""), |_| Operation::<_, ()>::Insert(Some(Writes))));
+    };
+    assert!(catch(compute).unwrap_err().contains("a key without a name"));
+    assert_eq!(WRITTEN.pin().keys().collect::<Vec<_>>(), [&(2, Arc::from("dropped"))]);
 }

@@ -8,13 +8,16 @@
 //! | `load`, `load_if`, `load_many` | values that are loaded when they are missed, or are stale |
 //! | `builder`, `iter` | options; walks |
 
-mod builder;
+// In the order in which the documentation shows their methods.
 mod cache;
-mod iter;
+mod write;
 mod load;
 mod load_if;
 mod load_many;
-mod write;
+
+// The others.
+mod builder;
+mod iter;
 
 pub use builder::InlineCacheBuilder;
 pub use cache::InlineCache;

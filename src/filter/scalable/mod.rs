@@ -25,14 +25,17 @@
 //! | `bytes` | to bytes and back |
 //! | `builder` | options |
 
-mod build;
-mod builder;
+// In the order in which the documentation shows their methods.
+mod filter;
+mod many;
 mod bytes;
+mod build;
+
+// The others.
+mod builder;
 mod chain;
 mod compact;
-mod filter;
 mod info;
-mod many;
 mod places;
 mod turns;
 
