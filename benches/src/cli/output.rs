@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::error::Error;
-use crate::report::Destination;
+use crate::report::{Destination, are_of_one_file};
 
 /// Options that name files to write.
 #[derive(Debug, Args, Default)]
@@ -30,12 +30,12 @@ pub struct Output {
 impl OutputArgs {
     /// Why they do not go together, with one another and with what is read.
     pub(super) fn conflict(&self, traces: &[PathBuf]) -> Option<&'static str> {
-        let outputs: Vec<_> =
-            [&self.json, &self.html].into_iter().flatten().filter_map(|path| whole(path)).collect();
-        if outputs.len() == 2 && outputs[0] == outputs[1] {
+        let outputs: Vec<_> = [&self.json, &self.html].into_iter().flatten().collect();
+        if outputs.len() == 2 && name_one_file(outputs[0], outputs[1]) {
             return Some("--json and --html name one file: the page would overwrite the numbers");
         }
-        let read = traces.iter().filter_map(|path| whole(path)).any(|trace| outputs.contains(&trace));
+        let is_written = |trace: &PathBuf| outputs.iter().any(|output| name_one_file(trace, output));
+        let read = traces.iter().any(is_written);
         read.then_some("--trace and a report name one file: the report would overwrite the trace")
     }
 
@@ -50,7 +50,17 @@ impl OutputArgs {
     }
 }
 
-/// The path without links, as far as it exists; of a file that does not exist yet, that of its folder, and its name.
+/// Whether what is written to the one is what is read from the other: they are one path without symbolic links, or hard links
+/// to one file. What goes into a pipe overwrites nothing.
+fn name_one_file(one: &Path, other: &Path) -> bool {
+    if whole(one).is_some_and(|one| whole(other) == Some(one)) {
+        return true;
+    }
+    let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) else { return false };
+    one.is_file() && are_of_one_file(&one, &other)
+}
+
+/// The path without symbolic links, as far as it exists; of a file that does not exist yet, that of its folder, and its name.
 fn whole(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| {
         let path = std::path::absolute(path).ok()?;
@@ -65,11 +75,31 @@ mod tests {
     #[test]
     fn a_link_to_the_other_report_is_the_same_file() {
         let folder = tempfile::tempdir().unwrap();
-        let [json, html, other] = ["r.json", "r.html", "other.html"].map(|name| folder.path().join(name));
+        let [json, html, hard, other] =
+            ["r.json", "r.html", "hard.html", "other.html"].map(|name| folder.path().join(name));
         std::fs::write(&json, "").unwrap();
         std::os::unix::fs::symlink(&json, &html).unwrap();
+        std::fs::hard_link(&json, &hard).unwrap();
         let conflict = |html| OutputArgs { json: Some(json.clone()), html: Some(html) }.conflict(&[]);
-        assert!(conflict(html).unwrap().contains("name one file"));
-        assert_eq!(conflict(other), None);
+        for link in [html, hard] {
+            assert!(conflict(link).unwrap().contains("the page would overwrite the numbers"));
+        }
+        assert_eq!(conflict(other.clone()), None);
+        std::fs::write(&other, "").unwrap();
+        assert_eq!(conflict(other), None, "it is as empty, and another one");
+    }
+
+    #[test]
+    fn a_link_to_the_trace_is_the_same_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let [trace, other, report] = ["t.txt", "other.txt", "r.json"].map(|name| folder.path().join(name));
+        std::fs::write(&trace, "1\n").unwrap();
+        std::fs::write(&other, "1\n").unwrap();
+        std::fs::hard_link(&trace, &report).unwrap();
+        let output = OutputArgs { json: Some(report), html: None };
+        let conflict =
+            |traces: &[&PathBuf]| output.conflict(&traces.iter().copied().cloned().collect::<Vec<_>>());
+        assert!(conflict(&[&other, &trace]).unwrap().contains("overwrite the trace"));
+        assert_eq!(conflict(&[&other]), None);
     }
 }

@@ -94,10 +94,9 @@ fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
 #[cfg(unix)]
 fn printed_to(file: &Metadata) -> Option<File> {
     use std::os::fd::AsFd;
-    use std::os::unix::fs::MetadataExt;
 
     let output = File::from(io::stdout().as_fd().try_clone_to_owned().ok()?);
-    let is_it = output.metadata().is_ok_and(|of| (of.dev(), of.ino()) == (file.dev(), file.ino()));
+    let is_it = output.metadata().is_ok_and(|of| are_of_one_file(&of, file));
     is_it.then_some(output)
 }
 
@@ -105,4 +104,18 @@ fn printed_to(file: &Metadata) -> Option<File> {
 #[cfg(not(unix))]
 fn printed_to(_: &Metadata) -> Option<File> {
     None
+}
+
+/// Whether both are of one file, by whatever names it was found.
+#[cfg(unix)]
+pub fn are_of_one_file(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Nothing tells files apart.
+#[cfg(not(unix))]
+pub fn are_of_one_file(_: &Metadata, _: &Metadata) -> bool {
+    false
 }

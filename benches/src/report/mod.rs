@@ -23,7 +23,7 @@ mod throughput;
 
 use serde::Serialize;
 
-pub use self::destination::Destination;
+pub use self::destination::{Destination, are_of_one_file};
 pub use self::filter::{
     Against, Aim, FilterCell, FilterMeasured, FilterRow, FilterSizeCell, FilterSizeRow, percent,
 };
