@@ -71,7 +71,18 @@ enum Source {
     Uniform,
     Zipf(Zipf<f64>),
     Latest(Zipf<f64>),
-    Trace { trace: Arc<Trace>, next_read: usize, next_owned: usize },
+    Trace(Replay),
+}
+
+/// A thread's way through a trace.
+#[derive(Debug)]
+struct Replay {
+    trace: Arc<Trace>,
+    start: usize,
+    next_read: usize,
+    /// The requests for keys that the thread owns, as they come from `start` on; listed when the first is asked for.
+    owned: Option<Vec<u32>>,
+    next_owned: usize,
 }
 
 impl Sampler {
@@ -91,7 +102,8 @@ impl Sampler {
     /// Replays `trace`: every thread starts at its own place and wraps around.
     pub fn replay(trace: Arc<Trace>, thread: usize, threads: usize) -> Self {
         let start = trace.requests.len() * thread / threads;
-        Self::with_source(Source::Trace { trace, next_read: start, next_owned: start }, thread, threads)
+        let replay = Replay { trace, start, next_read: start, owned: None, next_owned: 0 };
+        Self::with_source(Source::Trace(replay), thread, threads)
     }
 
     fn with_source(source: Source, thread: usize, threads: usize) -> Self {
@@ -107,16 +119,15 @@ impl Sampler {
             Source::Uniform => self.rng.random_range(0..limit),
             Source::Zipf(zipf) => (zipf.sample(&mut self.rng) as u64 - 1) % limit,
             Source::Latest(zipf) => limit - 1 - (zipf.sample(&mut self.rng) as u64 - 1) % limit,
-            Source::Trace { trace, next_read, .. } => advance(trace, next_read),
+            Source::Trace(replay) => u64::from(advance(&replay.trace.requests, &mut replay.next_read)),
         }
     }
 
     /// An index that this thread owns, below `limit` if it owns one there, else its first; `None` if the trace has
     /// no key that it owns.
     pub fn owned(&mut self, limit: u64) -> Option<u64> {
-        if let Source::Trace { trace, next_owned, .. } = &mut self.source {
-            let mut requests = (0..trace.requests.len()).map(|_| advance(trace, next_owned));
-            return requests.find(|index| index % self.threads == self.thread);
+        if let Source::Trace(replay) = &mut self.source {
+            return replay.owned(self.thread, self.threads);
         }
         let drawn = self.any(limit);
         let owned = drawn - drawn % self.threads + self.thread;
@@ -129,10 +140,23 @@ impl Sampler {
     }
 }
 
-fn advance(trace: &Trace, position: &mut usize) -> u64 {
-    let index = trace.requests[*position];
-    *position = (*position + 1) % trace.requests.len();
-    u64::from(index)
+impl Replay {
+    /// The next request for a key that `thread` of `threads` owns, if there is one. The trace is looked through once, not for
+    /// each: what a thread owns may be rare.
+    fn owned(&mut self, thread: u64, threads: u64) -> Option<u64> {
+        let owned = self.owned.get_or_insert_with(|| {
+            let (before, from) = self.trace.requests.split_at(self.start);
+            let is_owned = |index: &&u32| u64::from(**index) % threads == thread;
+            from.iter().chain(before).filter(is_owned).copied().collect()
+        });
+        if owned.is_empty() { None } else { Some(u64::from(advance(owned, &mut self.next_owned))) }
+    }
+}
+
+fn advance(indices: &[u32], position: &mut usize) -> u32 {
+    let index = indices[*position];
+    *position = (*position + 1) % indices.len();
+    index
 }
 
 #[cfg(test)]
@@ -190,5 +214,35 @@ mod tests {
         assert_eq!((0..3).map(|_| second.owned(0).unwrap()).collect::<Vec<_>>(), [1, 1, 1]);
         let mut idle = Sampler::replay(Arc::new(Trace::of([5].into_iter())), 1, 2);
         assert_eq!(idle.owned(0), None);
+    }
+
+    /// The sequence is the one that is found by looking for the next request of an owned key, round by round.
+    #[test]
+    fn owned_requests_come_in_the_order_of_the_trace_from_each_thread_s_own_place() {
+        let trace = Arc::new(Trace::of((0..997).map(|i| i * i % 101)));
+        for threads in 1..5 {
+            for thread in 0..threads {
+                let start = 997 * thread / threads;
+                let mut sampler = Sampler::replay(trace.clone(), thread, threads);
+                let requests = trace.requests.iter().cycle().skip(start);
+                let owned = requests.filter(|index| **index as usize % threads == thread);
+                for &index in owned.take(2_500) {
+                    assert_eq!(sampler.owned(0), Some(u64::from(index)), "thread {thread} of {threads}");
+                }
+            }
+        }
+    }
+
+    /// Looked for anew each time, the one key would be a million requests away: some minutes.
+    #[test]
+    fn a_rare_key_of_one_s_own_is_not_looked_for_each_time() {
+        let trace = Arc::new(Trace::of((0..1_000_000).map(|i| u64::from(i == 999_999))));
+        let begin = std::time::Instant::now();
+        let mut owner = Sampler::replay(trace.clone(), 1, 2);
+        let mut nobody = Sampler::replay(trace, 2, 3);
+        for _ in 0..10_000 {
+            assert_eq!((owner.owned(0), nobody.owned(0)), (Some(1), None));
+        }
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
     }
 }
