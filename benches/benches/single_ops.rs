@@ -30,7 +30,10 @@ struct Circle {
 
 impl Circle {
     fn new(size: u64, present: bool) -> Self {
-        let keys = plan::reads(size, Dist::Uniform, 1, DRAWN, present).threads.swap_remove(0);
+        let keys = plan::reads(size, Dist::Uniform, 1, DRAWN, present)
+            .expect("nobody stops it")
+            .threads
+            .swap_remove(0);
         Circle { keys, next: 0 }
     }
 

@@ -135,13 +135,13 @@ impl TextView for &FaultyTexts {
 
 fn preset(preset: Preset, threads: usize) -> MixPlan {
     let workload = preset.workload();
-    plan::mixed(&workload, KEYS, workload.dist, threads, OPS, None)
+    plan::mixed(&workload, KEYS, workload.dist, threads, OPS, None).unwrap()
 }
 
 /// A mix of threads that write the same keys.
 fn shared(percentages: &str) -> MixPlan {
     let workload = Workload::shared("shared", percentages.parse().unwrap());
-    plan::mixed(&workload, KEYS, workload.dist, THREADS, OPS, None)
+    plan::mixed(&workload, KEYS, workload.dist, THREADS, OPS, None).unwrap()
 }
 
 fn mix<const FAULT: u8>(plan: &MixPlan) -> Result<f64, CheckError> {
@@ -149,7 +149,7 @@ fn mix<const FAULT: u8>(plan: &MixPlan) -> Result<f64, CheckError> {
 }
 
 fn lookups<const FAULT: u8>(present: bool, batched: bool) -> Result<f64, CheckError> {
-    let plan = plan::reads(KEYS, Dist::Uniform, THREADS, OPS, present);
+    let plan = plan::reads(KEYS, Dist::Uniform, THREADS, OPS, present).unwrap();
     Runner::<Faulty<FAULT>>::new().read(&plan, batched, 0.0)
 }
 
@@ -189,7 +189,7 @@ fn a_map_known_to_miss_replaced_keys_may_miss_only_those() {
     fails(lookups::<MAY_LOSE_KEYS>(true, false));
     fails(mix::<MAY_LOSE_KEYS>(&preset(Preset::YcsbC, 1)));
     let own = Workload::replacing("own", "50/50/0/0".parse().unwrap());
-    let mut plan = plan::mixed(&own, KEYS, own.dist, THREADS, OPS, None);
+    let mut plan = plan::mixed(&own, KEYS, own.dist, THREADS, OPS, None).unwrap();
     // Without the reads of a thread's own keys, and without the look at the content, nothing is left to fail for.
     for (ops, predicted) in plan.threads.iter_mut().zip(&mut plan.predicted) {
         ops.retain(|op| op.action == Action::Get && op.expect == Expect::PRESENT);
@@ -256,7 +256,7 @@ fn a_map_that_miscounts_fails_after_the_run() {
 
 #[test]
 fn a_map_of_texts_with_wrong_values_fails() {
-    let plan = plan::texts(KEYS, Dist::Uniform, THREADS, OPS);
+    let plan = plan::texts(KEYS, Dist::Uniform, THREADS, OPS).unwrap();
     TextRunner::<RwLockHashbrown<String, String>>::new().read(&plan, 0.0).unwrap();
     fails(TextRunner::<FaultyTexts>::new().read(&plan, 0.0));
 }
@@ -265,7 +265,7 @@ fn a_map_of_texts_with_wrong_values_fails() {
 fn every_contestant_passes_every_preset() {
     let trace = std::sync::Arc::new(trace::parse(&b"5\n6\n5\n9\n6\n"[..], "trace").unwrap());
     let replayed = Workload::replacing("replayed", "60/20/10/10".parse().unwrap());
-    let replay = plan::mixed(&replayed, 0, Dist::Uniform, THREADS, OPS, Some(&trace));
+    let replay = plan::mixed(&replayed, 0, Dist::Uniform, THREADS, OPS, Some(&trace)).unwrap();
     for &id in Id::value_variants() {
         let mut map = entrant(id);
         for &which in Preset::value_variants() {
@@ -273,8 +273,8 @@ fn every_contestant_passes_every_preset() {
         }
         map.mix(&replay, 0.0).unwrap();
         map.mix(&shared("40/25/25/10"), 0.0).unwrap();
-        map.read(&plan::replayed_reads(&trace, THREADS, OPS), false, 0.0).unwrap();
-        map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true), true, 0.0).unwrap();
+        map.read(&plan::replayed_reads(&trace, THREADS, OPS).unwrap(), false, 0.0).unwrap();
+        map.read(&plan::reads(KEYS, Dist::Zipf(0.99), THREADS, OPS, true).unwrap(), true, 0.0).unwrap();
         map.fill(0, KEYS, 0.0).unwrap();
         map.extend_from_empty(KEYS, 0.0).unwrap();
         assert!(map.footprint(0, KEYS).is_ok());
@@ -283,7 +283,7 @@ fn every_contestant_passes_every_preset() {
 
 #[test]
 fn every_contestant_but_the_inline_map_holds_texts() {
-    let plan = plan::texts(KEYS, Dist::Zipf(0.99), THREADS, OPS);
+    let plan = plan::texts(KEYS, Dist::Zipf(0.99), THREADS, OPS).unwrap();
     for &id in Id::value_variants() {
         match text_entrant(id) {
             Some(mut map) => assert!(map.read(&plan, 0.0).unwrap() > 0.0),

@@ -68,7 +68,7 @@ impl View for SlowPin<'_> {
 fn the_end_of_a_held_pin_is_in_the_time_of_the_last_operation_under_it() {
     const OPS: usize = 2 * HELD_OPS;
     let workload = Preset::YcsbC.workload();
-    let plan = plan::mixed(&workload, 100, workload.dist, 1, OPS, None);
+    let plan = plan::mixed(&workload, 100, workload.dist, 1, OPS, None).unwrap();
     let latencies = |runner: &mut Runner<Unpinning>| {
         let before = PINS.load(Ordering::Relaxed);
         let times = runner.latencies(&plan, &Stopwatch::calibrated()).unwrap();

@@ -11,7 +11,7 @@ const KEYS: u64 = 1_000;
 const OPS: usize = 4_000;
 
 fn planned(workload: &Workload, threads: usize) -> MixPlan {
-    plan::mixed(workload, KEYS, workload.dist, threads, OPS, None)
+    plan::mixed(workload, KEYS, workload.dist, threads, OPS, None).unwrap()
 }
 
 /// Plays all threads, one after the other: reads of other threads' keys may then be early or late, but no more.
@@ -144,7 +144,7 @@ fn reads_are_exact_alone_and_hits_are_certain_while_nothing_comes_or_goes() {
 fn growth_leaves_exactly_the_numbered_keys() {
     let mix: Mix = "0/100/0/0".parse().unwrap();
     let growth = Workload { filled_percent: 0, reserved: false, ..Workload::churning("growth", mix) };
-    let plan = plan::mixed(&growth, KEYS, growth.dist, 4, KEYS as usize / 4, None);
+    let plan = plan::mixed(&growth, KEYS, growth.dist, 4, KEYS as usize / 4, None).unwrap();
     assert_eq!(plan.after, After::Certain { len: KEYS as usize });
     assert_eq!(plan.leaves.as_ref().map(|start| start.filled), Some(KEYS));
     let map = play(&plan);

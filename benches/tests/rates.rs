@@ -190,20 +190,20 @@ impl Shared for Slow<KoelCuckoo> {
 fn of_maps() {
     let mut map = Runner::<Slow<RwLockHashbrown<u64, u64>>>::new();
     for threads in [1, 2] {
-        let reads = plan::reads(KEYS, Dist::Uniform, threads, OPS, true);
+        let reads = plan::reads(KEYS, Dist::Uniform, threads, OPS, true).unwrap();
         for batched in [false, true] {
             is_slow(map.read(&reads, batched, 0.0).unwrap(), threads);
         }
         // One that brings the map back to where it began, and one that does not: both take several passes.
         for preset in [Preset::YcsbA, Preset::Exchange] {
             let workload = preset.workload();
-            let mix = plan::mixed(&workload, KEYS, Dist::Uniform, threads, OPS, None);
+            let mix = plan::mixed(&workload, KEYS, Dist::Uniform, threads, OPS, None).unwrap();
             is_slow(map.mix(&mix, 0.1).unwrap(), threads);
         }
     }
     is_slow(map.fill(0, KEYS, 0.0).unwrap(), 1);
     is_slow(map.extend_from_empty(KEYS, 0.0).unwrap(), 1);
-    let texts = plan::texts(KEYS, Dist::Uniform, 2, OPS);
+    let texts = plan::texts(KEYS, Dist::Uniform, 2, OPS).unwrap();
     let mut map = TextRunner::<Slow<RwLockHashbrown<String, String>>>::new();
     is_slow(map.read(&texts, 0.0).unwrap(), 2);
 }
@@ -212,7 +212,7 @@ fn of_maps() {
 fn of_mixes_that_change_the_map_as_long_as_is_asked_for() {
     let workload = Workload::churning("inserts", "0/100/0/0".parse().unwrap());
     let ops = workload.ops(KEYS, 1, OPS);
-    let mix = plan::mixed(&workload, KEYS, Dist::Uniform, 1, ops, None);
+    let mix = plan::mixed(&workload, KEYS, Dist::Uniform, 1, ops, None).unwrap();
     let mut map = Runner::<Slow<RwLockHashbrown<u64, u64>>>::new();
     MADE.set(0);
     is_slow(map.mix(&mix, 0.1).unwrap(), 1);

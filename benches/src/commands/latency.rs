@@ -143,7 +143,7 @@ impl Phase {
         kinds.iter().map(table).collect()
     }
 
-    fn plan(&self, keys: u64, threads: usize, ops: usize) -> MixPlan {
+    fn plan(&self, keys: u64, threads: usize, ops: usize) -> Result<MixPlan, Error> {
         // All threads together grow to `keys`, to the last one.
         let keys = keys.next_multiple_of(threads as u64);
         let ops = self.workload.ops(keys, threads, ops);
@@ -160,7 +160,7 @@ pub(super) fn measure(settings: &Settings, console: &Console, report: &mut Repor
         for &threads in &settings.threads {
             let mut entrants = Field::new(console, settings.maps.iter().map(|&id| (id, entrant(id))));
             for phase in &settings.phases {
-                let plan = phase.plan(keys, threads, settings.ops);
+                let plan = phase.plan(keys, threads, settings.ops)?;
                 let measured = entrants.race(
                     &phase.name(),
                     settings.rounds,

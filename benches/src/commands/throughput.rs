@@ -107,7 +107,7 @@ impl Bench<'_> {
         match &self.spec.task {
             Task::Mix(workload) => {
                 let ops = workload.ops(keys, threads, ops);
-                let plan = plan::mixed(workload, keys, dist, threads, ops, trace.as_ref());
+                let plan = plan::mixed(workload, keys, dist, threads, ops, trace.as_ref())?;
                 self.rounds(entrants, |entrant| entrant.mix(&plan, seconds))
             }
             Task::Fill => self.rounds(entrants, |entrant| entrant.fill(0, keys, seconds)),
@@ -115,8 +115,8 @@ impl Bench<'_> {
             Task::Extend => self.rounds(entrants, |entrant| entrant.extend_from_empty(keys, seconds)),
             task => {
                 let plan = match trace {
-                    Some(trace) => plan::replayed_reads(trace, threads, ops),
-                    None => plan::reads(keys, dist, threads, ops, *task != Task::Miss),
+                    Some(trace) => plan::replayed_reads(trace, threads, ops)?,
+                    None => plan::reads(keys, dist, threads, ops, *task != Task::Miss)?,
                 };
                 self.rounds(entrants, |entrant| entrant.read(&plan, *task == Task::Batch, seconds))
             }
@@ -125,7 +125,7 @@ impl Bench<'_> {
 
     fn texts(&self, entrants: &mut Field<'_, Id, dyn TextEntrant>) -> Result<Vec<(Id, Spread)>, Error> {
         let Spec { keys, threads, dist, .. } = *self.spec;
-        let plan = plan::texts(keys, dist, threads, self.settings.ops);
+        let plan = plan::texts(keys, dist, threads, self.settings.ops)?;
         self.rounds(entrants, |entrant| entrant.read(&plan, self.settings.seconds))
     }
 

@@ -6,6 +6,8 @@ use super::shared::Sharer;
 use super::world::World;
 use super::{Action, After, Expect, Keys, MixPlan, Op, Prediction, Start};
 use crate::dist::{Dist, Sampler};
+use crate::error::Error;
+use crate::stop;
 use crate::trace::Trace;
 use crate::workload::{Inserts, Mix, Workload, Writes};
 
@@ -13,6 +15,10 @@ use crate::workload::{Inserts, Mix, Workload, Writes};
 ///
 /// `trace` gives the keys and takes the place of `keys` and `dist`; inserts must then be [`Inserts::Drawn`], as they must where
 /// threads write the same keys.
+///
+/// # Errors
+///
+/// Ctrl-C.
 ///
 /// # Panics
 ///
@@ -24,7 +30,7 @@ pub fn mixed(
     threads: usize,
     ops: usize,
     trace: Option<&Arc<Trace>>,
-) -> MixPlan {
+) -> Result<MixPlan, Error> {
     let fresh = workload.inserts == Inserts::Fresh;
     assert!(trace.is_none() || !fresh, "a trace has no fresh keys");
     let is_full = workload.filled_percent == 100;
@@ -60,10 +66,10 @@ pub fn mixed(
             None => Sampler::new(dist, keys, thread, threads),
         };
         let (written, open) = if shared {
-            Sharer::new(&mut world, &plan.start, sampler, thread, threads).write(workload.mix, ops)
+            Sharer::new(&mut world, &plan.start, sampler, thread, threads).write(workload.mix, ops)?
         } else {
             let mut author = Author::new(&mut world, &plan.start, sampler, thread, threads);
-            author.write(workload.mix, workload.inserts, ops);
+            author.write(workload.mix, workload.inserts, ops)?;
             (author.ops, author.foreign_reads)
         };
         plan.threads.push(written);
@@ -71,7 +77,7 @@ pub fn mixed(
     }
     world.settle(&mut plan, &undecided);
     world.conclude(&mut plan, workload, shared);
-    plan
+    Ok(plan)
 }
 
 /// Writes one thread's operations while playing them out on the model.
@@ -106,12 +112,13 @@ impl<'a> Author<'a> {
         }
     }
 
-    fn write(&mut self, mix: Mix, inserts: Inserts, ops: usize) {
+    fn write(&mut self, mix: Mix, inserts: Inserts, ops: usize) -> Result<(), Error> {
         self.ops.reserve_exact(ops);
         if inserts == Inserts::Fresh {
             self.live.extend((self.thread..self.start.filled).step_by(self.threads as usize));
         }
         for _ in 0..ops {
+            stop::check()?;
             match Action::drawn(mix, self.sampler.below(100)) {
                 Action::Get => self.get(),
                 Action::Insert => self.insert(inserts),
@@ -119,6 +126,7 @@ impl<'a> Author<'a> {
                 Action::Update => self.update(),
             }
         }
+        Ok(())
     }
 
     /// Indices below this one are, or were, in the map, as far as this thread can tell.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{Keys, Start};
 use crate::dist::{Dist, Sampler};
+use crate::error::Error;
 use crate::keys;
+use crate::stop;
 use crate::trace::Trace;
 
 /// Lookups by number.
@@ -28,17 +30,26 @@ pub struct TextPlan {
 }
 
 /// Lookups in a full map of `count` keys: all of present keys, or all of absent ones.
-pub fn reads(count: u64, dist: Dist, threads: usize, ops: usize, present: bool) -> ReadPlan {
+///
+/// # Errors
+///
+/// Ctrl-C.
+pub fn reads(count: u64, dist: Dist, threads: usize, ops: usize, present: bool) -> Result<ReadPlan, Error> {
     let first = if present { 0 } else { keys::FIRST_ABSENT };
     let draw = |thread| {
         let mut sampler = Sampler::new(dist, count, thread, threads);
-        (0..ops).map(|_| keys::key(first + sampler.any(count))).collect()
+        drawn(ops, || keys::key(first + sampler.any(count)))
     };
-    ReadPlan { start: Start::full(count), threads: (0..threads).map(draw).collect(), present }
+    let threads = (0..threads).map(draw).collect::<Result<_, _>>()?;
+    Ok(ReadPlan { start: Start::full(count), threads, present })
 }
 
 /// Lookups of a trace's keys, in a map that holds them all.
-pub fn replayed_reads(trace: &Arc<Trace>, threads: usize, ops: usize) -> ReadPlan {
+///
+/// # Errors
+///
+/// Ctrl-C.
+pub fn replayed_reads(trace: &Arc<Trace>, threads: usize, ops: usize) -> Result<ReadPlan, Error> {
     let start = Start {
         capacity: trace.keys.len(),
         filled: trace.keys.len() as u64,
@@ -46,21 +57,37 @@ pub fn replayed_reads(trace: &Arc<Trace>, threads: usize, ops: usize) -> ReadPla
     };
     let draw = |thread| {
         let mut sampler = Sampler::replay(trace.clone(), thread, threads);
-        (0..ops).map(|_| start.keys.key(sampler.any(start.filled))).collect()
+        drawn(ops, || start.keys.key(sampler.any(start.filled)))
     };
-    let threads = (0..threads).map(draw).collect();
-    ReadPlan { start, threads, present: true }
+    let threads = (0..threads).map(draw).collect::<Result<_, _>>()?;
+    Ok(ReadPlan { start, threads, present: true })
 }
 
 /// Lookups of present texts in a map that holds `count`.
-pub fn texts(count: u64, dist: Dist, threads: usize, ops: usize) -> TextPlan {
+///
+/// # Errors
+///
+/// Ctrl-C.
+pub fn texts(count: u64, dist: Dist, threads: usize, ops: usize) -> Result<TextPlan, Error> {
     let draw = |thread| {
         let mut sampler = Sampler::new(dist, count, thread, threads);
         let mut text = String::with_capacity(ops * keys::TEXT_BYTES);
         for _ in 0..ops {
+            stop::check()?;
             text.push_str(&keys::text_key(sampler.any(count)));
         }
-        text
+        Ok(text)
     };
-    TextPlan { filled: count, threads: (0..threads).map(draw).collect() }
+    let threads = (0..threads).map(draw).collect::<Result<_, Error>>()?;
+    Ok(TextPlan { filled: count, threads })
+}
+
+/// As many keys as there are `ops`, unless Ctrl-C ends it.
+fn drawn(ops: usize, mut draw: impl FnMut() -> u64) -> Result<Vec<u64>, Error> {
+    let mut keys = Vec::with_capacity(ops);
+    for _ in 0..ops {
+        stop::check()?;
+        keys.push(draw());
+    }
+    Ok(keys)
 }

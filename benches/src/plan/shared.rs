@@ -3,11 +3,16 @@
 use super::world::World;
 use super::{Action, Expect, Op, Start};
 use crate::dist::Sampler;
+use crate::error::Error;
+use crate::stop;
 use crate::workload::Mix;
 
 /// The versions that inserts write: from 1 on, and so far below the last one that updates, which add one, leave the rest of a
 /// value as it is.
 const VERSIONS: std::ops::Range<u32> = 1..1 << 31;
+
+/// Operations, and the index of each beside its position.
+type Written = (Vec<Op>, Vec<(usize, u64)>);
 
 /// Writes down one thread's operations, all on keys that are drawn as they come.
 pub(super) struct Sharer<'a> {
@@ -29,19 +34,21 @@ impl<'a> Sharer<'a> {
         Sharer { world, start, sampler, thread, threads }
     }
 
-    /// The operations, and the index of each beside its position: what is right is to be settled when all threads' writes are
-    /// known.
-    pub(super) fn write(mut self, mix: Mix, ops: usize) -> (Vec<Op>, Vec<(usize, u64)>) {
+    /// What is right is to be settled when all threads' writes are known.
+    pub(super) fn write(mut self, mix: Mix, ops: usize) -> Result<Written, Error> {
         // No two threads insert the same, as long as there are some.
         let mut versions = VERSIONS.skip(self.thread).step_by(self.threads).cycle();
-        let operation = |position| {
+        let (mut written, mut open) = (Vec::with_capacity(ops), Vec::with_capacity(ops));
+        for position in 0..ops {
+            stop::check()?;
             let action = Action::drawn(mix, self.sampler.below(100));
             let index = self.sampler.any(self.start.filled);
             self.world.share(index, action);
             let inserted = (action == Action::Insert).then(|| versions.next()).flatten();
             let (key, version) = (self.start.keys.key(index), inserted.unwrap_or(0));
-            (Op { key, version, action, expect: Expect::OPEN }, (position, index))
-        };
-        (0..ops).map(operation).unzip()
+            written.push(Op { key, version, action, expect: Expect::OPEN });
+            open.push((position, index));
+        }
+        Ok((written, open))
     }
 }
