@@ -30,8 +30,14 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let traces: Vec<Requests> =
         args.trace.iter().map(|path| Requests::of_file(path)).collect::<Result<_, Error>>()?;
-    if !args.mib.is_empty() && traces.iter().all(|requests| requests.trace.sizes.is_empty()) {
-        return Err(Error::Input("--mib: none of the traces has a column `size`".to_owned()));
+    if !args.mib.is_empty() && traces.iter().all(|requests| requests.trace.bytes() == 0) {
+        let has_column = traces.iter().any(|requests| !requests.trace.sizes.is_empty());
+        let why = if has_column {
+            "all sizes in the traces are 0"
+        } else {
+            "none of the traces has a column `size`"
+        };
+        return Err(Error::Input(format!("--mib: {why}")));
     }
     *output = args.output.create()?;
     let ids = chosen(&args.caches, |_| true);

@@ -36,6 +36,10 @@ fn bad_traces_exit_with_2_and_name_file_and_line() {
     fails(&["cache", "--trace", "no/such/trace.txt"], &["no/such/trace.txt"]);
     fails(&["cache", "--trace", &sizes], &["sizes.csv:3:", "expected a size in column 2"]);
     fails(&["cache", "--trace", &plain, "--mib", "1"], &["none of the traces has a column `size`"]);
+    let weightless = file("weightless.csv", "key,size\n1,0\n2,0\n");
+    for traces in [weightless.clone(), format!("{plain},{weightless}")] {
+        fails(&["cache", "--trace", &traces, "--mib", "1"], &["--mib: all sizes in the traces are 0"]);
+    }
 }
 
 #[test]
