@@ -29,8 +29,13 @@ pub(super) fn run(
     }
     let threads = threads(&args.threads);
     let sizes = sizes(&args.keys, args.grid.then_some(&FILTER_GRID_KEYS), &FILTER_KEYS);
-    if let Some(why) = args.workloads.iter().find_map(|task| task.why_not(&sizes, &threads)) {
-        return Err(Error::Input(why.to_owned()));
+    let filters = chosen(&args.filters, |_| true);
+    let why_not = |task: &Task| {
+        let why = task.why_not(&sizes, &threads).map(str::to_owned);
+        why.or_else(|| task.taken_by_none(&filters, &args.bits, &threads))
+    };
+    if let Some(why) = args.workloads.iter().find_map(why_not) {
+        return Err(Error::Input(why));
     }
     *output = args.output.create()?;
     let both = sizes.iter().flat_map(|&keys| args.bits.iter().map(move |&bits| (keys, bits)));
@@ -77,6 +82,8 @@ impl Bench<'_> {
             if !cell.rows.is_empty() || !cell.absent.is_empty() {
                 self.console.say(&filter_table(&cell));
                 report.filters.push(cell);
+            } else if self.args.workloads.contains(&task) {
+                self.console.say(&format!("{}: none of the filters takes part\n", cell.title()));
             }
         }
         Ok(())

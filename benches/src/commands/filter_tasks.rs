@@ -1,6 +1,8 @@
 //! What `koel-bench filter` measures: the workloads, their plans, and what koel is to reach in them.
 
-use crate::entrant::{FilterEntrant, Making};
+use clap::ValueEnum;
+
+use crate::entrant::{FilterEntrant, Making, filter_entrant};
 use crate::error::CheckError;
 use crate::filters::{Id, Task};
 use crate::keys;
@@ -31,6 +33,28 @@ impl Task {
             _ => "--workloads fill-up: it is for one thread, and --threads names others alone",
         };
         (!sizes.iter().any(exists)).then_some(needs)
+    }
+
+    /// Why it was asked for in vain, if none of `filters` can take part, with whichever of `bits` and `threads`.
+    pub(super) fn taken_by_none(self, filters: &[Id], bits: &[u32], threads: &[usize]) -> Option<String> {
+        let takes = |id: Id, bits: u32| {
+            let entrant = filter_entrant(id, bits);
+            threads.iter().any(|&threads| self.takes(&*entrant, threads))
+        };
+        let is_taken = |&id: &Id| bits.iter().any(|&bits| id.takes_bits(bits) && takes(id, bits));
+        if filters.iter().any(is_taken) {
+            return None;
+        }
+        let needs = match self {
+            Task::Insert => "takes part with so many threads, and koel-fixed is for look-ups alone",
+            Task::FillUp => "has a number of slots that stays as it is",
+            Task::FromKeys => "has a way of its own to be built of all keys at once",
+            Task::Hit | Task::Miss => "can be built",
+            Task::Batch => "has a way of its own to look up batches",
+            Task::Churn => "can remove keys",
+        };
+        let name = self.to_possible_value()?.get_name().to_owned();
+        Some(format!("--workloads {name}: none of --filters {needs}"))
     }
 
     /// Whether a filter can take part.

@@ -1,6 +1,6 @@
 //! `filter`: what it tells.
 
-use super::{reports, words};
+use super::{prints, reports, words};
 
 #[test]
 fn filters_are_reported_as_table_json_and_page() {
@@ -39,6 +39,15 @@ fn filters_are_reported_as_table_json_and_page() {
 
     assert!(page.starts_with("<!doctype html>") && page.contains("<svg ") && page.contains("<h3>Aims</h3>"));
     assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
+}
+
+#[test]
+fn a_workload_that_was_asked_for_and_that_nobody_takes_part_in_is_told() {
+    let options = "filter --keys 1k --rounds 1 --seconds 0 --bits 8 --threads 1,2 --filters qfilter";
+    let told = "insert: 1,000 keys, 8 bits, 2 threads: none of the filters takes part";
+    let table = prints(&words(options, &["--workloads", "insert"]));
+    assert!(table.contains("insert: 1,000 keys, 8 bits, 1 thread\n") && table.contains(told), "{table}");
+    assert!(!prints(&words(options, &["--ops", "100"])).contains(told), "all were, that there are");
 }
 
 #[test]

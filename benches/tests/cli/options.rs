@@ -29,6 +29,18 @@ fn bad_options_exit_with_2_and_list_what_is_valid() {
     fails(&["filter", "--workloads", "churn", "--threads", "1"], &["--workloads churn", "two threads"]);
     fails(&["filter", "--workloads", "hit,churn", "--keys", "15"], &["--workloads churn", "16 keys"]);
     fails(&["filter", "--workloads", "fill-up", "--threads", "2"], &["--workloads fill-up", "one thread"]);
+    for (workload, filters, threads, why) in [
+        ("churn", "xorf,fastbloom", "2", "can remove keys"),
+        ("from-keys", "qfilter", "1,2", "built of all keys at once"),
+        ("fill-up", "xorf", "1", "slots"),
+        ("batch", "qfilter,xorf", "1", "look up batches"),
+        ("insert", "qfilter,koel-fixed", "2", "with so many threads"),
+        ("hit,insert", "koel-fixed", "1", "for look-ups alone"),
+    ] {
+        let args = ["filter", "--workloads", workload, "--filters", filters, "--threads", threads];
+        let named = format!("--workloads {}: none of --filters", workload.trim_start_matches("hit,"));
+        fails(&args, &[&named, why]);
+    }
     fails(&["filter", "--html", "no/such/directory/r.html"], &["no/such/directory/r.html"]);
     fails(&["nonsense"], &["nonsense"]);
 }
