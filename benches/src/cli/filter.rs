@@ -64,8 +64,8 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// Why two of the options do not go together.
-    pub(super) fn conflict(&self) -> Option<String> {
+    /// Why two of the options do not go together, of those that are `given`.
+    pub(super) fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<String> {
         if self.grid && !self.keys.is_empty() {
             return Some(
                 "--grid and --keys: the grid has sizes of its own; without --grid the same runs at --keys"
@@ -74,6 +74,12 @@ impl FilterArgs {
         }
         if self.paper && self.keys.len() > 1 {
             return Some("--paper takes one number of keys, as in --keys 1M".to_owned());
+        }
+        let looks_up = self.workloads.is_empty() || self.workloads.iter().any(|task| task.counts_lookups());
+        if given("ops") && !looks_up {
+            let why =
+                "--ops: it is for the workloads hit, miss, batch and churn, and none of these is measured";
+            return Some(why.to_owned());
         }
         let taken = |bits: u32| self.filters.is_empty() || self.filters.iter().any(|id| id.takes_bits(bits));
         let bits = self.bits.iter().find(|bits| !taken(**bits))?;

@@ -23,6 +23,7 @@ pub use self::pages::PagesArgs;
 pub use self::workloads::WorkloadArgs;
 use crate::contestants::Id;
 use crate::pages::Pages;
+use crate::workload::Preset;
 
 /// Sizes that `map` measures unless told otherwise: one inside the caches, one around them.
 pub const DEFAULT_KEYS: [u64; 2] = [60_000, 950_000];
@@ -91,8 +92,8 @@ impl Cli {
         let told = |why: Option<&str>| why.map(str::to_owned);
         let command = self.command.as_ref()?;
         let (traces, own): (&[PathBuf], _) = match command {
-            Command::Map(args) => (args.workloads.trace.as_slice(), told(args.conflict())),
-            Command::Filter(args) => (&[], args.conflict()),
+            Command::Map(args) => (args.workloads.trace.as_slice(), told(args.conflict(given))),
+            Command::Filter(args) => (&[], args.conflict(given)),
             Command::Cache(args) => (&args.trace, args.conflict(given)),
             Command::Latency(args) => (args.workloads.trace.as_slice(), told(args.conflict())),
             Command::Tour(_) | Command::Memory(_) | Command::Guard(_) => (&[], None),
@@ -184,11 +185,13 @@ pub struct MapArgs {
 }
 
 impl MapArgs {
-    /// Why two of the options do not go together.
-    fn conflict(&self) -> Option<&'static str> {
-        let WorkloadArgs { preset, trace, .. } = &self.workloads;
+    /// Why two of the options do not go together, of those that are `given`.
+    fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<&'static str> {
+        let WorkloadArgs { preset, trace, mix, .. } = &self.workloads;
         // Presets beside a trace have sizes and distributions; mixes get their keys from the trace.
         let trace_alone = trace.is_some() && preset.is_empty();
+        let presets_alone = !preset.is_empty() && mix.is_empty() && trace.is_none() && !self.grid;
+        let says_itself = |preset: &Preset| preset.workload().ops_percent.is_some();
         if self.grid && !self.keys.is_empty() {
             Some("--grid and --keys: the grid has sizes of its own; without --grid the same runs at --keys")
         } else if self.grid && trace.is_some() {
@@ -197,6 +200,10 @@ impl MapArgs {
             )
         } else if trace_alone && !self.keys.is_empty() {
             Some("--trace and --keys: the trace says which keys there are, and how many")
+        } else if given("ops") && presets_alone && preset.iter().all(says_itself) {
+            Some(
+                "--preset RapidGrow and --ops: it does as many operations as the map takes to grow to its keys",
+            )
         } else {
             // The grid's basic workloads draw their keys.
             let own = self.workloads.conflict().filter(|_| !self.grid);
@@ -265,7 +272,6 @@ pub fn default_threads() -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::dist::Dist;
-    use crate::workload::Preset;
 
     #[test]
     fn the_definition_is_consistent() {
@@ -338,6 +344,22 @@ mod tests {
         assert!(error(&["map", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["filter", "--grid", "--keys", "1k"]).contains("sizes of its own"));
         assert!(error(&["map", "--grid", "--trace", "t"]).contains("run one, then the other"));
+        let grows = error(&["map", "--preset", "RapidGrow", "--ops", "7"]);
+        assert!(grows.contains("--preset RapidGrow and --ops"), "{grows}");
+        for others in [&["--preset", "exchange"][..], &["--mix", "98/1/1/0"], &["--trace", "t"], &["--grid"]]
+        {
+            let args = ["koel-bench", "map", "--preset", "RapidGrow", "--ops", "7"];
+            assert!(Cli::checked(args.iter().chain(others)).is_ok(), "{others:?}");
+        }
+        assert!(Cli::checked(["koel-bench", "latency", "--preset", "RapidGrow", "--ops", "7"]).is_ok());
+        for workloads in ["insert", "fill-up", "from-keys", "insert,fill-up,from-keys"] {
+            let ops = error(&["filter", "--workloads", workloads, "--ops", "5"]);
+            assert!(ops.contains("--ops: it is for the workloads hit"), "{ops}");
+            assert!(Cli::checked(["koel-bench", "filter", "--workloads", workloads]).is_ok());
+        }
+        for workloads in ["hit", "miss", "batch", "churn", "insert,hit"] {
+            assert!(Cli::checked(["koel-bench", "filter", "--workloads", workloads, "--ops", "5"]).is_ok());
+        }
         for command in ["tour", "map", "filter", "cache", "guard", "latency", "memory"] {
             assert!(error(&[command, "--json", "r", "--html", "./r"]).contains("name one file"));
         }

@@ -37,6 +37,14 @@ impl Task {
         }
     }
 
+    /// Whether it does as many look-ups as it is asked for, and not what its number of keys says.
+    pub fn counts_lookups(self) -> bool {
+        match self {
+            Task::Insert | Task::FillUp | Task::FromKeys => false,
+            Task::Hit | Task::Miss | Task::Batch | Task::Churn => true,
+        }
+    }
+
     /// What it does, in words.
     pub fn about(self) -> String {
         match self {
