@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use koel::guard::{Filter, FjallStore, Guarded, RedbStore, Store};
+use koel::guard::{Filter, FjallStore, Guarded, RedbStore, Stats, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -200,7 +200,7 @@ impl<S: Store> Entrant<S> {
     }
 
     /// What came of it beside the bare store, since it had counted so much `before`.
-    fn row(&self, mops: Spread, bare: &Spread, before: (u64, u64)) -> GuardRow {
+    fn row(&self, mops: Spread, bare: &Spread, before: &Stats) -> GuardRow {
         let mut row = GuardRow {
             entrant: self.name,
             by_bare: mops.by(bare),
@@ -211,21 +211,25 @@ impl<S: Store> Entrant<S> {
         };
         if let Some(guarded) = &self.guarded {
             let stats = guarded.stats();
-            let (lookups, reads) = (stats.lookups() - before.0, stats.store_reads() - before.1);
-            row.store_reads = reads as f64 / lookups.max(1) as f64;
-            row.false_positive_rate = stats.observed_false_positive_rate;
+            let since = |count: fn(&Stats) -> u64| (count(&stats) - count(before)) as f64;
+            row.store_reads = since(Stats::store_reads) / since(Stats::lookups).max(1.0);
+            let wrong = since(false_positives);
+            row.false_positive_rate = wrong / (wrong + since(|stats| stats.blocked)).max(1.0);
             row.bytes = stats.filter_bytes as u64 + stats.cache_bytes;
         }
         row
     }
 
-    /// Look-ups that were asked for, and those that reached the store.
-    fn counted(&self) -> (u64, u64) {
-        self.guarded.as_ref().map_or((0, 0), |guarded| {
-            let stats = guarded.stats();
-            (stats.lookups(), stats.store_reads())
-        })
+    /// What it has counted so far; a bare store counts nothing.
+    fn counted(&self) -> Stats {
+        self.guarded.as_ref().map_or_else(Stats::default, Guarded::stats)
     }
+}
+
+/// Absent keys that the filter took for present. Those that are known to be such ones by then are among them; those beside
+/// which there was a write are not.
+fn false_positives(stats: &Stats) -> u64 {
+    stats.passed_absent - stats.passed_beside_write + stats.remembered_absent
 }
 
 fn measure<S: Store>(
@@ -263,7 +267,7 @@ fn measure<S: Store>(
             let mops: Vec<Spread> = mops.into_iter().flatten().map(Spread::of).collect();
             let bare = mops[0].clone();
             let measured = entrants.iter().zip(mops).zip(before);
-            let rows = measured.map(|((entrant, mops), before)| entrant.row(mops, &bare, before));
+            let rows = measured.map(|((entrant, mops), before)| entrant.row(mops, &bare, &before));
             let Workload { name: workload, about, .. } = workload;
             let cell = GuardCell { store: store_name, workload, about, keys, threads, rows: rows.collect() };
             console.say(&guard_table(&cell));
@@ -347,6 +351,8 @@ fn race<S: Store>(
 
 #[cfg(test)]
 mod tests {
+    use koel::guard::HashMapStore;
+
     use super::*;
 
     #[test]
@@ -358,5 +364,32 @@ mod tests {
         assert!(!request.is_answered_by(None));
         let absent = Request { present: false, ..request };
         assert!(absent.is_answered_by(None) && !absent.is_answered_by(Some(&value(&one))));
+    }
+
+    /// Before that some look-ups have found nothing that the filter took for present: none of those that are measured has.
+    #[test]
+    fn rates_are_of_what_is_measured_alone() {
+        let store = Arc::new(HashMapStore::new());
+        for (key, value) in pairs(0, 1_000) {
+            store.put(&key, &value).unwrap();
+        }
+        let entrant = Entrant::new("filter", Some((true, false)), &store, 1_000, 1).unwrap();
+        let look_up = |number: u64, present| {
+            assert!(entrant.is_right(&Request { key: key(number), present }).unwrap());
+        };
+        let is_wrong = |number: &u64| {
+            look_up(*number, false);
+            entrant.counted().passed_absent > 0
+        };
+        let wrong = (1_000..100_000_000).find(is_wrong).expect("some absent key is taken for present");
+        let mops = || Spread::of(vec![1.0]);
+        let before = entrant.counted();
+        (0..1_000).for_each(|number| look_up(number, true));
+        let row = entrant.row(mops(), &mops(), &before);
+        assert_eq!((row.store_reads, row.false_positive_rate), (1.0, 0.0));
+        let before = entrant.counted();
+        look_up(wrong, false);
+        let row = entrant.row(mops(), &mops(), &before);
+        assert_eq!(row.false_positive_rate, 1.0);
     }
 }
