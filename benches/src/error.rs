@@ -1,6 +1,7 @@
 //! What can go wrong, and the exit code that says so.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What shells have for a program that Ctrl-C has ended.
@@ -49,6 +50,24 @@ impl CheckError {
     pub fn during(self, workload: &str) -> Self {
         CheckError { workload: workload.to_owned(), ..self }
     }
+}
+
+/// The text of others without anything that a terminal would obey.
+pub fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            printable.extend(character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
+}
+
+/// The name of a file, for messages and tables.
+pub fn name_of(path: &Path) -> String {
+    printable(&path.to_string_lossy())
 }
 
 impl Error {

@@ -7,7 +7,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal, Pareto};
 
 use crate::dist::{Dist, Sampler};
-use crate::error::Error;
+use crate::error::{Error, name_of};
 use crate::keys;
 use crate::trace::{self, Trace};
 
@@ -38,12 +38,7 @@ impl Requests {
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let trace = trace::read(path)?;
         let stem = path.file_stem().unwrap_or(path.as_os_str());
-        Ok(Requests {
-            name: stem.to_string_lossy().into_owned(),
-            about: path.display().to_string(),
-            trace,
-            by_bytes_alone: false,
-        })
+        Ok(Requests { name: name_of(Path::new(stem)), about: name_of(path), trace, by_bytes_alone: false })
     }
 
     fn generated(name: &str, about: &str, count: u64, index: impl FnMut(u64) -> u64) -> Self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::error::Error;
+use crate::error::{Error, name_of};
 
 /// What Ctrl-C removes if it ends the program at once. Held by whoever removes it.
 static IN_USE: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -28,7 +28,7 @@ impl Scratch {
         let mut in_use = IN_USE.lock();
         let folder = match place {
             Some(place) => tempfile::tempdir_in(place)
-                .map_err(|error| Error::Input(format!("--folder {}: {}", place.display(), error.kind()))),
+                .map_err(|error| Error::Input(format!("--folder {}: {}", name_of(place), error.kind()))),
             None => tempfile::tempdir().map_err(|error| Error::Input(error.to_string())),
         }?;
         let folder = folder.keep();

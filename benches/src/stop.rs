@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Error, STOPPED};
+use crate::error::{Error, STOPPED, name_of};
 use crate::scratch;
 
 /// Asked once. Nothing is ordered by it.
@@ -63,7 +63,7 @@ fn stop() {
         return;
     }
     let left = scratch::remove();
-    let left = left.map_or(String::new(), |folder| format!("; {} is left", folder.display()));
+    let left = left.map_or(String::new(), |folder| format!("; {} is left", name_of(&folder)));
     tell(&format!("stopped{left}"));
     std::process::exit(i32::from(STOPPED));
 }

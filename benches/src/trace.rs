@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use super::error::Error;
+use super::error::{Error, name_of, printable};
 
 /// Spreadsheets put it before the first line.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -35,14 +35,14 @@ pub struct Trace {
 /// A message with the file, and with the line where there is one, if the file cannot be read, holds no key, or
 /// has a line that is not a key.
 pub fn read(path: &Path) -> Result<Trace, Error> {
-    let name = path.display();
+    let name = name_of(path);
     let told = |problem: &dyn std::fmt::Display| Error::Input(format!("{name}: {problem}"));
     // Asked first: not every system opens one.
     if path.is_dir() {
         return Err(told(&"is a folder, not a file"));
     }
     let file = File::open(path).map_err(|e| told(&e))?;
-    parse(BufReader::new(file), &name.to_string())
+    parse(BufReader::new(file), &name)
 }
 
 /// Reads a trace from `input`; `name` is what messages call it.
@@ -174,18 +174,10 @@ impl Trace {
 
 /// Enough of a bad line to recognize it, without anything that a terminal would obey.
 fn shorten(line: &str) -> String {
-    let mut short = String::new();
-    for (position, character) in line.chars().enumerate() {
-        if position == 40 {
-            return short + "...";
-        }
-        if character.is_control() {
-            short.extend(character.escape_default());
-        } else {
-            short.push(character);
-        }
+    match line.char_indices().nth(40) {
+        Some((end, _)) => printable(&line[..end]) + "...",
+        None => printable(line),
     }
-    short
 }
 
 #[cfg(test)]
@@ -246,6 +238,8 @@ mod tests {
     fn a_missing_file_is_named() {
         let message = read(Path::new("no/such/trace.txt")).unwrap_err().to_string();
         assert!(message.starts_with("no/such/trace.txt: "), "{message}");
+        let message = read(Path::new("no/such\n\x1B[31mtrace")).unwrap_err().to_string();
+        assert!(message.starts_with(r"no/such\n\u{1b}[31mtrace: "), "{message}");
         let folder = std::env::temp_dir();
         assert!(!read(&folder).unwrap_err().to_string().contains(":1:"), "a folder has no lines");
     }

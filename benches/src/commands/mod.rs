@@ -17,7 +17,7 @@ use clap::ValueEnum;
 
 use crate::cli::{Cli, Command, Output, default_threads};
 use crate::console::Console;
-use crate::error::{CheckError, Error};
+use crate::error::{CheckError, Error, printable};
 use crate::origin::Origin;
 use crate::report::{self, MachineInfo, Report};
 use crate::stop;
@@ -105,7 +105,7 @@ fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error>
 
 fn command_in_words() -> String {
     // Whatever bytes they have: the command line has accepted them.
-    let args = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
+    let args = std::env::args_os().skip(1).map(|arg| printable(&arg.to_string_lossy()));
     std::iter::once(format!("koel-bench {}", env!("CARGO_PKG_VERSION")))
         .chain(args)
         .collect::<Vec<_>>()

@@ -4,7 +4,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::{Error, name_of};
 
 /// A file that a report goes into, opened before anything is measured: a path that cannot be written to is known at once,
 /// not after an hour. What was in it stays until the report is there: a run may fail.
@@ -23,7 +23,7 @@ impl Destination {
     ///
     /// A message with the file's name.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        let name = path.display().to_string();
+        let name = name_of(path);
         let opened = match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(file) => Ok((file, Some(path.to_owned()))),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {

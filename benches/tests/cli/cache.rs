@@ -89,6 +89,35 @@ fn traces_of_one_name_have_curves_of_their_own() {
     assert_eq!(page.matches("<figure>").count(), 2);
 }
 
+/// A file may have any name, and tables and pages show it to whoever reads them.
+#[test]
+#[cfg(unix)]
+fn what_a_terminal_would_obey_in_a_trace_s_name_is_told_in_letters() {
+    let trace = file("ev\x1B[31mil<script>\r.txt", "1\n2\n1\n");
+    let (printed, numbers, page) = reports("evil", &["cache", "--trace", &trace, "--caches", "koel"]);
+    assert!(printed.contains(r"ev\u{1b}[31mil<script>\r "), "{printed}");
+    assert!(page.contains(r"ev\u{1b}[31mil&lt;script&gt;\r"), "{page}");
+    let cell = &numbers["caches"]["hit_ratios"][0];
+    assert_eq!(cell["requests"], r"ev\u{1b}[31mil<script>\r");
+    assert!(cell["about"].as_str().unwrap().ends_with(r"\u{1b}[31mil<script>\r.txt"), "{cell}");
+    let malformed = file("ev\x1B[31mil.csv", "one\n");
+    let report = format!("{}/no/such/\x1B[31m.json", env!("CARGO_TARGET_TMPDIR"));
+    for args in [["map", "--trace", &malformed], ["memory", "--json", &report]] {
+        let output = super::koel_bench(&args);
+        assert_eq!(output.status.code(), Some(2));
+        let told = super::stderr(&output);
+        assert!(told.contains(r"\u{1b}[31m") && !told.contains('\x1B'), "{told}");
+    }
+    for text in [printed, page] {
+        let is_line_end = |character: char| character == '\n';
+        assert!(
+            !text.contains(|character: char| character.is_control() && !is_line_end(character)),
+            "{text}"
+        );
+        assert!(!text.contains("<script") || !text.starts_with('<'), "{text}");
+    }
+}
+
 #[test]
 fn generated_requests_have_curves_and_means() {
     let args = ["cache", "--part", "hit-ratio", "--requests", "20k", "--caches", "koel,quick,moka"];
