@@ -2,7 +2,8 @@
 //!
 //! `compute` and its kin call the user's closure with a segment locked; so are `Eq` and `Hash` called. If that code
 //! writes to the same map, it would wait for itself, or two threads for each other. Each thread keeps a short list
-//! of the maps it is writing to; entering one twice panics, before anything is locked [E1].
+//! of the maps it is writing to; entering one twice panics, before anything is locked [E1]. What runs under any of koel's
+//! locks must not come upon others' code, such as destructors and listeners: who would run that asks [`holds_a_lock`].
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -15,12 +16,15 @@ const MAX_DEPTH: usize = 16;
 
 struct Held {
     depth: Cell<usize>,
+    /// How many comparisons of keys run under another lock than a map's.
+    comparing: Cell<usize>,
     maps: [Cell<usize>; MAX_DEPTH],
 }
 
 #[cfg(not(loom))]
 per_thread! {
-    static HELD: Held = Held { depth: Cell::new(0), maps: [const { Cell::new(0) }; MAX_DEPTH] };
+    static HELD: Held =
+        Held { depth: Cell::new(0), comparing: Cell::new(0), maps: [const { Cell::new(0) }; MAX_DEPTH] };
 }
 
 /// While this lives, the thread is writing to a map [E2]. Not `Send`: it is about this thread.
@@ -57,12 +61,31 @@ pub(crate) fn is_writing<T>(map: *const T) -> bool {
     }
 }
 
-/// Whether this thread is writing to any map, in a frame below.
-pub(crate) fn is_writing_any() -> bool {
+/// Whether this thread is writing to any map, in a frame below, or [compares keys](Comparing).
+pub(crate) fn holds_a_lock() -> bool {
     #[cfg(not(loom))]
-    return with_mine(&HELD, |held| held.depth.get() > 0);
+    return with_mine(&HELD, |held| held.depth.get() > 0 || held.comparing.get() > 0);
     #[cfg(loom)]
     false
+}
+
+/// While this lives, the thread compares keys, by the user's `Eq`, under a lock that is no map's. Not `Send`, as above.
+pub(crate) struct Comparing(PhantomData<*mut ()>);
+
+impl Comparing {
+    /// From now on.
+    pub(crate) fn new() -> Self {
+        #[cfg(not(loom))]
+        with_mine(&HELD, |held| held.comparing.set(held.comparing.get() + 1));
+        Comparing(PhantomData)
+    }
+}
+
+impl Drop for Comparing {
+    fn drop(&mut self) {
+        #[cfg(not(loom))]
+        with_mine(&HELD, |held| held.comparing.set(held.comparing.get() - 1));
+    }
 }
 
 impl Drop for Entered {

@@ -269,7 +269,7 @@ impl<K, V, S> Cache<K, V, S> {
         // The collector waits for some hundred or more, of which few may be heavy. Not under some map's lock, where only some
         // are freed at a time [C2]: the thread's next write elsewhere does it.
         self.weigher.is_none()
-            || reentry::is_writing_any()
+            || reentry::holds_a_lock()
             || !self.counters.takes_leave_of((self.capacity() / 8).max(LIGHT))
             || self.table.collector.flush()
     }

@@ -52,12 +52,41 @@ struct Plan {
 // What `load` says that it takes, with an index.
 const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 72);
 
+/// Of entries of one key, of which a dump has several that somebody else has made, leaves a plan to the hottest, and drops the
+/// others from the list; else they would take up room. The list is sorted by digest then.
+fn pass_over_repeats<K: Eq, V>(
+    entries: &[Dumped<K, V>],
+    plans: &mut [Option<Plan>],
+    listed: &mut Vec<usize>,
+) {
+    let digest = |plan: &Option<Plan>| plan.as_ref().map(|plan| plan.digest.bits());
+    listed.sort_unstable_by_key(|&index| {
+        (digest(&plans[index]), Reverse((entries[index].standing.heat, index)))
+    });
+    // Those that stay are at the front; of these, those with the same digest from `same` on.
+    let (mut kept, mut same) = (0, 0);
+    for at in 0..listed.len() {
+        let index = listed[at];
+        if kept > same && digest(&plans[listed[same]]) != digest(&plans[index]) {
+            same = kept;
+        }
+        if listed[same..kept].iter().any(|&other| entries[other].key == entries[index].key) {
+            plans[index] = None;
+        } else {
+            listed[kept] = index;
+            kept += 1;
+        }
+    }
+    listed.truncate(kept);
+}
+
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Puts the entries of a dump into the room that this cache has, and hands back the others.
     ///
     /// * What is there stays: it is newer, and counts as younger. An entry whose key is here, or is being loaded, is handed
     ///   back, as is one that has expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one
     ///   whose buckets are full of others: that makes others leave, as always. What has expired here makes room.
+    /// * Of entries of one key, which only a dump has that somebody else has made, the hottest is taken.
     /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were
     ///   to go last. Each segment of 256 entries and more fills its own room, so that even a full cache of the same
     ///   capacity leaves some out if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of
@@ -156,7 +185,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Chooses the hottest entries for which there is room. `None` for the others: also if the key is here, or it has expired.
     fn plan(&self, entries: &[Dumped<K, V>]) -> Vec<Option<Plan>> {
         let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
-        let mut hottest: Vec<usize> = (0..entries.len()).collect();
+        let mut hottest: Vec<usize> = (0..entries.len()).filter(|&index| plans[index].is_some()).collect();
+        pass_over_repeats(entries, &mut plans, &mut hottest);
         hottest.sort_unstable_by_key(|&index| Reverse((entries[index].standing.heat, index)));
         let mut room = self.room(&self.wanted(&plans));
         for index in hottest {

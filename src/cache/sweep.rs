@@ -138,10 +138,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
-    /// wait; and in a closure under the lock of whichever map: it would be told of there.
+    /// wait; and in a closure or `Eq` under whichever lock: it would be told of there.
     #[cold]
     fn take_out_expired(&self, digest: Digest, entry: NonNull<Entry<K, V>>, now: Nanos) {
-        if reentry::is_writing_any() {
+        if reentry::holds_a_lock() {
             return;
         }
         self.flush_if_heavy();

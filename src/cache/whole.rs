@@ -76,7 +76,9 @@ impl<K, V, S> Cache<K, V, S> {
         loop {
             let mut out = self.departures(self.enter());
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
-            self.sweep(&mut writing.locked, u32::MAX, self.now(), &mut out);
+            let now = self.now();
+            self.sweep(&mut writing.locked, u32::MAX, now, &mut out);
+            self.decide(&mut writing.locked, now, &mut out, |evictor, entries| evictor.tidy(entries));
             self.settle(&mut writing.locked, &mut out);
             drop(writing);
             told.call(|| drop(out));

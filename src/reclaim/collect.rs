@@ -28,7 +28,7 @@ impl Collector {
     pub(super) unsafe fn retire(&self, retired: Retired, link: Link) {
         let bags = &self.bags[seats::number() % BAGS];
         // In a closure under some map's lock what is freed is freed all at once, seldom.
-        let is_careful = is_deep() || reentry::is_writing_any();
+        let is_careful = is_deep() || reentry::holds_a_lock();
         let (old, sealed) = {
             let mut bags = bags.lock();
             if !bags.has_room(self.size) && !self.seal(&mut bags) {

@@ -137,7 +137,7 @@ impl Collector {
         }
         self.barrier.complete_light();
         // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
-        if is_deep() || reentry::is_writing_any() {
+        if is_deep() || reentry::holds_a_lock() {
             let is_awaited = record.calls.load(Relaxed) & AWAITED != 0;
             if is_awaited && self.postpone() {
                 record.uncall(AWAITED);

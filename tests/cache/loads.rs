@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Barrier};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -305,4 +306,34 @@ fn a_closure_that_panics_keeps_out_what_is_being_loaded() {
         panics_beside_a_load(begins_meanwhile, load, |panics| decides(cache, panics));
         assert_eq!(cache.get(&1), before);
     }
+}
+
+/// Loads a key in the middle of loading it.
+struct LoadsAtTheEnd(&'static Cache<u64, u64>);
+
+impl Drop for LoadsAtTheEnd {
+    fn drop(&mut self) {
+        let inner = |key| self.0.try_get_or_insert_with(key, || Ok::<_, ()>(7));
+        let outer = self.0.try_get_or_insert_with(1, || match inner(1) {
+            Err(LoadError::Recursion) => Ok(inner(2).expect("another key")),
+            _ => Err("not told"),
+        });
+        assert_eq!(outer, Ok(7));
+    }
+}
+
+/// Also by what is dropped after the thread's other variables.
+#[test]
+fn a_thread_that_ends_is_told_that_it_would_wait_for_itself() {
+    static CACHE: LazyLock<Cache<u64, u64>> = LazyLock::new(|| Cache::new(10));
+    thread_local!(static AT_THE_END: LoadsAtTheEnd = LoadsAtTheEnd(&CACHE));
+    let (done, ended) = channel();
+    std::thread::spawn(move || {
+        let ended = std::thread::spawn(|| {
+            AT_THE_END.with(|_| CACHE.get_or_insert_with(7, || 7));
+        });
+        done.send(ended.join().is_ok()).unwrap();
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true), "it waits for itself");
+    assert_eq!((CACHE.get(&1), CACHE.get(&2)), (Some(7), Some(7)));
 }

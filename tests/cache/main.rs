@@ -12,6 +12,7 @@ mod asked;
 mod bound;
 mod causes;
 mod colliding;
+mod compared;
 mod compute;
 mod dump;
 mod edges;

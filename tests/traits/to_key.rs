@@ -125,7 +125,9 @@ fn what_changes_an_entry_by_reference_makes_a_key_only_for_a_new_one() {
     assert_eq!(cache.update_or_insert_ref("a", |n| n + 1, 9).unwrap(), 9);
 }
 
-static WRITTEN: LazyLock<HashMap<(u32, Arc<str>), Option<Writes>>> = LazyLock::new(HashMap::new);
+type Written = HashMap<(u32, Arc<str>), Option<Writes>>;
+
+static WRITTEN: LazyLock<Written> = LazyLock::new(HashMap::new);
 
 /// A value that writes to its map as it is dropped.
 struct Writes;
@@ -141,7 +143,7 @@ impl Drop for Writes {
 fn what_was_to_be_inserted_is_dropped_after_the_lock_if_no_key_can_be_made() {
     let compute = || {
         let pin = WRITTEN.pin();
-        drop(pin.compute_ref(&Parts(1, ""), |_| Operation::<_, ()>::Insert(Some(Writes))));
+        let _ = pin.compute_ref(&Parts(1, ""), |_| Operation::<_, ()>::Insert(Some(Writes)));
     };
     assert!(catch(compute).unwrap_err().contains("a key without a name"));
     assert_eq!(WRITTEN.pin().keys().collect::<Vec<_>>(), [&(2, Arc::from("dropped"))]);

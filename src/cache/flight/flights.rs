@@ -12,7 +12,7 @@ use super::leader::{Flight, Landing};
 use super::running;
 use super::shard::{At, FlightId, Shard, ShardTable};
 use super::wait::Wait;
-use super::waits;
+use super::waits::Circle;
 use crate::hash::Digest;
 use crate::sync::{MutexGuard, Ordering, SCHEDULED, fence};
 use crate::to_key::ToKey;
@@ -58,7 +58,9 @@ impl<K, V> Flights<K, V> {
         K: Eq,
     {
         let mut table = self.shard(digest).table.lock();
-        table.find(digest, |entry| !entry.stale && entry.key == *key).map_or(0, |entry| entry.followers())
+        table
+            .find_equal(digest, |entry| !entry.stale && entry.key == *key)
+            .map_or(0, |entry| entry.followers())
     }
 
     /// Those with these digests. hashbrown uses the lowest and the highest bits.
@@ -82,7 +84,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         let mut table = shard.table.lock();
         let id = |entry: &Entry<K, V>| shard.id(entry.number);
         if !stack.is_empty()
-            && table.find(digest, |entry| stack.contains(&id(entry)) && entry.key == *key).is_some()
+            && table.find_equal(digest, |entry| stack.contains(&id(entry)) && entry.key == *key).is_some()
         {
             return Join::Recursion;
         }
@@ -92,10 +94,13 @@ impl<K: Eq + Clone, V> Flights<K, V> {
                 let entry = table.find(digest, |entry| entry.number == at.number);
                 let (ticket, outcome) = entry.expect("found under this lock").follow();
                 drop(table);
-                let wait = Wait::new(at, ticket, outcome);
+                let mut wait = Wait::new(at, ticket, outcome);
                 // Before there is an answer: one that is returned leaks if a drop panics.
                 drop(own_key);
-                follow_without_deadlock(wait, stack)
+                match wait.hold_up(stack) {
+                    Ok(()) => Join::Follower(wait),
+                    Err(Circle) => Join::Recursion,
+                }
             }
         }
     }
@@ -111,7 +116,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         mut table: MutexGuard<'a, ShardTable<K, V>>,
     ) -> Result<Flight<'a, K, V>, LedByOther<'a, K, V>> {
         let shard = self.shard(digest);
-        let Some(entry) = table.find(digest, |entry| !entry.stale && entry.key == own_key) else {
+        let Some(entry) = table.find_equal(digest, |entry| !entry.stale && entry.key == own_key) else {
             let number = shard.start(&mut table, digest, own_key);
             let at = At::new(shard, digest, number);
             drop(table);
@@ -160,20 +165,6 @@ struct LedByOther<'a, K, V> {
     table: MutexGuard<'a, ShardTable<K, V>>,
     at: At<'a, K, V>,
     own_key: K,
-}
-
-/// If the loads that run may wait for this flight, waits for it.
-fn follow_without_deadlock<'a, K, V>(mut wait: Wait<'a, K, V>, running: &[FlightId]) -> Join<'a, K, V> {
-    if running.is_empty() {
-        return Join::Follower(wait);
-    }
-    match waits::for_flight(running.to_vec(), wait.id()) {
-        Some(edge) => {
-            wait.keep(edge);
-            Join::Follower(wait)
-        }
-        None => Join::Recursion,
-    }
 }
 
 impl<K, V> Flights<K, V> {

@@ -4,13 +4,20 @@
 
 use core::cell::RefCell;
 use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+
+use smallvec::SmallVec;
 
 use super::shard::FlightId;
-use crate::sync::per_thread;
+use crate::sync::{per_thread, with_mine};
 
-// Of one that was over before another that began later, the place is left, and empty. The last place is not.
+/// Of one that was over before another that began later, the place is left, and empty. The last place is not.
+type List = SmallVec<[Option<FlightId>; 4]>;
+
+// Without a destructor, so that destructors of other variables, in which there may be loads, find it. It owns memory only while
+// it has something.
 per_thread! {
-    static RUNNING: RefCell<Vec<Option<FlightId>>> = RefCell::new(Vec::new());
+    static RUNNING: ManuallyDrop<RefCell<List>> = ManuallyDrop::new(RefCell::new(SmallVec::new_const()));
 }
 
 /// While it lives, a loader runs on this thread; its place among them. Not `Send`: it is about this thread.
@@ -28,38 +35,37 @@ pub(super) fn enter(id: FlightId) -> Running {
 
 /// Its place.
 fn push(id: FlightId) -> usize {
-    // A thread that is being taken down has no list any more, and notices no recursion.
-    let push = RUNNING.try_with(|running| {
+    with_mine(&RUNNING, |running| {
         let mut running = running.borrow_mut();
         running.push(Some(id));
         running.len() - 1
-    });
-    push.unwrap_or(usize::MAX)
+    })
 }
 
 /// Drops the places at the end of the list that are empty.
-fn drop_empty(running: &mut Vec<Option<FlightId>>) {
+fn drop_empty(running: &mut List) {
     while running.last().is_some_and(Option::is_none) {
         running.pop();
+    }
+    if running.is_empty() && running.spilled() {
+        *running = List::new();
     }
 }
 
 /// All that run on this thread, outermost first.
 #[inline]
 pub(super) fn stack() -> Vec<FlightId> {
-    let stack = RUNNING.try_with(|running| {
+    with_mine(&RUNNING, |running| {
         let running = running.borrow();
         // As mostly.
         if running.is_empty() { Vec::new() } else { running.iter().flatten().copied().collect() }
-    });
-    stack.unwrap_or_default()
+    })
 }
 
 impl RunningAll {
     /// None yet.
     pub(super) fn new() -> Self {
-        let len = RUNNING.try_with(|running| running.borrow().len());
-        RunningAll(len.unwrap_or(usize::MAX), PhantomData)
+        RunningAll(with_mine(&RUNNING, |running| running.borrow().len()), PhantomData)
     }
 
     /// Notes that this one runs as well.
@@ -70,7 +76,7 @@ impl RunningAll {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = RUNNING.try_with(|running| {
+        with_mine(&RUNNING, |running| {
             let mut running = running.borrow_mut();
             if let Some(place) = running.get_mut(self.0) {
                 *place = None;
@@ -82,7 +88,7 @@ impl Drop for Running {
 
 impl Drop for RunningAll {
     fn drop(&mut self) {
-        let _ = RUNNING.try_with(|running| {
+        with_mine(&RUNNING, |running| {
             let mut running = running.borrow_mut();
             // They are the last: what has begun since is over.
             running.truncate(self.0);

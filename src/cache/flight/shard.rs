@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 
 use super::entry::Entry;
 use crate::hash::Digest;
+use crate::reentry::Comparing;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, global};
 
 /// An empty table that has room for more than this gives it back.
@@ -85,7 +86,7 @@ impl<K, V> Shard<K, V> {
     #[inline(never)]
     pub(super) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
         let mut table = self.table.lock();
-        let entry = table.find(digest, |entry| !entry.stale && key.equivalent(&entry.key));
+        let entry = table.find_equal(digest, |entry| !entry.stale && key.equivalent(&entry.key));
         self.mark(entry);
     }
 
@@ -145,7 +146,7 @@ impl<K, V> Shard<K, V> {
 impl<K, V> ShardTable<K, V> {
     fn is_led<Q: ?Sized + Equivalent<K>>(&mut self, digest: Digest, key: &Q) -> bool {
         let is_it = |entry: &Entry<K, V>| !entry.stale && key.equivalent(&entry.key);
-        self.find(digest, is_it).is_some_and(|entry| entry.led)
+        self.find_equal(digest, is_it).is_some_and(|entry| entry.led)
     }
 
     fn len(&self) -> usize {
@@ -154,6 +155,20 @@ impl<K, V> ShardTable<K, V> {
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<K, V>> {
         self.first.iter_mut().chain(self.more.iter_mut())
+    }
+
+    /// [`ShardTable::find`], by the user's `Eq`: what that looks up runs no destructor and no listener, as it would under this
+    /// table's lock.
+    #[inline]
+    pub(super) fn find_equal(
+        &mut self,
+        digest: Digest,
+        mut is_it: impl FnMut(&Entry<K, V>) -> bool,
+    ) -> Option<&mut Entry<K, V>> {
+        self.find(digest, |entry| {
+            let _comparing = Comparing::new();
+            is_it(entry)
+        })
     }
 
     #[inline]

@@ -189,6 +189,13 @@ impl Adaptive {
         mark
     }
 
+    /// Gives back the memory of entries of those who have left.
+    pub(super) fn tidy<R: Residents>(&mut self, residents: &mut R) {
+        for (ring, queue) in [(&mut self.window, 0), (&mut self.main, MAIN)] {
+            self.has_compacted |= ring.tidy(queue, residents);
+        }
+    }
+
     pub(super) fn target(&self) -> f64 {
         self.target.min(self.capacity as f64)
     }

@@ -354,6 +354,14 @@ impl Evictor {
         whichever!(&mut self.0, policy => policy.set_capacity(capacity, residents));
     }
 
+    /// Gives back memory that it has of those who have left.
+    pub(super) fn tidy<R: Residents>(&mut self, residents: &mut R) {
+        match &mut self.0 {
+            Kind::Adaptive(policy) => policy.tidy(residents),
+            Kind::Clock(_) | Kind::Local(_) => {}
+        }
+    }
+
     /// Forgets everything: the table has been emptied.
     pub(super) fn clear(&mut self) {
         let policy = match self.0 {

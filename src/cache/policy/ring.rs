@@ -119,6 +119,16 @@ impl Ring {
         most_are
     }
 
+    /// Drops all stale entries, and gives back the memory of those that are gone. Whether there were any.
+    pub(super) fn tidy<R: Residents>(&mut self, queue: u8, residents: &mut R) -> bool {
+        let any_is = self.may_be_stale();
+        if any_is {
+            self.compact(queue, residents);
+        }
+        self.entries.shrink_to(self.len + SLACK);
+        any_is
+    }
+
     #[cold]
     fn compact<R: Residents>(&mut self, queue: u8, residents: &mut R) {
         let mut kept = VecDeque::with_capacity(self.len + SLACK);

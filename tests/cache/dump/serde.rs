@@ -208,3 +208,16 @@ fn a_lying_length_is_not_believed() {
     let read = Dump::deserialize(parts);
     assert!(read.is_ok_and(|dump| dump.is_empty()));
 }
+
+/// As nobody's dump has it, and somebody may have written it.
+#[test]
+fn a_key_that_is_there_again_and_again_takes_the_room_of_one() {
+    let again = (0..100).map(|value| format!("[1,{value},{},null,0]", if value == 70 { 6 } else { 5 }));
+    let others = (2..60).map(|key| format!("[{key},{key},4,null,0]"));
+    let entries: Vec<String> = again.chain(others).collect();
+    let dump: Dump = serde_json::from_str(&format!("[1,null,[{}]]", entries.join(","))).unwrap();
+    let cache: Cache<u64, u64> = Cache::new(100);
+    let rest = cache.load(dump);
+    assert_eq!((cache.len(), rest.len()), (59, 99));
+    assert!(cache.get(&1) == Some(70) && rest.iter().all(|(key, _)| *key == 1), "the hottest of them");
+}
