@@ -61,6 +61,17 @@ pub(crate) fn is_writing<T>(map: *const T) -> bool {
     }
 }
 
+/// Whether [`Entered::new`] would panic for the map at `map`.
+pub(crate) fn may_not_write<T>(map: *const T) -> bool {
+    #[cfg(not(loom))]
+    return is_writing(map) || with_mine(&HELD, |held| held.depth.get() == MAX_DEPTH);
+    #[cfg(loom)]
+    {
+        let _ = map;
+        false
+    }
+}
+
 /// Whether this thread is writing to any map, in a frame below, or [compares keys](Comparing).
 pub(crate) fn holds_a_lock() -> bool {
     #[cfg(not(loom))]

@@ -38,6 +38,8 @@ pub(crate) struct Directory<P: Payload> {
     pub(super) counts: Counts,
     /// Of items that find no path, if the capacity is fixed.
     pub(super) allowance: Allowance,
+    /// For how many buckets' items segments have room without growing, as somebody has [asked](Self::reserve) for it.
+    pub(super) reserved: AtomicU64,
 }
 
 /// A panic in user code leaves it whole. What it leads to has its own say in whoever owns it and in walks.
@@ -97,6 +99,7 @@ impl<P: Payload> Directory<P> {
             meter: Arc::new(Meter::new()),
             counts: Counts::default(),
             allowance: Allowance::none(),
+            reserved: AtomicU64::new(0),
         };
         this.populate().ok_or(CapacityError { requested, limit: shape.limit(), out_of_memory: true })?;
         Ok(this)
@@ -298,6 +301,11 @@ impl<P: Payload> Directory<P> {
     /// Whether this thread holds a lock of this table, so that another one would panic.
     pub(crate) fn is_writing(&self) -> bool {
         reentry::is_writing(self)
+    }
+
+    /// Whether this thread may not take a lock of this table, as it would panic.
+    pub(crate) fn may_not_write(&self) -> bool {
+        reentry::may_not_write(self)
     }
 }
 

@@ -17,6 +17,9 @@ use super::sizing::{MAX_BUCKETS, MAX_SEGMENTS};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
 
+/// Bytes of a root that takes a moment to double, some hundred microseconds, however few segments it leads to.
+const SMALL_ROOT: usize = 1 << 19;
+
 /// What replaces a segment: `count` segments of `buckets` each.
 #[derive(Clone, Copy)]
 pub(super) struct Replacement {
@@ -79,12 +82,16 @@ impl<P: Payload> Directory<P> {
             && self.may_split(locked.state_ref().level)
     }
 
-    /// Whether a segment of `level` may split: not if the directory would have more than eight entries a segment,
-    /// as it would if keys that share their prefix went on splitting it.
+    /// Whether a segment of `level` may split: not if the directory would have more than eight entries a segment, as it would if
+    /// keys that share their prefix went on splitting it; or, of a small one, if it would be more than an eighth of the memory.
+    /// That it comes to where keys come in the order of their digests, as from a walk over a map with the same hash function.
     fn may_split(&self, level: u32) -> bool {
         let root = self.root();
+        let doubled = root.len as usize * 2 * size_of::<usize>();
+        let is_small = doubled <= SMALL_ROOT && doubled <= self.meter.bytes() / 8;
         level < root.level
-            || (root.len <= self.pool.lock().live as u32 * 4 && u64::from(root.len) < MAX_SEGMENTS)
+            || (is_small || root.len <= self.pool.lock().live as u32 * 4)
+                && u64::from(root.len) < MAX_SEGMENTS
     }
 
     /// Builds what `replacement` says from the locked segment, publishes it, and moves `writing` to the new segment that

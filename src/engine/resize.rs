@@ -1,15 +1,15 @@
 //! Room that is asked for, and room that is given back: what is done to all segments, one after the other, because somebody
 //! says so.
 
-use super::buckets::Buckets;
 use super::directory::{Directory, Writing};
 use super::growth::Replacement;
 use super::locked::Locked;
 use super::payload::Payload;
 use super::pool::Retired;
+use super::segment::Segment;
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
-use super::tags::SLOTS;
 use crate::hash::Digest;
+use crate::sync::Ordering;
 
 impl<P: Payload> Directory<P> {
     /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
@@ -31,34 +31,65 @@ impl<P: Payload> Directory<P> {
             return Err(error);
         }
         let buckets = Shape::buckets_for(total);
-        self.probe_for(buckets).ok_or(error)?;
-        let lacks_some = |writing: &Writing<'_, P>| {
-            let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
-            u64::from(writing.locked.segment().buckets().len()) * segments < buckets
-        };
+        // Relaxed, here and below: advice; who shrinks meanwhile takes the room away or does not.
+        if buckets <= self.reserved.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.bytes_for(buckets).and_then(Self::probe).ok_or(error)?;
         // Each once, and then again. If one were grown to its end before the next, the directory would soon have eight entries
         // for each segment, and then segments double that should split.
         loop {
-            let (mut cursor, mut has_grown) = (0, false);
+            let (mut cursor, mut least) = (0, u64::MAX);
             while let Some((mut writing, next)) = self.visit(cursor) {
-                if lacks_some(&writing) {
-                    has_grown = true;
+                let had = self.buckets_if_all_were_as(&writing);
+                if had < buckets {
                     self.grow(&mut writing, cursor as u32, false, rehash).map_err(|_| error)?;
                 }
                 writing.locked.grow_early(false);
-                cursor = next;
+                (least, cursor) = (least.min(had), next);
             }
-            if !has_grown {
+            if least >= buckets {
+                self.reserved.store(least, Ordering::Relaxed);
                 return Ok(());
             }
         }
     }
 
-    /// Whether there is memory for so many buckets, beside what there is; in their heads is little of it.
-    fn probe_for(&self, buckets: u64) -> Option<()> {
-        let missing = buckets.saturating_sub(self.slots() as u64 / u64::from(SLOTS));
-        let each = Buckets::<P>::tags_layout(1)?.size() + Buckets::<P>::slots_layout(1)?.size();
-        Self::probe(each.checked_mul(usize::try_from(missing).ok()?)?)
+    /// How many buckets there would be if the whole table had as many as this segment has for its share.
+    fn buckets_if_all_were_as(&self, writing: &Writing<'_, P>) -> u64 {
+        let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
+        u64::from(writing.locked.segment().buckets().len()) * segments
+    }
+
+    /// What it takes to grow segments, each to twice its size and twice again, until there are so many buckets: beside what there
+    /// is, and more where segments of a few slots may not split. `None`: more than there can be.
+    fn bytes_for(&self, buckets: u64) -> Option<usize> {
+        let (mut bytes, mut entries) = (Some(0_usize), 0_u64);
+        self.each_segment(|writing| {
+            let has = self.buckets_if_all_were_as(&writing);
+            if has >= buckets {
+                return;
+            }
+            let now = u64::from(writing.locked.segment().buckets().len());
+            let will_be = now * buckets.div_ceil(has).next_power_of_two();
+            let mut add = |buckets: u64, segments: u64| {
+                let plan = Segment::<P>::plan(buckets as u32, self.shape.stripes_for(buckets as u32));
+                let new = plan.and_then(|plan| plan.bytes().checked_mul(usize::try_from(segments).ok()?));
+                bytes = bytes.and_then(|bytes| bytes.checked_add(new?));
+            };
+            // Until it splits, each is of twice the size, and the one before stays for who may still read it.
+            let mut of_one = now;
+            while of_one < will_be && of_one * 2 <= u64::from(self.shape.split_buckets) {
+                of_one *= 2;
+                add(of_one, 1);
+            }
+            // Of those that come of splits one is where it was.
+            let count = will_be / of_one;
+            add(of_one, count - 1);
+            entries = entries.max(u64::from(self.shape.segments) * count << writing.locked.state_ref().level);
+        });
+        let root = usize::try_from(entries).ok()?.checked_mul(2 * size_of::<usize>())?;
+        bytes?.checked_add(root)
     }
 
     /// Segments are filled as far as paths lead before they grow: somebody has said how many items are to come.
@@ -77,6 +108,8 @@ impl<P: Payload> Directory<P> {
         if self.shape.fixed_capacity.is_some() {
             return;
         }
+        // Relaxed: as in `reserve`.
+        self.reserved.store(0, Ordering::Relaxed);
         self.each_segment(|mut writing| {
             // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
             let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
@@ -108,7 +141,6 @@ mod tests {
     use super::super::sizing::Options;
     use super::*;
     use crate::hash::Place;
-    use crate::sync::Ordering;
 
     #[test]
     fn reserving_makes_the_room_that_was_asked_for_and_less_than_twice_of_it() {
@@ -133,6 +165,40 @@ mod tests {
             assert_eq!((error.requested, error.out_of_memory), (additional, false));
         }
         assert_eq!(table.slots(), 4, "refused before anything has grown");
+    }
+
+    /// Else it would have taken all that there is before it is refused.
+    #[test]
+    fn what_reserving_will_take_is_known_beforehand() {
+        for (present, additional) in
+            [(0, 1000), (0, 100_000), (700, 2000), (20_000, 20_000), (20_000, 130_000)]
+        {
+            for slots in [64, 4096] {
+                let table = table(segments_of(slots));
+                (0..present).for_each(|key| insert(&table, key).unwrap());
+                let before = table.meter.bytes();
+                let buckets = Shape::buckets_for(present as usize + additional);
+                let expected = table.bytes_for(buckets).expect("there is memory");
+                table.reserve(additional, &rehash).unwrap();
+                let taken = table.meter.bytes() - before;
+                assert!(
+                    taken <= expected + expected / 5 + 10_000 && expected <= taken + taken / 5 + 10_000,
+                    "{present} and {additional} more, {slots} slots a segment: {taken} taken, {expected} expected"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_been_reserved_is_not_looked_for_again_unless_it_was_given_back() {
+        let table = table(segments_of(64));
+        table.reserve(10_000, &rehash).unwrap();
+        let slots = table.slots();
+        assert!(table.reserved.load(Ordering::Relaxed) >= Shape::buckets_for(10_000));
+        table.shrink(&rehash);
+        assert!(table.slots() < slots / 2);
+        table.reserve(10_000, &rehash).unwrap();
+        assert!(table.slots() >= 10_000);
     }
 
     /// All have had one, and what stays needs all of their slots, so that each could take the place of the next.

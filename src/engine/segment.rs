@@ -143,6 +143,13 @@ pub(crate) struct Plan {
     undo_at: usize,
 }
 
+impl Plan {
+    /// What it takes in all.
+    pub(crate) fn bytes(&self) -> usize {
+        self.head.size() + self.tags.size() + self.slots.size()
+    }
+}
+
 // SAFETY: all that is shared is atomics, a mutex and what the pool's lock guards; the raw pointers lead into the
 // segment's own memory. Whether an item may be shared or sent is for the front ends to say.
 unsafe impl<P: Payload> Send for Segment<P> {}

@@ -118,8 +118,9 @@ impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
 
 impl<K: Pod, V: Pod> Drop for InlineDrain<'_, K, V> {
     fn drop(&mut self) {
-        // In a closure under this map's lock this panics; but not in an unwinding, which may be that of this panic.
-        if !(std::thread::panicking() && self.0.slots.is_writing()) {
+        // In a closure under this map's lock, or too many others', this panics; but not in an unwinding, which may be that of
+        // this panic.
+        if !(std::thread::panicking() && self.0.slots.may_not_write()) {
             self.for_each(drop);
         }
     }

@@ -219,8 +219,9 @@ impl<K, V, G: Guard> FusedIterator for Drain<'_, K, V, G> {}
 
 impl<K, V, G: Guard> Drop for Drain<'_, K, V, G> {
     fn drop(&mut self) {
-        // In a closure under this map's lock this panics; but not in an unwinding, which may be that of this panic.
-        if !(std::thread::panicking() && self.directory.is_writing()) {
+        // In a closure under this map's lock, or too many others', this panics; but not in an unwinding, which may be that of
+        // this panic.
+        if !(std::thread::panicking() && self.directory.may_not_write()) {
             self.for_each(drop);
         }
     }

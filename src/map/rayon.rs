@@ -54,7 +54,12 @@ fn divided<K: Send, V: Send>(
     let empty = || (0..lists).map(|_| Vec::new()).collect::<Vec<_>>();
     let push = |mut share: Vec<Vec<_>>, (key, value): (K, V)| {
         let digest = digest(&key);
-        share[scale(digest.prefix(), lists as u32) as usize].push((digest, key, value));
+        let list = &mut share[scale(digest.prefix(), lists as u32) as usize];
+        if let Err(error) = list.try_reserve(1) {
+            // Not a reason for the process to end; on one of several threads, which tell.
+            panic!("{error}");
+        }
+        list.push((digest, key, value));
         share
     };
     let shares: Vec<Vec<Vec<_>>> = pairs.fold(empty, push).collect();

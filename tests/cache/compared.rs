@@ -96,9 +96,11 @@ fn no_listener_is_told_from_a_comparison() {
 struct Writes;
 
 static DROPPED: AtomicUsize = AtomicUsize::new(0);
+static TIME: LazyLock<ManualClock> = LazyLock::new(ManualClock::new);
 static HEAVY: LazyLock<Cache<Key, Option<Arc<Writes>>>> = LazyLock::new(|| {
     let weigh = |_: &Key, value: &Option<_>| if Option::is_some(value) { 1 << 19 } else { 1 };
-    Cache::builder().max_weight(1 << 20).weigher(weigh).build()
+    let builder = Cache::builder().max_weight(1 << 20).weigher(weigh);
+    builder.time_to_live(LIFE).clock(TIME.clone()).build()
 });
 
 impl Drop for Writes {
@@ -108,9 +110,11 @@ impl Drop for Writes {
     }
 }
 
-/// What has left a cache and is heavy is freed by whoever comes by.
+/// What has left a cache and is heavy is freed by whoever comes by, such as who finds what has expired.
 #[test]
 fn nothing_is_dropped_from_a_comparison() {
+    HEAVY.insert(EXPIRED, None).unwrap();
+    TIME.advance(LIFE);
     let first = || {
         HEAVY.insert(Key(5), Some(Arc::new(Writes))).unwrap();
         HEAVY.remove(&Key(5));
