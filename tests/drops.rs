@@ -358,3 +358,26 @@ fn what_was_removed_or_is_a_part_lives_as_long_as_its_view() {
         assert_eq!(ledger.alive(), 0);
     });
 }
+
+/// A thread that has cleared a map where nothing may be dropped, and then ends, leaves that to who removes something.
+#[test]
+fn what_was_cleared_under_another_maps_lock_goes_as_others_remove() {
+    let map: HashMap<u64, String> = (0..200_000).map(|key| (key, key.to_string())).collect();
+    let other: HashMap<u64, u64> = HashMap::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            other.pin().get_or_insert_with(1, || {
+                map.clear();
+                2
+            });
+        });
+    });
+    let before = map.stats().waiting;
+    assert!(before > map.capacity() / 8, "{before} wait");
+    for key in 0..before as u64 {
+        map.pin().insert(key, String::new());
+        map.pin().remove(&key);
+    }
+    let after = map.stats().waiting;
+    assert!(after <= map.capacity() / 8 + 1000, "{after} wait of {before}, in {} slots", map.capacity());
+}

@@ -57,6 +57,9 @@ impl<P: Payload> Directory<P> {
             splits: self.counts.splits.load(Ordering::Relaxed),
             doublings: self.counts.doublings.load(Ordering::Relaxed),
             longest_write_pause: Duration::from_nanos(self.counts.longest_pause_ns.load(Ordering::Relaxed)),
+            len: self.len(),
+            capacity: self.slots(),
+            memory_usage: self.memory_usage(),
             ..Stats::default()
         };
         self.each_segment(|writing| {

@@ -12,8 +12,9 @@ impl Stats {
     ///
     /// Counters: `koel_map_displacements_total`, `koel_map_put_at_once_total` and `koel_map_put_by_displacing_total`, of new
     /// keys that found an empty slot and those for which one was made, `koel_map_failed_searches_total`,
-    /// `koel_map_read_retries_total`, `koel_map_splits_total`, `koel_map_doublings_total`. Gauges: `koel_map_segments`,
-    /// `koel_map_overflow`, `koel_map_longest_write_pause_seconds`, `koel_map_waiting`.
+    /// `koel_map_read_retries_total`, `koel_map_splits_total`, `koel_map_doublings_total`. Gauges: `koel_map_entries`,
+    /// `koel_map_slots`, `koel_map_bytes`, `koel_map_segments`, `koel_map_overflow`, `koel_map_longest_write_pause_seconds`,
+    /// `koel_map_waiting`.
     ///
     /// ```
     /// let map: koel::HashMap<u32, u32> = koel::HashMap::new();
@@ -31,6 +32,9 @@ impl Stats {
             ("koel_map_doublings_total", self.doublings),
         ];
         let gauges = [
+            ("koel_map_entries", self.len as f64),
+            ("koel_map_slots", self.capacity as f64),
+            ("koel_map_bytes", self.memory_usage as f64),
             ("koel_map_segments", self.segments as f64),
             ("koel_map_overflow", self.overflow as f64),
             ("koel_map_longest_write_pause_seconds", self.longest_write_pause.as_secs_f64()),

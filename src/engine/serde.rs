@@ -13,6 +13,9 @@ serialize_fields! {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     Stats {
+        len,
+        capacity,
+        memory_usage,
         displacements,
         path_lengths,
         failed_searches,

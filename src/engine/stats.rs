@@ -32,6 +32,12 @@ impl Tally {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
+    /// Entries that are there.
+    pub len: usize,
+    /// Slots.
+    pub capacity: usize,
+    /// Bytes from the allocator: as the map's `memory_usage`.
+    pub memory_usage: usize,
     /// Items moved from one of their buckets to the other to make room.
     pub displacements: u64,
     /// Inserts of new keys, by the length of the cuckoo path: `path_lengths[0]` found an empty slot at once.
@@ -63,18 +69,10 @@ pub struct Stats {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stats {
-            displacements,
-            failed_searches,
-            read_retries,
-            segments,
-            splits,
-            doublings,
-            overflow,
-            waiting,
-            ..
-        } = self;
+        let Stats { len, capacity, memory_usage, segments, splits, doublings, overflow, .. } = self;
+        let Stats { displacements, failed_searches, read_retries, waiting, .. } = self;
         let [at_once, moved @ ..] = &self.path_lengths;
+        writeln!(f, "{len} entries in {capacity} slots; {memory_usage} bytes")?;
         writeln!(
             f,
             "{segments} segment{}; {splits} splits, {doublings} doublings; {overflow} items in overflow",
@@ -100,9 +98,13 @@ mod tests {
         let mut stats = Stats { segments: 3, displacements: 7, ..Stats::default() };
         stats.path_lengths[..3].copy_from_slice(&[100, 5, 1]);
         let text = stats.to_string();
-        assert!(text.starts_with("3 segments;") && text.contains("100 in an empty slot, 6 after"), "{text}");
+        assert!(
+            text.starts_with("0 entries in 0 slots; 0 bytes\n3 segments;")
+                && text.contains("100 in an empty slot, 6 after"),
+            "{text}"
+        );
         assert!(text.contains("7 displacements") && text.ends_with("write pause: 0ns"), "{text}");
-        assert!(Stats { segments: 1, ..stats }.to_string().starts_with("1 segment; 0 splits"));
+        assert!(Stats { segments: 1, ..stats }.to_string().contains("\n1 segment; 0 splits"));
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
 
     /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer: so the error of one that
     /// keeps bytes back, as a `BufWriter` does, is not lost when it is dropped.
+    /// To replace a file, write another beside it, sync that and rename it.
     ///
     /// # Errors
     ///

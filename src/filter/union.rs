@@ -13,7 +13,9 @@ use super::table::Table;
 
 impl<S: FilterHasher> CuckooFilter<S> {
     /// Inserts all keys of another filter, which must have been built with the same parameters and seed. Copies add up: a
-    /// key of both takes two slots, and there must be room for that. Takes 16 bytes for each key of the other meanwhile.
+    /// key of both takes two slots, and there must be room for that. So of a key that is in very many filters, once in each, as
+    /// many can be united as there may be copies of it, eight or sixteen: where no keys are removed, take
+    /// [`CuckooFilter::try_union_unique`]. Takes 16 bytes for each key of the other meanwhile.
     ///
     /// Others may write to both meanwhile. Keys of `other` that nobody touches are in both afterwards. Who writes to a segment
     /// of this filter that the union has come to waits for its end, so that what an error takes out again was nobody else's;
@@ -40,13 +42,46 @@ impl<S: FilterHasher> CuckooFilter<S> {
     #[doc(alias = "union")]
     #[doc(alias = "merge")]
     pub fn try_union(&self, other: &Self) -> Result<(), FilterError> {
+        self.unite(other, false).map(drop)
+    }
+
+    /// The same, but for keys that this filter takes for present: as `insert_unique`, of each of the other's keys, and of
+    /// copies there of one. How many came in.
+    ///
+    /// Remove nothing afterwards: a key that was left out, as it was taken for another one, would go with that.
+    ///
+    /// ```
+    /// use koel::CuckooFilter;
+    ///
+    /// let build = || CuckooFilter::builder().capacity(100).fingerprint_bits(16).seed(1).build();
+    /// let seen = build()?;
+    /// for worker in 0..20 {
+    ///     let by_one = build()?;
+    ///     by_one.insert("everybody's").unwrap();
+    ///     by_one.insert(&worker).unwrap();
+    ///     assert!(seen.try_union_unique(&by_one)? <= 2);
+    /// }
+    /// assert!(seen.len() <= 21 && seen.contains("everybody's") && seen.contains(&7));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::try_union`].
+    #[doc(alias = "union")]
+    #[doc(alias = "merge")]
+    pub fn try_union_unique(&self, other: &Self) -> Result<usize, FilterError> {
+        self.unite(other, true)
+    }
+
+    fn unite(&self, other: &Self, is_unique: bool) -> Result<usize, FilterError> {
         let (mine, theirs) = (self.inner.shape(), other.inner.shape());
         let same = mine.format == theirs.format && mine.geometry == theirs.geometry;
         if !same || !are_same(&self.hasher, &other.hasher) {
             return Err(FilterError::Mismatch);
         }
         let places = other.inner.layout.run(Collect(&other.inner.table))?;
-        self.inner.layout.run(Unite { table: &self.inner.table, places: &places })
+        self.inner.layout.run(Unite { table: &self.inner.table, places, is_unique })
     }
 }
 
@@ -73,30 +108,42 @@ impl Task for Collect<'_> {
     }
 }
 
-/// Puts fingerprints in, all or none. The places are in the order of segments.
+/// Puts fingerprints in, all or none; of those that are there, if they are to be unique, no more. The places are in the order
+/// of segments.
 struct Unite<'a> {
     table: &'a Table,
-    places: &'a [Place],
+    places: Vec<Place>,
+    is_unique: bool,
 }
 
 impl Task for Unite<'_> {
-    type Output = Result<(), FilterError>;
+    type Output = Result<usize, FilterError>;
 
     /// What has been locked stays locked to the end. Or else what is taken out again, as there is no room for all, might be
     /// another's: who was told that a key is there has not put it in, and who has removed all keys may have put it in anew.
     fn run<C: Codec>(self, codec: C) -> Self::Output {
-        let mut segments = with_room(self.table.geometry().segments as usize)?;
-        for (inserted, place) in self.places.iter().enumerate() {
+        let Unite { table, mut places, is_unique } = self;
+        let mut segments = with_room(table.geometry().segments as usize)?;
+        // Those that went in are at the front.
+        let mut inserted = 0;
+        for at in 0..places.len() {
+            let place = places[at];
             while segments.len() <= place.segment as usize {
-                segments.push(Locked::lock(self.table, segments.len() as u32));
+                segments.push(Locked::lock(table, segments.len() as u32));
             }
-            if !segments[place.segment as usize].insert(codec, *place) {
-                for place in &self.places[..inserted] {
+            let segment = &mut segments[place.segment as usize];
+            if is_unique && segment.contains(codec, place) {
+                continue;
+            }
+            if !segment.insert(codec, place) {
+                for place in &places[..inserted] {
                     segments[place.segment as usize].remove(codec, *place);
                 }
                 return Err(FilterError::Full { inserted });
             }
+            places[inserted] = place;
+            inserted += 1;
         }
-        Ok(())
+        Ok(inserted)
     }
 }

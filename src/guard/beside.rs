@@ -5,11 +5,21 @@ use std::io;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::store::Generation;
+
 /// The name under which a file is made that is to appear whole: with `.new` at its end.
 pub(super) fn new_beside(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     file.with_file_name(name)
+}
+
+/// A name beside a file that no file has, of anybody else or of a process that was killed: what is done under it is done to no
+/// other file. As above, with a dash and 16 random digits behind that.
+pub(super) fn own_beside(file: &Path) -> PathBuf {
+    let mut name = new_beside(file).into_os_string();
+    name.push(format!("-{:016x}", Generation::new_lineage() as u64));
+    name.into()
 }
 
 /// Links, one behind the other, that are followed: as many as Linux does.

@@ -24,8 +24,9 @@ impl<S: Store> Guarded<S> {
     /// replaced only if it is the one that is expected.
     ///
     /// `decide` runs with nothing locked, and is asked again if a key of the same stripe, which is one in a thousand, was
-    /// written to meanwhile. So it must not write through this guard itself, or that may be for ever. What it sees is what
-    /// [`Guarded::get`] returns, which is counted each time: a key that is not there mostly costs no look into the store.
+    /// written to meanwhile, or a [rebuild](Guarded::rebuild) has begun. So it must not write through this guard itself, nor
+    /// ask for a rebuild and wait for it, or that may be for ever. What it sees is what [`Guarded::get`] returns, which is
+    /// counted each time: a key that is not there mostly costs no look into the store.
     ///
     /// # Errors
     ///

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::builder::Builder;
 use super::error::{Error, SnapshotError};
 use super::rebuild::Progress;
+use super::scanning;
 use super::section::Section;
 use super::shared::Shared;
 use super::stats::{Event, Stats};
@@ -235,14 +236,15 @@ impl<S: Store> Guarded<S> {
     pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
         // Relaxed: the lock of `failure`, taken after it here and before it where a scan ends, shows all that was done.
         while self.shared.rebuilding.load(Ordering::Relaxed) {
+            assert!(!scanning::is_here(&*self.shared), "who is told of a scan's progress waits for the scan");
             let worker = self.workers.lock().pop();
             match worker {
-                Some(worker) if is_this_thread(&worker) => {
-                    self.workers.lock().push(worker);
-                    panic!("who is told of a scan's progress waits for the scan");
+                Some(worker) if !is_this_thread(&worker) => drop(worker.join()),
+                // Others wait for the one that runs.
+                worker => {
+                    self.workers.lock().extend(worker);
+                    thread::sleep(Duration::from_millis(1));
                 }
-                Some(worker) => drop(worker.join()),
-                None => thread::sleep(Duration::from_millis(1)),
             }
         }
         self.shared.failure.lock().take().map_or(Ok(()), Err)
@@ -289,10 +291,11 @@ impl<S: Store> Guarded<S> {
         stats
     }
 
-    /// Writes the filter to a file, from which [`Builder::snapshot`] opens a guard without a scan, as long as nothing has
-    /// been written to the store since. The file appears whole or not at all: it is written under the name with `.new` at its
-    /// end, and takes the place of the old one; if the name is a link, where that leads. If it cannot be written, or take that
-    /// place, nothing of it is left; if only syncing the folder fails, that is an error as well, and it is there.
+    /// Writes the filter to a file, from which [`Builder::snapshot`] opens a guard without a scan, as long as nothing has been
+    /// written to the store since. The file appears whole or not at all: it is written under the name with `.new-` and 16
+    /// random digits at its end, and takes the place of the old one; if the name is a link, where that leads. If it cannot be
+    /// written, or take that place, nothing of it is left, unless the process is killed; if only syncing the folder fails, that
+    /// is an error as well, and it is there.
     ///
     /// Writers wait while the filter is copied in memory, a millisecond or so a megabyte; readers do not.
     ///

@@ -35,6 +35,7 @@
 // | `verify` | samples for false negatives |
 // | `rebuild` | a filter from the store's keys, while serving |
 // | `snapshot` | the filter in a file |
+// | `scanning` | whose scan this thread is |
 // | `section` | one write: the order rules |
 // | `shared` | what they all share |
 // | `filter` | the filter that readers ask |
@@ -74,6 +75,7 @@ mod policy;
 mod rebuild;
 #[cfg(feature = "redb")]
 mod redb;
+mod scanning;
 mod section;
 #[cfg(feature = "serde")]
 mod serde;

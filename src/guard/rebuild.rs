@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::error::Error;
 use super::filter::{Active, with_spare};
+use super::scanning;
 use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
@@ -153,6 +154,7 @@ impl<S: Store> Shared<S, S::Error> {
 
     /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
     pub(super) fn rebuild(&self) {
+        let scans = scanning::begin(self);
         // Whether the store is believed how many keys it has: after it has said far too many, or more than there can be a
         // filter for, not again. So one scan at the most is for that.
         let mut believes = true;
@@ -178,6 +180,7 @@ impl<S: Store> Shared<S, S::Error> {
                 break;
             }
         }
+        drop(scans);
         // Of a scan that panics the failure is told; a panic of the listener's last call is nobody's.
         catch_unwind(AssertUnwindSafe(|| self.tell())).unwrap_or_else(discard);
     }

@@ -2,14 +2,14 @@
 
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use redb::{
     Database, Durability, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
-use super::beside::{behind_links, new_beside, sync_names_beside};
+use super::beside::{behind_links, own_beside, sync_names_beside};
 use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::sync::Mutex;
 
@@ -235,13 +235,6 @@ fn create_whole(file: &Path) -> Result<(), RedbError> {
     made?;
     // Or what is written to it might come back under the other name after a power failure.
     Ok(sync_names_beside(&file)?)
-}
-
-/// A name that no file has, of anybody else or of a process that was killed: what is done under it is done to no other file.
-fn own_beside(file: &Path) -> PathBuf {
-    let mut name = new_beside(file).into_os_string();
-    name.push(format!("-{:016x}", Generation::new_lineage() as u64));
-    name.into()
 }
 
 /// Gives a file another name, unless some file has that already.

@@ -25,7 +25,7 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
-use super::beside::{behind_links, new_beside, sync_names_beside};
+use super::beside::{behind_links, own_beside, sync_names_beside};
 use super::error::{Error, SnapshotError};
 use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
@@ -61,6 +61,10 @@ fn header(plan: Plan, generation: Generation, body_len: usize) -> [u8; HEADER_LE
 /// be large, or have no end.
 fn contents(file: &Path) -> Result<Vec<u8>, SnapshotError> {
     let of_file = |error: io::Error| naming(file, &error);
+    // Before it is opened, which of a pipe is to wait for who writes to it.
+    if !std::fs::metadata(file).map_err(of_file)?.is_file() {
+        return Err(SnapshotError::Damaged("not a file"));
+    }
     let input = File::open(file).map_err(of_file)?;
     let mut bytes = Vec::new();
     (&input).take(HEADER_LEN as u64).read_to_end(&mut bytes).map_err(of_file)?;
@@ -171,8 +175,9 @@ impl<S: Store> Shared<S, S::Error> {
     fn put_in_place(&self, copied: &Copied, file: &Path) -> Result<(), SnapshotError> {
         let of_file = |error: io::Error| naming(file, &error);
         let file = behind_links(file).map_err(of_file)?;
-        let new = new_beside(&file);
-        let out = File::create(&new).map_err(of_file)?;
+        let new = own_beside(&file);
+        // No link of somebody else's leads elsewhere, and no other guard writes the same file.
+        let out = File::create_new(&new).map_err(of_file)?;
         let in_place = fill(out, &copied.bytes).map_err(of_file).and_then(|()| {
             let rename = || std::fs::rename(&new, &file).map_err(of_file);
             self.give_name(copied.asked, rename)

@@ -133,7 +133,8 @@ use crate::hash::Digest;
 /// The slots of tables that are kept for growth count as well; a bound below half a million counts as that. A batch is 32
 /// removals of one thread, and goes three or more batches later: the more, the faster the thread removes and the longer the
 /// machine takes to interrupt threads. The memory of entries that need no drop waits for some more removals in the same part
-/// of the map.
+/// of the map. What a thread has removed by thousands under another map's lock, by `clear`, say, and has not come back to, goes
+/// as others remove, one for each.
 ///
 /// Each call has a pin while it runs. Where more threads run than there are processors, the system stops some in the midst of
 /// a call, for milliseconds or longer, and what others remove meanwhile waits as well. Who writes to a cache with a weigher

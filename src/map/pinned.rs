@@ -119,7 +119,8 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// ```
     pub fn stats(&self) -> Stats {
         let table = &self.map.table;
-        Stats { waiting: table.collector.waiting(), ..table.directory.stats() }
+        let memory_usage = self.memory_usage();
+        Stats { waiting: table.collector.waiting(), memory_usage, ..table.directory.stats() }
     }
 
     /// Walks over all entries, in no particular order.

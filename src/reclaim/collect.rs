@@ -141,9 +141,10 @@ impl Collector {
         } else if is_crowded {
             self.free_old(bags, most);
         }
-        // Of those that crowd it some may be forsaken.
-        if is_crowded || seals % LOOKS_AROUND == 0 {
-            let turn = if is_crowded { seals } else { seals / LOOKS_AROUND };
+        // Of those that crowd it some may be forsaken, or all: then this frees as much as comes, and more.
+        let looks_at_each = is_crowded || self.crowd.is_left_full(self.size);
+        if looks_at_each || seals % LOOKS_AROUND == 0 {
+            let turn = if looks_at_each { seals } else { seals / LOOKS_AROUND };
             self.free_forsaken(&self.bags[turn % BAGS], most);
         }
     }

@@ -45,8 +45,18 @@ impl Crowd {
 
     /// Whether so many bags of one list, of so many objects each, are too many.
     pub(super) fn is_too_much(&self, bags: usize, size: usize) -> bool {
-        bags >= FEW_BAGS
-            && self.sealed.load(Relaxed).saturating_mul(size) >= self.room.as_ref().map_or(0, |room| room())
+        bags >= FEW_BAGS && self.is_full(size, 0)
+    }
+
+    /// Whether more bags wait, in all lists together, than there is room for, however few in one's own: others have left them.
+    pub(super) fn is_left_full(&self, size: usize) -> bool {
+        self.is_full(size, usize::MAX)
+    }
+
+    /// Where nobody has said how much room there is, there is `else_room`.
+    fn is_full(&self, size: usize, else_room: usize) -> bool {
+        let room = self.room.as_ref().map_or(else_room, |room| room());
+        self.sealed.load(Relaxed).saturating_mul(size) >= room
     }
 }
 
@@ -70,7 +80,8 @@ mod tests {
         many.came();
         assert!(many.is_too_much(FEW_BAGS, 4), "of all lists together");
         assert!(!many.is_too_much(FEW_BAGS - 1, 4), "few in this one");
+        assert!(many.is_left_full(4) && !few.is_left_full(4));
         many.went();
-        assert!(!many.is_too_much(99, 4));
+        assert!(!many.is_too_much(99, 4) && !many.is_left_full(4));
     }
 }

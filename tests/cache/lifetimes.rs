@@ -161,3 +161,23 @@ fn each_option_takes_its_own_words_of_an_entry() {
         assert!((words - expected).abs() < 0.3, "{words} words instead of {expected}");
     }
 }
+
+/// What the policy has noted of those who have expired goes, too.
+#[test]
+fn what_is_purged_leaves_nothing_in_queues() {
+    let clock = ManualClock::new();
+    let life = Duration::from_secs(1);
+    let builder = Cache::builder().max_weight(u64::MAX).time_to_live(life).clock(clock.clone());
+    let cache: Cache<u64, u64> = builder.build();
+    (0..100_000).for_each(|key| cache.insert(key, key).expect("it is light"));
+    clock.advance(life);
+    cache.purge();
+    let purged = cache.memory_usage();
+    cache.clear();
+    assert!(purged <= cache.memory_usage() + 10_000, "{purged} purged, {} cleared", cache.memory_usage());
+    // What is there stays where it is in its queue.
+    (0..1000).for_each(|key| cache.insert(key, key).expect("it is light"));
+    cache.purge();
+    cache.set_capacity(10);
+    assert_eq!(cache.len(), 10);
+}

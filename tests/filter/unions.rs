@@ -18,15 +18,17 @@ fn parameters() -> [FilterBuilder; 7] {
     ]
 }
 
+/// One of each, with 50 keys.
+fn filled(from: u64) -> [CuckooFilter; 7] {
+    parameters().map(|builder| {
+        let filter: CuckooFilter = builder.build().unwrap();
+        (from..from + 50).for_each(|key| filter.insert(&key).unwrap());
+        filter
+    })
+}
+
 #[test]
 fn filters_of_unequal_parameters_are_not_united_and_stay_as_they_are() {
-    let filled = |from: u64| {
-        parameters().map(|builder| {
-            let filter: CuckooFilter = builder.build().unwrap();
-            (from..from + 50).for_each(|key| filter.insert(&key).unwrap());
-            filter
-        })
-    };
     let (ones, others) = (filled(0), filled(50));
     for (i, one) in ones.iter().enumerate() {
         for (j, other) in others.iter().enumerate().filter(|(j, _)| *j != i) {
@@ -38,6 +40,23 @@ fn filters_of_unequal_parameters_are_not_united_and_stay_as_they_are() {
     for (one, other) in ones.iter().zip(&others) {
         one.try_union(other).unwrap();
         assert!((0..100_u64).all(|key| one.contains(&key)), "{}", one.info());
+    }
+}
+
+/// As a set's: keys of both are there once, and of copies in the other one comes.
+#[test]
+fn a_union_of_unique_keys_takes_those_that_are_not_there() {
+    for (one, other) in filled(0).iter().zip(&filled(50)) {
+        (50..60_u64).for_each(|key| other.insert(&key).unwrap());
+        let before = one.len();
+        let new = one.try_union_unique(other).unwrap();
+        assert!((0..100_u64).all(|key| one.contains(&key)), "{}", one.info());
+        assert_eq!(one.len(), before + new, "{}", one.info());
+        assert!(new <= (0..100_u64).filter(|key| other.contains(key)).count());
+        for _ in 0..20 {
+            assert_eq!(one.try_union_unique(other).unwrap(), 0, "all are there");
+        }
+        assert_eq!(one.try_union_unique(one).unwrap(), 0);
     }
 }
 
@@ -81,8 +100,12 @@ fn a_union_without_room_for_all_leaves_the_filter_as_it_was() {
     );
     assert_eq!((one.len(), other.len()), (1000, 1000));
     assert!((0..1000_u64).all(|key| one.contains(&key)));
-    let others = (1000..2000_u64).filter(|key| one.contains(key)).count();
-    assert!(others < 30, "{others} of the other's keys are left, where two are expected");
+    let others = || (1000..2000_u64).filter(|key| one.contains(key)).count();
+    let left = others();
+    assert!(left < 30, "{left} of the other's keys are left, where two are expected");
+    assert!(matches!(one.try_union_unique(&other), Err(FilterError::Full { inserted: 2.. })));
+    assert!((0..1000_u64).all(|key| one.contains(&key)));
+    assert_eq!((one.len(), others()), (1000, left));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! A guard that is over gives its store back. (That it ends its scan for that is tested beside the scan.)
 
-use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use koel::guard::{Guarded, HashMapStore, Store};
+use koel::guard::{Guarded, HashMapStore, Phase, Store};
 
 use crate::common::catch;
-use crate::scripted::{filled, sure};
+use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
 
 /// What no test waits for, unless it is to fail.
 const LONG: Duration = Duration::from_secs(30);
@@ -44,4 +44,40 @@ fn a_scan_that_asks_for_it_or_waits_for_itself_is_told() {
         let why = ["waits for the scan", "has it itself"][usize::from(asks)];
         assert!(error.contains(why), "{error}");
     }
+}
+
+/// As the thread of a scan that is over, where somebody else waits, too.
+#[test]
+fn who_is_told_that_a_scan_is_over_may_wait_for_the_next() {
+    let store = Arc::new(ScriptedStore::default());
+    let (place, has_place) = channel::<Weak<Guarded<Arc<ScriptedStore>>>>();
+    let (tell, told) = channel();
+    let (has_place, tell) = (Mutex::new(has_place), Mutex::new(tell));
+    let builder = Guarded::builder(Arc::clone(&store)).on_progress(move |progress| {
+        if progress.phase == Phase::Ready {
+            if let Ok(guarded) = has_place.lock().unwrap().recv_timeout(LONG) {
+                let guarded = guarded.upgrade().unwrap();
+                let _ = tell.lock().unwrap().send(catch(|| guarded.wait_until_ready().unwrap()));
+            }
+        }
+    });
+    let guarded = Arc::new(builder.open().unwrap());
+    while guarded.progress().phase != Phase::Ready {
+        std::thread::yield_now();
+    }
+    let gate = Gate::new();
+    store.next(Op::Scan, [Act::Stall(gate.clone())]);
+    store.inner.put(b"ada", b"1815").unwrap();
+    guarded.rebuild().unwrap();
+    let waiting = gate.wait();
+    std::thread::scope(|scope| {
+        scope.spawn(|| guarded.wait_until_ready().unwrap());
+        // Long enough for it to wait for the second scan. If it was not, this says less than it could.
+        std::thread::sleep(Duration::from_millis(30));
+        place.send(Arc::downgrade(&guarded)).unwrap();
+        drop(place);
+        std::thread::sleep(Duration::from_millis(30));
+        waiting.open();
+    });
+    assert_eq!(told.recv_timeout(LONG), Ok(Ok(())));
 }

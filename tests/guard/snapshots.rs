@@ -287,20 +287,61 @@ fn a_snapshot_that_cannot_be_written_is_an_error_and_leaves_the_old_one() {
     let file = folder.path().join("filter");
     let (_, guarded) = with_snapshot(Filter::Cuckoo, &file);
     let before = std::fs::read(&file).unwrap();
-    std::fs::create_dir(folder.path().join("filter.new")).unwrap();
     guarded.put(b"late", b"").unwrap();
-    let error = guarded.snapshot(&file).unwrap_err();
+    let nowhere = folder.path().join("no such folder").join("filter");
+    let error = guarded.snapshot(&nowhere).unwrap_err();
     assert!(matches!(error, Error::Snapshot(SnapshotError::Io(_))), "{error}");
-    assert!(error.to_string().contains(&file.display().to_string()), "{error}");
-    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert!(error.to_string().contains(&nowhere.display().to_string()), "{error}");
 
     // Nor is a part of it left, where a disk may be full.
-    let folder = folder.path().join("a folder");
-    std::fs::create_dir_all(folder.join("with something in it")).unwrap();
-    guarded.snapshot(&folder).unwrap_err();
-    assert!(!folder.with_file_name("a folder.new").exists());
+    let taken = folder.path().join("a folder");
+    std::fs::create_dir_all(taken.join("with something in it")).unwrap();
+    guarded.snapshot(&taken).unwrap_err();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read(&file).unwrap(), before);
 
     let none = Guarded::builder(HashMapStore::new()).filter(Filter::None).open().unwrap();
     let error = none.snapshot(&file).unwrap_err();
     assert!(matches!(error, Error::Snapshot(SnapshotError::NoFilter)), "{error}");
+}
+
+#[test]
+fn of_two_guards_that_write_one_file_either_is_in_it_and_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("filter");
+    let [few, many] = [3, 100_000].map(|keys| {
+        let guarded = ready(HashMapStore::new());
+        (0..keys).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
+        guarded.snapshot(&file).unwrap();
+        (guarded, std::fs::read(&file).unwrap())
+    });
+    std::thread::scope(|scope| {
+        let writers = [&few, &many]
+            .map(|(guarded, _)| scope.spawn(|| (0..30).for_each(|_| guarded.snapshot(&file).unwrap())));
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            let read = std::fs::read(&file).unwrap();
+            assert!(read == few.1 || read == many.1, "{} bytes", read.len());
+        }
+    });
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// A pipe would be waited for, until somebody writes to it.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_no_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (done, ended) = std::sync::mpsc::channel();
+    for path in [pipe, folder.path().to_owned()] {
+        let done = done.clone();
+        std::thread::spawn(move || {
+            let guarded = Guarded::builder(HashMapStore::new()).snapshot(path).open().unwrap();
+            let _ = done.send(guarded.rejected_snapshot().map(ToString::to_string));
+        });
+        let why =
+            ended.recv_timeout(std::time::Duration::from_secs(60)).expect("it waits for nobody").unwrap();
+        assert!(why.contains("not a file"), "{why}");
+    }
 }

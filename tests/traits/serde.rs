@@ -90,8 +90,9 @@ fn what_a_map_says_of_itself_is_told_by_names() {
     (stats.displacements, stats.path_lengths, stats.failed_searches) = (1, [2, 3, 4, 5, 6, 7], 8);
     (stats.read_retries, stats.segments, stats.splits, stats.doublings) = (9, 10, 11, 12);
     (stats.overflow, stats.longest_write_pause, stats.waiting) = (13, Duration::new(14, 15), 16);
+    (stats.len, stats.capacity, stats.memory_usage) = (17, 18, 19);
     let expected = json!({
-        "displacements": 1, "path_lengths": [2, 3, 4, 5, 6, 7], "failed_searches": 8, "read_retries": 9,
+        "len": 17, "capacity": 18, "memory_usage": 19, "displacements": 1, "path_lengths": [2, 3, 4, 5, 6, 7], "failed_searches": 8, "read_retries": 9,
         "segments": 10, "splits": 11, "doublings": 12, "overflow": 13,
         "longest_write_pause": { "secs": 14, "nanos": 15 }, "waiting": 16,
     });

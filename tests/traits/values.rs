@@ -38,6 +38,9 @@ fn the_load_factor_is_entries_divided_by_slots() {
     let inline: InlineMap<u64, u64> = (0..1000).map(|n| (n, n)).collect();
     assert_eq!(map.load_factor(), 1000.0 / map.capacity() as f64);
     assert_eq!(inline.load_factor(), 1000.0 / inline.capacity() as f64);
+    let told = |stats: koel::Stats| (stats.len, stats.capacity, stats.memory_usage);
+    assert_eq!(told(map.stats()), (1000, map.capacity(), map.memory_usage()));
+    assert_eq!(told(inline.stats()), (1000, inline.capacity(), inline.memory_usage()));
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     }
 
     /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer.
+    /// To replace a file, write another beside it, sync that and rename it.
     ///
     /// Compactions, clones, and others who write it have to wait, however slow the writer is; look-ups, insertions, removals
     /// and [`clear`](ScalableCuckooFilter::clear) go on. A writer that compacts, copies or writes the filter that it is writing
@@ -210,7 +211,10 @@ impl<S: Clone> Clone for ScalableCuckooFilter<S> {
             copies.push(Level::new(copied(&level.inner), level.index));
         }
         match Self::with_chain(self.plan, Chain::new(copies), self.max_duplicates, hasher) {
-            Ok(copy) => copy,
+            Ok(copy) => {
+                copy.set_max_memory(self.max_memory());
+                copy
+            }
             Err(error) => panic!("{error}"),
         }
     }
