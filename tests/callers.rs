@@ -134,20 +134,27 @@ fn filters_name_it() {
     let (filter, growing) = (CuckooFilter::new(10, 0.1).unwrap(), ScalableCuckooFilter::new(0.1).unwrap());
     assert_blamed_here(|| filter.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| filter.contains_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.contains_many_bytes(&["a", "b"], &mut []));
     assert_blamed_here(|| growing.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| growing.contains_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.contains_many_bytes(&["a", "b"], &mut []));
     assert_blamed_here(|| filter.insert_unique_many(&[1, 2], &mut []));
     assert_blamed_here(|| filter.insert_unique_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.insert_unique_many_bytes(&["a", "b"], &mut []));
     assert_blamed_here(|| growing.insert_unique_many(&[1, 2], &mut []));
     assert_blamed_here(|| growing.insert_unique_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.insert_unique_many_bytes(&["a", "b"], &mut []));
     assert_blamed_here(|| filter.remove_many(&[1, 2], &mut []));
     assert_blamed_here(|| filter.remove_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| filter.remove_many_bytes(&["a", "b"], &mut []));
     assert_blamed_here(|| growing.remove_many(&[1, 2], &mut []));
     assert_blamed_here(|| growing.remove_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| growing.remove_many_bytes(&["a", "b"], &mut []));
     let bytes = filter.to_bytes();
     let view = FilterView::from_bytes(&bytes).unwrap();
     assert_blamed_here(|| view.contains_many(&[1, 2], &mut []));
     assert_blamed_here(|| view.contains_many_hash(&[1, 2], &mut []));
+    assert_blamed_here(|| view.contains_many_bytes(&["a", "b"], &mut []));
     // There is no memory for a copy.
     let (filter, growing) =
         (CuckooFilter::new(100_000, 0.1).unwrap(), ScalableCuckooFilter::builder().capacity(100_000));

@@ -70,6 +70,8 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// assert_eq!(cache.weight(), 1005);
 /// ```
 ///
+/// Threads and tasks share it by reference, or in an `Arc`: there is no `clone`.
+///
 /// # Loading
 ///
 /// | calls that load | whose loader may fail | and all who wait get its error | and wait for so long at most |

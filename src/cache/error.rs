@@ -35,7 +35,7 @@ impl fmt::Display for CacheError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CacheError::NoBound => {
-                f.write_str("a cache without a bound: say `max_entries`, or a `Cache`'s `max_weight`")
+                f.write_str("a cache without a bound: say `max_entries`, or a `Cache`'s `max_weight` (`u64::MAX` for none)")
             }
             CacheError::TwoBounds => {
                 f.write_str("a cache with two bounds: say either `max_entries` or `max_weight`")

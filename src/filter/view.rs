@@ -256,6 +256,17 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
     }
 
+    /// [`FilterView::contains_many`], of the bytes of keys.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[track_caller]
+    pub fn contains_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], found: &mut [bool]) {
+        assert_answers("contains_many_bytes", keys, found);
+        self.contains_batches(keys, found, |key| Digest::new(self.hash_bytes(key.as_ref())));
+    }
+
     /// How often a key was inserted and not removed.
     ///
     /// ```

@@ -134,7 +134,7 @@ impl<T, S> Builder<T, S> {
     ///
     /// A map begins with segments of one size: if these are small and its [capacity is fixed](Self::fixed_capacity), it has up
     /// to 1.13 slots for each entry, may accept a quarter more than it was made for, and looks at all segments before it hands
-    /// one back.
+    /// one back, and for each of the last that it takes.
     ///
     /// A growing map's segments split where twice their slots would be more, and a write may have to wait for one
     /// segment's split. More slots make fewer segments; as many slots as the map has make it one MemC3 table with one

@@ -238,6 +238,10 @@ impl<K, V, S> HashMap<K, V, S> {
     /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do. Only hashes of
     /// `ahash` and of the standard library's `RandomState` it takes as they are.
     ///
+    /// Maps with one hash function have their entries in one order, unless it is keyed anew for each, as `RandomState` is. So
+    /// the first part of a walk over one belongs into a few segments of the other: where the other's [capacity is
+    /// fixed](Builder::fixed_capacity) they end up in that list, and to fill it takes quadratic time.
+    ///
     /// # Panics
     ///
     /// If there is no memory for it.

@@ -388,6 +388,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
     /// fixed capacity stays as it is.
     ///
+    /// Looks at each segment, with its lock, where no earlier call has made as much room: a microsecond for some dozens of
+    /// them.
+    ///
     /// # Panics
     ///
     /// If there is no memory for them, and in a closure that runs under this map's lock: see

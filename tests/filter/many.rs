@@ -113,3 +113,31 @@ fn by_keys_as_by_hashes() {
     assert!((0..100).all(|n| first[n] == is_new(n) && second[n] == is_new(n)));
     assert!(filter.is_empty() && growing.is_empty());
 }
+
+/// The same keys by their bytes, at once and one by one.
+#[test]
+fn bytes_of_many_at_once_are_those_one_by_one() {
+    let keys: Vec<String> = (0..500).map(|key| format!("key {key}")).collect();
+    let (fixed, growing) = (CuckooFilter::new(1000, 1e-6).unwrap(), ScalableCuckooFilter::new(1e-6).unwrap());
+    assert_eq!((fixed.insert_many_bytes(&keys[..300]), growing.insert_many_bytes(&keys[..300])), (300, 300));
+    let mut are_new = [[false; 500]; 2];
+    assert_eq!(fixed.insert_unique_many_bytes(&keys[100..400], &mut are_new[0][100..400]), 300);
+    assert_eq!(growing.insert_unique_many_bytes(&keys[100..400], &mut are_new[1][100..400]), 300);
+    assert!(are_new.iter().all(|new| (0..500).all(|at| new[at] == (300..400).contains(&at))));
+    let mut found = [[false; 500]; 3];
+    fixed.contains_many_bytes(&keys, &mut found[0]);
+    growing.contains_many_bytes(&keys, &mut found[1]);
+    FilterView::from_bytes(&fixed.to_bytes()).unwrap().contains_many_bytes(&keys, &mut found[2]);
+    for (at, key) in keys.iter().enumerate() {
+        assert_eq!(found.map(|found| found[at]), [at < 400; 3]);
+        assert_eq!(
+            (fixed.contains_bytes(key.as_bytes()), growing.contains_bytes(key.as_bytes())),
+            (at < 400, at < 400)
+        );
+    }
+    let mut gone = [[false; 500]; 2];
+    fixed.remove_many_bytes(&keys, &mut gone[0]);
+    growing.remove_many_bytes(&keys, &mut gone[1]);
+    assert_eq!((gone[0], gone[1]), (found[0], found[1]));
+    assert_eq!((fixed.len(), growing.len()), (0, 0));
+}

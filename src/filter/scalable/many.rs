@@ -207,3 +207,55 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.remove_batches(keys, removed, |key| Digest::new(self.hash(key)));
     }
 }
+
+impl<S: BuildHasher> ScalableCuckooFilter<S> {
+    /// [`ScalableCuckooFilter::contains_many`], of the bytes of keys.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[inline]
+    #[track_caller]
+    pub fn contains_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], found: &mut [bool]) {
+        assert_answers("contains_many_bytes", keys, found);
+        self.contains_batches(keys, found, |key| Digest::new(self.hash_bytes(key.as_ref())));
+    }
+
+    /// [`ScalableCuckooFilter::insert_many`], of the bytes of keys.
+    ///
+    /// ```
+    /// let filter = koel::ScalableCuckooFilter::new(1e-6)?;
+    /// assert_eq!(filter.insert_many_bytes(&["ada", "grace"]), 2);
+    /// let mut found = [false; 2];
+    /// filter.contains_many_bytes(&["grace", "bob"], &mut found);
+    /// assert_eq!((found, filter.contains_bytes(b"ada")), ([true, false], true));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    #[must_use = "not all may have been inserted"]
+    pub fn insert_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> usize {
+        self.insert_batches(keys, |key| Digest::new(self.hash_bytes(key.as_ref())))
+    }
+
+    /// [`ScalableCuckooFilter::insert_unique_many`], of the bytes of keys.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[must_use = "not all may have been inserted"]
+    #[track_caller]
+    pub fn insert_unique_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], inserted: &mut [bool]) -> usize {
+        assert_answers("insert_unique_many_bytes", keys, inserted);
+        self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash_bytes(key.as_ref())))
+    }
+
+    /// [`ScalableCuckooFilter::remove_many`], of the bytes of keys.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of one length.
+    #[track_caller]
+    pub fn remove_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], removed: &mut [bool]) {
+        assert_answers("remove_many_bytes", keys, removed);
+        self.remove_batches(keys, removed, |key| Digest::new(self.hash_bytes(key.as_ref())));
+    }
+}
