@@ -86,7 +86,8 @@ impl<P: Payload> Directory<P> {
             // Of those that come of splits one is where it was.
             let count = will_be / of_one;
             add(of_one, count - 1);
-            entries = entries.max(u64::from(self.shape.segments) * count << writing.locked.state_ref().level);
+            let first = u64::from(self.shape.segments) << writing.locked.state_ref().level;
+            entries = entries.max(first.saturating_mul(count));
         });
         let root = usize::try_from(entries).ok()?.checked_mul(2 * size_of::<usize>())?;
         bytes?.checked_add(root)
