@@ -76,7 +76,7 @@ fn with_one(new: &New<'_>) -> Cache<Fragile, Fragile> {
 #[test]
 fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     type Verb = fn(&Cache<Fragile, Fragile>, &New<'_>);
-    let verbs: [(&str, Verb); 16] = [
+    let verbs: [(&str, Verb); 18] = [
         ("update", |cache, new| drop(cache.update(new(1), |_| new(7)))),
         ("update_or_insert", |cache, new| drop(cache.update_or_insert(new(1), |_| new(7), new(8)))),
         ("compute to remove", |cache, new| drop(cache.compute(new(1), |_| Operation::<_, ()>::Remove))),
@@ -98,6 +98,14 @@ fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
         ("compute by what owns", |cache, new| {
             let own = new(9);
             drop(cache.compute(new(1), move |_| Operation::<_, ()>::Insert(own.clone())));
+        }),
+        ("compute_ref by what owns", |cache, new| {
+            let own = new(9);
+            drop(cache.compute_ref(&new(1), move |_| Operation::<_, ()>::Insert(own.clone())));
+        }),
+        ("update_or_insert_ref by what owns", |cache, new| {
+            let own = new(9);
+            drop(cache.update_or_insert_ref(&new(1), move |_| own.clone(), new(7)));
         }),
         ("load what is there by what owns", |cache, new| {
             let own = new(9);
@@ -129,7 +137,7 @@ fn without_room<T>(write: impl FnOnce() -> T) {
 #[test]
 fn an_answer_of_a_map_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     type Verb = fn(&HashMap<Fragile, Fragile>, &New<'_>);
-    let verbs: [(&str, Verb); 8] = [
+    let verbs: [(&str, Verb); 11] = [
         ("try_insert what is there", |map, new| drop(map.pin().try_insert(new(1), new(7)))),
         ("try_insert where there is no room", |map, new| drop(map.pin().checked_try_insert(new(77), new(7)))),
         ("fail to make", |map, new| {
@@ -151,6 +159,16 @@ fn an_answer_of_a_map_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
         ("update_or_insert_with by what owns", |map, new| {
             let own = new(9);
             without_room(|| map.pin().update_or_insert_with(new(77), move |_| own.clone(), || new(7)).0.n);
+        }),
+        ("compute_ref to leave", |map, new| {
+            drop(map.pin().compute_ref(&new(1), |_| Operation::Abort(new(7))));
+        }),
+        ("checked_compute_ref where there is no room", |map, new| {
+            drop(map.pin().checked_compute_ref(&new(77), |_| Operation::<_, ()>::Insert(new(7))));
+        }),
+        ("checked_update_or_insert_with_ref by what owns", |map, new| {
+            let own = new(9);
+            drop(map.pin().checked_update_or_insert_with_ref(&new(77), move |_| own.clone(), || new(7)));
         }),
     ];
     let build = |new: &New<'_>| {
