@@ -2,22 +2,27 @@
 //!
 //! A thread's own, so nothing is shared. A loader that is a future runs while it is polled.
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
-
-use smallvec::SmallVec;
 
 use super::shard::FlightId;
 use crate::sync::{per_thread, with_mine};
 
-/// Of one that was over before another that began later, the place is left, and empty. The last place is not.
-type List = SmallVec<[Option<FlightId>; 4]>;
+/// Places are counted from the outermost on. Of a load that was over before another that began later the place is left, and
+/// empty. The last place is not.
+struct Mine {
+    /// How many places there are.
+    places: Cell<usize>,
+    /// What is in the first, which mostly is the only one.
+    first: Cell<Option<FlightId>>,
+    /// The others. It owns memory only while there are any, as nobody drops it.
+    others: RefCell<Vec<Option<FlightId>>>,
+}
 
-// Without a destructor, so that destructors of other variables, in which there may be loads, find it. It owns memory only while
-// it has something.
+// Without a destructor, so that destructors of other variables, in which there may be loads, find it.
 per_thread! {
-    static RUNNING: ManuallyDrop<RefCell<List>> = ManuallyDrop::new(RefCell::new(SmallVec::new_const()));
+    static RUNNING: ManuallyDrop<Mine> = ManuallyDrop::new(Mine::new());
 }
 
 /// While it lives, a loader runs on this thread; its place among them. Not `Send`: it is about this thread.
@@ -34,38 +39,82 @@ pub(super) fn enter(id: FlightId) -> Running {
 }
 
 /// Its place.
+#[inline]
 fn push(id: FlightId) -> usize {
-    with_mine(&RUNNING, |running| {
-        let mut running = running.borrow_mut();
-        running.push(Some(id));
-        running.len() - 1
-    })
-}
-
-/// Drops the places at the end of the list that are empty.
-fn drop_empty(running: &mut List) {
-    while running.last().is_some_and(Option::is_none) {
-        running.pop();
-    }
-    if running.is_empty() && running.spilled() {
-        *running = List::new();
-    }
+    with_mine(&RUNNING, |running| running.push(id))
 }
 
 /// All that run on this thread, outermost first.
 #[inline]
 pub(super) fn stack() -> Vec<FlightId> {
-    with_mine(&RUNNING, |running| {
-        let running = running.borrow();
-        // As mostly.
-        if running.is_empty() { Vec::new() } else { running.iter().flatten().copied().collect() }
-    })
+    with_mine(&RUNNING, |running| if running.places.get() == 0 { Vec::new() } else { running.stack() })
+}
+
+impl Mine {
+    const fn new() -> Self {
+        Mine { places: Cell::new(0), first: Cell::new(None), others: RefCell::new(Vec::new()) }
+    }
+
+    #[inline]
+    fn push(&self, id: FlightId) -> usize {
+        let place = self.places.replace(self.places.get() + 1);
+        if place == 0 {
+            self.first.set(Some(id));
+        } else {
+            self.others.borrow_mut().push(Some(id));
+        }
+        place
+    }
+
+    fn stack(&self) -> Vec<FlightId> {
+        self.first.get().into_iter().chain(self.others.borrow().iter().flatten().copied()).collect()
+    }
+
+    /// The load at this place is over.
+    #[inline]
+    fn end(&self, place: usize) {
+        if place == 0 {
+            self.first.set(None);
+        }
+        if self.places.get() == 1 {
+            self.places.set(0);
+        } else {
+            self.end_of_several(place);
+        }
+    }
+
+    #[cold]
+    fn end_of_several(&self, place: usize) {
+        let mut others = self.others.borrow_mut();
+        if let Some(other) = place.checked_sub(1).and_then(|at| others.get_mut(at)) {
+            *other = None;
+        }
+        drop(others);
+        self.truncate(self.places.get());
+    }
+
+    /// Leaves so many places at the most, and no empty ones at the end.
+    fn truncate(&self, places: usize) {
+        let mut others = self.others.borrow_mut();
+        others.truncate(places.saturating_sub(1));
+        while others.last().is_some_and(Option::is_none) {
+            others.pop();
+        }
+        if places == 0 {
+            self.first.set(None);
+        }
+        let is_first_there = !others.is_empty() || self.first.get().is_some();
+        self.places.set(others.len() + usize::from(is_first_there));
+        if others.is_empty() {
+            *others = Vec::new();
+        }
+    }
 }
 
 impl RunningAll {
     /// None yet.
     pub(super) fn new() -> Self {
-        RunningAll(with_mine(&RUNNING, |running| running.borrow().len()), PhantomData)
+        RunningAll(with_mine(&RUNNING, |running| running.places.get()), PhantomData)
     }
 
     /// Notes that this one runs as well.
@@ -75,24 +124,15 @@ impl RunningAll {
 }
 
 impl Drop for Running {
+    #[inline]
     fn drop(&mut self) {
-        with_mine(&RUNNING, |running| {
-            let mut running = running.borrow_mut();
-            if let Some(place) = running.get_mut(self.0) {
-                *place = None;
-                drop_empty(&mut running);
-            }
-        });
+        with_mine(&RUNNING, |running| running.end(self.0));
     }
 }
 
 impl Drop for RunningAll {
     fn drop(&mut self) {
-        with_mine(&RUNNING, |running| {
-            let mut running = running.borrow_mut();
-            // They are the last: what has begun since is over.
-            running.truncate(self.0);
-            drop_empty(&mut running);
-        });
+        // They are the last: what has begun since is over.
+        with_mine(&RUNNING, |running| running.truncate(self.0));
     }
 }
