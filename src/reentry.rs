@@ -80,7 +80,8 @@ pub(crate) fn holds_a_lock() -> bool {
     false
 }
 
-/// While this lives, the thread compares keys, by the user's `Eq`, under a lock that is no map's. Not `Send`, as above.
+/// While this lives, the thread compares keys, by the user's `Eq`, under a lock that is no map's [E3]. Not `Send`, as
+/// above.
 pub(crate) struct Comparing(PhantomData<*mut ()>);
 
 impl Comparing {
