@@ -153,7 +153,7 @@ pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 #[cfg(feature = "rayon")]
 pub use set::SetParIter;
 pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetExtractIf, SetIntoIter, SetRef};
-pub use to_key::ToKey;
+pub use to_key::{ByToOwned, ToKey};
 
 /// The crate that `guard::FjallStore` is made of, in the version whose `Keyspace` it takes: with the feature `fjall`.
 #[cfg(feature = "fjall")]

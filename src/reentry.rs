@@ -14,6 +14,7 @@ use crate::sync::{per_thread, with_mine};
 /// Maps that one thread may be writing to at a time, each from a closure of the one before.
 const MAX_DEPTH: usize = 16;
 
+#[cfg_attr(loom, allow(dead_code, reason = "see `Entered::new`"))]
 struct Held {
     depth: Cell<usize>,
     /// How many comparisons of keys run under another lock than a map's.

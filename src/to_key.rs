@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use equivalent::Equivalent;
+
 /// What makes a key of type `K`: calls that end in `_ref` take a key by reference, and make one of it only if it is missed.
 ///
 /// It is there for all that is `Clone`, as a copy of itself, and for texts, slices and paths of the standard library, as what
@@ -14,7 +16,10 @@ use std::sync::Arc;
 /// own that also implement [`Equivalent`](crate::Equivalent), such as a key's parts.
 ///
 /// The key must hash as what it is made of, and be [equivalent](crate::Equivalent) to it: one that is not may never be found
-/// again. If `to_key` panics, what called it is as it was.
+/// again. If `to_key` panics, what called it is as it was. It may run [under a map's lock](crate::HashMap#under-a-lock).
+///
+/// What is `ToOwned`, and neither `Clone` nor the standard library's, goes by [`ByToOwned`]. Who makes a map must say what its
+/// keys are: a `&str` may become any of those.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,6 +56,62 @@ pub trait ToKey<K> {
     /// A key that is equivalent to this.
     #[must_use]
     fn to_key(&self) -> K;
+}
+
+/// A reference to what is [`ToOwned`], as the types of other crates are that are borrowed as texts and paths are: it hashes as
+/// that, is equivalent to the same keys, and makes them by [`to_owned`](ToOwned::to_owned).
+///
+/// ```
+/// use koel::{ByToOwned, HashMap};
+///
+/// /// A name, borrowed.
+/// #[derive(Hash, PartialEq, Eq)]
+/// #[repr(transparent)]
+/// struct Name(str);
+///
+/// #[derive(Hash, PartialEq, Eq)]
+/// struct OwnedName(String);
+///
+/// impl Name {
+///     fn new(name: &str) -> &Name {
+///         // SAFETY: the same, by the representation.
+///         unsafe { &*(name as *const str as *const Name) }
+///     }
+/// }
+///
+/// impl std::borrow::Borrow<Name> for OwnedName {
+///     fn borrow(&self) -> &Name {
+///         Name::new(&self.0)
+///     }
+/// }
+///
+/// impl ToOwned for Name {
+///     type Owned = OwnedName;
+///
+///     fn to_owned(&self) -> OwnedName {
+///         OwnedName(self.0.to_owned())
+///     }
+/// }
+///
+/// let ages: HashMap<OwnedName, u32> = HashMap::new();
+/// assert_eq!(*ages.pin().get_or_insert_with_ref(&ByToOwned(Name::new("ada")), || 36), 36);
+/// assert_eq!(ages.pin().get(Name::new("ada")), Some(&36));
+/// ```
+#[derive(Debug, Hash)]
+pub struct ByToOwned<'q, Q: ?Sized>(pub &'q Q);
+
+impl<K: ?Sized, Q: ?Sized + Equivalent<K>> Equivalent<K> for ByToOwned<'_, Q> {
+    #[inline]
+    fn equivalent(&self, key: &K) -> bool {
+        self.0.equivalent(key)
+    }
+}
+
+impl<K, Q: ?Sized + ToOwned<Owned = K>> ToKey<K> for ByToOwned<'_, Q> {
+    #[inline]
+    fn to_key(&self) -> K {
+        self.0.to_owned()
+    }
 }
 
 impl<K: Clone> ToKey<K> for K {

@@ -248,33 +248,6 @@ fn loaders_that_would_wait_for_each_other_are_told() {
     });
 }
 
-/// The same, where one of the waits has begun before the loader that it holds up.
-#[test]
-fn loaders_that_come_to_wait_for_each_other_are_told() {
-    loom::model(|| {
-        let scene = Scene::new();
-        let other = spawn(&scene, |scene| {
-            scene.cache.get_or_insert_with(&1, || {
-                scene.cache.try_get_or_insert_with(&2, || Ok::<_, ()>(5)).unwrap_or(6)
-            });
-        });
-        let mut context = Context::from_waker(Waker::noop());
-        let mut first = pin!(scene.cache.try_get_or_insert_async(&1, async { Ok::<_, ()>(7) }));
-        if first.as_mut().poll(&mut context).is_pending() {
-            scene.cache.get_or_insert_with(&2, || {
-                loop {
-                    if let Poll::Ready(value) = first.as_mut().poll(&mut context) {
-                        return value.unwrap_or(8);
-                    }
-                    thread::yield_now();
-                }
-            });
-        }
-        other.join().unwrap();
-        assert_eq!(scene.cache.loads(), 0);
-    });
-}
-
 /// Each leads the keys that it joins first, and waits for the others only when it has loaded these.
 #[test]
 fn who_loads_the_same_keys_in_another_order_waits_for_nobody_in_vain() {

@@ -73,9 +73,19 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Q: ?Sized + Hash + Equivalent<K>,
     {
         let digest = self.digest(key);
-        match self.stored_key(digest, key) {
-            Some(own_key) => self.update_of(digest, own_key, update),
-            None => Ok(None),
+        loop {
+            if let Some(own_key) = self.stored_key(digest, key) {
+                return self.update_of(digest, own_key, update);
+            }
+            let at = self.at(digest, key);
+            if !at.found.is_some_and(|found| self.is_alive(at.writing.locked.item(found))) {
+                // As `compute` that has decided to leave it so: what is being loaded may be older than the call [F5].
+                self.flights.invalidate(digest, key);
+                drop(at);
+                // As there.
+                drop(update);
+                return Ok(None);
+            }
         }
     }
 

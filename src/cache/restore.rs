@@ -52,6 +52,9 @@ struct Plan {
 // What `load` says that it takes, with an index.
 const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 72);
 
+/// Other keys of its digest with which a key is compared.
+const MOST_COMPARED: usize = 64;
+
 /// Of entries of one key, of which a dump has several that somebody else has made, leaves a plan to the hottest, and drops the
 /// others from the list; else they would take up room. The list is sorted by digest then.
 fn pass_over_repeats<K: Eq, V>(
@@ -70,7 +73,9 @@ fn pass_over_repeats<K: Eq, V>(
         if kept > same && digest(&plans[listed[same]]) != digest(&plans[index]) {
             same = kept;
         }
-        if listed[same..kept].iter().any(|&other| entries[other].key == entries[index].key) {
+        // Of keys that share a digest few find room: not all of them are compared with all.
+        let others = listed[same..kept].iter().rev().take(MOST_COMPARED);
+        if others.into_iter().any(|&other| entries[other].key == entries[index].key) {
             plans[index] = None;
         } else {
             listed[kept] = index;

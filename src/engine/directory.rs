@@ -38,8 +38,6 @@ pub(crate) struct Directory<P: Payload> {
     pub(super) counts: Counts,
     /// Of items that find no path, if the capacity is fixed.
     pub(super) allowance: Allowance,
-    /// For how many buckets' items segments have room without growing, as somebody has [asked](Self::reserve) for it.
-    pub(super) reserved: AtomicU64,
 }
 
 /// A panic in user code leaves it whole. What it leads to has its own say in whoever owns it and in walks.
@@ -99,7 +97,6 @@ impl<P: Payload> Directory<P> {
             meter: Arc::new(Meter::new()),
             counts: Counts::default(),
             allowance: Allowance::none(),
-            reserved: AtomicU64::new(0),
         };
         this.populate().ok_or(CapacityError { requested, limit: shape.limit(), out_of_memory: true })?;
         Ok(this)

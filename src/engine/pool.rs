@@ -24,11 +24,15 @@ pub(super) struct Pool<P: Payload> {
     pub(super) live: usize,
     /// Memory for further segments.
     pub(super) supply: Supply,
+    /// For how many buckets' items segments have room without growing, as somebody has asked for it.
+    pub(super) reserved: u64,
+    /// How often that may have been taken away.
+    pub(super) shrinks: u64,
 }
 
 impl<P: Payload> Default for Pool<P> {
     fn default() -> Self {
-        Pool { shelves: None, roots: Vec::new(), live: 0, supply: Supply::default() }
+        Pool { shelves: None, roots: Vec::new(), live: 0, supply: Supply::default(), reserved: 0, shrinks: 0 }
     }
 }
 
@@ -36,6 +40,12 @@ impl<P: Payload> Default for Pool<P> {
 unsafe impl<P: Payload> Send for Pool<P> {}
 
 impl<P: Payload> Pool<P> {
+    /// Nothing is reserved any more, nor is what somebody is about to reserve.
+    pub(super) fn forget_reserved(&mut self) {
+        self.reserved = 0;
+        self.shrinks += 1;
+    }
+
     /// Puts a segment that is not current away.
     pub(super) fn put(&mut self, segment: NonNull<Segment<P>>) {
         match self.shelf(kind_of(segment)) {

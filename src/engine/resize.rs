@@ -9,7 +9,6 @@ use super::pool::Retired;
 use super::segment::Segment;
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 use crate::hash::Digest;
-use crate::sync::Ordering;
 
 impl<P: Payload> Directory<P> {
     /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
@@ -31,10 +30,13 @@ impl<P: Payload> Directory<P> {
             return Err(error);
         }
         let buckets = Shape::buckets_for(total);
-        // Relaxed, here and below: advice; who shrinks meanwhile takes the room away or does not.
-        if buckets <= self.reserved.load(Ordering::Relaxed) {
-            return Ok(());
-        }
+        let shrinks = {
+            let pool = self.pool.lock();
+            if buckets <= pool.reserved {
+                return Ok(());
+            }
+            pool.shrinks
+        };
         self.bytes_for(buckets).and_then(Self::probe).ok_or(error)?;
         // Each once, and then again. If one were grown to its end before the next, the directory would soon have eight entries
         // for each segment, and then segments double that should split.
@@ -49,7 +51,11 @@ impl<P: Payload> Directory<P> {
                 (least, cursor) = (least.min(had), next);
             }
             if least >= buckets {
-                self.reserved.store(least, Ordering::Relaxed);
+                let mut pool = self.pool.lock();
+                // Else somebody shrinks, or has, after this has looked.
+                if pool.shrinks == shrinks {
+                    pool.reserved = pool.reserved.max(least);
+                }
                 return Ok(());
             }
         }
@@ -109,8 +115,9 @@ impl<P: Payload> Directory<P> {
         if self.shape.fixed_capacity.is_some() {
             return;
         }
-        // Relaxed: as in `reserve`.
-        self.reserved.store(0, Ordering::Relaxed);
+        // Before and after: who reserves meanwhile sees either.
+        self.pool.lock().forget_reserved();
+        let _after = Forgetting(self);
         self.each_segment(|mut writing| {
             // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
             let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
@@ -136,12 +143,22 @@ impl<P: Payload> Directory<P> {
     }
 }
 
+/// Forgets what has been reserved when it is dropped, also in a panic of the user's `Hash`.
+struct Forgetting<'d, P: Payload>(&'d Directory<P>);
+
+impl<P: Payload> Drop for Forgetting<'_, P> {
+    fn drop(&mut self) {
+        self.0.pool.lock().forget_reserved();
+    }
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::super::growth::tests::{Words, insert, insert_as, rehash, segments_of, table};
     use super::super::sizing::Options;
     use super::*;
     use crate::hash::Place;
+    use crate::sync::Ordering;
 
     #[test]
     fn reserving_makes_the_room_that_was_asked_for_and_less_than_twice_of_it() {
@@ -195,7 +212,16 @@ mod tests {
         let table = table(segments_of(64));
         table.reserve(10_000, &rehash).unwrap();
         let slots = table.slots();
-        assert!(table.reserved.load(Ordering::Relaxed) >= Shape::buckets_for(10_000));
+        // With a segment locked, which whoever looks at all of them would wait for.
+        let writing = table.lock_and_find(Digest::new(1), |_| false);
+        std::thread::scope(|scope| {
+            let (done, ended) = std::sync::mpsc::channel();
+            let table = &table;
+            scope.spawn(move || done.send(table.reserve(9_000, &rehash)));
+            let is_at_once = ended.recv_timeout(std::time::Duration::from_secs(60)).is_ok();
+            drop(writing);
+            assert!(is_at_once, "it waits for a segment");
+        });
         table.shrink(&rehash);
         assert!(table.slots() < slots / 2);
         table.reserve(10_000, &rehash).unwrap();

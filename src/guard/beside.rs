@@ -15,12 +15,18 @@ pub(super) fn new_beside(file: &Path) -> PathBuf {
 }
 
 /// A name beside a file that no file has, of anybody else or of a process that was killed: what is done under it is done to no
-/// other file. As above, with a dash and 16 random digits behind that.
+/// other file. As above, with a dash and 16 random digits behind that; behind no name, if that is so long that there might be
+/// no room for more.
 pub(super) fn own_beside(file: &Path) -> PathBuf {
-    let mut name = new_beside(file).into_os_string();
+    let is_long = file.file_name().is_some_and(|name| name.len() > MOST_BYTES);
+    let new = if is_long { file.with_file_name(".new") } else { new_beside(file) };
+    let mut name = new.into_os_string();
     name.push(format!("-{:016x}", Generation::new_lineage() as u64));
     name.into()
 }
+
+/// Bytes of a name to which more are added: most file systems have 255 for all.
+const MOST_BYTES: usize = 200;
 
 /// Links, one behind the other, that are followed: as many as Linux does.
 const MOST_LINKS: usize = 40;

@@ -143,7 +143,8 @@ use crate::hash::Digest;
 /// # Under a lock
 ///
 /// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
-/// for writing; so may `Hash` and `Eq`. They may read this map and any other. If they write to the same map, walk over
+/// for writing; so may `Hash` and `Eq`, and, where an entry is changed by reference (`update_ref` and its kin), `Clone` and
+/// [`ToKey`](crate::ToKey) of its key. They may read this map and any other. If they write to the same map, walk over
 /// it or ask for its `stats`, they would wait for themselves: that panics instead; so does a `flush`, as it would run the
 /// destructors of other entries there. If they write to *another* map or walk over it, its locks are taken inside of this
 /// one's, and it is for you to keep to one order: a closure on map A that does so to B in one thread and a closure on B that

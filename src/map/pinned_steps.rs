@@ -1,8 +1,8 @@
 //! The steps that the writes of a [`Pinned`] are made of.
 //!
 //! Every operation locks and finds, then makes its new entry, then commits by one call of the engine, then unlocks, and
-//! only then retires what it replaced: no user code but `Eq`, `Hash` and the closure of the operation runs under the
-//! lock, and whatever panics, nothing is half done.
+//! only then retires what it replaced: no user code but `Eq`, `Hash`, the closure of the operation and what makes its key
+//! of a reference runs under the lock, and whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;

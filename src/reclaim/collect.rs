@@ -142,7 +142,7 @@ impl Collector {
             self.free_old(bags, most);
         }
         // Of those that crowd it some may be forsaken, or all: then this frees as much as comes, and more.
-        let looks_at_each = is_crowded || self.crowd.is_left_full(self.size);
+        let looks_at_each = is_crowded || !is_careful && self.crowd.is_left_full(self.size);
         if looks_at_each || seals % LOOKS_AROUND == 0 {
             let turn = if looks_at_each { seals } else { seals / LOOKS_AROUND };
             self.free_forsaken(&self.bags[turn % BAGS], most);

@@ -50,7 +50,7 @@ impl Crowd {
 
     /// Whether more bags wait, in all lists together, than there is room for, however few in one's own: others have left them.
     pub(super) fn is_left_full(&self, size: usize) -> bool {
-        self.is_full(size, usize::MAX)
+        self.sealed.load(Relaxed) >= FEW_BAGS && self.is_full(size, usize::MAX)
     }
 
     /// Where nobody has said how much room there is, there is `else_room`.

@@ -141,17 +141,26 @@ fn who_shares_errors_and_cannot_wait_is_told_so() {
 /// What was written while a key was being loaded is newer.
 #[test]
 fn a_load_gives_way_to_a_write() {
-    let cache: Cache<u64, u64> = Cache::new(10);
-    let loaded = cache.get_or_insert_with(1, || {
-        cache.insert(1, 8).unwrap();
-        7
-    });
-    assert_eq!((loaded, cache.get(&1)), (7, Some(8)));
-    let loaded = cache.get_or_insert_with(2, || {
-        cache.remove(&2);
-        7
-    });
-    assert_eq!((loaded, cache.get(&2)), (7, None));
+    type Write = fn(&Cache<u64, u64>);
+    let writes: [(&str, Write, Option<u64>); 9] = [
+        ("insert", |cache| cache.insert(1, 8).unwrap(), Some(8)),
+        ("remove", |cache| _ = cache.remove(&1), None),
+        ("update", |cache| drop(cache.update(1, |_| 8)), None),
+        ("update_ref", |cache| drop(cache.update_ref(&1, |_| 8)), None),
+        ("update_or_insert", |cache| drop(cache.update_or_insert(1, |_| 9, 8)), Some(8)),
+        ("update_or_insert_ref", |cache| drop(cache.update_or_insert_ref(&1, |_| 9, 8)), Some(8)),
+        ("compute", |cache| drop(cache.compute(1, |_| Operation::Abort(()))), None),
+        ("compute_ref", |cache| drop(cache.compute_ref(&1, |_| Operation::Abort(()))), None),
+        ("clear", |cache| cache.clear(), None),
+    ];
+    for (what, write, after) in writes {
+        let cache: Cache<u64, u64> = Cache::new(10);
+        let loaded = cache.get_or_insert_with(1, || {
+            write(&cache);
+            7
+        });
+        assert_eq!((loaded, cache.get(&1)), (7, after), "{what}");
+    }
 }
 
 /// A closure that decides about a key writes to the source as well, after a loader has read it.

@@ -1,6 +1,6 @@
 //! Closures that panic, and closures that use a map: the same one, and others.
 
-use koel::{Compute, Operation};
+use koel::{Compute, HashMap, InlineMap, Operation};
 
 use super::injected::Subject;
 use crate::common::fuse::{Fused, Key, Site, arm, disarm, tick};
@@ -246,4 +246,26 @@ laws! { <Key, u64, Fused>
     writing_to_another_map => a_closure_may_write_to_another_hash_map, a_closure_may_write_to_another_inline_map;
     nesting => sixteen_hash_maps_may_be_locked_within_one_another, sixteen_inline_maps_may_be_locked_within_one_another;
     unlocked => retain_of_a_hash_map_may_write_and_panic, retain_of_an_inline_map_may_write_and_panic;
+}
+
+/// Where no lock more may be taken to drain the rest, in an unwinding.
+#[test]
+fn a_drain_that_is_dropped_under_sixteen_locks_does_not_panic_again() {
+    fn nest<D>(maps: &[HashMap<u32, u32>], drain: D) {
+        let Some((first, rest)) = maps.split_first() else {
+            let _drain = drain;
+            panic!("in the middle of it");
+        };
+        let mut drain = Some(drain);
+        first.pin().get_or_insert_with(1, || {
+            nest(rest, drain.take().expect("it runs once"));
+            0
+        });
+    }
+    let maps: Vec<HashMap<u32, u32>> = (0..16).map(|_| HashMap::new()).collect();
+    let (map, inline) = (HashMap::from([(1, 1)]), InlineMap::from([(1, 1)]));
+    let pin = map.pin();
+    let messages = [catch(|| nest(&maps, pin.drain())), catch(|| nest(&maps, inline.drain()))];
+    assert!(messages.iter().all(|message| message == &Err("in the middle of it".to_owned())), "{messages:?}");
+    assert!(maps.iter().all(HashMap::is_empty) && (map.len(), inline.len()) == (1, 1));
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-use koel::{Cache, Compute, Equivalent, HashMap, Operation, ToKey};
+use koel::{ByToOwned, Cache, Compute, Equivalent, HashMap, Operation, ToKey};
 
 use crate::common::catch;
 
@@ -78,6 +78,7 @@ impl ToKey<(u32, Arc<str>)> for Parts<'_> {
 #[test]
 fn a_key_is_made_of_a_type_of_the_callers() {
     is_made_once::<(u32, Arc<str>), _>(&Parts(1, "one"));
+    is_made_once::<String, _>(&ByToOwned("one"));
 }
 
 #[test]

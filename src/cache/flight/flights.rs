@@ -12,7 +12,7 @@ use super::leader::{Flight, Landing};
 use super::running;
 use super::shard::{At, FlightId, Shard, ShardTable};
 use super::wait::Wait;
-use super::waits::Circle;
+use super::waits;
 use crate::hash::Digest;
 use crate::sync::{MutexGuard, Ordering, SCHEDULED, fence};
 use crate::to_key::ToKey;
@@ -94,13 +94,10 @@ impl<K: Eq + Clone, V> Flights<K, V> {
                 let entry = table.find(digest, |entry| entry.number == at.number);
                 let (ticket, outcome) = entry.expect("found under this lock").follow();
                 drop(table);
-                let mut wait = Wait::new(at, ticket, outcome);
+                let wait = Wait::new(at, ticket, outcome);
                 // Before there is an answer: one that is returned leaks if a drop panics.
                 drop(own_key);
-                match wait.hold_up(stack) {
-                    Ok(()) => Join::Follower(wait),
-                    Err(Circle) => Join::Recursion,
-                }
+                follow_without_deadlock(wait, stack)
             }
         }
     }
@@ -165,6 +162,20 @@ struct LedByOther<'a, K, V> {
     table: MutexGuard<'a, ShardTable<K, V>>,
     at: At<'a, K, V>,
     own_key: K,
+}
+
+/// If the loads that run may wait for this flight, waits for it.
+fn follow_without_deadlock<'a, K, V>(mut wait: Wait<'a, K, V>, running: &[FlightId]) -> Join<'a, K, V> {
+    if running.is_empty() {
+        return Join::Follower(wait);
+    }
+    match waits::for_flight(running.to_vec(), wait.id()) {
+        Some(edge) => {
+            wait.keep(edge);
+            Join::Follower(wait)
+        }
+        None => Join::Recursion,
+    }
 }
 
 impl<K, V> Flights<K, V> {

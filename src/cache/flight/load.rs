@@ -264,7 +264,6 @@ pub(super) fn follow<'a, K, V, E>(
     let failure = match waited {
         Waited::Lead(flight) => return ControlFlow::Continue(Some(flight)),
         Waited::Value(value) => return ControlFlow::Break(Ok(value)),
-        Waited::Recursion => return ControlFlow::Break(Err(LoadError::Recursion)),
         Waited::Failed(failure) => Some(failure),
         Waited::Over => None,
     };

@@ -10,11 +10,10 @@ use std::time::Instant;
 
 use super::entry::Outcome;
 use super::leader::{Flight, wake};
-use super::running;
 use super::shard::{At, FlightId};
 use super::signal::Signal;
 use super::terms::Failure;
-use super::waits::{self, Circle, Edge};
+use super::waits::Edge;
 
 /// How a wait ends.
 #[derive(Debug)]
@@ -28,8 +27,6 @@ pub(super) enum Waited<'a, K, V> {
     /// The leader called the flight off, as the key has a value, say; or had closed it before this one came; or failed, and the
     /// key was written to while it loaded: look again, or join.
     Over,
-    /// The leader's loader waits, through whatever others, for one of the loaders that would wait for him.
-    Recursion,
 }
 
 /// Follows a flight. Dropped early it leaves no trace, and wakes the next if it was to take over [F4].
@@ -50,14 +47,14 @@ impl<'a, K, V> Wait<'a, K, V> {
         Wait { at, ticket, outcome: Some(outcome), edge: None, over: false }
     }
 
-    /// For as long as it waits, so do the loads whose loaders run on this thread: not if the flight waits for one of them.
-    pub(super) fn hold_up(&mut self, stack: &[FlightId]) -> Result<(), Circle> {
-        match &mut self.edge {
-            _ if stack.is_empty() => {}
-            Some(edge) => edge.add(stack)?,
-            None => self.edge = Some(waits::for_flight(stack, self.at.id())?),
-        }
-        Ok(())
+    /// The flight it waits for.
+    pub(super) fn id(&self) -> FlightId {
+        self.at.id()
+    }
+
+    /// Keeps `edge` for as long as it waits.
+    pub(super) fn keep(&mut self, edge: Edge) {
+        self.edge = Some(edge);
     }
 
     /// Leads from now on if the leader has failed and nobody has followed him yet [F4]; else it waits as before.
@@ -133,13 +130,7 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
         // If it panics, the lead is passed on.
         drop(old_waker);
         match lead {
-            // It may have begun in another loader than that in which it is polled, or in none [F6].
-            None => {
-                return match this.hold_up(&running::stack()) {
-                    Ok(()) => Poll::Pending,
-                    Err(Circle) => Poll::Ready(Waited::Recursion),
-                };
-            }
+            None => return Poll::Pending,
             Some(Some(lead)) => return Poll::Ready(lead),
             Some(None) => {}
         }

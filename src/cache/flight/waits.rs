@@ -24,50 +24,23 @@ struct Waits {
 pub(super) struct Edge {
     from: Vec<FlightId>,
     number: u64,
-    to: FlightId,
 }
 
-/// The flight waits for one of those that would wait for it, so that all would for ever.
-#[derive(Debug)]
-pub(super) struct Circle;
-
-/// All loads of a thread's stack wait for a flight.
-pub(super) fn for_flight(stack: &[FlightId], to: FlightId) -> Result<Edge, Circle> {
+/// All loads of a thread's stack wait for a flight; `None` if it waits for one of them, so that all would for ever.
+///
+/// Looks and notes under one lock: of the waits that close a circle, the last one sees the others.
+pub(super) fn for_flight(from: Vec<FlightId>, to: FlightId) -> Option<Edge> {
     let mut waits = WAITS.lock();
+    if waits.reaches(to, &from) {
+        return None;
+    }
     let number = waits.next;
     waits.next += 1;
-    let mut from = Vec::new();
-    waits.link(&mut from, number, to, stack)?;
-    Ok(Edge { from, number, to })
-}
-
-impl Edge {
-    /// All loads of this stack wait for it, too.
-    pub(super) fn add(&mut self, stack: &[FlightId]) -> Result<(), Circle> {
-        if stack.iter().all(|load| self.from.contains(load)) {
-            return Ok(());
-        }
-        WAITS.lock().link(&mut self.from, self.number, self.to, stack)
-    }
+    waits.edges.extend(from.iter().map(|&from| ((from, number), to)));
+    Some(Edge { from, number })
 }
 
 impl Waits {
-    /// Looks and notes under one lock: of the waits that close a circle, the last one sees the others.
-    fn link(
-        &mut self,
-        from: &mut Vec<FlightId>,
-        number: u64,
-        to: FlightId,
-        stack: &[FlightId],
-    ) -> Result<(), Circle> {
-        if self.reaches(to, stack) {
-            return Err(Circle);
-        }
-        let new = stack.iter().filter(|&&load| self.edges.insert((load, number), to).is_none());
-        from.extend(new);
-        Ok(())
-    }
-
     /// Whether `start` is one of `goals`, or waits for one, through whatever others.
     fn reaches(&self, start: FlightId, goals: &[FlightId]) -> bool {
         let (mut seen, mut ahead) = (BTreeSet::from([start]), vec![start]);

@@ -1,9 +1,6 @@
 //! Loaders that ask for further keys: what waits for itself is told so.
 
-use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::{Cache, Count, until};
@@ -152,37 +149,4 @@ fn tasks_that_ask_for_their_own_key_are_told() {
         Ok::<_, ()>(7)
     }));
     assert_eq!((value, cache.get(&1), cache.get(&2), cache.loads()), (Ok(7), Some(7), None, 0));
-}
-
-/// What is begun before a loader and awaited in it, as by who polls several futures at a time, counts for the loader.
-#[test]
-fn waits_that_go_on_in_a_loader_are_looked_at_anew() {
-    for in_a_load in [false, true] {
-        let (cache, may_go, told) = (Cache::new(), Count::default(), Count::default());
-        let context = &mut Context::from_waker(Waker::noop());
-        // Key 1 needs 2 for its value.
-        let mut one = pin!(cache.try_get_or_insert_async(&1, async {
-            poll_fn(|_| if may_go.get() > 0 { Poll::Ready(()) } else { Poll::Pending }).await;
-            let two = cache.try_get_or_insert_async(&2, async { unreachable!("it is being loaded") }).await;
-            let is_told = two == Err(LoadError::<()>::Recursion);
-            told.add();
-            if is_told { Ok(10) } else { Err(()) }
-        }));
-        assert!(one.as_mut().poll(context).is_pending());
-        // Somebody asks for 1, or for 3, which needs that; and then loads 2 with it.
-        let wait = async || cache.try_get_or_insert_async(&1, async { Ok::<_, ()>(0) }).await.map_err(|_| ());
-        let mut early = pin!(async {
-            match in_a_load {
-                false => wait().await,
-                true => cache.try_get_or_insert_async(&3, wait()).await.map_err(|_| ()),
-            }
-        });
-        assert!(early.as_mut().poll(context).is_pending());
-        let mut two = pin!(cache.try_get_or_insert_async(&2, early));
-        assert!(two.as_mut().poll(context).is_pending());
-        may_go.add();
-        assert_eq!(one.as_mut().poll(context), Poll::Ready(Ok(10)));
-        assert_eq!(two.as_mut().poll(context), Poll::Ready(Ok(10)));
-        assert_eq!((told.get(), cache.get(&1), cache.get(&2), cache.loads()), (1, Some(10), Some(10), 0));
-    }
 }
