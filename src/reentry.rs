@@ -2,8 +2,9 @@
 //!
 //! `compute` and its kin call the user's closure with a segment locked; so are `Eq` and `Hash` called. If that code
 //! writes to the same map, it would wait for itself, or two threads for each other. Each thread keeps a short list
-//! of the maps it is writing to; entering one twice panics, before anything is locked [E1]. What runs under any of koel's
-//! locks must not come upon others' code, such as destructors and listeners: who would run that asks [`holds_a_lock`].
+//! of the maps it is writing to; entering one twice panics, before anything is locked [E1]. The user's code under a
+//! map's lock, and where keys of a cache's flights are compared, must not come upon others' code, such as destructors and
+//! listeners: who would run that asks [`holds_a_lock`].
 
 use core::cell::Cell;
 use core::marker::PhantomData;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 
-/// What makes a key of type `K`: calls that end in `_ref` take a key by reference, and make one of it only if it is missed.
+/// What makes a key of type `K`: `get_or_insert_with_ref`, `update_or_insert_ref`, `compute_ref` and their kin take one by
+/// reference, and make it only if it is missed.
 ///
 /// It is there for all that is `Clone`, as a copy of itself, and for texts, slices and paths of the standard library, as what
 /// owns them: `String`, `Box<str>`, `Arc<str>`, `Rc<str>` and `Cow<str>` of `str`, and so on. Implement it for types of your

@@ -71,6 +71,12 @@ fn a_panic_names_the_line_that_called() {
     });
     assert_blamed_here(|| matches!(pin.compute(new, |_| Operation::<_, ()>::Remove), Compute::Removed(..)));
     assert_blamed_here(|| pin.checked_compute(new, |_| Operation::<_, ()>::Remove).is_ok());
+    assert_blamed_here(|| {
+        matches!(pin.compute_ref(&new, |_| Operation::<_, ()>::Remove), Compute::Removed(..))
+    });
+    assert_blamed_here(|| pin.checked_compute_ref(&new, |_| Operation::<_, ()>::Remove).is_ok());
+    assert_blamed_here(|| *pin.update_or_insert_ref(&new, |n| *n, 0));
+    assert_blamed_here(|| *pin.update_or_insert_with_ref(&new, |n| *n, || 0));
     assert_blamed_here(|| pin.try_insert_with(new, || 0).is_ok());
     assert_blamed_here(|| pin.extend([(new, 0)]));
     assert_blamed_here(|| pin[&new]);
@@ -116,6 +122,7 @@ fn a_panic_names_the_line_that_called() {
 fn caches_name_it() {
     let cache: Cache<u64, u64> = Cache::new(1);
     assert_blamed_here(|| cache.compute(1, |_| Operation::<_, ()>::Remove).is_ok());
+    assert_blamed_here(|| cache.compute_ref(&1, |_| Operation::<_, ()>::Remove).is_ok());
     assert_blamed_here(|| cache.get_many(&[1, 2], &mut []));
     assert_blamed_here(|| cache.get_many_ref(&[&1, &2], &mut []));
     assert_blamed_here(|| cache.pin().get_many(&[1, 2], &mut []));

@@ -1,4 +1,5 @@
-//! The same by a reference to a key, of which one is made, or a clone of the one that is stored.
+//! What decides with an entry in hand, by a reference to its key: the new entry gets a clone of the key that is there, or one
+//! that is made of the reference. Both are made unlocked.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -79,10 +80,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             }
             let at = self.at(digest, key);
             if !at.found.is_some_and(|found| self.is_alive(at.writing.locked.item(found))) {
-                // As `compute` that has decided to leave it so: what is being loaded may be older than the call [F5].
+                // As what decides to leave it so: what is being loaded may be older than the call [F5].
                 self.flights.invalidate(digest, key);
                 drop(at);
-                // As there.
+                // Before there is an answer, as in `compute`.
                 drop(update);
                 return Ok(None);
             }

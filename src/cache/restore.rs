@@ -52,7 +52,7 @@ struct Plan {
 // What `load` says that it takes, with an index.
 const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 72);
 
-/// Other keys of its digest with which a key is compared.
+/// Other keys of its digest with which a key is compared. A repeat that comes after more takes room, and is handed back.
 const MOST_COMPARED: usize = 64;
 
 /// Of entries of one key, of which a dump has several that somebody else has made, leaves a plan to the hottest, and drops the

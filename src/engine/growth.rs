@@ -17,7 +17,7 @@ use super::sizing::{MAX_BUCKETS, MAX_SEGMENTS};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
 
-/// Bytes of a root that takes a moment to double, some hundred microseconds, however few segments it leads to.
+/// Bytes up to which a root may have any number of entries a segment. To double it takes some hundred microseconds.
 const SMALL_ROOT: usize = 1 << 19;
 
 /// What replaces a segment: `count` segments of `buckets` each.
@@ -82,10 +82,10 @@ impl<P: Payload> Directory<P> {
             && self.may_split(locked.state_ref().level)
     }
 
-    /// Whether a segment of `level` may split: not if the directory would have more than eight entries a segment, as it would
-    /// if keys that share their prefix went on splitting it; or, of a small one, if it would be more than an eighth of the
-    /// memory. That it comes to where keys come in the order of their digests, as from a walk over a map with the same hash
-    /// function.
+    /// Whether a segment of `level` may split. Not if the root would have more than eight entries a segment, as it would if
+    /// keys that share their prefix went on splitting it, and be large as well: more than [`SMALL_ROOT`], or an eighth of the
+    /// memory. Small ones have more entries where keys come in the order of their digests, as from a walk over a map with the
+    /// same hash function.
     fn may_split(&self, level: u32) -> bool {
         let root = self.root();
         let doubled = root.len as usize * 2 * size_of::<usize>();

@@ -24,15 +24,23 @@ pub(super) struct Pool<P: Payload> {
     pub(super) live: usize,
     /// Memory for further segments.
     pub(super) supply: Supply,
-    /// For how many buckets' items segments have room without growing, as somebody has asked for it.
-    pub(super) reserved: u64,
-    /// How often that may have been taken away.
+    /// For the items of how many buckets the segments have room without growing: as somebody has asked for it, and nobody has
+    /// shrunk them since, which `shrinks` tells.
+    pub(super) reserved_buckets: u64,
+    /// How often segments began to be made smaller, and how often that was over. Never less.
     pub(super) shrinks: u64,
 }
 
 impl<P: Payload> Default for Pool<P> {
     fn default() -> Self {
-        Pool { shelves: None, roots: Vec::new(), live: 0, supply: Supply::default(), reserved: 0, shrinks: 0 }
+        Pool {
+            shelves: None,
+            roots: Vec::new(),
+            live: 0,
+            supply: Supply::default(),
+            reserved_buckets: 0,
+            shrinks: 0,
+        }
     }
 }
 
@@ -42,7 +50,7 @@ unsafe impl<P: Payload> Send for Pool<P> {}
 impl<P: Payload> Pool<P> {
     /// Nothing is reserved any more, nor is what somebody is about to reserve.
     pub(super) fn forget_reserved(&mut self) {
-        self.reserved = 0;
+        self.reserved_buckets = 0;
         self.shrinks += 1;
     }
 
@@ -124,9 +132,8 @@ impl<P: Payload> Pool<P> {
 
     /// Gives up all segments and roots, and memory for further segments, unless other parts of what it was cut from are in use.
     pub(super) fn drain(&mut self) -> Self {
-        let mut old = core::mem::take(self);
-        self.live = old.live;
-        core::mem::swap(&mut self.supply, &mut old.supply);
+        let (shelves, roots) = (self.shelves.take(), core::mem::take(&mut self.roots));
+        let mut old = Pool { shelves, roots, ..Pool::default() };
         // SAFETY: pooled segments are alive.
         let memory = old.segments().map(|segment| &unsafe { segment.as_ref() }.write().memory);
         old.supply = self.supply.give_up(memory);

@@ -32,7 +32,7 @@ impl<P: Payload> Directory<P> {
         let buckets = Shape::buckets_for(total);
         let shrinks = {
             let pool = self.pool.lock();
-            if buckets <= pool.reserved {
+            if buckets <= pool.reserved_buckets {
                 return Ok(());
             }
             pool.shrinks
@@ -54,7 +54,7 @@ impl<P: Payload> Directory<P> {
                 let mut pool = self.pool.lock();
                 // Else somebody shrinks, or has, after this has looked.
                 if pool.shrinks == shrinks {
-                    pool.reserved = pool.reserved.max(least);
+                    pool.reserved_buckets = pool.reserved_buckets.max(least);
                 }
                 return Ok(());
             }
@@ -63,12 +63,13 @@ impl<P: Payload> Directory<P> {
 
     /// How many buckets there would be if the whole table had as many as this segment has for its share.
     fn buckets_if_all_were_as(&self, writing: &Writing<'_, P>) -> u64 {
-        let segments = u64::from(self.shape.segments) << writing.locked.state_ref().level;
-        u64::from(writing.locked.segment().buckets().len()) * segments
+        u64::from(writing.locked.segment().buckets().len())
+            * self.segments_at(writing.locked.state_ref().level)
     }
 
-    /// What it takes to grow segments, each to twice its size and twice again, until there are so many buckets: beside what
-    /// there is, and more where segments of a few slots may not split. `None`: more than there can be.
+    /// What it takes to grow segments, each to twice its size and twice again, until there are so many buckets: beside those that
+    /// are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`: more than there
+    /// can be.
     fn bytes_for(&self, buckets: u64) -> Option<usize> {
         let (mut bytes, mut entries) = (Some(0_usize), 0_u64);
         self.each_segment(|writing| {
@@ -78,8 +79,8 @@ impl<P: Payload> Directory<P> {
             }
             let now = u64::from(writing.locked.segment().buckets().len());
             let will_be = now * buckets.div_ceil(has).next_power_of_two();
-            let mut add = |buckets: u64, segments: u64| {
-                let plan = Segment::<P>::plan(buckets as u32, self.shape.stripes_for(buckets as u32));
+            let mut add = |of_each: u64, segments: u64| {
+                let plan = Segment::<P>::plan(of_each as u32, self.shape.stripes_for(of_each as u32));
                 let new = plan.and_then(|plan| plan.bytes().checked_mul(usize::try_from(segments).ok()?));
                 bytes = bytes.and_then(|bytes| bytes.checked_add(new?));
             };
@@ -92,8 +93,7 @@ impl<P: Payload> Directory<P> {
             // Of those that come of splits one is where it was.
             let count = will_be / of_one;
             add(of_one, count - 1);
-            let first = u64::from(self.shape.segments) << writing.locked.state_ref().level;
-            entries = entries.max(first.saturating_mul(count));
+            entries = entries.max(self.segments_at(writing.locked.state_ref().level).saturating_mul(count));
         });
         let root = usize::try_from(entries).ok()?.checked_mul(2 * size_of::<usize>())?;
         bytes?.checked_add(root)
@@ -222,8 +222,13 @@ mod tests {
             drop(writing);
             assert!(is_at_once, "it waits for a segment");
         });
+        let shrinks = table.pool.lock().shrinks;
         table.shrink(&rehash);
         assert!(table.slots() < slots / 2);
+        // SAFETY: nobody else uses the table.
+        unsafe { table.drain_pool().free() };
+        // Else who reserves meanwhile would take it for the time before.
+        assert!(table.pool.lock().shrinks > shrinks);
         table.reserve(10_000, &rehash).unwrap();
         assert!(table.slots() >= 10_000);
     }

@@ -60,11 +60,17 @@ impl<P: Payload> Directory<P> {
         Some((writing, end))
     }
 
+    /// How many segments there would be if all were of this level.
+    #[inline]
+    pub(super) fn segments_at(&self, level: u32) -> u64 {
+        u64::from(self.shape.segments) << level
+    }
+
     /// The prefixes that a locked segment covers.
     #[inline]
     pub(super) fn prefixes(&self, writing: &Writing<'_, P>) -> Range<u64> {
         let state = writing.locked.state_ref();
-        let (index, len) = (u64::from(state.index), u64::from(self.shape.segments) << state.level);
+        let (index, len) = (u64::from(state.index), self.segments_at(state.level));
         (index << 32).div_ceil(len)..((index + 1) << 32).div_ceil(len)
     }
 

@@ -45,8 +45,8 @@ impl<S: FilterHasher> CuckooFilter<S> {
         self.unite(other, false).map(drop)
     }
 
-    /// The same, but for keys that this filter takes for present: as `insert_unique`, of each of the other's keys, and of
-    /// copies there of one. How many came in.
+    /// Inserts the keys of another filter that this one does not take for present, and of copies there one: as
+    /// [`CuckooFilter::try_union`] does, with `insert_unique` of each. How many came in.
     ///
     /// Remove nothing afterwards: a key that was left out, as it was taken for another one, would go with that.
     ///

@@ -7,26 +7,18 @@ use std::path::{Path, PathBuf};
 
 use super::store::Generation;
 
-/// The name under which a file is made that is to appear whole: with `.new` at its end.
-pub(super) fn new_beside(file: &Path) -> PathBuf {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    file.with_file_name(name)
-}
-
-/// A name beside a file that no file has, of anybody else or of a process that was killed: what is done under it is done to no
-/// other file. As above, with a dash and 16 random digits behind that; behind no name, if that is so long that there might be
-/// no room for more.
-pub(super) fn own_beside(file: &Path) -> PathBuf {
-    let is_long = file.file_name().is_some_and(|name| name.len() > MOST_BYTES);
-    let new = if is_long { file.with_file_name(".new") } else { new_beside(file) };
-    let mut name = new.into_os_string();
-    name.push(format!("-{:016x}", Generation::new_lineage() as u64));
-    name.into()
-}
-
 /// Bytes of a name to which more are added: most file systems have 255 for all.
-const MOST_BYTES: usize = 200;
+const MOST_NAME_BYTES: usize = 200;
+
+/// The name under which a file is made that is to appear whole, beside that: with `.new-` and 16 random digits at its end; only
+/// these, where a name is so long that there might be no room for more. No other file has that name, of anybody else or of a
+/// process that was killed.
+pub(super) fn own_beside(file: &Path) -> PathBuf {
+    let name = file.file_name().filter(|name| name.len() <= MOST_NAME_BYTES);
+    let mut new = name.unwrap_or_default().to_owned();
+    new.push(format!(".new-{:016x}", Generation::new_lineage() as u64));
+    file.with_file_name(new)
+}
 
 /// Links, one behind the other, that are followed: as many as Linux does.
 const MOST_LINKS: usize = 40;

@@ -12,6 +12,8 @@ use crate::{reentry, seats};
 const FREED_AT_ONCE: usize = 2;
 /// Bags that are freed when one is sealed and too many wait: some times as many as come, and a bounded time.
 const FREED_WHEN_MANY: usize = 8;
+// So of lists that are looked at in turn, one at each seal, as much is freed as comes.
+const _: () = assert!(FREED_WHEN_MANY >= BAGS);
 /// Bags that are freed when one is sealed under a map's lock, where nothing is freed otherwise; half of those that wait, where
 /// these are more.
 const FREED_WITH_CARE: usize = 4;

@@ -45,18 +45,23 @@ impl Crowd {
 
     /// Whether so many bags of one list, of so many objects each, are too many.
     pub(super) fn is_too_much(&self, bags: usize, size: usize) -> bool {
-        bags >= FEW_BAGS && self.is_full(size, 0)
+        bags >= FEW_BAGS && self.room().is_none_or(|room| self.waiting(size) >= room)
     }
 
-    /// Whether more bags wait, in all lists together, than there is room for, however few in one's own: others have left them.
+    /// Whether as many objects wait, in all lists together, as there is room for, or more, however few in one's own list: others
+    /// have left them.
     pub(super) fn is_left_full(&self, size: usize) -> bool {
-        self.sealed.load(Relaxed) >= FEW_BAGS && self.is_full(size, usize::MAX)
+        self.sealed.load(Relaxed) >= FEW_BAGS && self.room().is_some_and(|room| self.waiting(size) >= room)
     }
 
-    /// Where nobody has said how much room there is, there is `else_room`.
-    fn is_full(&self, size: usize, else_room: usize) -> bool {
-        let room = self.room.as_ref().map_or(else_room, |room| room());
-        self.sealed.load(Relaxed).saturating_mul(size) >= room
+    /// How much there is room for, if somebody has said so.
+    fn room(&self) -> Option<usize> {
+        self.room.as_ref().map(|room| room())
+    }
+
+    /// How many objects wait in bags of this size, in all lists together.
+    fn waiting(&self, size: usize) -> usize {
+        self.sealed.load(Relaxed).saturating_mul(size)
     }
 }
 
@@ -80,6 +85,7 @@ mod tests {
         many.came();
         assert!(many.is_too_much(FEW_BAGS, 4), "of all lists together");
         assert!(!many.is_too_much(FEW_BAGS - 1, 4), "few in this one");
+        (0..100).for_each(|_| few.came());
         assert!(many.is_left_full(4) && !few.is_left_full(4));
         many.went();
         assert!(!many.is_too_much(99, 4) && !many.is_left_full(4));

@@ -1,9 +1,10 @@
 //! Keys that are made of a reference when they are missed.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fmt::Debug;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -56,6 +57,49 @@ fn a_key_is_made_of_what_the_standard_library_borrows_it_as() {
     is_made_once::<Arc<CStr>, _>(c"name");
     is_made_once::<u64, _>(&7);
     is_made_once::<(u64, String), _>(&(7, "seven".to_string()));
+}
+
+/// A number that counts how often a key is made of it.
+struct Counting(u64, Cell<u32>);
+
+impl Hash for Counting {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Equivalent<u64> for Counting {
+    fn equivalent(&self, key: &u64) -> bool {
+        self.0 == *key
+    }
+}
+
+impl ToKey<u64> for Counting {
+    fn to_key(&self) -> u64 {
+        self.1.set(self.1.get() + 1);
+        self.0
+    }
+}
+
+#[test]
+fn no_key_is_made_of_what_is_there_or_goes() {
+    let key = Counting(1, Cell::new(0));
+    let (map, cache): (HashMap<u64, u8>, Cache<u64, u8>) = (HashMap::new(), Cache::new(10));
+    let pin = map.pin();
+    assert!(matches!(pin.compute_ref(&key, |_| Operation::<u8, _>::Abort(())), Compute::Aborted(())));
+    assert!(pin.update_ref(&key, |n| *n).is_none() && cache.update_ref(&key, |n| *n).unwrap().is_none());
+    assert_eq!(key.1.get(), 0);
+    assert_eq!(*pin.get_or_insert_with_ref(&key, || 1), 1);
+    assert_eq!((cache.get_or_insert_with_ref(&key, || 1), key.1.get()), (1, 2));
+    for _ in 0..3 {
+        pin.get_or_insert_with_ref(&key, || 2);
+        pin.update_or_insert_ref(&key, |n| *n, 2);
+        let _ = pin.compute_ref(&key, |_| Operation::<_, ()>::Insert(3));
+        cache.get_or_insert_with_ref(&key, || 2);
+        cache.update_or_insert_ref(&key, |n| *n, 2).unwrap();
+    }
+    assert!(matches!(pin.compute_ref(&key, |_| Operation::<_, ()>::Remove), Compute::Removed(..)));
+    assert_eq!(key.1.get(), 2, "each was missed once");
 }
 
 /// A key's parts.

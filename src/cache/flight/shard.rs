@@ -1,7 +1,7 @@
 //! Some of the flights.
 //!
-//! A shard's lock guards its flights; it is a leaf: under it run `K`'s `Eq`, which must not use the cache, and clones of
-//! wakers, and nothing else of anybody's.
+//! A shard's lock guards its flights; it is a leaf: under it run `K`'s `Eq`, which may look keys up and write nothing
+//! [E3], and clones of wakers, and nothing else of anybody's.
 
 use core::fmt;
 
