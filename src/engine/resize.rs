@@ -67,9 +67,9 @@ impl<P: Payload> Directory<P> {
             * self.segments_at(writing.locked.state_ref().level)
     }
 
-    /// What it takes to grow segments, each to twice its size and twice again, until there are so many buckets: beside those that
-    /// are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`: more than there
-    /// can be.
+    /// What it takes to grow segments, each to twice its size and twice again, until there are so many buckets: beside those
+    /// that are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`: more
+    /// than there can be.
     fn bytes_for(&self, buckets: u64) -> Option<usize> {
         let (mut bytes, mut entries) = (Some(0_usize), 0_u64);
         self.each_segment(|writing| {

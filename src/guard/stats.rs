@@ -103,8 +103,9 @@ pub struct Stats {
     /// count.
     pub passed_absent: u64,
     /// Of these, look-ups beside which a key of the same group, one of 1,024, was being written, or somebody else read one that
-    /// is not there, or the filter was copied for a snapshot, or a scan began or ended. It may have been the same key: the filter knows one that is put
-    /// before the store does, and one that is deleted for longer. So these are not taken for false positives.
+    /// is not there, or the filter was copied for a snapshot, or a scan began or ended. It may have been the same key: the
+    /// filter knows one that is put before the store does, and one that is deleted for longer. So these are not taken for false
+    /// positives.
     pub passed_beside_write: u64,
     /// Look-ups that asked for a filter and reached the store because there was none, or not yet; or that did not ask an idle
     /// one and were not found: of a thread's, the first after some thousands that were all found.

@@ -48,8 +48,8 @@ impl Crowd {
         bags >= FEW_BAGS && self.room().is_none_or(|room| self.waiting(size) >= room)
     }
 
-    /// Whether as many objects wait, in all lists together, as there is room for, or more, however few in one's own list: others
-    /// have left them.
+    /// Whether as many objects wait, in all lists together, as there is room for, or more, however few in one's own list:
+    /// others have left them.
     pub(super) fn is_left_full(&self, size: usize) -> bool {
         self.sealed.load(Relaxed) >= FEW_BAGS && self.room().is_some_and(|room| self.waiting(size) >= room)
     }
