@@ -22,6 +22,8 @@ enum Write {
     /// Only where the key is not there; what is there, and is older, goes.
     TryInsert,
     Remove,
+    /// Only where the key is there.
+    Update,
     Compute,
     /// As `Compute`; the source changes in the closure.
     Decide,
@@ -44,7 +46,7 @@ trait Loads: Send + Sync + 'static {
 }
 
 macro_rules! loads {
-    ($cache:ty, $new:expr, $insert:ident, $is_new:ident) => {
+    ($cache:ty, $new:expr, $insert:ident, $is_new:ident, $update:ident) => {
         impl Loads for $cache {
             fn new() -> Self {
                 $new
@@ -74,6 +76,7 @@ macro_rules! loads {
                         }
                     }
                     Write::Remove => drop(self.remove(&KEY)),
+                    Write::Update => $update(self, KEY, value),
                     // What is there is older.
                     Write::Compute => drop(self.compute(KEY, |there| match there {
                         Some(_) => Operation::Remove,
@@ -122,6 +125,14 @@ fn is_new_inline(cache: &Inline, key: u64, value: u64) -> bool {
     cache.try_insert(key, value).is_ok()
 }
 
+fn update(cache: &Entries, key: u64, value: u64) {
+    cache.update_ref(&key, |_| value).expect("light enough");
+}
+
+fn update_inline(cache: &Inline, key: u64, value: u64) {
+    cache.update(key, |_| value);
+}
+
 fn insert_inline(cache: &Inline, key: u64, value: u64) {
     cache.insert(key, value);
 }
@@ -142,7 +153,7 @@ fn refreshing() -> Entries {
     cache
 }
 
-loads!(Entries, entries().hasher(Identity::default()).build(), insert, is_new);
+loads!(Entries, entries().hasher(Identity::default()).build(), insert, is_new, update);
 loads!(
     Inline,
     {
@@ -150,7 +161,8 @@ loads!(
         builder.max_entries(1).hasher(Identity::default()).build()
     },
     insert_inline,
-    is_new_inline
+    is_new_inline,
+    update_inline
 );
 
 /// The source changes, and then the cache is told.
@@ -249,6 +261,11 @@ fn nobody_gets_what_is_older_than_what_was_inserted_as_it_was_absent() {
 #[test]
 fn nobody_gets_what_is_older_than_a_removal() {
     nobody_gets_what_is_older::<Entries>(Write::Remove);
+}
+
+#[test]
+fn nobody_gets_what_is_older_than_an_update_by_reference() {
+    nobody_gets_what_is_older::<Entries>(Write::Update);
 }
 
 #[test]
