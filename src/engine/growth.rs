@@ -30,6 +30,16 @@ pub(super) struct Replacement {
     pub(super) grows_early: bool,
 }
 
+/// Whether a root of so many entries may double, in a table of so many segments and bytes. Not if it would have more than eight
+/// entries a segment, as it would if keys that share their prefix went on splitting theirs, and be large as well: more than
+/// [`SMALL_ROOT`], or an eighth of the memory. Small ones have more entries where keys come in the order of their digests, as
+/// from a walk over a map with the same hash function.
+fn may_double(len: u32, segments: usize, bytes: usize) -> bool {
+    let doubled = 2 * len as usize;
+    let size = doubled * size_of::<usize>();
+    doubled <= 8 * segments || size <= SMALL_ROOT.min(bytes / 8)
+}
+
 impl<P: Payload> Directory<P> {
     /// Replaces a segment by one of twice the slots, if it need not be split: `writing` becomes a lock on that.
     pub(crate) fn double<'a>(
@@ -82,16 +92,11 @@ impl<P: Payload> Directory<P> {
             && self.may_split(locked.state_ref().level)
     }
 
-    /// Whether a segment of `level` may split. Not if the root would have more than eight entries a segment, as it would if
-    /// keys that share their prefix went on splitting it, and be large as well: more than [`SMALL_ROOT`], or an eighth of the
-    /// memory. Small ones have more entries where keys come in the order of their digests, as from a walk over a map with the
-    /// same hash function.
+    /// Whether a segment of `level` may split: not if the root would have to double, and [may not](may_double).
     fn may_split(&self, level: u32) -> bool {
         let root = self.root();
-        let doubled = root.len as usize * 2 * size_of::<usize>();
-        let is_small = doubled <= SMALL_ROOT && doubled <= self.meter.bytes() / 8;
         level < root.level
-            || (is_small || root.len <= self.pool.lock().live as u32 * 4)
+            || may_double(root.len, self.pool.lock().live, self.meter.bytes())
                 && u64::from(root.len) < MAX_SEGMENTS
     }
 
@@ -236,6 +241,18 @@ pub(super) mod tests {
             let stats = table.stats();
             assert_eq!((stats.doublings as usize, stats.splits), (expected.len() - 1, 0));
         }
+    }
+
+    #[test]
+    fn a_root_that_is_large_has_eight_entries_a_segment_and_a_small_one_any_number() {
+        assert!(may_double(32, 8, 0) && !may_double(32, 7, 0), "as few entries a segment");
+        let size = 64 * size_of::<usize>();
+        assert!(may_double(32, 1, 8 * size) && !may_double(32, 1, 8 * size - 1), "an eighth of the memory");
+        let most = (SMALL_ROOT / size_of::<usize>() / 2) as u32;
+        assert!(
+            may_double(most, 1, usize::MAX) && !may_double(most + 1, 1, usize::MAX),
+            "small, whatever else"
+        );
     }
 
     /// Keys whose prefixes begin alike would go on splitting one segment, and the root would double each time.

@@ -260,8 +260,8 @@ impl<S> ScalableCuckooFilter<S> {
     }
 
     /// Sets the most bytes that its tables may take, as [`ScalableFilterBuilder::max_memory`]; `None` for no limit. A filter
-    /// that has more keeps what it has. A clone has the same limit; it is no part of the filter's bytes, so set
-    /// it again where they are read.
+    /// that has more keeps what it has. A clone has the same limit; it is no part of the filter's bytes, so set it again where
+    /// they are read.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
