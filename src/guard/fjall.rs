@@ -11,7 +11,12 @@ use super::beside::sync_names_beside;
 use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::sync::Mutex;
 
-const GENERATION: &[u8] = b"generation";
+/// The partition of keys and values, where nobody says which.
+const DATA: &str = "koel.data";
+/// The partition of the generations of all stores of a keyspace.
+const GENERATIONS: &str = "koel.generation";
+/// The key of the generation of `koel.data` there; those of other partitions begin with it, and a dot.
+const GENERATION: &str = "generation";
 /// What is shorter fjall writes to its journal with what comes after it.
 const KEPT_BACK: usize = 4 << 10;
 /// Room that fjall may take at the same moment: of a table in memory that it writes down.
@@ -19,10 +24,10 @@ const SPARE: u64 = 16 << 20;
 
 /// A fjall keyspace, a folder of log-structured merge trees.
 ///
-/// Keys and values are in the partition `koel.data`, the [`Generation`] in `koel.generation`. A write is an atomic batch,
-/// and is on disk when it returns, unless [`FjallStore::durable`] says otherwise. fjall's trees have Bloom filters of their
-/// own; what the guard spares there is less than with other stores. fjall takes no empty key: that is an error here, and only
-/// here.
+/// Keys and values are in the partition `koel.data`, or [in one of yours](FjallStore::with_partition), the [`Generation`] in
+/// `koel.generation`. A write is an atomic batch, and is on disk when it returns, unless [`FjallStore::durable`] says
+/// otherwise. fjall's trees have Bloom filters of their own; what the guard spares there is less than with other stores. fjall
+/// takes no empty key: that is an error here, and only here.
 ///
 /// fjall does not know how many keys there are: what it says ([`Store::len_hint`]) counts those that were overwritten or
 /// deleted as well, until it compacts its trees. Where most have been, a guard begins with a filter that is far too large, and
@@ -46,7 +51,9 @@ const SPARE: u64 = 16 << 20;
 pub struct FjallStore {
     keyspace: Keyspace,
     data: PartitionHandle,
-    generation: PartitionHandle,
+    generations: PartitionHandle,
+    /// The key of this store's generation there.
+    row: Box<str>,
     lineage: u128,
     /// Held over a write: whether a key is there and the generation are read before.
     writing: Mutex<()>,
@@ -85,7 +92,7 @@ impl FjallStore {
 
     /// A keyspace that you have opened, with settings of your own: of the version of `fjall` that this library is built with,
     /// which is `koel::fjall`, if your program does not depend on it or has another. See to it that nobody else opens it: fjall
-    /// does not.
+    /// does not. Keys and values are in its partition `koel.data`.
     ///
     /// # Errors
     ///
@@ -100,20 +107,55 @@ impl FjallStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn with_keyspace(keyspace: Keyspace) -> Result<Self, FjallError> {
-        let data = keyspace.open_partition("koel.data", PartitionCreateOptions::default())?;
-        let generation = keyspace.open_partition("koel.generation", PartitionCreateOptions::default())?;
-        let lineage = Generation::new_lineage();
+        let data = keyspace.open_partition(DATA, PartitionCreateOptions::default())?;
+        Self::with_partition(keyspace, data)
+    }
+
+    /// A partition of yours, of a keyspace that may have others, with settings of its own.
+    ///
+    /// Each partition has a store, and a guard, of its own. See to it that nobody else opens the keyspace. The [`Generation`]
+    /// of a partition `NAME` is in the partition `koel.generation`, under the key `generation.NAME`. Two stores of one
+    /// partition at a time do not know of each other's writes.
+    ///
+    /// What you write to other partitions is your own; what you write to this one a guard does not know of:
+    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before.
+    ///
+    /// # Errors
+    ///
+    /// If the keyspace cannot be read or written.
+    ///
+    /// ```
+    /// use koel::fjall::PartitionCreateOptions;
+    /// use koel::guard::{FjallStore, Guarded};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let keyspace = koel::fjall::Config::new(folder.path()).open()?;
+    /// let users = keyspace.open_partition("users", PartitionCreateOptions::default())?;
+    /// // What the program has written before there was a guard.
+    /// users.insert("ada", "1815")?;
+    ///
+    /// let users = Guarded::open(FjallStore::with_partition(keyspace.clone(), users)?)?;
+    /// assert_eq!(users.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_partition(keyspace: Keyspace, partition: PartitionHandle) -> Result<Self, FjallError> {
+        let generations = keyspace.open_partition(GENERATIONS, PartitionCreateOptions::default())?;
+        let row = match &*partition.name {
+            DATA => GENERATION.into(),
+            named => format!("{GENERATION}.{named}").into(),
+        };
         let store = FjallStore {
             keyspace,
-            data,
-            generation,
-            lineage,
+            data: partition,
+            generations,
+            row,
+            lineage: Generation::new_lineage(),
             writing: Mutex::new(()),
             durable: true,
             available,
             _lock: None,
         };
-        if store.generation.get(GENERATION)?.is_none() {
+        if store.generations.get(&*store.row)?.is_none() {
             store.commit(|_| ())?;
         }
         Ok(store)
@@ -196,13 +238,13 @@ impl FjallStore {
         let mut batch = self.keyspace.batch().durability(Some(mode));
         change(&mut batch);
         let row = [&self.lineage.to_le_bytes()[..], &count.to_le_bytes()].concat();
-        batch.insert(&self.generation, GENERATION, row);
+        batch.insert(&self.generations, &*self.row, row);
         Ok(batch.commit()?)
     }
 
     fn read_generation(&self) -> Result<Generation, FjallError> {
         let none = Generation { lineage: 0, count: 0 };
-        let Some(row) = self.generation.get(GENERATION)? else { return Ok(none) };
+        let Some(row) = self.generations.get(&*self.row)? else { return Ok(none) };
         let (Some(lineage), Some(count)) = (row.first_chunk(), row.last_chunk()) else {
             return Err(FjallError::Generation);
         };
@@ -516,7 +558,7 @@ mod tests {
     fn a_row_of_the_generation_that_is_damaged_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FjallStore::open(folder.path()).expect("a keyspace");
-        store.generation.insert(GENERATION, [0; 10]).expect("a write");
+        store.generations.insert(GENERATION, [0; 10]).expect("a write");
         assert!(matches!(store.generation(), Err(FjallError::Generation)));
         assert!(matches!(store.put(b"a", b""), Err(FjallError::Generation)));
         assert!(!store.contains_key(b"a").expect("a look"));

@@ -13,14 +13,20 @@ use super::beside::{behind_links, own_beside, sync_names_beside};
 use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::sync::Mutex;
 
-const DATA: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("koel.data");
+/// The table of keys and values, where nobody says which.
+const DATA: &str = "koel.data";
+/// The table of the generation of that; those of other tables begin with it, and a dot.
+const GENERATION: &str = "koel.generation";
+
+/// Keys and values.
+type Data<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 /// Lineage and count of the generation, in one row.
-const GENERATION: TableDefinition<'_, (), (u128, u64)> = TableDefinition::new("koel.generation");
+type Row<'a> = TableDefinition<'a, (), (u128, u64)>;
 
 /// A redb database in a file: the embedded store that the guard is made for.
 ///
-/// Keys and values are in the table `koel.data`, the [`Generation`] in `koel.generation`. A write is a transaction, and is
-/// on disk when it returns, unless [`RedbStore::durable`] says otherwise.
+/// Keys and values are in the table `koel.data`, or [in one of yours](RedbStore::with_table), the [`Generation`] in a table of
+/// its own. A write is a transaction, and is on disk when it returns, unless [`RedbStore::durable`] says otherwise.
 ///
 /// ```
 /// use koel::guard::{Guarded, RedbStore};
@@ -34,7 +40,11 @@ const GENERATION: TableDefinition<'_, (), (u128, u64)> = TableDefinition::new("k
 /// ```
 #[derive(Debug)]
 pub struct RedbStore {
-    database: Database,
+    database: Arc<Database>,
+    /// The name of the table of keys and values.
+    data: Box<str>,
+    /// That of the table of its generation.
+    generation: Box<str>,
     lineage: u128,
     /// The highest count that this store has given to a write, whatever has become of it: a savepoint that is restored takes
     /// the row back, and no generation may come again.
@@ -66,7 +76,8 @@ impl RedbStore {
     }
 
     /// A database that you have opened, with settings of your own: of the version of `redb` that this library is built with,
-    /// which is `koel::redb`, if your program does not depend on it or has another.
+    /// which is `koel::redb`, if your program does not depend on it or has another. Keys and values are in its table
+    /// `koel.data`.
     ///
     /// # Errors
     ///
@@ -82,13 +93,69 @@ impl RedbStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn with_database(database: Database) -> Result<Self, RedbError> {
-        let lineage = Generation::new_lineage();
-        let store =
-            RedbStore { database, lineage, highest: Mutex::new(0), durability: Durability::Immediate };
+        Self::with_table(database, DATA)
+    }
+
+    /// A table of yours, in a database that may have others: of bytes to bytes, as
+    /// `TableDefinition<&[u8], &[u8]>` says. It is made if it is not there. What has no bytes yet is put as bytes, as
+    /// `str::as_bytes` and `u64::to_be_bytes` do.
+    ///
+    /// Each table has a store, and a guard, of its own; they share the database, as an `Arc`. The [`Generation`] of a table
+    /// `NAME` is in another, `koel.generation.NAME`. Two stores of one table at a time do not know of each other's writes.
+    ///
+    /// What your transactions write to other tables is your own; what they write to this one a guard does not know of:
+    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. Writes wait while a transaction of yours
+    /// writes: who holds one and writes through the guard waits for himself.
+    ///
+    /// # Errors
+    ///
+    /// If the name is empty, or begins with `koel.generation`; if the table has other types; if the database cannot be read or
+    /// written.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use koel::guard::{Guarded, RedbStore};
+    /// use koel::redb::{Database, TableDefinition};
+    ///
+    /// const USERS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("users");
+    /// const VISITS: TableDefinition<&str, u64> = TableDefinition::new("visits");
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let database = Arc::new(Database::create(folder.path().join("site.redb"))?);
+    /// // What the program has written before there was a guard, to two tables.
+    /// let writing = database.begin_write()?;
+    /// writing.open_table(USERS)?.insert(&b"ada"[..], &b"1815"[..])?;
+    /// writing.open_table(VISITS)?.insert("ada", 1)?;
+    /// writing.commit()?;
+    ///
+    /// let users = Guarded::open(RedbStore::with_table(database.clone(), "users")?)?;
+    /// assert_eq!(users.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// let sessions = Guarded::open(RedbStore::with_table(database.clone(), "sessions")?)?;
+    /// assert!(!sessions.put(b"ada", b"0x17")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_table(database: impl Into<Arc<Database>>, table: &str) -> Result<Self, RedbError> {
+        // redb panics where it is empty.
+        if table.is_empty() || table.starts_with(GENERATION) {
+            return Err(RedbError::TableName { name: table.into() });
+        }
+        let generation = match table {
+            DATA => GENERATION.into(),
+            named => format!("{GENERATION}.{named}").into(),
+        };
+        let store = RedbStore {
+            database: database.into(),
+            data: table.into(),
+            generation,
+            lineage: Generation::new_lineage(),
+            highest: Mutex::new(0),
+            durability: Durability::Immediate,
+        };
         let transaction = store.database.begin_write()?;
         let known = {
-            transaction.open_table(DATA)?;
-            let table = transaction.open_table(GENERATION)?;
+            transaction.open_table(store.data())?;
+            let table = transaction.open_table(store.row())?;
             table.get(())?.is_some()
         };
         if known {
@@ -98,6 +165,14 @@ impl RedbStore {
             transaction.commit()?;
         }
         Ok(store)
+    }
+
+    fn data(&self) -> Data<'_> {
+        TableDefinition::new(&self.data)
+    }
+
+    fn row(&self) -> Row<'_> {
+        TableDefinition::new(&self.generation)
     }
 
     /// The database, for what a store has no call for: to walk over a part of the keys, to compact, for savepoints. What is
@@ -184,7 +259,7 @@ impl RedbStore {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(self.durability);
         let changed = {
-            let mut table = transaction.open_table(DATA)?;
+            let mut table = transaction.open_table(self.data())?;
             catch_unwind(AssertUnwindSafe(|| change(&mut table)))
         };
         let result = match changed {
@@ -202,7 +277,7 @@ impl RedbStore {
 
     /// Whether no key of these is there.
     fn has_none_of(&self, writes: &[Write<'_>]) -> Result<bool, RedbError> {
-        let table = self.database.begin_read()?.open_table(DATA)?;
+        let table = self.database.begin_read()?.open_table(self.data())?;
         for write in writes {
             if table.get(write.key())?.is_some() {
                 return Ok(false);
@@ -212,7 +287,7 @@ impl RedbStore {
     }
 
     fn bump(&self, transaction: &WriteTransaction) -> Result<(), RedbError> {
-        let mut table = transaction.open_table(GENERATION)?;
+        let mut table = transaction.open_table(self.row())?;
         let count = table.get(())?.map_or(0, |row| row.value().1);
         let mut highest = self.highest.lock();
         *highest = count.max(*highest) + 1;
@@ -264,18 +339,18 @@ impl Store for RedbStore {
     type Error = RedbError;
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>, RedbError> {
-        let table = self.database.begin_read()?.open_table(DATA)?;
+        let table = self.database.begin_read()?.open_table(self.data())?;
         Ok(table.get(key)?.map(|value| Arc::from(value.value())))
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, RedbError> {
-        let table = self.database.begin_read()?.open_table(DATA)?;
+        let table = self.database.begin_read()?.open_table(self.data())?;
         keys.iter().map(|key| Ok(table.get(*key)?.map(|value| Arc::from(value.value())))).collect()
     }
 
     fn contains_key(&self, key: &[u8]) -> Result<bool, RedbError> {
         // Its value is not copied.
-        let table = self.database.begin_read()?.open_table(DATA)?;
+        let table = self.database.begin_read()?.open_table(self.data())?;
         Ok(table.get(key)?.is_some())
     }
 
@@ -306,20 +381,20 @@ impl Store for RedbStore {
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<RedbError>>, RedbError> {
-        let table = self.database.begin_read()?.open_table(DATA)?;
+        let table = self.database.begin_read()?.open_table(self.data())?;
         let all = table.range::<&[u8]>(..)?;
         Ok(all.map(|row| Ok(row?.0.value().into())))
     }
 
     fn generation(&self) -> Result<Generation, RedbError> {
-        let table = self.database.begin_read()?.open_table(GENERATION)?;
+        let table = self.database.begin_read()?.open_table(self.row())?;
         let row = table.get(())?;
         let (lineage, count) = row.map_or((0, 0), |row| row.value());
         Ok(Generation { lineage, count })
     }
 
     fn len_hint(&self) -> Option<u64> {
-        self.database.begin_read().ok()?.open_table(DATA).ok()?.len().ok()
+        self.database.begin_read().ok()?.open_table(self.data()).ok()?.len().ok()
     }
 }
 
@@ -338,6 +413,11 @@ impl Store for RedbStore {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedbError {
+    /// No table of keys and values can have this name.
+    TableName {
+        /// Empty, or one of those of generations.
+        name: Box<str>,
+    },
     /// A key is longer than [`RedbStore::MAX_KEY_LEN`].
     KeyTooLong {
         /// Its length, in bytes.
@@ -369,6 +449,12 @@ from_errors!(DatabaseError, TransactionError, TableError, StorageError, CommitEr
 impl fmt::Display for RedbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            RedbError::TableName { name } => {
+                write!(
+                    f,
+                    "a table named {name:?}; it needs a name, and not one that begins with `{GENERATION}`"
+                )
+            }
             RedbError::KeyTooLong { len } => {
                 write!(f, "a key of {len} bytes; {} are the most", RedbStore::MAX_KEY_LEN)
             }
@@ -380,7 +466,7 @@ impl fmt::Display for RedbError {
 impl core::error::Error for RedbError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            RedbError::KeyTooLong { .. } => None,
+            RedbError::TableName { .. } | RedbError::KeyTooLong { .. } => None,
             // What is told already is no source.
             RedbError::Redb(error) => error.source(),
         }

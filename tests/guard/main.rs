@@ -27,3 +27,4 @@ mod scripted;
 mod sizes;
 mod snapshots;
 mod stress;
+mod tables;
