@@ -1,4 +1,4 @@
-//! [`Guarded::write_many`]: several writes at once.
+//! [`Guarded::write_many`] and [`Guarded::write_many_with`]: several writes at once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,6 +42,49 @@ impl<S: Store> Guarded<S> {
         if writes.is_empty() {
             return Ok(Vec::new());
         }
+        self.write_many_with(writes, |store, writes| store.write_many(writes))
+    }
+
+    /// The same by a function of yours, which is given the store and the writes that count: for what is to be in one
+    /// transaction with other things that the program writes. `RedbStore::write_many_and` and `FjallStore::write_many_and` do
+    /// such a transaction.
+    ///
+    /// What it is given it writes and answers as [`Store::write_many`] does; what it says of a key that is not so may make the
+    /// guard miss that key. It may look keys up through the guard, and must not write through it: it holds the locks of these.
+    ///
+    /// # Errors
+    ///
+    /// The function's. Nothing need have been written then, and anything may have: the guard asks the store.
+    ///
+    /// # Panics
+    ///
+    /// If it has another number of answers than there are writes.
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, RedbStore, Write};
+    /// use koel::redb::{Database, TableDefinition};
+    ///
+    /// const EVENTS: TableDefinition<u64, &str> = TableDefinition::new("events");
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let database = Database::create(folder.path().join("site.redb"))?;
+    /// let users = Guarded::open(RedbStore::with_table(database, "users")?)?;
+    /// // Both or none.
+    /// users.write_many_with(&[Write::Put(b"ada", b"1815")], |store, writes| {
+    ///     store.write_many_and(writes, |transaction| {
+    ///         transaction.open_table(EVENTS)?.insert(1, "ada has come")?;
+    ///         Ok(())
+    ///     })
+    /// })?;
+    /// let events = users.store().database().begin_read()?.open_table(EVENTS)?;
+    /// assert_eq!(events.get(1)?.unwrap().value(), "ada has come");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_many_with(
+        &self,
+        writes: &[Write<'_>],
+        f: impl FnOnce(&S, &[Write<'_>]) -> Result<Vec<bool>, S::Error>,
+    ) -> Result<Vec<bool>, Error<S::Error>> {
         let shared = &*self.shared;
         let last = last_of_each(writes);
         let hashes: Vec<u64> = last.iter().map(|write| shared.plan.hash(write.key())).collect();
@@ -55,7 +98,7 @@ impl<S: Store> Guarded<S> {
                 section.announce_beside_others();
             }
         }
-        let existed = match shared.store.write_many(&last) {
+        let existed = match f(&shared.store, &last) {
             Ok(existed) => existed,
             Err(error) => {
                 // Given back before an error of the user's type is dropped, also if the store panics.

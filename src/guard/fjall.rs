@@ -217,6 +217,77 @@ impl FjallStore {
         })
     }
 
+    /// What [`Store::write_many`] does, and what you add to the same batch, for other partitions: both or nothing. Of each
+    /// write whether its key was there.
+    ///
+    /// For [`Guarded::write_many_with`](super::Guarded::write_many_with): a guard that is open would not know of the keys
+    /// otherwise. Whether the disk has room is asked for the store's own keys and values only. `also` must not write to this
+    /// store: that would wait for itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::put`]; nothing was written then.
+    ///
+    /// ```
+    /// use koel::fjall::PartitionCreateOptions;
+    /// use koel::guard::{FjallStore, Guarded, Write};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let keyspace = koel::fjall::Config::new(folder.path()).open()?;
+    /// let events = keyspace.open_partition("events", PartitionCreateOptions::default())?;
+    /// let users = Guarded::open(FjallStore::with_keyspace(keyspace)?)?;
+    /// // Both or none.
+    /// users.write_many_with(&[Write::Put(b"ada", b"1815")], |store, writes| {
+    ///     store.write_many_and(writes, |batch| batch.insert(&events, "1", "ada has come"))
+    /// })?;
+    /// assert_eq!(events.get("1")?.as_deref(), Some(&b"ada has come"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_many_and(
+        &self,
+        writes: &[Write<'_>],
+        also: impl FnOnce(&mut fjall::Batch),
+    ) -> Result<Vec<bool>, FjallError> {
+        self.write_each(writes, Some(also))
+    }
+
+    /// Several writes by one batch, unless they change nothing and there is nothing else.
+    fn write_each(
+        &self,
+        writes: &[Write<'_>],
+        also: Option<impl FnOnce(&mut fjall::Batch)>,
+    ) -> Result<Vec<bool>, FjallError> {
+        let mut bytes = 0_usize;
+        for write in writes {
+            bytes = bytes.saturating_add(write.key().len());
+            if let Write::Put(key, value) = write {
+                check(key)?;
+                check_value(value)?;
+                bytes = bytes.saturating_add(value.len());
+            }
+        }
+        let _writing = self.writing.lock();
+        let is_there = |write: &Write<'_>| self.contains_key(write.key());
+        let existed: Vec<bool> = writes.iter().map(is_there).collect::<Result<_, _>>()?;
+        if also.is_none() && changes_nothing(writes, &existed) {
+            return Ok(existed);
+        }
+        self.check_room(bytes)?;
+        self.commit(|batch| {
+            for (write, existed) in writes.iter().zip(&existed) {
+                match *write {
+                    Write::Put(key, value) => batch.insert(&self.data, key, value),
+                    Write::Delete(key) if *existed => batch.remove(&self.data, key),
+                    Write::Delete(_) => {}
+                }
+            }
+            if let Some(also) = also {
+                also(batch);
+            }
+        })?;
+        Ok(existed)
+    }
+
     /// Whether a batch with a key and a value of so many bytes has room on the disk. The others need not be asked for: fjall
     /// keeps them back in memory until it syncs them, and notices when that fails.
     fn check_room(&self, bytes: usize) -> Result<(), FjallError> {
@@ -396,32 +467,7 @@ impl Store for FjallStore {
     }
 
     fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, FjallError> {
-        let mut bytes = 0_usize;
-        for write in writes {
-            bytes = bytes.saturating_add(write.key().len());
-            if let Write::Put(key, value) = write {
-                check(key)?;
-                check_value(value)?;
-                bytes = bytes.saturating_add(value.len());
-            }
-        }
-        let _writing = self.writing.lock();
-        let is_there = |write: &Write<'_>| self.contains_key(write.key());
-        let existed: Vec<bool> = writes.iter().map(is_there).collect::<Result<_, _>>()?;
-        if changes_nothing(writes, &existed) {
-            return Ok(existed);
-        }
-        self.check_room(bytes)?;
-        self.commit(|batch| {
-            for (write, existed) in writes.iter().zip(&existed) {
-                match *write {
-                    Write::Put(key, value) => batch.insert(&self.data, key, value),
-                    Write::Delete(key) if *existed => batch.remove(&self.data, key),
-                    Write::Delete(_) => {}
-                }
-            }
-        })?;
-        Ok(existed)
+        self.write_each(writes, None::<fn(&mut fjall::Batch)>)
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<FjallError>>, FjallError> {

@@ -20,6 +20,7 @@ const GENERATION: &str = "koel.generation";
 
 /// Keys and values.
 type Data<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+type DataTable<'a> = Table<'a, &'static [u8], &'static [u8]>;
 /// Lineage and count of the generation, in one row.
 type Row<'a> = TableDefinition<'a, (), (u128, u64)>;
 
@@ -251,17 +252,44 @@ impl RedbStore {
         })
     }
 
+    /// What [`Store::write_many`] does, and what you do in the same transaction, to other tables: both or nothing. Of each
+    /// write whether its key was there.
+    ///
+    /// For [`Guarded::write_many_with`](super::Guarded::write_many_with), where is an example: a guard that is open would not
+    /// know of the keys otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::put`], and whatever `also` returns: a [`RedbError::Other`], if it is not redb's. Nothing was written then.
+    pub fn write_many_and(
+        &self,
+        writes: &[Write<'_>],
+        also: impl FnOnce(&WriteTransaction) -> Result<(), RedbError>,
+    ) -> Result<Vec<bool>, RedbError> {
+        self.write_and(|table| write_each(table, writes), also)
+    }
+
     /// One transaction, with the generation that it makes.
     fn write<T>(
         &self,
-        change: impl FnOnce(&mut Table<'_, &'static [u8], &'static [u8]>) -> Result<T, RedbError>,
+        change: impl FnOnce(&mut DataTable<'_>) -> Result<T, RedbError>,
+    ) -> Result<T, RedbError> {
+        self.write_and(change, |_| Ok(()))
+    }
+
+    /// The same, with more in it.
+    fn write_and<T>(
+        &self,
+        change: impl FnOnce(&mut DataTable<'_>) -> Result<T, RedbError>,
+        also: impl FnOnce(&WriteTransaction) -> Result<(), RedbError>,
     ) -> Result<T, RedbError> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(self.durability);
-        let changed = {
-            let mut table = transaction.open_table(self.data())?;
-            catch_unwind(AssertUnwindSafe(|| change(&mut table)))
-        };
+        let changed = catch_unwind(AssertUnwindSafe(|| {
+            let result = change(&mut transaction.open_table(self.data())?)?;
+            also(&transaction)?;
+            Ok::<T, RedbError>(result)
+        }));
         let result = match changed {
             Ok(result) => result?,
             Err(payload) => {
@@ -323,12 +351,17 @@ fn give_name(new: &Path, file: &Path) -> Result<(), RedbError> {
     Ok(())
 }
 
+/// Of each whether its key was there.
+fn write_each(table: &mut DataTable<'_>, writes: &[Write<'_>]) -> Result<Vec<bool>, RedbError> {
+    let each = writes.iter().map(|write| match *write {
+        Write::Put(key, value) => insert(table, key, value),
+        Write::Delete(key) => Ok(table.remove(key)?.is_some()),
+    });
+    each.collect()
+}
+
 /// Whether the key was there.
-fn insert(
-    table: &mut Table<'_, &'static [u8], &'static [u8]>,
-    key: &[u8],
-    value: &[u8],
-) -> Result<bool, RedbError> {
+fn insert(table: &mut DataTable<'_>, key: &[u8], value: &[u8]) -> Result<bool, RedbError> {
     if key.len() > RedbStore::MAX_KEY_LEN {
         return Err(RedbError::KeyTooLong { len: key.len() });
     }
@@ -371,13 +404,7 @@ impl Store for RedbStore {
         if deletes && self.has_none_of(writes)? {
             return Ok(vec![false; writes.len()]);
         }
-        self.write(|table| {
-            let each = writes.iter().map(|write| match *write {
-                Write::Put(key, value) => insert(table, key, value),
-                Write::Delete(key) => Ok(table.remove(key)?.is_some()),
-            });
-            each.collect()
-        })
+        self.write(|table| write_each(table, writes))
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<RedbError>>, RedbError> {
@@ -425,6 +452,14 @@ pub enum RedbError {
     },
     /// redb's own error.
     Redb(Box<redb::Error>),
+    /// What the function of [`RedbStore::write_many_and`] has against it: yours.
+    Other(Box<dyn core::error::Error + Send + Sync>),
+}
+
+impl From<redb::Error> for RedbError {
+    fn from(error: redb::Error) -> Self {
+        RedbError::Redb(Box::new(error))
+    }
 }
 
 impl From<std::io::Error> for RedbError {
@@ -459,6 +494,7 @@ impl fmt::Display for RedbError {
                 write!(f, "a key of {len} bytes; {} are the most", RedbStore::MAX_KEY_LEN)
             }
             RedbError::Redb(error) => error.fmt(f),
+            RedbError::Other(error) => error.fmt(f),
         }
     }
 }
@@ -469,6 +505,7 @@ impl core::error::Error for RedbError {
             RedbError::TableName { .. } | RedbError::KeyTooLong { .. } => None,
             // What is told already is no source.
             RedbError::Redb(error) => error.source(),
+            RedbError::Other(error) => error.source(),
         }
     }
 }

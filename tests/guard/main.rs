@@ -28,3 +28,4 @@ mod sizes;
 mod snapshots;
 mod stress;
 mod tables;
+mod transactions;

@@ -1,0 +1,125 @@
+//! Writes that are in one transaction with what the program writes to tables of its own.
+
+use std::sync::Arc;
+
+use fjall::PartitionCreateOptions;
+use koel::guard::{Error, FjallStore, Guarded, HashMapStore, RedbError, RedbStore, Store, Write};
+use redb::{Database, ReadableTableMetadata, TableDefinition};
+
+use crate::common::{catch, finds, ready};
+
+const EVENTS: TableDefinition<'_, u64, &str> = TableDefinition::new("events");
+
+/// A guard before a table with one key, in a database that has no events yet.
+fn users(folder: &std::path::Path) -> (Arc<Database>, Guarded<RedbStore>) {
+    let database = Arc::new(Database::create(folder.join("db")).unwrap());
+    let writing = database.begin_write().unwrap();
+    writing.open_table(EVENTS).unwrap();
+    writing.commit().unwrap();
+    let users = ready(RedbStore::with_table(Arc::clone(&database), "users").unwrap());
+    users.put(b"ada", b"1815").unwrap();
+    (database, users)
+}
+
+fn events(database: &Database) -> u64 {
+    database.begin_read().unwrap().open_table(EVENTS).unwrap().len().unwrap()
+}
+
+fn note(transaction: &redb::WriteTransaction, event: u64) -> Result<(), RedbError> {
+    transaction.open_table(EVENTS)?.insert(event, "it came")?;
+    Ok(())
+}
+
+/// Also where a key comes twice, where nothing is written to the guard's table, and where nothing changes there.
+#[test]
+fn both_are_written_in_one_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let (database, users) = users(folder.path());
+    let generation = users.store().generation().unwrap();
+    let writes = [Write::Put(b"bob", b"1"), Write::Delete(b"ada"), Write::Put(b"bob", b"2")];
+    let with = |writes: &[Write<'_>], event| {
+        users.write_many_with(writes, |store, last| store.write_many_and(last, |also| note(also, event)))
+    };
+    assert_eq!(with(&writes, 1).unwrap(), [false, true, true]);
+    assert_eq!(users.get(b"bob").unwrap().as_deref(), Some(&b"2"[..]));
+    assert!(!finds(&users, b"ada"));
+    assert_eq!(users.store().generation().unwrap().count, generation.count + 1);
+    assert_eq!(with(&[], 2).unwrap(), []);
+    assert_eq!(with(&[Write::Delete(b"nobody")], 3).unwrap(), [false]);
+    assert_eq!((events(&database), users.stats().filter_keys), (3, 1));
+}
+
+#[test]
+fn neither_is_written_if_one_fails_or_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let (database, users) = users(folder.path());
+    let generation = users.store().generation().unwrap();
+    let writes = [Write::Put(b"bob", b"1"), Write::Delete(b"ada")];
+    let with = |writes: &[Write<'_>], also: &dyn Fn() -> Result<(), RedbError>| {
+        users.write_many_with(writes, |store, last| {
+            store.write_many_and(last, |transaction| {
+                note(transaction, 1)?;
+                also()
+            })
+        })
+    };
+    let error = with(&writes, &|| Err(RedbError::Other("it is late".into()))).unwrap_err();
+    assert!(matches!(&error, Error::Store(RedbError::Other(_))));
+    assert!(error.to_string().contains("it is late"), "{error}");
+    let error = with(&writes, &|| Err(redb::Error::InvalidSavepoint.into())).unwrap_err();
+    assert!(matches!(error, Error::Store(RedbError::Redb(_))));
+    let long = vec![0; RedbStore::MAX_KEY_LEN + 1];
+    with(&[Write::Put(&long, b"")], &|| panic!("its key is refused first")).unwrap_err();
+    assert!(catch(|| with(&writes, &|| panic!("it cannot be noted"))).is_err());
+    assert_eq!((events(&database), users.store().generation().unwrap()), (0, generation));
+    assert!(finds(&users, b"ada") && !finds(&users, b"bob"));
+    assert_eq!(users.verify(usize::MAX).unwrap().false_negatives, 0);
+    with(&writes, &|| Ok(())).unwrap();
+    assert!(!finds(&users, b"ada") && finds(&users, b"bob"));
+}
+
+#[test]
+fn a_batch_of_fjall_has_both_or_neither() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyspace = fjall::Config::new(folder.path()).open().unwrap();
+    let events = keyspace.open_partition("events", PartitionCreateOptions::default()).unwrap();
+    let users = ready(FjallStore::with_keyspace(keyspace).unwrap().durable(false));
+    let with = |writes: &[Write<'_>], also: &dyn Fn(&mut fjall::Batch)| {
+        users.write_many_with(writes, |store, last| store.write_many_and(last, |batch| also(batch)))
+    };
+    let note = |batch: &mut fjall::Batch| batch.insert(&events, "1", "it came");
+    let generation = users.store().generation().unwrap();
+    let panics = |batch: &mut fjall::Batch| {
+        note(batch);
+        panic!("it cannot be noted");
+    };
+    assert!(catch(|| with(&[Write::Put(b"ada", b"1")], &panics)).is_err());
+    with(&[Write::Put(b"", b"1")], &note).unwrap_err();
+    assert_eq!(users.store().generation().unwrap(), generation);
+    assert!(events.is_empty().unwrap() && !finds(&users, b"ada"));
+    assert_eq!(with(&[Write::Delete(b"ada")], &note).unwrap(), [false]);
+    assert!(events.contains_key("1").unwrap());
+    assert_eq!(with(&[Write::Put(b"ada", b"1")], &|_| ()).unwrap(), [false]);
+    assert!(finds(&users, b"ada"));
+}
+
+/// The function may do it as it likes, and fail when it has done some.
+#[test]
+fn what_a_function_has_written_before_it_fails_is_found() {
+    let users = ready(HashMapStore::new());
+    let writes = [Write::Put(b"ada", b"1"), Write::Put(b"bob", b"1")];
+    let answers = users.write_many_with(&writes, |store, last| {
+        assert_eq!(last, writes);
+        last.iter().map(|write| store.put(write.key(), b"another")).collect()
+    });
+    assert_eq!(answers.unwrap(), [false, false]);
+    assert_eq!(users.get(b"ada").unwrap().as_deref(), Some(&b"another"[..]));
+    let short = catch(|| {
+        users.write_many_with(&[Write::Put(b"carol", b"1"), Write::Put(b"dan", b"1")], |store, last| {
+            store.put(last[0].key(), b"1").map(|existed| vec![existed])
+        })
+    });
+    assert!(short.is_err(), "one answer for two writes");
+    assert!(finds(&users, b"carol") && !finds(&users, b"dan"));
+    assert_eq!(users.verify(usize::MAX).unwrap().false_negatives, 0);
+}
