@@ -47,8 +47,8 @@
 //! * `metrics`: `Stats::report`, `CacheStats::report` and `guard::Stats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`], [`PinnedSet`] and [`InlineMap`], `IntoParallelIterator`, `FromParallelIterator`,
 //!   `ParallelExtend`; filters built on all threads.
-//! * `redb`, `fjall`: stores that [`guard`] can stand before, and the crates that they are made of, `koel::redb` and
-//!   `koel::fjall`.
+//! * `redb` (needs Rust 1.90), `fjall`: stores that [`guard`] can stand before, and the crates that they are made of,
+//!   `koel::redb` and `koel::fjall`.
 //!
 //! # When allocation fails
 //!

@@ -62,7 +62,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore, Write};
-    /// use koel::redb::{Database, TableDefinition};
+    /// use koel::redb::{Database, ReadableDatabase, TableDefinition};
     ///
     /// const EVENTS: TableDefinition<u64, &str> = TableDefinition::new("events");
     ///

@@ -172,12 +172,22 @@ impl FjallStore {
     /// let guarded = Guarded::open(store)?;
     /// guarded.put(b"ada", b"1815")?; // does not wait for the disk
     /// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// guarded.store().sync()?; // once a second, perhaps
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
         self.durable = yes;
         self
+    }
+
+    /// Waits until all is on disk that was written before this call, also by a store that is not [durable](FjallStore::durable).
+    ///
+    /// # Errors
+    ///
+    /// If the keyspace cannot be written.
+    pub fn sync(&self) -> Result<(), FjallError> {
+        Ok(self.keyspace.persist(PersistMode::SyncAll)?)
     }
 
     /// Puts many pairs in one batch, which is much faster. All are collected first.

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use redb::{
-    Database, Durability, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
+    Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    WriteTransaction,
 };
 
 use super::beside::{behind_links, own_beside, sync_names_beside};
@@ -63,13 +64,13 @@ impl RedbStore {
     ///
     /// # Errors
     ///
-    /// If the file is no redb database, is damaged, cannot be read, or is open elsewhere.
+    /// If the file is no redb database, or one of redb before version 3, is damaged, cannot be read, or is open elsewhere.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, RedbError> {
         let file = file.as_ref();
         if !file.try_exists()? {
             create_whole(file)?;
         }
-        // redb panics where a file has been cut short, or its first bytes are damaged.
+        // redb panics where some bytes of a file are damaged.
         catch_unwind(|| Self::with_database(Database::create(file)?)).unwrap_or_else(|_| {
             let why = "redb panicked when it was opened".to_owned();
             Err(RedbError::Redb(Box::new(redb::Error::Corrupted(why))))
@@ -182,7 +183,7 @@ impl RedbStore {
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
-    /// use koel::redb::{ReadableTable, TableDefinition};
+    /// use koel::redb::{ReadableDatabase, ReadableTable, TableDefinition};
     ///
     /// # let folder = tempfile::tempdir()?;
     /// let guarded = Guarded::open(RedbStore::open(folder.path().join("people.redb"))?)?;
@@ -199,11 +200,12 @@ impl RedbStore {
         &self.database
     }
 
-    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash of the system may take the last
-    /// writes back, all of them from some moment on; the guard is right nevertheless.
+    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise it is seen by all when it returns, and on
+    /// disk after [`RedbStore::sync`], or when the store has been dropped: a process that is killed, and a crash of the system,
+    /// take back what was written since, all of it from some moment on; the guard is right nevertheless. redb needs memory for
+    /// what is not on disk.
     ///
-    /// Only on macOS does redb 2 wait less then. Elsewhere each write waits for the disk, whatever this says: where that takes
-    /// too long take `FjallStore`, which can do without; what is known before a guard is opened goes in by [`RedbStore::load`].
+    /// What is known before a guard is opened goes in by [`RedbStore::load`].
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -211,14 +213,24 @@ impl RedbStore {
     /// # let folder = tempfile::tempdir()?;
     /// let store = RedbStore::open(folder.path().join("people.redb"))?.durable(false);
     /// let guarded = Guarded::open(store)?;
-    /// guarded.put(b"ada", b"1815")?; // on macOS a shorter wait for the disk
+    /// guarded.put(b"ada", b"1815")?; // does not wait for the disk
     /// assert_eq!(guarded.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+    /// guarded.store().sync()?; // once a second, perhaps
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
-        self.durability = if yes { Durability::Immediate } else { Durability::Eventual };
+        self.durability = if yes { Durability::Immediate } else { Durability::None };
         self
+    }
+
+    /// Waits until all is on disk that was written before this call, by stores that are not [durable](RedbStore::durable), too.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be written.
+    pub fn sync(&self) -> Result<(), RedbError> {
+        Ok(self.database.begin_write()?.commit()?)
     }
 
     /// Puts many pairs in one transaction, which is much faster. How many keys were new.
@@ -284,7 +296,7 @@ impl RedbStore {
         also: impl FnOnce(&WriteTransaction) -> Result<(), RedbError>,
     ) -> Result<T, RedbError> {
         let mut transaction = self.database.begin_write()?;
-        transaction.set_durability(self.durability);
+        transaction.set_durability(self.durability)?;
         let changed = catch_unwind(AssertUnwindSafe(|| {
             let result = change(&mut transaction.open_table(self.data())?)?;
             also(&transaction)?;
@@ -479,7 +491,7 @@ macro_rules! from_errors {
     };
 }
 
-from_errors!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
+from_errors!(DatabaseError, TransactionError, TableError, StorageError, CommitError, SetDurabilityError);
 
 impl fmt::Display for RedbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

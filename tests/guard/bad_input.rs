@@ -31,7 +31,7 @@ fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
     assert!(FjallStore::open(&file).is_err(), "a file");
 }
 
-/// A copy that has not come to its end, or was damaged on the way, where redb panics.
+/// A copy that has not come to its end, or was damaged on the way.
 #[test]
 fn a_database_that_is_cut_short_is_an_error_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

@@ -260,6 +260,56 @@ fn a_process_that_is_killed_loses_nothing_that_fjall_has_taken_though_not_durabl
     }
 }
 
+const SYNC_CHILD: &str = "KOEL_GUARD_SYNC_CHILD";
+
+fn open_not_durable(folder: &Path) -> Guarded<RedbStore> {
+    let store = RedbStore::open(folder.join("db")).expect("the database").durable(false);
+    Guarded::builder(store).snapshot(folder.join("filter")).open().expect("a guard")
+}
+
+/// Puts keys into redb, not durably, and syncs now and then, until it is killed, and says so.
+#[test]
+fn the_child_that_syncs() {
+    let Some(folder) = std::env::var_os(SYNC_CHILD) else { return };
+    let folder = Path::new(&folder);
+    let guarded = open_not_durable(folder);
+    let mut out = std::io::stdout();
+    for number in 0.. {
+        guarded.put(&key(number), b"").expect("a put");
+        if number % 50 == 0 {
+            guarded.store().sync().expect("a sync");
+            write!(out, "\nsynced {number}\n").expect("the parent listens");
+        }
+        // It fits no state that is on the disk.
+        if number % 50 == 25 {
+            let _ = guarded.snapshot(folder.join("filter"));
+        }
+    }
+}
+
+/// What is lost is all of it from some moment on, and the guard knows what is left.
+#[test]
+fn a_process_that_is_killed_loses_nothing_that_redb_has_synced() {
+    for kill in 0..if long() { 100 } else { 5 } {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = spawn_test("kills::the_child_that_syncs", SYNC_CHILD, folder.path(), kill);
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let last = format!("synced {}", 100 + 50 * kill);
+        assert!(lines.any(|line| line == last));
+        child.kill().expect("SIGKILL");
+        child.wait().expect("an end");
+        let later = lines.filter_map(|line| line.strip_prefix("synced ")?.parse::<u64>().ok());
+        let synced = later.last().unwrap_or(100 + 50 * kill);
+        let guarded = open_not_durable(folder.path());
+        let is_there = |number: &u64| guarded.store().contains_key(&key(*number)).expect("a look-up");
+        let kept = (0..).take_while(is_there).count() as u64;
+        assert!(kept > synced, "{kept}: {synced} was synced");
+        assert!(!(kept..kept + 1000).any(|number| is_there(&number)), "from {kept} on nothing is there");
+        guarded.wait_until_ready().expect("a filter");
+        assert!((0..kept + 1000).all(|number| finds(&guarded, &key(number)) == (number < kept)));
+    }
+}
+
 const NEW_CHILD: &str = "KOEL_GUARD_NEW_CHILD";
 
 fn is_made<S: Store>(store: Result<S, S::Error>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fjall::{Keyspace, PartitionCreateOptions};
 use koel::guard::{FjallStore, Guarded, RedbError, RedbStore, Store};
-use redb::{Database, ReadableTableMetadata, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
 use crate::common::{finds, key, ready};
 

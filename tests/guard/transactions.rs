@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fjall::PartitionCreateOptions;
 use koel::guard::{Error, FjallStore, Guarded, HashMapStore, RedbError, RedbStore, Store, Write};
-use redb::{Database, ReadableTableMetadata, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
 use crate::common::{catch, finds, ready};
 
