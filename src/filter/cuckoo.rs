@@ -94,10 +94,10 @@ impl CuckooFilter {
     ///
     /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur more than once are
     /// inserted as often: up to 8 times, all of them, in a filter that is made larger for it if need be (at rates from 1e-8
-    /// on). Takes 8 bytes for each key meanwhile, some more where keys repeat; up to 24, if the iterator does not say how many
-    /// keys there are. A filter of 8 MiB or more is filled segment by segment, not in the order of the keys, if there is memory
-    /// for that: 8 bytes a key more if the iterator does not say how many there are, or keys occur so often that it had to be
-    /// made larger. Made of no keys it has room for one.
+    /// on). Takes 8 bytes for each key meanwhile; up to 24, if the iterator does not say how many keys there are, or where most
+    /// come so often that they find no room at first. A filter of 8 MiB or more is filled segment by segment, not in the order
+    /// of the keys, if there is memory for that: 8 bytes a key more if the iterator does not say how many there are, or keys
+    /// occur so often that it had to be made larger. Made of no keys it has room for one.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;

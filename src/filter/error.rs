@@ -18,7 +18,7 @@ pub enum FilterError {
         requested: f64,
     },
     /// Capacity and rate are in their ranges, but no layout gives that rate: of the width or the buckets that were asked for,
-    /// or, if none were, not even fingerprints of 32 bits.
+    /// or, if none were, or with that width a growing filter keeps no rate at all, not even fingerprints of 32 bits.
     RateTooLow {
         /// What was asked for.
         requested: f64,

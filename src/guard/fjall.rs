@@ -181,7 +181,7 @@ impl FjallStore {
         self
     }
 
-    /// Waits until all is on disk that was written before this call, also by a store that is not [durable](FjallStore::durable).
+    /// Waits until all is on disk that was written before, by stores that are not [durable](FjallStore::durable), too.
     ///
     /// # Errors
     ///

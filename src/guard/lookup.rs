@@ -48,9 +48,10 @@ fn answered(found: bool, asked: Asked) -> Event {
 impl<S: Store> Guarded<S> {
     /// The value of a key.
     ///
-    /// Takes no lock unless the store is asked or the key is a false positive that repeats; and writes no shared memory
-    /// either, but for the mark of a cached value that was not hit often yet. A thread whose last 4,096 look-ups were all of
-    /// keys that the store holds does not ask the filter, until one is not there.
+    /// Takes no lock unless the store is asked or the key is a false positive that repeats; and writes no shared memory either,
+    /// but for the mark of a cached value that was not hit often yet. A thread whose last 4,096 look-ups were all of keys that
+    /// the store holds does not ask the filter, until one is not there; those of a thread that has ended count for one that
+    /// comes after it.
     ///
     /// # Errors
     ///

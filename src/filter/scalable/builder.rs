@@ -275,7 +275,13 @@ impl<S> ScalableFilterBuilder<S> {
         let segments = buckets.div_ceil(u64::from(MAX_BUCKETS)).max(1);
         let in_each =
             buckets.div_ceil(segments).next_multiple_of(2).clamp(MIN_BUCKETS, u64::from(MAX_BUCKETS));
-        Ok(Plan { segments: segments as u32, buckets: in_each as u32, format })
+        let mut plan = Plan { segments: segments as u32, buckets: in_each as u32, format };
+        // Small segments are not filled as far as that.
+        while plan.buckets < MAX_BUCKETS && plan.shape(0).is_some_and(|table| table.capacity < self.capacity)
+        {
+            plan.buckets += 2;
+        }
+        Ok(plan)
     }
 
     /// The format of the first table.

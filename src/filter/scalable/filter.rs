@@ -212,8 +212,9 @@ impl<S> ScalableCuckooFilter<S> {
     /// For how many different keys there is room when it has all tables that it can have: as many as 94% of their slots, in
     /// buckets of one, two and eight slots 37 to 40, 82 to 84 and 97 to 98%, by how large the first table is. Some more may
     /// find room, in buckets of one twice as many; less do, if [asked-for
-    /// fingerprints](ScalableFilterBuilder::fingerprint_bits) are shorter than six bits. A [limit](Self::max_memory) of its
-    /// memory may make it full earlier. More than a `usize` counts are `usize::MAX`.
+    /// fingerprints](ScalableFilterBuilder::fingerprint_bits) are shorter than six bits, and in a few of a thousand filters
+    /// with buckets of one that can have one table only, where three keys share both of theirs: perhaps half as many. A
+    /// [limit](Self::max_memory) of its memory may make it full earlier. More than a `usize` counts are `usize::MAX`.
     ///
     /// It depends on the rate, as each further table takes one bit more, and a fingerprint has 32 at the most; and on the
     /// [capacity](ScalableFilterBuilder::capacity) of the first table. [`new`](ScalableCuckooFilter::new) has a list.
