@@ -100,8 +100,8 @@ impl<S: Store> Builder<S> {
 
     /// Bytes that the cache may hold: keys, values, and 80 for each entry; 0, if it is not given: no cache. With what the
     /// allocator and the table add, some hundred bytes of key and value in all take a fifth to a third more, entries of a few
-    /// bytes up to half as much again. Beside them a table of keys that were asked for once takes a thirtieth to a sixteenth of so many, 64 MiB
-    /// at most, from the beginning.
+    /// bytes up to half as much again. Beside them a table of keys that were asked for once takes a thirtieth to a sixteenth of
+    /// so many, 64 MiB at most, from the beginning.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
