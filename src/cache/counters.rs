@@ -30,7 +30,7 @@ pub struct CacheStats {
     pub load_time: Duration,
     /// Entries that were inserted or replaced.
     pub insertions: u64,
-    /// Entries that left because the cache was full, or was made smaller.
+    /// Entries that left because the cache was full, or was made smaller, or, seldom, because another one had no other slot.
     pub evictions: u64,
     /// Of the evictions, entries that were too heavy for what would have had to leave for them, and so left at once: see
     /// [`Cache::insert`](crate::Cache::insert). Many of them tell of a cache that is too small for what is asked for.

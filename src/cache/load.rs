@@ -417,10 +417,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// [turned away](Cache::insert). For any runtime: it starts no thread, and blocks none.
     ///
     /// As [`Cache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it loads,
-    /// another of those who wait loads instead; one that waits can be dropped at any time. One that loads, and is kept but
-    /// polled no more, holds the others up, threads as well: a branch of a `select!` on it that asks for the same key waits for
-    /// ever. One that waits, and is woken as it is to load next, holds up those who waited with it, until it is polled or
-    /// dropped, or somebody comes anew. Drop it first, or give it a task of its own.
+    /// another of those who wait loads instead, maybe before all that `load` owns has been dropped; one that waits can be
+    /// dropped at any time. One that loads, and is kept but polled no more, holds the others up, threads as well: a branch of a
+    /// `select!` on it that asks for the same key waits for ever. One that waits, and is woken as it is to load next, holds up
+    /// those who waited with it, until it is polled or dropped, or somebody comes anew. Drop it first, or give it a task of its
+    /// own.
     ///
     /// # Panics
     ///

@@ -15,14 +15,16 @@ use crate::reclaim::{Collector, FirstPanic, Guard, LocalGuard};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Its time was over, whoever took it out then.
+    /// Its time was over, whoever took it out then. A closure that decides, as that of `compute`, is asked first: what its time
+    /// runs out for meanwhile is `Explicit` or `Replaced`.
     Expired,
     /// `remove`, `remove_if`, `retain`, `clear` or `compute` took it out.
     Explicit,
     /// Another value came for its key.
     Replaced,
     /// The cache was full, or made smaller; or it was full of what is worth more than this heavy newcomer, which was turned
-    /// away: see [`Cache::insert`](crate::Cache::insert).
+    /// away: see [`Cache::insert`](crate::Cache::insert). Or, though seldom where hashes are spread well, all slots that
+    /// another entry could have were taken: then one of those has to go, also in a cache that has room elsewhere.
     Size,
 }
 

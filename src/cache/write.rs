@@ -579,10 +579,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> bool {
         let goes = new_entry.is_turned_away || self.turns_away(locked, new_entry, 0, digest, out);
         if goes {
-            out.counts.turned_away();
+            let cause = self.cause_now(entry, new_entry.now, Cause::Size);
+            if cause == Cause::Size {
+                out.counts.turned_away();
+            }
             let reserve = &mut locked.state().keep.reserve;
             // SAFETY: under the lock, and nobody else has it.
-            unsafe { self.departed(entry, Cause::Size, reserve, out) };
+            unsafe { self.departed(entry, cause, reserve, out) };
         }
         goes
     }

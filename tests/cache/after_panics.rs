@@ -50,6 +50,39 @@ fn all_go(life: Duration, go: fn(&Cache<u64, u64>, &ManualClock)) {
     assert_eq!((cache.len(), told.load(Ordering::Relaxed)), (0, SEVERAL_SEGMENTS));
 }
 
+/// The last who has an error drops it when he finds a value instead: that value is dropped, too.
+#[test]
+fn a_value_that_was_found_does_not_leak_when_an_errors_drop_panics() {
+    #[derive(Debug)]
+    struct Failure;
+    impl Drop for Failure {
+        fn drop(&mut self) {
+            panic!("the error's drop");
+        }
+    }
+    let cache: Cache<u32, Arc<str>> = Cache::new(10);
+    let mut context = Context::from_waker(Waker::noop());
+    let mut polls = 0;
+    let failing = poll_fn(|_| {
+        polls += 1;
+        if polls == 1 { Poll::Pending } else { Poll::Ready(Err(Failure)) }
+    });
+    let mut leader = Box::pin(cache.try_get_or_insert_async_shared(1, failing));
+    assert!(leader.as_mut().poll(&mut context).is_pending());
+    let never = async { unreachable!("it follows") as Result<Arc<str>, Failure> };
+    let mut follower = Box::pin(cache.try_get_or_insert_async_shared(1, never));
+    assert!(follower.as_mut().poll(&mut context).is_pending());
+    let Poll::Ready(Err(failed)) = leader.as_mut().poll(&mut context) else { panic!("it fails") };
+    drop(failed);
+    let value: Arc<str> = "a value".into();
+    cache.insert(1, Arc::clone(&value)).unwrap();
+    let poll = catch(|| drop(follower.as_mut().poll(&mut context)));
+    assert_eq!(poll, Err("the error's drop".to_owned()));
+    assert_eq!(cache.remove(&1).as_deref(), Some("a value"));
+    cache.flush();
+    assert_eq!(Arc::strong_count(&value), 1);
+}
+
 #[test]
 fn all_is_cleared_and_purged_when_the_listener_panics() {
     all_go(Duration::MAX, |cache, _| cache.clear());

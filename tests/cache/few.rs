@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use koel::{Cache, CacheBuilder, Cause, Compute, Operation};
 
@@ -213,6 +214,24 @@ fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
     assert!(times.count() < 1000 && cache.weight() <= 1000);
     cache.clear();
     assert!(told.lock().unwrap().len() > 1000);
+}
+
+/// As of any entry, whoever took it out.
+#[test]
+fn what_is_turned_away_when_its_time_is_over_has_expired() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = Arc::clone(&told);
+    let builder = Cache::builder().max_weight(1000).weigher(|_, weight: &u64| *weight);
+    let builder = builder.on_removal(move |key: &u64, _, cause| ear.lock().unwrap().push((*key, cause)));
+    let builder = builder.expiry(|_, weight| (*weight == 500).then_some(Duration::ZERO));
+    let cache = builder.estimated_entries(1000).hasher(seeded(seed())).build();
+    (0..1000).for_each(|key| cache.insert(key, 1).unwrap());
+    (0..2000).for_each(|i| assert_eq!(cache.get(&(i % 1000)), Some(1)));
+    cache.insert(5000, 500).unwrap();
+    cache.insert(5001, 400).unwrap();
+    assert_eq!(*told.lock().unwrap(), [(5000, Cause::Expired), (5001, Cause::Size)]);
+    let stats = cache.stats();
+    assert_eq!((stats.expirations, stats.evictions, stats.turned_away, stats.len), (1, 1, 1, 1000));
 }
 
 /// Nor does it cost those their places that are in other segments.

@@ -269,6 +269,8 @@ pub(super) fn follow<'a, K, V, E>(
     };
     // Also instead of an error: of one who could not refresh a value, say, which is still there.
     if let Some(value) = look_up() {
+        // Before there is an answer: one that is returned leaks if a drop panics.
+        drop(failure);
         return ControlFlow::Break(Ok(value));
     }
     // An error for which it has no use is as none [F4].
