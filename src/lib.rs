@@ -47,7 +47,7 @@
 //! * `metrics`: `Stats::report`, `CacheStats::report` and `guard::Stats::report`, to whatever recorder the `metrics` crate has.
 //! * `rayon`: `par_iter` on [`Pinned`], [`PinnedSet`] and [`InlineMap`], `IntoParallelIterator`, `FromParallelIterator`,
 //!   `ParallelExtend`; filters built on all threads.
-//! * `redb` (needs Rust 1.90), `fjall`: stores that [`guard`] can stand before, and the crates that they are made of,
+//! * `redb`, `fjall` (with Rust 1.90): stores that [`guard`] can stand before, and the crates that they are made of,
 //!   `koel::redb` and `koel::fjall`.
 //!
 //! # When allocation fails
@@ -155,7 +155,7 @@ pub use set::SetParIter;
 pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetExtractIf, SetIntoIter, SetRef};
 pub use to_key::{ByToOwned, ToKey};
 
-/// The crate that `guard::FjallStore` is made of, in the version whose `Keyspace` it takes: with the feature `fjall`.
+/// The crate that `guard::FjallStore` is made of, in the version whose `Database` it takes: with the feature `fjall`.
 #[cfg(feature = "fjall")]
 pub use ::fjall;
 /// The crate that `guard::RedbStore` is made of, in the version whose `Database` it takes: with the feature `redb`.

@@ -201,9 +201,9 @@ impl RedbStore {
     }
 
     /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise it is seen by all when it returns, and
-    /// on disk after [`RedbStore::sync`], or when the store has been dropped: a process that is killed, and a crash of the
-    /// system, take back what was written since, all of it from some moment on; the guard is right nevertheless. redb needs
-    /// memory for what is not on disk.
+    /// on disk after [`RedbStore::sync`], or when the store has been dropped: a process that is killed, a crash of the system,
+    /// and a disk that is full, take back what was written since, all of it from some moment on; the guard is right
+    /// nevertheless. redb needs memory for what is not on disk.
     ///
     /// What is known before a guard is opened goes in by [`RedbStore::load`].
     ///

@@ -1,6 +1,7 @@
 //! Databases that cannot be opened, and keys that are too long: an error that says so, and nothing lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 
 use koel::guard::{Error, FjallError, FjallStore, Guarded, RedbError, RedbStore, Store};
 
@@ -91,12 +92,12 @@ fn a_new_database_leaves_other_files_alone_and_nothing_else_behind() {
 
 /// The process that made it was killed before it was whole, or when any of its parts had been moved to where they belong.
 #[test]
-fn a_keyspace_that_was_being_made_is_made_to_the_end() {
-    let parts = ["journals", "partitions", "version"];
+fn a_database_that_was_being_made_is_made_to_the_end() {
+    let parts = ["0.jnl", "keyspaces", "lock", "version"];
     for moved in 0..=parts.len() {
         let folder = tempfile::tempdir().unwrap();
         let [new, whole] = ["koel.new", "koel.whole"].map(|name| folder.path().join(name));
-        std::fs::create_dir_all(new.join("partitions/koel.data")).unwrap();
+        std::fs::create_dir_all(new.join("keyspaces/1")).unwrap();
         drop(FjallStore::open(folder.path()).unwrap());
         assert!(!new.exists() && !whole.exists());
         std::fs::create_dir(&whole).unwrap();
@@ -110,10 +111,12 @@ fn a_keyspace_that_was_being_made_is_made_to_the_end() {
     }
 }
 
-/// The process that made it was killed when it had moved some of it, and somebody has made another one there, without koel.
+/// The process that made it was killed before it moved any of it, and somebody has made another one there, without koel. When
+/// some has been moved fjall makes none.
 #[test]
-fn a_keyspace_that_was_being_made_gives_way_to_one_that_was_made_meanwhile() {
-    let parts = ["journals", "partitions", "version"];
+fn a_database_that_was_being_made_gives_way_to_one_that_was_made_meanwhile() {
+    let parts = ["0.jnl", "keyspaces", "lock", "version"];
+    let make = |folder: &Path| fjall::Database::builder(folder).open().map(FjallStore::with_database);
     for moved in 0..parts.len() {
         let folder = tempfile::tempdir().unwrap();
         let whole = folder.path().join("koel.whole");
@@ -122,18 +125,23 @@ fn a_keyspace_that_was_being_made_gives_way_to_one_that_was_made_meanwhile() {
         for part in &parts[moved..] {
             std::fs::rename(folder.path().join(part), whole.join(part)).unwrap();
         }
-        let others = FjallStore::with_keyspace(fjall::Config::new(folder.path()).open().unwrap()).unwrap();
-        others.put(b"a", b"1").unwrap();
-        drop(others);
+        match make(folder.path()) {
+            Ok(others) => {
+                others.unwrap().put(b"a", b"1").unwrap();
+                assert_eq!(moved, 0);
+            }
+            Err(error) => assert!(moved > 0, "{error}"),
+        }
         for _ in 0..2 {
             let store = FjallStore::open(folder.path()).unwrap();
-            assert!(store.get(b"a").unwrap().is_some() && !whole.exists());
+            assert_eq!(store.get(b"a").unwrap().is_some(), moved == 0);
+            assert!(!whole.exists());
         }
     }
 }
 
 #[test]
-fn a_folder_for_a_keyspace_is_made_with_those_that_it_is_in() {
+fn a_folder_for_a_database_is_made_with_those_that_it_is_in() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("a/b/c");
     FjallStore::open(&below).unwrap().put(b"a", b"1").unwrap();

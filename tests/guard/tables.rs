@@ -1,9 +1,9 @@
-//! Tables and partitions of the program's own, several of one database, each behind a guard.
+//! Tables and keyspaces of the program's own, several of one database, each behind a guard.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use fjall::{Keyspace, PartitionCreateOptions};
+use fjall::KeyspaceCreateOptions;
 use koel::guard::{FjallStore, Guarded, RedbError, RedbStore, Store};
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
@@ -16,13 +16,13 @@ fn database(folder: &Path) -> Arc<Database> {
     Arc::new(Database::create(folder.join("db")).unwrap())
 }
 
-fn keyspace(folder: &Path) -> Keyspace {
-    fjall::Config::new(folder.join("keyspace")).open().unwrap()
+fn trees(folder: &Path) -> fjall::Database {
+    fjall::Database::builder(folder.join("trees")).open().unwrap()
 }
 
-fn partition(keyspace: &Keyspace, name: &str) -> FjallStore {
-    let data = keyspace.open_partition(name, PartitionCreateOptions::default()).unwrap();
-    FjallStore::with_partition(keyspace.clone(), data).unwrap().durable(false)
+fn keyspace(trees: &fjall::Database, name: &str) -> FjallStore {
+    let data = trees.keyspace(name, KeyspaceCreateOptions::default).unwrap();
+    FjallStore::with_keyspace(trees.clone(), data).unwrap().durable(false)
 }
 
 /// Two stores that share a database: neither sees what is written to the other.
@@ -53,9 +53,9 @@ fn tables_of_one_database_are_stores_of_their_own() {
     let table = |name| RedbStore::with_table(Arc::clone(&database), name).unwrap();
     are_apart(table("users"), table("sessions"));
     are_apart(table("koel.data"), table("data"));
-    let keyspace = keyspace(folder.path());
-    are_apart(partition(&keyspace, "users"), partition(&keyspace, "sessions"));
-    are_apart(partition(&keyspace, "koel.data"), partition(&keyspace, "data"));
+    let trees = trees(folder.path());
+    are_apart(keyspace(&trees, "users"), keyspace(&trees, "sessions"));
+    are_apart(keyspace(&trees, "koel.data"), keyspace(&trees, "data"));
 }
 
 /// A snapshot fits the table that it is of, when that is opened again, and no other.
@@ -82,8 +82,8 @@ fn a_snapshot_fits_the_table_that_it_is_of_and_no_other() {
     let database = database(folder.path());
     let table = |name: &str| RedbStore::with_table(Arc::clone(&database), name).unwrap();
     snapshot_fits_only_its_own(table, &folder.path().join("a"));
-    let keyspace = keyspace(folder.path());
-    snapshot_fits_only_its_own(|name| partition(&keyspace, name), &folder.path().join("b"));
+    let trees = trees(folder.path());
+    snapshot_fits_only_its_own(|name| keyspace(&trees, name), &folder.path().join("b"));
 }
 
 #[test]
@@ -119,12 +119,11 @@ fn the_usual_table_has_the_usual_name() {
     let store = RedbStore::with_table(database, "koel.data").unwrap();
     assert_eq!(store.generation().unwrap(), generation);
     assert!(store.contains_key(b"a").unwrap());
-    let folder = folder.path().join("keyspace");
-    let store = FjallStore::open(&folder).unwrap();
+    let store = FjallStore::open(folder.path().join("trees")).unwrap();
     store.put(b"a", b"1").unwrap();
     let generation = store.generation().unwrap();
     drop(store);
-    let store = partition(&fjall::Config::new(&folder).open().unwrap(), "koel.data");
+    let store = keyspace(&trees(folder.path()), "koel.data");
     assert_eq!(store.generation().unwrap(), generation);
     assert!(store.contains_key(b"a").unwrap());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fjall::PartitionCreateOptions;
+use fjall::{KeyspaceCreateOptions, OwnedWriteBatch};
 use koel::guard::{Error, FjallStore, Guarded, HashMapStore, RedbError, RedbStore, Store, Write};
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
@@ -81,15 +81,15 @@ fn neither_is_written_if_one_fails_or_panics() {
 #[test]
 fn a_batch_of_fjall_has_both_or_neither() {
     let folder = tempfile::tempdir().unwrap();
-    let keyspace = fjall::Config::new(folder.path()).open().unwrap();
-    let events = keyspace.open_partition("events", PartitionCreateOptions::default()).unwrap();
-    let users = ready(FjallStore::with_keyspace(keyspace).unwrap().durable(false));
-    let with = |writes: &[Write<'_>], also: &dyn Fn(&mut fjall::Batch)| {
+    let trees = fjall::Database::builder(folder.path()).open().unwrap();
+    let events = trees.keyspace("events", KeyspaceCreateOptions::default).unwrap();
+    let users = ready(FjallStore::with_database(trees).unwrap().durable(false));
+    let with = |writes: &[Write<'_>], also: &dyn Fn(&mut OwnedWriteBatch)| {
         users.write_many_with(writes, |store, last| store.write_many_and(last, |batch| also(batch)))
     };
-    let note = |batch: &mut fjall::Batch| batch.insert(&events, "1", "it came");
+    let note = |batch: &mut OwnedWriteBatch| batch.insert(&events, "1", "it came");
     let generation = users.store().generation().unwrap();
-    let panics = |batch: &mut fjall::Batch| {
+    let panics = |batch: &mut OwnedWriteBatch| {
         note(batch);
         panic!("it cannot be noted");
     };

@@ -146,15 +146,15 @@ fn redb(folder: &Path, keys: u64, console: &Console) -> Result<RedbStore, Error>
 
 /// Everything is in tables on disk, with their Bloom filters, and nothing in memory tables.
 fn fjall(folder: &Path, keys: u64, console: &Console) -> Result<FjallStore, Error> {
-    let keyspace = fjall::Config::new(folder).open().map_err(told)?;
-    let store = FjallStore::with_keyspace(keyspace.clone()).map_err(told)?;
+    let database = fjall::Database::builder(folder).open().map_err(told)?;
+    let store = FjallStore::with_database(database.clone()).map_err(told)?;
     for from in (0..keys).step_by(BATCH as usize) {
         stop::check()?;
         console.check()?;
         console.begin("filling", "fjall");
         store.load(pairs(from, keys)).map_err(told)?;
     }
-    let data = keyspace.open_partition("koel.data", fjall::PartitionCreateOptions::default());
+    let data = database.keyspace("koel.data", fjall::KeyspaceCreateOptions::default);
     data.and_then(|data| data.rotate_memtable_and_wait()).map_err(told)?;
     Ok(store)
 }
