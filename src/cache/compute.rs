@@ -363,12 +363,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<A, Refused<K, V>> {
         // As above.
         let mut told = A::default();
-        let at = at;
+        let mut at = at;
         if let Some((key, value)) = old {
             told.tell_old(key, value);
         }
         told.tell_new(&key, &value);
-        let put = self.put_and_unlock(at, &new_entry, key, value, &mut out);
+        let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
+        drop(at);
         // As above.
         drop(out);
         put?;

@@ -263,7 +263,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
             return Err(entry);
         }
         let Dumped { key, value, standing } = entry;
-        let refused = self.put_and_unlock(at, &new_entry, key, value, out).err();
+        let refused = self.put_at(&mut at, &new_entry, key, value, out).err();
         refused.map_or(Ok(()), |Refused { key, value, .. }| Err(Dumped { key, value, standing }))
     }
 }

@@ -516,19 +516,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         None
     }
 
-    /// Puts an entry where a key is or should be, in a segment that has quota for it, and unlocks that.
-    pub(super) fn put_and_unlock<'c>(
-        &'c self,
-        mut at: At<'c, K, V>,
-        new_entry: &NewEntry,
-        key: K,
-        value: V,
-        out: &mut Departures<'_, K, V>,
-    ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
-        self.put_at(&mut at, new_entry, key, value, out)
-    }
-
-    /// The same, where the segment stays locked.
+    /// Puts an entry where a key is or should be, in a segment that has quota for it and stays locked.
     #[inline]
     pub(super) fn put_at<'c>(
         &'c self,

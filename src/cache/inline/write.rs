@@ -155,12 +155,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         Ok(())
     }
 
-    /// Puts an entry where its key is or should be, and unlocks that; the value that was there.
-    pub(super) fn put_and_unlock<'c>(&'c self, mut at: At<'c, K, V>, key: K, value: V) -> Option<V> {
-        self.put_at(&mut at, key, value)
-    }
-
-    /// The same, where the segment stays locked.
+    /// Puts an entry where its key is or should be, in a segment that stays locked; the value that was there.
     #[inline]
     pub(super) fn put_at<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) -> Option<V> {
         let counts = self.counters.here();
@@ -221,11 +216,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         match (decided, current) {
             (Operation::Abort(answer), _) => Compute::Aborted(answer),
             (Operation::Insert(value), None) => {
-                self.put_and_unlock(at, key, value);
+                self.put_at(&mut at, key, value);
                 Compute::Inserted(key, value)
             }
             (Operation::Insert(value), Some((_, old))) => {
-                self.put_and_unlock(at, key, value);
+                self.put_at(&mut at, key, value);
                 Compute::Updated { old, new: (old.0, value) }
             }
             (Operation::Remove, Some((found, (key, value)))) => {
