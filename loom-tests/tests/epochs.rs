@@ -7,29 +7,42 @@ use koel::model::{Reclaimer, end_thread};
 use loom::sync::Notify;
 use loom_tests::{Cell, scene};
 
+/// Where a cell leads another thread to is replaced and freed; what that thread does meanwhile.
+fn replaced_beside(reader: impl Fn(&Arc<Cell>) + Copy + Send + Sync + 'static) {
+    loom::model(move || {
+        replace_beside(reader);
+    });
+}
+
+/// The same, of which something must come.
+fn freed_beside(reader: impl Fn(&Arc<Cell>) + Copy + Send + Sync + 'static) {
+    loom::model(move || {
+        let cell = replace_beside(reader);
+        assert!(cell.objects[0].is_freed(), "nobody has freed it");
+    });
+}
+
+fn replace_beside(reader: impl Fn(&Arc<Cell>) + 'static) -> Arc<Cell> {
+    let cell = Cell::new();
+    let reader = cell.spawn(reader);
+    cell.replace();
+    reader.join().unwrap();
+    cell
+}
+
 #[test]
 fn what_a_guard_leads_to_is_not_freed() {
-    loom::model(|| {
-        let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            let _guard = cell.reclaimer.enter();
-            cell.read();
-        });
-        cell.replace();
-        reader.join().unwrap();
+    replaced_beside(|cell| {
+        let _guard = cell.reclaimer.enter();
+        cell.read();
     });
 }
 
 #[test]
 fn what_an_owned_guard_leads_to_is_not_freed() {
-    loom::model(|| {
-        let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            let _guard = cell.reclaimer.enter_owned();
-            cell.read();
-        });
-        cell.replace();
-        reader.join().unwrap();
+    replaced_beside(|cell| {
+        let _guard = cell.reclaimer.enter_owned();
+        cell.read();
     });
 }
 
@@ -59,34 +72,24 @@ fn owned_guards_that_share_a_record_hide_none() {
 /// A guard after the other, and one inside of the other.
 #[test]
 fn a_record_that_is_used_again_hides_no_guard() {
-    loom::model(|| {
-        let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            drop(cell.reclaimer.enter());
-            let guard = cell.reclaimer.enter();
-            drop(cell.reclaimer.enter());
-            cell.read();
-            drop(guard);
-        });
-        cell.replace();
-        reader.join().unwrap();
+    replaced_beside(|cell| {
+        drop(cell.reclaimer.enter());
+        let guard = cell.reclaimer.enter();
+        drop(cell.reclaimer.enter());
+        cell.read();
+        drop(guard);
     });
 }
 
 /// A record goes from one collector's guard to another's, and back: it hides neither.
 #[test]
 fn a_record_of_two_collectors_hides_no_guard() {
-    loom::model(|| {
-        let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            drop(cell.other.enter());
-            let guard = cell.reclaimer.enter();
-            cell.read();
-            drop(guard);
-            let _other = cell.other.enter();
-        });
-        cell.replace();
-        reader.join().unwrap();
+    replaced_beside(|cell| {
+        drop(cell.other.enter());
+        let guard = cell.reclaimer.enter();
+        cell.read();
+        drop(guard);
+        let _other = cell.other.enter();
     });
 }
 
@@ -94,16 +97,11 @@ fn a_record_of_two_collectors_hides_no_guard() {
 #[test]
 fn two_records_of_one_collector_hide_no_guard() {
     for first_ends_first in [false, true] {
-        loom::model(move || {
-            let cell = Cell::new();
-            let reader = cell.spawn(move |cell| {
-                let (other, second) = (cell.other.enter(), cell.reclaimer.enter());
-                drop(other);
-                let first = cell.reclaimer.enter();
-                cell.read_until_both_end(first, second, first_ends_first);
-            });
-            cell.replace();
-            reader.join().unwrap();
+        replaced_beside(move |cell| {
+            let (other, second) = (cell.other.enter(), cell.reclaimer.enter());
+            drop(other);
+            let first = cell.reclaimer.enter();
+            cell.read_until_both_end(first, second, first_ends_first);
         });
     }
 }
@@ -112,19 +110,14 @@ fn two_records_of_one_collector_hide_no_guard() {
 #[test]
 fn guards_of_two_collectors_are_both_seen() {
     for other_ends_first in [false, true] {
-        loom::model(move || {
-            let cell = Cell::new();
-            let reader = cell.spawn(move |cell| {
-                let (other, guard) = (cell.other.enter(), cell.reclaimer.enter());
+        replaced_beside(move |cell| {
+            let (other, guard) = (cell.other.enter(), cell.reclaimer.enter());
+            cell.read();
+            if other_ends_first {
+                drop(other);
                 cell.read();
-                if other_ends_first {
-                    drop(other);
-                    cell.read();
-                }
-                drop(guard);
-            });
-            cell.replace();
-            reader.join().unwrap();
+            }
+            drop(guard);
         });
     }
 }
@@ -132,15 +125,9 @@ fn guards_of_two_collectors_are_both_seen() {
 /// A record that is another collector's by the time it is looked at again is not waited for in vain.
 #[test]
 fn what_was_flushed_is_freed_when_the_record_is_another_collectors() {
-    loom::model(|| {
-        let cell = Cell::new();
-        let reader = cell.spawn(|cell| {
-            drop(cell.reclaimer.enter());
-            drop(cell.other.enter());
-        });
-        cell.replace();
-        reader.join().unwrap();
-        assert!(cell.objects[0].is_freed(), "nobody has freed it");
+    freed_beside(|cell| {
+        drop(cell.reclaimer.enter());
+        drop(cell.other.enter());
     });
 }
 
@@ -205,17 +192,11 @@ fn seats_that_are_given_back_hide_no_guard() {
 #[test]
 fn guards_that_share_a_record_or_are_lent_one_hide_none() {
     for (others, first_ends_first) in [(2, false), (2, true), (3, false), (3, true)] {
-        loom::model(move || {
-            let cell = Cell::new();
-            let reader = cell.spawn(move |cell| {
-                let others: Vec<_> = (0..others).map(|_| cell.other.enter()).collect();
-                let (first, second) = (cell.reclaimer.enter(), cell.reclaimer.enter());
-                cell.read_until_both_end(first, second, first_ends_first);
-                drop(others);
-            });
-            cell.replace();
-            reader.join().unwrap();
-            assert!(cell.objects[0].is_freed(), "nobody has freed it");
+        freed_beside(move |cell| {
+            let others: Vec<_> = (0..others).map(|_| cell.other.enter()).collect();
+            let (first, second) = (cell.reclaimer.enter(), cell.reclaimer.enter());
+            cell.read_until_both_end(first, second, first_ends_first);
+            drop(others);
         });
     }
 }
@@ -243,14 +224,9 @@ fn guards_that_take_turns_hold_up_nothing() {
     });
     loom::model(|| take_turns(&Cell::new(), |reclaimer| [reclaimer.enter_owned(), reclaimer.enter_owned()]));
 }
+
 /// Whoever leaves last frees what a flush could not.
 #[test]
 fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
-    loom::model(|| {
-        let cell = Cell::new();
-        let reader = cell.spawn(|cell| drop(cell.reclaimer.enter()));
-        cell.replace();
-        reader.join().unwrap();
-        assert!(cell.objects[0].is_freed(), "nobody has freed it");
-    });
+    freed_beside(|cell| drop(cell.reclaimer.enter()));
 }
