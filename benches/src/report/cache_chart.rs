@@ -1,14 +1,13 @@
 //! Hit ratio against the size of the cache, as inline SVG.
 
 use super::chart::{Line, open_svg, push, text};
-use super::marks::mark;
+use super::marks::draw;
 
 const LEFT: f64 = 46.0;
 const TOP: f64 = 10.0;
 const TICK_STEP: f64 = 66.0;
 const HEIGHT: f64 = 240.0;
 const LEGEND_WIDTH: f64 = 150.0;
-const LEGEND_STEP: f64 = 20.0;
 
 /// Lines over `ticks`, which are sizes, evenly spaced as their steps are about even on a logarithmic scale; upward the
 /// hit ratio in percent. A value that is no number is left out.
@@ -33,25 +32,9 @@ pub(super) fn hit_ratio_curves(ticks: &[String], lines: &[Line<'_>]) -> String {
         text(&mut svg, x(tick), TOP + HEIGHT + 20.0, "axis middle", name);
     }
     for (position, line) in lines.iter().enumerate() {
-        let (color, width) = (line.color, if line.is_koel { 2.5 } else { 1.5 });
         let points = line.values.iter().enumerate().filter(|(_, value)| value.is_finite());
         let points: Vec<(f64, f64)> = points.map(|(tick, &value)| (x(tick), y(value))).collect();
-        let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        push(
-            &mut svg,
-            format_args!(
-                r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round"/>"#,
-                path.join(" ")
-            ),
-        );
-        points.into_iter().for_each(|point| mark(&mut svg, position, point, color));
-        let (from, at) = (right + 14.0, TOP + 8.0 + LEGEND_STEP * position as f64);
-        push(
-            &mut svg,
-            format_args!(r#"<path d="M{from:.1} {at:.1}h18" stroke="{color}" stroke-width="{width}"/>"#),
-        );
-        mark(&mut svg, position, (from + 9.0, at), color);
-        text(&mut svg, from + 25.0, at + 4.0, "label", line.label);
+        draw(&mut svg, position, &line.stroke(), &points, (right + 14.0, TOP));
     }
     svg.push_str("</svg>");
     svg

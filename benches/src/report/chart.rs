@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::marks::mark;
+use super::marks::{Stroke, draw};
 use super::significant;
 
 /// One bar: a median and the range it was seen in.
@@ -25,6 +25,12 @@ pub(super) struct Line<'a> {
     pub(super) values: Vec<f64>,
     pub(super) color: &'static str,
     pub(super) is_koel: bool,
+}
+
+impl Line<'_> {
+    pub(super) fn stroke(&self) -> Stroke<'_> {
+        Stroke { label: self.label, color: self.color, is_koel: self.is_koel, is_computed: false }
+    }
 }
 
 // Lines stand out from the page's cards, light and dark: contrasts are 3 to 1 at least, as WCAG 2.1 asks of graphics (1.4.11).
@@ -107,7 +113,6 @@ const LINES_TOP: f64 = 10.0;
 const TICK_STEP: f64 = 84.0;
 const LINES_HEIGHT: f64 = 280.0;
 const LEGEND_WIDTH: f64 = 190.0;
-const LEGEND_STEP: f64 = 20.0;
 
 /// Lines over `ticks`, with a logarithmic vertical axis whose powers of ten `describe` names.
 pub(super) fn lines(ticks: &[&str], lines: &[Line<'_>], describe: impl Fn(f64) -> String) -> String {
@@ -129,24 +134,9 @@ pub(super) fn lines(ticks: &[&str], lines: &[Line<'_>], describe: impl Fn(f64) -
         text(&mut svg, x(tick), LINES_TOP + LINES_HEIGHT + 20.0, "axis middle", name);
     }
     for (position, line) in lines.iter().enumerate() {
-        let points = line.values.iter().enumerate().map(|(tick, &value)| (x(tick), y(value)));
-        let path: Vec<String> = points.clone().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let (color, width) = (line.color, if line.is_koel { 3.0 } else { 1.5 });
-        push(
-            &mut svg,
-            format_args!(
-                r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round"/>"#,
-                path.join(" ")
-            ),
-        );
-        points.for_each(|point| mark(&mut svg, position, point, color));
-        let (from, at) = (right + 14.0, LINES_TOP + 8.0 + LEGEND_STEP * position as f64);
-        push(
-            &mut svg,
-            format_args!(r#"<path d="M{from:.1} {at:.1}h18" stroke="{color}" stroke-width="{width}"/>"#),
-        );
-        mark(&mut svg, position, (from + 9.0, at), color);
-        text(&mut svg, from + 25.0, at + 4.0, "label", line.label);
+        let points: Vec<(f64, f64)> =
+            line.values.iter().enumerate().map(|(tick, &value)| (x(tick), y(value))).collect();
+        draw(&mut svg, position, &line.stroke(), &points, (right + 14.0, LINES_TOP));
     }
     svg.push_str("</svg>");
     svg

@@ -1,7 +1,7 @@
 //! Charts as inline SVG: lines over a numeric axis.
 
 use super::chart::{KOEL_COLORS, PEER_COLORS, open_svg, push, text};
-use super::marks::mark;
+use super::marks::{Stroke, draw};
 use super::paper::{Curve, Curves};
 use super::significant;
 
@@ -10,7 +10,6 @@ const TOP: f64 = 10.0;
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 260.0;
 const LEGEND_WIDTH: f64 = 250.0;
-const LEGEND_STEP: f64 = 20.0;
 
 /// One axis: the range of its values, as they are or as powers of ten.
 struct Axis {
@@ -81,29 +80,12 @@ pub(super) fn curves(chart: &Curves) -> String {
         let color =
             if line.is_koel { koel_colors.next() } else { colors.next() }.copied().unwrap_or_default();
         let points = line.points.iter().filter_map(|point| Some((x(point.0)?, y(point.1)?)));
-        draw(&mut svg, line, &points.collect::<Vec<_>>(), color, position);
+        let Curve { label, is_koel, is_computed, .. } = line;
+        let stroke = Stroke { label, color, is_koel: *is_koel, is_computed: *is_computed };
+        draw(&mut svg, position, &stroke, &points.collect::<Vec<_>>(), (LEFT + WIDTH + 16.0, TOP));
     }
     svg.push_str("</svg>");
     svg
-}
-
-fn draw(svg: &mut String, line: &Curve, points: &[(f64, f64)], color: &str, position: usize) {
-    let style = format!(
-        r#"stroke="{color}" stroke-width="{}"{}"#,
-        if line.is_koel { 2.5 } else { 1.5 },
-        if line.is_computed { r#" stroke-dasharray="5 4""# } else { "" }
-    );
-    let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    push(svg, format_args!(r#"<polyline points="{}" fill="none" {style}/>"#, path.join(" ")));
-    if !line.is_computed {
-        points.iter().for_each(|&point| mark(svg, position, point, color));
-    }
-    let (from, at) = (LEFT + WIDTH + 16.0, TOP + 8.0 + LEGEND_STEP * position as f64);
-    push(svg, format_args!(r#"<path d="M{from:.1} {at:.1}h22" {style}/>"#));
-    if !line.is_computed {
-        mark(svg, position, (from + 11.0, at), color);
-    }
-    text(svg, from + 29.0, at + 4.0, "label", &line.label);
 }
 
 #[cfg(test)]

@@ -1,6 +1,19 @@
-//! What stands at the points of a line, and in its legend: shapes tell lines apart for who does not see colors apart.
+//! A chart's lines, and their legend. Marks stand at the points: shapes tell lines apart for who does not see colors apart.
 
-use super::chart::push;
+use super::chart::{push, text};
+
+const LEGEND_STEP: f64 = 20.0;
+
+/// What a line looks like, and what the legend calls it.
+#[derive(Debug)]
+pub(super) struct Stroke<'a> {
+    pub(super) label: &'a str,
+    pub(super) color: &'a str,
+    /// It is thicker.
+    pub(super) is_koel: bool,
+    /// It is broken, and has no marks.
+    pub(super) is_computed: bool,
+}
 
 /// Around the point, in the order of lines: first all of them filled, then all of them hollow.
 const SHAPES: [&str; 6] = [
@@ -12,8 +25,36 @@ const SHAPES: [&str; 6] = [
     "m-3-3h6l-6 6h6z",
 ];
 
+/// Draws the line at `position` through these points, and its part of the legend, whose corner is given.
+pub(super) fn draw(
+    svg: &mut String,
+    position: usize,
+    stroke: &Stroke<'_>,
+    points: &[(f64, f64)],
+    (left, top): (f64, f64),
+) {
+    let Stroke { label, color, is_koel, is_computed } = *stroke;
+    let width = if is_koel { 2.5 } else { 1.5 };
+    let dashes = if is_computed { r#" stroke-dasharray="5 4""# } else { "" };
+    let style = format!(r#"stroke="{color}" stroke-width="{width}"{dashes}"#);
+    let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    push(
+        svg,
+        format_args!(
+            r#"<polyline points="{}" fill="none" {style} stroke-linejoin="round"/>"#,
+            path.join(" ")
+        ),
+    );
+    let at = top + 8.0 + LEGEND_STEP * position as f64;
+    push(svg, format_args!(r#"<path d="M{left:.1} {at:.1}h18" {style}/>"#));
+    if !is_computed {
+        points.iter().chain([&(left + 9.0, at)]).for_each(|&point| mark(svg, position, point, color));
+    }
+    text(svg, left + 25.0, at + 4.0, "label", label);
+}
+
 /// The mark of the line at `position`, in its color.
-pub(super) fn mark(svg: &mut String, position: usize, (x, y): (f64, f64), color: &str) {
+fn mark(svg: &mut String, position: usize, (x, y): (f64, f64), color: &str) {
     let shape = SHAPES[position % SHAPES.len()];
     let is_hollow = position / SHAPES.len() % 2 == 1;
     let class = if is_hollow { "mark hollow" } else { "mark" };
