@@ -61,6 +61,12 @@ impl<P: Payload> Directory<P> {
                 return Ok(());
             }
         }
+        if self.parts_overflow(&writing.locked, rehash)
+            && self.grow(writing, digest.prefix(), true, rehash).is_ok()
+            && put(writing)
+        {
+            return Ok(());
+        }
         // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
         let room = |capacity: usize| self.allowance.take(|| capacity.saturating_sub(self.len()));
         let has_room = self.shape.fixed_capacity.is_none_or(room);
@@ -76,6 +82,31 @@ impl<P: Payload> Directory<P> {
     fn should_grow(&self, locked: &Locked<'_, P>) -> bool {
         let in_buckets = locked.len() - locked.state_ref().overflow_len;
         self.shape.fixed_capacity.is_none() && in_buckets * 2 >= locked.slots()
+    }
+
+    /// Whether what is in the overflow of a segment in which many slots are free collides in the bits that select bucket and
+    /// tag alone, as keys do that were chosen by some bits of their hashes: growing parts them in the end. Asked each time that
+    /// they are twice as many, and a quarter of the slots at the least [G9].
+    fn parts_overflow(&self, locked: &Locked<'_, P>, rehash: &impl Fn(P::Item) -> Digest) -> bool {
+        let many = locked.state_ref().overflow_len;
+        let is_time = many.is_power_of_two() && many >= 16.max(locked.slots() / 4);
+        let mut digests = Vec::new();
+        if P::MARKED
+            || self.shape.fixed_capacity.is_some()
+            || !is_time
+            || digests.try_reserve_exact(many).is_err()
+        {
+            return false;
+        }
+        for buckets in locked.segment().overflow().blocks() {
+            for bucket in 0..buckets.len() {
+                digests.extend(buckets.items(bucket).map(|(item, _)| rehash(item).bits()));
+            }
+        }
+        // Not keys of few hashes: those stay together.
+        digests.sort_unstable();
+        digests.dedup();
+        digests.len() * 2 >= many
     }
 
     /// Buckets that a path search looks at.
@@ -114,6 +145,31 @@ mod tests {
         (0..100).for_each(|key| insert_as(&table, key, |_| Digest::new(3)).unwrap());
         assert_eq!((table.slots(), table.len(), table.stats().overflow), (32, 100, 92));
         assert!((0..100).all(|key| table.find(Digest::new(3), || (), |item| item.0 == key).is_some()));
+    }
+
+    /// A segment's overflow is about a quarter of its slots then, and not all that ever came.
+    #[test]
+    fn keys_that_collide_in_some_bits_are_parted_by_the_others() {
+        // The same buckets and tag; the same buckets, of 4,096 and fewer; the same tag.
+        for fixed in [0x7654_3210, 0x7654_0000, 0x0000_0010_u64] {
+            let mask: u64 = if fixed as u16 == 0 {
+                0xFFF0_0000
+            } else if fixed < 1 << 8 {
+                0xFF
+            } else {
+                0xFFFF_FFFF
+            };
+            let mix = |key: u64| (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+            let digest = |key| Digest::from_bits(mix(key) & !mask | fixed & mask);
+            let table = table(Options::default());
+            (0..40_000).for_each(|key| insert_as(&table, key, digest).unwrap());
+            table.each_segment(|writing| {
+                let (overflow, slots) = (writing.locked.state_ref().overflow_len, writing.locked.slots());
+                assert!(overflow <= slots / 2, "{fixed:x}: {overflow} beside {slots} slots");
+            });
+            assert!(table.slots() <= 8 * 40_000, "{fixed:x}: {} slots", table.slots());
+            assert!((0..40_000).all(|key| table.find(digest(key), || (), |item| item.0 == key).is_some()));
+        }
     }
 
     #[test]

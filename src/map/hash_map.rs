@@ -68,11 +68,12 @@ use crate::hash::Digest;
 ///
 /// Nine bytes a slot, and key and value for each entry. With [home cells](crate::Builder::home_cells): key and value and a
 /// quarter more for each entry that the map is made for, from the start. A map that has grown is between 44% and 88% full, up
-/// to 90% after `reserve`; one that was made for its entries by [`HashMap::with_capacity`], by `collect` from an iterator that
-/// knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks of memory of its own; chunks
-/// that have become free, and tables that were grown out of, are kept for further entries and growth until
-/// [`Pinned::shrink_to_fit`]. Home cells are freed all together, when no entry is left in any. An entry that replaces another
-/// and finds no free cell at its home has other memory, so that once most entries have been replaced, many have.
+/// to 90% after `reserve`, if hashes are spread evenly; one that was made for its entries by [`HashMap::with_capacity`], by
+/// `collect` from an iterator that knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks
+/// of memory of its own; chunks that have become free, and tables that were grown out of, are kept for further entries and
+/// growth until [`Pinned::shrink_to_fit`]. Home cells are freed all together, when no entry is left in any. An entry that
+/// replaces another and finds no free cell at its home has other memory, so that once most entries have been replaced, many
+/// have.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
@@ -234,10 +235,12 @@ impl<K, V> HashMap<K, V> {
 impl<K, V, S> HashMap<K, V, S> {
     /// An empty map with this hash function.
     ///
-    /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of
-    /// those that share all 64 bits four to eight find a slot, and the others go to a list that is searched one by one. How the
-    /// bits are mixed matters less: koel mixes them once more, so that even the identity on integers will do. Only hashes of
-    /// `ahash` and of the standard library's `RandomState` it takes as they are.
+    /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of those that
+    /// share all 64 bits four to eight find a slot, and the others go to a list that is searched one by one. How the bits are
+    /// mixed matters less: koel mixes them once more, so that even the identity on integers will do. Only hashes of `ahash` and
+    /// of the standard library's `RandomState` it takes as they are: keys that were shared out among maps by bits of these, as
+    /// by `hash % 256`, have those bits alike in each map, which then takes up to three times the memory, and is up to a
+    /// hundred times as slow where its capacity is fixed. Share them out by another hash.
     ///
     /// Maps with one hash function have their entries in one order, unless it is keyed anew for each, as `RandomState` is. So
     /// the first part of a walk over one belongs into a few segments of the other: where the other's [capacity is
@@ -329,7 +332,7 @@ impl<K, V, S> HashMap<K, V, S> {
     }
 
     /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
-    /// throughout. Looks at every segment.
+    /// throughout. Those that a split moves meanwhile, half a segment's, may count twice. Looks at every segment.
     pub fn len(&self) -> usize {
         self.pin().len()
     }

@@ -190,7 +190,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     }
 
     /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
-    /// throughout. Looks at every segment.
+    /// throughout. Those that a split moves meanwhile, half a segment's, may count twice. Looks at every segment.
     pub fn len(&self) -> usize {
         self.slots.len()
     }

@@ -77,7 +77,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     }
 
     /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
-    /// throughout. Looks at every segment.
+    /// throughout. Those that a split moves meanwhile, half a segment's, may count twice. Looks at every segment.
     pub fn len(&self) -> usize {
         self.map.table.directory.len()
     }
