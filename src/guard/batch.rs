@@ -49,12 +49,16 @@ impl<S: Store> Guarded<S> {
     /// transaction with other things that the program writes. `RedbStore::write_many_and` and `FjallStore::write_many_and` do
     /// such a transaction.
     ///
-    /// What it is given it writes and answers as [`Store::write_many`] does; what it says of a key that is not so may make the
-    /// guard miss that key. It may look keys up through the guard, and must not write through it: it holds the locks of these.
+    /// It is called once, and answers as [`Store::write_many`] does: of each key whether it was there before. What it says of a
+    /// key that is not so may make the guard miss that key. It puts and deletes the keys that it is given, each or none of
+    /// them, and no others; the values may be others. While it runs nobody else writes these keys through this guard, so that
+    /// what it reads of them from the store stays as it is. It must not write through the guard, for whose locks it would wait.
     ///
     /// # Errors
     ///
-    /// The function's. Nothing need have been written then, and anything may have: the guard asks the store.
+    /// The function's. Nothing need have been written then, and anything may have: the guard asks the store. Who decides to
+    /// write nothing should rather say which keys are there, as an answer: after an error the filter keeps one fingerprint more
+    /// of each that was to be put and is there, and many of these make it worse, until it is built anew.
     ///
     /// # Panics
     ///
@@ -79,6 +83,32 @@ impl<S: Store> Guarded<S> {
     /// let events = users.store().database().begin_read()?.open_table(EVENTS)?;
     /// assert_eq!(events.get(1)?.unwrap().value(), "ada has come");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// From one account to another, where both are there and the first has enough:
+    ///
+    /// ```
+    /// use koel::guard::{Guarded, HashMapStore, Store, Write};
+    ///
+    /// let accounts = Guarded::open(HashMapStore::new())?;
+    /// accounts.write_many(&[Write::Put(b"ada", &[50]), Write::Put(b"bob", &[10])])?;
+    /// let transfer = |from: &[u8], to: &[u8], sum: u8| {
+    ///     let mut is_done = false;
+    ///     accounts.write_many_with(&[Write::Put(from, b""), Write::Put(to, b"")], |store, _| {
+    ///         let [Some(giver), Some(taker)] = &store.get_many(&[from, to])?[..] else {
+    ///             return Ok(vec![store.contains_key(from)?, store.contains_key(to)?]);
+    ///         };
+    ///         let (Some(less), more) = (giver[0].checked_sub(sum), taker[0] + sum) else { return Ok(vec![true; 2]) };
+    ///         is_done = true;
+    ///         store.write_many(&[Write::Put(from, &[less]), Write::Put(to, &[more])])
+    ///     })?;
+    ///     Ok::<bool, koel::guard::Error<std::convert::Infallible>>(is_done)
+    /// };
+    /// assert!(transfer(b"ada", b"bob", 20)?);
+    /// assert!(!transfer(b"bob", b"ada", 31)? && !transfer(b"carol", b"ada", 1)?);
+    /// assert_eq!(accounts.get(b"bob")?.as_deref(), Some(&[30][..]));
+    /// assert!(!accounts.contains_key(b"carol")?);
+    /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn write_many_with(
         &self,

@@ -77,6 +77,26 @@ impl<E> From<FilterError> for Error<E> {
     }
 }
 
+/// For functions that open a store, and a guard before it.
+macro_rules! from_stores {
+    ($($(#[$feature:meta])? $error:ty),*) => {
+        $($(#[$feature])?
+        impl From<$error> for Error<$error> {
+            fn from(error: $error) -> Self {
+                Error::Store(error)
+            }
+        })*
+    };
+}
+
+from_stores!(
+    #[cfg(feature = "redb")]
+    super::RedbError,
+    #[cfg(feature = "fjall")]
+    super::FjallError,
+    super::DynStoreError
+);
+
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -143,9 +143,20 @@ impl FjallStore {
             durable: true,
         };
         if store.generations.get(&*store.row)?.is_none() {
-            store.commit(|_| ())?;
+            store.commit(|_| Ok(()))?;
         }
         Ok(store)
+    }
+
+    /// The database, for what a store has no call for.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// The keyspace of keys and values, to walk over a part of the keys. What is written to it around a guard the guard does
+    /// not know of: [`Guarded::rebuild`](super::Guarded::rebuild).
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.data
     }
 
     /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash of the system may take the
@@ -209,6 +220,7 @@ impl FjallStore {
             for (key, value) in &pairs {
                 batch.insert(&self.data, key.as_ref(), value.as_ref());
             }
+            Ok(())
         })
     }
 
@@ -216,11 +228,16 @@ impl FjallStore {
     /// whether its key was there.
     ///
     /// For [`Guarded::write_many_with`](super::Guarded::write_many_with): a guard that is open would not know of the keys
-    /// otherwise. `also` must not write to this store: that would wait for itself.
+    /// otherwise. `also` must add nothing for this keyspace, nor for one that has another guard, nor write to this store: that
+    /// would wait for itself. What one of fjall's transactions has read and this batch writes is no conflict to fjall.
     ///
     /// # Errors
     ///
-    /// As [`Store::put`]; nothing was written then.
+    /// As [`Store::put`], and whatever `also` returns: [`FjallError::other`], if it is not fjall's. Nothing was written then.
+    ///
+    /// # Panics
+    ///
+    /// fjall does, for an empty key or one beyond 65,535 bytes in the batch. Nothing was written then.
     ///
     /// ```
     /// use koel::fjall::{Database, KeyspaceCreateOptions};
@@ -232,7 +249,10 @@ impl FjallStore {
     /// let users = Guarded::open(FjallStore::with_database(database)?)?;
     /// // Both or none.
     /// users.write_many_with(&[Write::Put(b"ada", b"1815")], |store, writes| {
-    ///     store.write_many_and(writes, |batch| batch.insert(&events, "1", "ada has come"))
+    ///     store.write_many_and(writes, |batch| {
+    ///         batch.insert(&events, "1", "ada has come");
+    ///         Ok(())
+    ///     })
     /// })?;
     /// assert_eq!(events.get("1")?.as_deref(), Some(&b"ada has come"[..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -240,7 +260,7 @@ impl FjallStore {
     pub fn write_many_and(
         &self,
         writes: &[Write<'_>],
-        also: impl FnOnce(&mut OwnedWriteBatch),
+        also: impl FnOnce(&mut OwnedWriteBatch) -> Result<(), FjallError>,
     ) -> Result<Vec<bool>, FjallError> {
         self.write_each(writes, Some(also))
     }
@@ -249,7 +269,7 @@ impl FjallStore {
     fn write_each(
         &self,
         writes: &[Write<'_>],
-        also: Option<impl FnOnce(&mut OwnedWriteBatch)>,
+        also: Option<impl FnOnce(&mut OwnedWriteBatch) -> Result<(), FjallError>>,
     ) -> Result<Vec<bool>, FjallError> {
         for write in writes {
             if let Write::Put(key, value) = write {
@@ -271,20 +291,21 @@ impl FjallStore {
                     Write::Delete(_) => {}
                 }
             }
-            if let Some(also) = also {
-                also(batch);
-            }
+            also.map_or(Ok(()), |also| also(batch))
         })?;
         Ok(existed)
     }
 
     /// One batch, with the generation that it makes. `writing` is held, or nobody else knows the store.
-    fn commit(&self, change: impl FnOnce(&mut OwnedWriteBatch)) -> Result<(), FjallError> {
+    fn commit(
+        &self,
+        change: impl FnOnce(&mut OwnedWriteBatch) -> Result<(), FjallError>,
+    ) -> Result<(), FjallError> {
         let count = self.read_generation()?.count + 1;
         // Not `None`: fjall would keep the last writes in the process's memory, and its end would lose them.
         let mode = if self.durable { PersistMode::SyncAll } else { PersistMode::Buffer };
         let mut batch = self.database.batch().durability(Some(mode));
-        change(&mut batch);
+        change(&mut batch)?;
         let row = [&self.lineage.to_le_bytes()[..], &count.to_le_bytes()].concat();
         batch.insert(&self.generations, &*self.row, row);
         Ok(batch.commit()?)
@@ -406,7 +427,10 @@ impl Store for FjallStore {
         check_value(value)?;
         let _writing = self.writing.lock();
         let existed = self.data.contains_key(key)?;
-        self.commit(|batch| batch.insert(&self.data, key, value))?;
+        self.commit(|batch| {
+            batch.insert(&self.data, key, value);
+            Ok(())
+        })?;
         Ok(existed)
     }
 
@@ -415,12 +439,15 @@ impl Store for FjallStore {
         if !self.contains_key(key)? {
             return Ok(false);
         }
-        self.commit(|batch| batch.remove(&self.data, key))?;
+        self.commit(|batch| {
+            batch.remove(&self.data, key);
+            Ok(())
+        })?;
         Ok(true)
     }
 
     fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, FjallError> {
-        self.write_each(writes, None::<fn(&mut OwnedWriteBatch)>)
+        self.write_each(writes, None::<fn(&mut OwnedWriteBatch) -> Result<(), FjallError>>)
     }
 
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<FjallError>>, FjallError> {
@@ -464,6 +491,15 @@ pub enum FjallError {
     Generation,
     /// fjall's own error.
     Fjall(Box<fjall::Error>),
+    /// What the function of [`FjallStore::write_many_and`] has against it: yours, which `downcast_ref` finds again.
+    Other(Box<dyn core::error::Error + Send + Sync>),
+}
+
+impl FjallError {
+    /// An error of yours, or a text, from the function of [`FjallStore::write_many_and`].
+    pub fn other(error: impl Into<Box<dyn core::error::Error + Send + Sync>>) -> Self {
+        FjallError::Other(error.into())
+    }
 }
 
 impl From<fjall::Error> for FjallError {
@@ -488,6 +524,7 @@ impl fmt::Display for FjallError {
             FjallError::Locked => f.write_str("the folder is open elsewhere"),
             FjallError::Generation => f.write_str("the row of the generation is damaged"),
             FjallError::Fjall(error) => error.fmt(f),
+            FjallError::Other(error) => error.fmt(f),
         }
     }
 }
@@ -497,6 +534,7 @@ impl core::error::Error for FjallError {
         match self {
             // What is told already is no source.
             FjallError::Fjall(error) => error.source(),
+            FjallError::Other(error) => error.source(),
             _ => None,
         }
     }

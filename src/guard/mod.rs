@@ -20,7 +20,7 @@
 //! It is never wrong: a key that the store holds is never reported absent, however threads meet, commits fail, the filter
 //! fills up or the process is killed; and a value is never older than the last write that was over before the
 //! look-up began. `docs/design.md` has the rules and why they hold. All writes must go through the guard, and while a
-//! guard is open nobody else may write to its store.
+//! guard is open nobody else may write to its store: to its table, that is, or keyspace; others of the same database are yours.
 
 // From what is seen to what it stands on; the builder is named by the guard that it builds, and `shared` knows of the
 // scan that `rebuild` makes:

@@ -177,9 +177,10 @@ impl RedbStore {
         TableDefinition::new(&self.generation)
     }
 
-    /// The database, for what a store has no call for: to walk over a part of the keys, to compact, for savepoints. What is
-    /// written to it around a guard the guard does not know of: [`Guarded::rebuild`](super::Guarded::rebuild). That goes for a
-    /// savepoint that is restored, too; snapshots of the guard's filter fit the store again as it is then, and no later state.
+    /// The database, for what a store has no call for: to walk over a part of the keys, for savepoints, for other tables. What
+    /// is written to it around a guard the guard does not know of: [`Guarded::rebuild`](super::Guarded::rebuild). That goes for
+    /// a savepoint that is restored, too; snapshots of the guard's filter fit the store again as it is then, and no later
+    /// state.
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -224,7 +225,8 @@ impl RedbStore {
         self
     }
 
-    /// Waits until all is on disk that was written before this call, by stores that are not [durable](RedbStore::durable), too.
+    /// Waits until all is on disk that was written before, by stores that are not [durable](RedbStore::durable), too. A durable
+    /// transaction of yours in the same database does it as well.
     ///
     /// # Errors
     ///
@@ -268,11 +270,13 @@ impl RedbStore {
     /// write whether its key was there.
     ///
     /// For [`Guarded::write_many_with`](super::Guarded::write_many_with), where is an example: a guard that is open would not
-    /// know of the keys otherwise.
+    /// know of the keys otherwise. `also` runs after the writes and before the commit. It cannot open this store's table; it
+    /// must not write to one that has another guard, nor through any guard before this database, nor begin a transaction, for
+    /// which it would wait for itself.
     ///
     /// # Errors
     ///
-    /// As [`Store::put`], and whatever `also` returns: a [`RedbError::Other`], if it is not redb's. Nothing was written then.
+    /// As [`Store::put`], and whatever `also` returns: [`RedbError::other`], if it is not redb's. Nothing was written then.
     pub fn write_many_and(
         &self,
         writes: &[Write<'_>],
@@ -298,7 +302,9 @@ impl RedbStore {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(self.durability)?;
         let changed = catch_unwind(AssertUnwindSafe(|| {
-            let result = change(&mut transaction.open_table(self.data())?)?;
+            let mut table = transaction.open_table(self.data())?;
+            let result = change(&mut table)?;
+            // The table is open still, so that nobody else writes to it.
             also(&transaction)?;
             Ok::<T, RedbError>(result)
         }));
@@ -464,8 +470,15 @@ pub enum RedbError {
     },
     /// redb's own error.
     Redb(Box<redb::Error>),
-    /// What the function of [`RedbStore::write_many_and`] has against it: yours.
+    /// What the function of [`RedbStore::write_many_and`] has against it: yours, which `downcast_ref` finds again.
     Other(Box<dyn core::error::Error + Send + Sync>),
+}
+
+impl RedbError {
+    /// An error of yours, or a text, from the function of [`RedbStore::write_many_and`].
+    pub fn other(error: impl Into<Box<dyn core::error::Error + Send + Sync>>) -> Self {
+        RedbError::Other(error.into())
+    }
 }
 
 impl From<redb::Error> for RedbError {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fjall::{KeyspaceCreateOptions, OwnedWriteBatch};
-use koel::guard::{Error, FjallStore, Guarded, HashMapStore, RedbError, RedbStore, Store, Write};
+use koel::guard::{Error, FjallError, FjallStore, Guarded, HashMapStore, RedbError, RedbStore, Store, Write};
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
 use crate::common::{catch, finds, ready};
@@ -63,9 +63,15 @@ fn neither_is_written_if_one_fails_or_panics() {
             })
         })
     };
-    let error = with(&writes, &|| Err(RedbError::Other("it is late".into()))).unwrap_err();
+    let error = with(&writes, &|| Err(RedbError::other("it is late"))).unwrap_err();
     assert!(matches!(&error, Error::Store(RedbError::Other(_))));
     assert!(error.to_string().contains("it is late"), "{error}");
+    let own = users.write_many_with(&writes, |store, last| {
+        store.write_many_and(last, |also| {
+            Ok(drop(also.open_table(TableDefinition::<&[u8], &[u8]>::new("users"))?))
+        })
+    });
+    assert!(own.unwrap_err().to_string().contains("users"), "its own table is open");
     let error = with(&writes, &|| Err(redb::Error::InvalidSavepoint.into())).unwrap_err();
     assert!(matches!(error, Error::Store(RedbError::Redb(_))));
     let long = vec![0; RedbStore::MAX_KEY_LEN + 1];
@@ -84,22 +90,32 @@ fn a_batch_of_fjall_has_both_or_neither() {
     let trees = fjall::Database::builder(folder.path()).open().unwrap();
     let events = trees.keyspace("events", KeyspaceCreateOptions::default).unwrap();
     let users = ready(FjallStore::with_database(trees).unwrap().durable(false));
-    let with = |writes: &[Write<'_>], also: &dyn Fn(&mut OwnedWriteBatch)| {
+    type Also<'a> = dyn Fn(&mut OwnedWriteBatch) -> Result<(), FjallError> + 'a;
+    let with = |writes: &[Write<'_>], also: &Also<'_>| {
         users.write_many_with(writes, |store, last| store.write_many_and(last, |batch| also(batch)))
     };
-    let note = |batch: &mut OwnedWriteBatch| batch.insert(&events, "1", "it came");
+    let note = |batch: &mut OwnedWriteBatch| {
+        batch.insert(&events, "1", "it came");
+        Ok(())
+    };
     let generation = users.store().generation().unwrap();
     let panics = |batch: &mut OwnedWriteBatch| {
-        note(batch);
+        note(batch)?;
         panic!("it cannot be noted");
     };
+    let fails = |batch: &mut OwnedWriteBatch| {
+        note(batch)?;
+        Err(FjallError::other("it is late"))
+    };
+    let error = with(&[Write::Put(b"ada", b"1")], &fails).unwrap_err();
+    assert!(matches!(&error, Error::Store(FjallError::Other(_))) && error.to_string().contains("it is late"));
     assert!(catch(|| with(&[Write::Put(b"ada", b"1")], &panics)).is_err());
     with(&[Write::Put(b"", b"1")], &note).unwrap_err();
     assert_eq!(users.store().generation().unwrap(), generation);
     assert!(events.is_empty().unwrap() && !finds(&users, b"ada"));
     assert_eq!(with(&[Write::Delete(b"ada")], &note).unwrap(), [false]);
     assert!(events.contains_key("1").unwrap());
-    assert_eq!(with(&[Write::Put(b"ada", b"1")], &|_| ()).unwrap(), [false]);
+    assert_eq!(with(&[Write::Put(b"ada", b"1")], &|_| Ok(())).unwrap(), [false]);
     assert!(finds(&users, b"ada"));
 }
 
