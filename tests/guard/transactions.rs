@@ -66,9 +66,11 @@ fn neither_is_written_if_one_fails_or_panics() {
     let error = with(&writes, &|| Err(RedbError::other("it is late"))).unwrap_err();
     assert!(matches!(&error, Error::Store(RedbError::Other(_))));
     assert!(error.to_string().contains("it is late"), "{error}");
+    let own: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("users");
     let own = users.write_many_with(&writes, |store, last| {
         store.write_many_and(last, |also| {
-            Ok(drop(also.open_table(TableDefinition::<&[u8], &[u8]>::new("users"))?))
+            also.open_table(own)?;
+            Ok(())
         })
     });
     assert!(own.unwrap_err().to_string().contains("users"), "its own table is open");
