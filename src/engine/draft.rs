@@ -45,6 +45,7 @@ impl<'a, P: Payload> Draft<'a, P> {
         state.covers(index, level, self.directory.shape.segments);
         // Of its earlier life.
         state.tally = Default::default();
+        state.parted_at = 0;
         locked
     }
 

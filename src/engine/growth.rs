@@ -123,7 +123,13 @@ impl<P: Payload> Directory<P> {
         let mut new: SmallVec<[Locked<'a, P>; 2]> = drafts.iter().zip(first..).map(lock).collect();
         let entries = self.shape.segments << level;
         self.copy(old, &mut new, |digest| scale(digest.prefix(), entries).wrapping_sub(first), rehash)?;
-        new.iter_mut().for_each(|locked| locked.grow_early(replacement.grows_early));
+        let parted_at = old.state_ref().parted_at;
+        for locked in &mut new {
+            locked.grow_early(replacement.grows_early);
+            // If growing has not parted them it is not tried again before there are twice as many.
+            let state = locked.state();
+            state.parted_at = parted_at.min(u32::try_from(state.overflow_len).unwrap_or(u32::MAX));
+        }
         self.publish(&new, new.len() - 1)?;
         for draft in drafts {
             draft.done();

@@ -61,7 +61,7 @@ impl<P: Payload> Directory<P> {
                 return Ok(());
             }
         }
-        if self.parts_overflow(&writing.locked, rehash)
+        if self.parts_overflow(&mut writing.locked, rehash)
             && self.grow(writing, digest.prefix(), true, rehash).is_ok()
             && put(writing)
         {
@@ -86,16 +86,16 @@ impl<P: Payload> Directory<P> {
 
     /// Whether what is in the overflow of a segment in which many slots are free collides in the bits that select bucket and
     /// tag alone, as keys do that were chosen by some bits of their hashes: growing parts them in the end. Asked each time that
-    /// they are twice as many, and a quarter of the slots at the least [G9].
-    fn parts_overflow(&self, locked: &Locked<'_, P>, rehash: &impl Fn(P::Item) -> Digest) -> bool {
-        let many = locked.state_ref().overflow_len;
-        let is_time = many.is_power_of_two() && many >= 16.max(locked.slots() / 4);
+    /// they are twice as many as growing has left, and a quarter of the slots at the least [G9].
+    fn parts_overflow(&self, locked: &mut Locked<'_, P>, rehash: &impl Fn(P::Item) -> Digest) -> bool {
+        let (many, asked) = (locked.state_ref().overflow_len, locked.state_ref().parted_at as usize);
+        let least = 16.max(locked.slots() / 4).max(2 * asked);
+        if P::MARKED || self.shape.fixed_capacity.is_some() || many < least {
+            return false;
+        }
+        locked.state().parted_at = u32::try_from(many).unwrap_or(u32::MAX);
         let mut digests = Vec::new();
-        if P::MARKED
-            || self.shape.fixed_capacity.is_some()
-            || !is_time
-            || digests.try_reserve_exact(many).is_err()
-        {
+        if digests.try_reserve_exact(many).is_err() {
             return false;
         }
         for buckets in locked.segment().overflow().blocks() {
@@ -169,6 +169,24 @@ mod tests {
             });
             assert!(table.slots() <= 8 * 40_000, "{fixed:x}: {} slots", table.slots());
             assert!((0..40_000).all(|key| table.find(digest(key), || (), |item| item.0 == key).is_some()));
+        }
+    }
+
+    /// Growing would not part them before the root is far too large. They come and go, and as many are there again and again.
+    #[test]
+    fn keys_that_growing_does_not_part_make_no_larger_table_again_and_again() {
+        let mix = |key: u64| (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 14;
+        let digest = |key| Digest::from_bits(mix(key) & !0xFFFF_FFFF | 0x1234);
+        for many in [20, 25, 130, 1025, 1033, 2057] {
+            let table = table(Options::default());
+            (0..many).for_each(|key| insert_as(&table, key, digest).unwrap());
+            for key in many..many + 20_000 {
+                let mut spot = table.lock_and_find(digest(key - many), |item| item.0 == key - many);
+                spot.writing.locked.remove(spot.found.expect("it came"));
+                drop(spot);
+                insert_as(&table, key, digest).unwrap();
+            }
+            assert!(table.slots() <= 8 * many as usize + 128, "{many}: {} slots", table.slots());
         }
     }
 

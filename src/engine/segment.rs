@@ -49,6 +49,8 @@ pub(crate) struct State<P: Payload> {
     pub(crate) level: u32,
     /// See [`parting::last_entries`]: computed once, for all who insert.
     pub(super) last_entries: u32,
+    /// How many items were in the overflow when it was last asked whether growing parts them [G9].
+    pub(super) parted_at: u32,
     /// From so many items on it is filling up, and will soon grow [G7]: never, if it grows only when no path is found.
     pub(crate) filling_from: usize,
     /// How many items are in the overflow.
@@ -301,6 +303,7 @@ impl<P: Payload> Segment<P> {
                     level: 0,
                     last_entries: 1,
                     filling_from: usize::MAX,
+                    parted_at: 0,
                     overflow_len: 0,
                     ahead: None,
                     tally: Tally::default(),

@@ -66,7 +66,7 @@ impl FjallStore {
     ///
     /// # Errors
     ///
-    /// If it is no database, is damaged, cannot be read, or is open elsewhere.
+    /// If it is no database, or one of fjall before version 3, is damaged, cannot be read, or is open elsewhere.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, FjallError> {
         let folder = folder.as_ref();
         if !exists(&folder.join(VERSION))? {
@@ -107,11 +107,12 @@ impl FjallStore {
     /// writes.
     ///
     /// What you write to other keyspaces is your own; what you write to this one a guard does not know of:
-    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before.
+    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. The generation goes by the name: with a
+    /// keyspace that is deleted and made anew, delete that key, or a snapshot of the other one may be used.
     ///
     /// # Errors
     ///
-    /// If the database cannot be read or written.
+    /// If the keyspace is of another database, or is `koel.generation`; if the database cannot be read or written.
     ///
     /// ```
     /// use koel::fjall::{Database, KeyspaceCreateOptions};
@@ -129,6 +130,12 @@ impl FjallStore {
     /// ```
     pub fn with_keyspace(database: Database, keyspace: Keyspace) -> Result<Self, FjallError> {
         let generations = database.keyspace(GENERATIONS, KeyspaceCreateOptions::default)?;
+        let name = &**keyspace.name();
+        let is_its_own = database.keyspace_exists(name)
+            && database.keyspace(name, KeyspaceCreateOptions::default)?.path() == keyspace.path();
+        if name == GENERATIONS || !is_its_own {
+            return Err(FjallError::Keyspace { name: name.into() });
+        }
         let row = match &**keyspace.name() {
             DATA => GENERATION.into(),
             named => format!("{GENERATION}.{named}").into(),
@@ -332,8 +339,11 @@ fn create_whole(folder: &Path) -> Result<(), FjallError> {
     let [new, whole] = ["koel.new", "koel.whole"].map(|name| folder.join(name));
     let is_one = exists(&folder.join(VERSION))?;
     if !exists(&whole)? {
-        if is_one || exists(&folder.join(PARTS[0]))? {
-            return Ok(());
+        // Something else is there, perhaps: fjall says so, or lets it be.
+        for part in PARTS {
+            if exists(&folder.join(part))? {
+                return Ok(());
+            }
         }
         if exists(&new)? {
             std::fs::remove_dir_all(&new).map_err(fjall::Error::Io)?;
@@ -345,7 +355,9 @@ fn create_whole(folder: &Path) -> Result<(), FjallError> {
     // One that was not moved in to the end, and so never used, gives way to another, which somebody has made without this
     // library. Or another process has begun to move it.
     for part in PARTS.iter().filter(|_| !is_one) {
-        if exists(&whole.join(part))? {
+        // fjall may have made this one here already, when it was asked to make a database and did not.
+        let is_here = *part == "lock" && exists(&folder.join(part))?;
+        if !is_here && exists(&whole.join(part))? {
             std::fs::rename(whole.join(part), folder.join(part)).map_err(fjall::Error::Io)?;
         }
     }
@@ -485,6 +497,11 @@ pub enum FjallError {
         /// Its length, in bytes.
         len: usize,
     },
+    /// It is not for keys and values: the one of the generations, or of another database.
+    Keyspace {
+        /// Its name.
+        name: Box<str>,
+    },
     /// The folder is open elsewhere.
     Locked,
     /// The row of the generation is not as it should be.
@@ -520,6 +537,9 @@ impl fmt::Display for FjallError {
             }
             FjallError::ValueTooLong { len } => {
                 write!(f, "a value of {len} bytes; {} are the most", FjallStore::MAX_VALUE_LEN)
+            }
+            FjallError::Keyspace { name } => {
+                write!(f, "{name:?} is no keyspace of this database for keys and values")
             }
             FjallError::Locked => f.write_str("the folder is open elsewhere"),
             FjallError::Generation => f.write_str("the row of the generation is damaged"),

@@ -64,7 +64,7 @@ impl RedbStore {
     ///
     /// # Errors
     ///
-    /// If the file is no redb database, or one of redb before version 3, is damaged, cannot be read, or is open elsewhere.
+    /// If the file is no redb database, or has a format from before redb 3, is damaged, cannot be read, or is open elsewhere.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, RedbError> {
         let file = file.as_ref();
         if !file.try_exists()? {
@@ -106,8 +106,9 @@ impl RedbStore {
     /// `NAME` is in another, `koel.generation.NAME`. Two stores of one table at a time do not know of each other's writes.
     ///
     /// What your transactions write to other tables is your own; what they write to this one a guard does not know of:
-    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. Writes wait while a transaction of yours
-    /// writes: who holds one and writes through the guard waits for himself.
+    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. The generation goes by the name: with a
+    /// table that is renamed, or deleted and made anew, delete `koel.generation.NAME`, or a snapshot of the other one may be
+    /// used. Writes wait while a transaction of yours writes: who holds one and writes through the guard waits for himself.
     ///
     /// # Errors
     ///
@@ -202,9 +203,9 @@ impl RedbStore {
     }
 
     /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise it is seen by all when it returns, and
-    /// on disk after [`RedbStore::sync`], or when the store has been dropped: a process that is killed, a crash of the system,
-    /// and a disk that is full, take back what was written since, all of it from some moment on; the guard is right
-    /// nevertheless. redb needs memory for what is not on disk.
+    /// on disk after [`RedbStore::sync`], or when the database has been dropped, with the last `Arc` of it: a process that is
+    /// killed, a crash of the system, and a disk that is full, take back what was written since, all of it from some moment on;
+    /// the guard is right nevertheless. redb needs memory for what is not on disk.
     ///
     /// What is known before a guard is opened goes in by [`RedbStore::load`].
     ///

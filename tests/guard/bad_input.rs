@@ -140,6 +140,21 @@ fn a_database_that_was_being_made_gives_way_to_one_that_was_made_meanwhile() {
     }
 }
 
+/// As fjall leaves them itself.
+#[test]
+fn files_of_others_in_the_folder_of_a_new_database_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("lock"), "precious").unwrap();
+    FjallStore::open(folder.path()).unwrap().put(b"a", b"1").unwrap();
+    assert_eq!(std::fs::read(folder.path().join("lock")).unwrap(), b"precious");
+    assert!(FjallStore::open(folder.path()).unwrap().get(b"a").unwrap().is_some());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keyspaces"), "a list").unwrap();
+    assert!(FjallStore::open(folder.path()).is_err());
+    assert_eq!(std::fs::read(folder.path().join("keyspaces")).unwrap(), b"a list");
+    assert!(!folder.path().join("koel.whole").exists());
+}
+
 #[test]
 fn a_folder_for_a_database_is_made_with_those_that_it_is_in() {
     let folder = tempfile::tempdir().unwrap();

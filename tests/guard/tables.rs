@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fjall::KeyspaceCreateOptions;
-use koel::guard::{FjallStore, Guarded, RedbError, RedbStore, Store};
+use koel::guard::{FjallError, FjallStore, Guarded, RedbError, RedbStore, Store};
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
 use crate::common::{finds, key, ready};
@@ -126,6 +126,23 @@ fn the_usual_table_has_the_usual_name() {
     let store = keyspace(&trees(folder.path()), "koel.data");
     assert_eq!(store.generation().unwrap(), generation);
     assert!(store.contains_key(b"a").unwrap());
+}
+
+/// fjall would write to whatever keyspace of this database has the other's number.
+#[test]
+fn a_keyspace_of_another_database_or_of_generations_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, other) = (trees(&folder.path().join("own")), trees(&folder.path().join("other")));
+    let users = |trees: &fjall::Database| trees.keyspace("users", KeyspaceCreateOptions::default).unwrap();
+    let is_refused = |keyspace| {
+        let error = FjallStore::with_keyspace(own.clone(), keyspace).unwrap_err();
+        assert!(matches!(error, FjallError::Keyspace { .. }), "{error}");
+    };
+    is_refused(users(&other));
+    assert!(!own.keyspace_exists("users"));
+    FjallStore::with_keyspace(own.clone(), users(&own)).unwrap();
+    is_refused(users(&other));
+    is_refused(own.keyspace("koel.generation", KeyspaceCreateOptions::default).unwrap());
 }
 
 #[test]
