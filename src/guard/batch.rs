@@ -50,10 +50,10 @@ impl<S: Store> Guarded<S> {
     /// such a transaction.
     ///
     /// It is called once, and answers as [`Store::write_many`] does: of each key whether it was there before. What it says of a
-    /// key that is not so may make the guard miss that key, and others that share its fingerprint. It puts and deletes the keys that it is given, each or none of
-    /// them, and no others; the values may be others. While it runs nobody else writes these keys through this guard, so that
-    /// what it reads of them from the store stays as it is. It must not write through the guard, ask it for a snapshot, or
-    /// wait for a scan that begins meanwhile: it holds locks for which these would wait.
+    /// key that is not so may make the guard miss that key, and others that share its fingerprint. It puts and deletes the keys
+    /// that it is given, each or none of them, and no others; the values may be others. While it runs nobody else writes these
+    /// keys through this guard, so that what it reads of them from the store stays as it is. It must not write through the
+    /// guard, ask it for a snapshot, or wait for a scan that begins meanwhile: it holds locks for which these would wait.
     ///
     /// # Errors
     ///
