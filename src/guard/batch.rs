@@ -59,7 +59,8 @@ impl<S: Store> Guarded<S> {
     ///
     /// The function's. Nothing need have been written then, and anything may have: the guard asks the store. Who decides to
     /// write nothing should rather say which keys are there, as an answer: after an error the filter keeps one fingerprint more
-    /// of each that was to be put and is there, and many of these make it worse, until it is built anew.
+    /// of each that was to be put and is there, and many of these make it worse, until it is built anew. After such an answer
+    /// it keeps one of each that is not there.
     ///
     /// # Panics
     ///
