@@ -69,8 +69,8 @@ impl FjallStore {
     /// If it is no database, or one of fjall before version 3, is damaged, cannot be read, or is open elsewhere.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, FjallError> {
         let folder = folder.as_ref();
-        if !exists(&folder.join(VERSION))? {
-            create_folder(folder).map_err(fjall::Error::Io)?;
+        if !folder.join(VERSION).try_exists()? {
+            create_folder(folder)?;
         }
         {
             let _lock = lock(folder)?;
@@ -108,7 +108,7 @@ impl FjallStore {
     ///
     /// What you write to other keyspaces is your own; what you write to this one a guard does not know of:
     /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. The generation goes by the name: with a
-    /// keyspace that is deleted and made anew, delete that key, or a snapshot of the other one may be used.
+    /// keyspace that is deleted and made anew, delete that key while no store is open, or a snapshot of the other may be used.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl FjallStore {
         if name == GENERATIONS || !is_its_own {
             return Err(FjallError::Keyspace { name: name.into() });
         }
-        let row = match &**keyspace.name() {
+        let row = match name {
             DATA => GENERATION.into(),
             named => format!("{GENERATION}.{named}").into(),
         };
@@ -337,33 +337,33 @@ const VERSION: &str = "version";
 /// killed while fjall makes one may leave what fjall cannot open. The caller has locked the folder.
 fn create_whole(folder: &Path) -> Result<(), FjallError> {
     let [new, whole] = ["koel.new", "koel.whole"].map(|name| folder.join(name));
-    let is_one = exists(&folder.join(VERSION))?;
-    if !exists(&whole)? {
+    let is_one = folder.join(VERSION).try_exists()?;
+    if !whole.try_exists()? {
         // Something else is there, perhaps: fjall says so, or lets it be.
         for part in PARTS {
-            if exists(&folder.join(part))? {
+            if folder.join(part).try_exists()? {
                 return Ok(());
             }
         }
-        if exists(&new)? {
-            std::fs::remove_dir_all(&new).map_err(fjall::Error::Io)?;
+        if new.try_exists()? {
+            std::fs::remove_dir_all(&new)?;
         }
         drop(FjallStore::with_database(Database::builder(&new).open()?)?);
-        std::fs::rename(&new, &whole).map_err(fjall::Error::Io)?;
-        sync_names_beside(&whole).map_err(fjall::Error::Io)?;
+        std::fs::rename(&new, &whole)?;
+        sync_names_beside(&whole)?;
     }
     // One that was not moved in to the end, and so never used, gives way to another, which somebody has made without this
     // library. Or another process has begun to move it.
     for part in PARTS.iter().filter(|_| !is_one) {
         // fjall may have made this one here already, when it was asked to make a database and did not.
-        let is_here = *part == "lock" && exists(&folder.join(part))?;
-        if !is_here && exists(&whole.join(part))? {
-            std::fs::rename(whole.join(part), folder.join(part)).map_err(fjall::Error::Io)?;
+        let is_here = *part == "lock" && folder.join(part).try_exists()?;
+        if !is_here && whole.join(part).try_exists()? {
+            std::fs::rename(whole.join(part), folder.join(part))?;
         }
     }
     // Or what is written to them might come back as `koel.new`, or not at all, after a power failure.
-    sync_names_beside(&whole).map_err(fjall::Error::Io)?;
-    Ok(std::fs::remove_dir_all(whole).map_err(fjall::Error::Io)?)
+    sync_names_beside(&whole)?;
+    Ok(std::fs::remove_dir_all(whole)?)
 }
 
 /// The file that a process locks which opens a database: fjall locks one of its own for as long as it is open.
@@ -380,20 +380,16 @@ fn create_folder(folder: &Path) -> std::io::Result<()> {
     sync_names_beside(folder)
 }
 
-fn exists(path: &Path) -> Result<bool, FjallError> {
-    Ok(path.try_exists().map_err(fjall::Error::Io)?)
-}
-
 /// Locks a folder for this process.
 #[expect(clippy::incompatible_msrv, reason = "fjall itself needs Rust 1.90")]
 fn lock(folder: &Path) -> Result<File, FjallError> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
-    let file = options.open(folder.join(LOCK)).map_err(fjall::Error::Io)?;
+    let file = options.open(folder.join(LOCK))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(FjallError::Locked),
-        Err(TryLockError::Error(error)) => Err(fjall::Error::Io(error).into()),
+        Err(TryLockError::Error(error)) => Err(error.into()),
     }
 }
 
@@ -516,6 +512,12 @@ impl FjallError {
     /// An error of yours, or a text, from the function of [`FjallStore::write_many_and`].
     pub fn other(error: impl Into<Box<dyn core::error::Error + Send + Sync>>) -> Self {
         FjallError::Other(error.into())
+    }
+}
+
+impl From<std::io::Error> for FjallError {
+    fn from(error: std::io::Error) -> Self {
+        fjall::Error::Io(error).into()
     }
 }
 
