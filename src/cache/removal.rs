@@ -15,8 +15,8 @@ use crate::reclaim::{Collector, FirstPanic, Guard, LocalGuard};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Its time was over, whoever took it out then. A closure that decides, as that of `compute`, is asked first: what its time
-    /// runs out for meanwhile is `Explicit` or `Replaced`.
+    /// Its time was over, whoever took it out then. Not where it ran out while the closure of `remove_if` or `compute` decided
+    /// to remove the entry: that is `Explicit`.
     Expired,
     /// `remove`, `remove_if`, `retain`, `clear` or `compute` took it out.
     Explicit,
