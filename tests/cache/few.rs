@@ -187,28 +187,36 @@ fn what_is_heavy_is_freed_soon_if_a_reader_has_been_stopped() {
     assert!(least <= 4 * 50, "{least} were alive");
 }
 
+type Told = Arc<Mutex<Vec<(u64, Cause)>>>;
+
+/// A cache full of light entries that were hit, and what it has told of those that left. One of weight 500 lives no time.
+fn full_of_what_was_hit() -> (Cache<u64, u64, Seeded>, Told) {
+    let told = Told::default();
+    let ear = Arc::clone(&told);
+    let builder = weighing(1000).on_removal(move |key, _, cause| ear.lock().unwrap().push((*key, cause)));
+    let builder = builder.expiry(|_, weight| (*weight == 500).then_some(Duration::ZERO));
+    let cache = builder.estimated_entries(1000).build();
+    (0..1000).for_each(|key| cache.insert(key, 1).unwrap());
+    (0..2000).for_each(|i| assert_eq!(cache.get(&(i % 1000)), Some(1)));
+    (cache, told)
+}
+
 /// It is as if it had been evicted at once.
 #[test]
 fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let ear = Arc::clone(&told);
-    let builder = Cache::builder().max_weight(1000).weigher(|_, weight: &u64| *weight);
-    let builder = builder.on_removal(move |key: &u64, _, cause| ear.lock().unwrap().push((*key, cause)));
-    let cache = builder.estimated_entries(1000).hasher(seeded(seed())).build();
-    (0..1000).for_each(|key| cache.insert(key, 1).unwrap());
-    (0..2000).for_each(|i| assert_eq!(cache.get(&(i % 1000)), Some(1)));
-    cache.insert(5000, 500).unwrap();
+    let (cache, told) = full_of_what_was_hit();
+    cache.insert(5000, 501).unwrap();
     assert_eq!((cache.get(&5000), cache.len()), (None, 1000));
     assert_eq!(cache.get_or_insert_with(5001, || 400), 400);
     assert_eq!(*told.lock().unwrap(), [(5000, Cause::Size), (5001, Cause::Size)]);
     let stats = cache.stats();
     assert_eq!(
         (stats.insertions, stats.evictions, stats.turned_away, stats.evicted_weight),
-        (1002, 2, 2, 900)
+        (1002, 2, 2, 901)
     );
     // What is asked for no more goes in the end.
     let times = (0..1000).take_while(|_| {
-        cache.insert(5000, 500).unwrap();
+        cache.insert(5000, 501).unwrap();
         cache.get(&5000).is_none()
     });
     assert!(times.count() < 1000 && cache.weight() <= 1000);
@@ -219,14 +227,7 @@ fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
 /// As of any entry, whoever took it out.
 #[test]
 fn what_is_turned_away_when_its_time_is_over_has_expired() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let ear = Arc::clone(&told);
-    let builder = Cache::builder().max_weight(1000).weigher(|_, weight: &u64| *weight);
-    let builder = builder.on_removal(move |key: &u64, _, cause| ear.lock().unwrap().push((*key, cause)));
-    let builder = builder.expiry(|_, weight| (*weight == 500).then_some(Duration::ZERO));
-    let cache = builder.estimated_entries(1000).hasher(seeded(seed())).build();
-    (0..1000).for_each(|key| cache.insert(key, 1).unwrap());
-    (0..2000).for_each(|i| assert_eq!(cache.get(&(i % 1000)), Some(1)));
+    let (cache, told) = full_of_what_was_hit();
     cache.insert(5000, 500).unwrap();
     cache.insert(5001, 400).unwrap();
     assert_eq!(*told.lock().unwrap(), [(5000, Cause::Expired), (5001, Cause::Size)]);

@@ -101,6 +101,16 @@ fn killed(mut child: Child, operations: u64, time: Duration) -> Vec<String> {
     said
 }
 
+/// Kills the child some time after it has said that it has done this up to `number`; up to which it has said so.
+fn killed_after(mut child: Child, done: &str, number: u64) -> u64 {
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut numbers = lines.filter_map(|line| line.strip_prefix(done)?.parse().ok());
+    assert!(numbers.any(|said| said == number), "the child goes on until it is killed");
+    child.kill().expect("SIGKILL");
+    child.wait().expect("an end");
+    numbers.last().unwrap_or(number)
+}
+
 /// Applies what the child has said: what is over; and the one that may or may not be.
 fn apply(said: &[String], known: &mut Known) -> Option<(u64, Option<u64>)> {
     let mut open = None;
@@ -247,14 +257,8 @@ fn the_child_with_fjall() {
 fn a_process_that_is_killed_loses_nothing_that_fjall_has_taken_though_not_durably() {
     for kill in 0..if long() { 100 } else { 5 } {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut child = spawn_test("kills::the_child_with_fjall", FJALL_CHILD, folder.path(), kill);
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-        let last = format!("put {}", 100 + 10 * kill);
-        assert!(lines.any(|line| line == last));
-        child.kill().expect("SIGKILL");
-        child.wait().expect("an end");
-        let later = lines.filter_map(|line| line.strip_prefix("put ")?.parse::<u64>().ok());
-        let last = later.last().unwrap_or(100 + 10 * kill);
+        let child = spawn_test("kills::the_child_with_fjall", FJALL_CHILD, folder.path(), kill);
+        let last = killed_after(child, "put ", 100 + 10 * kill);
         let store = FjallStore::open(folder.path()).expect("the keyspace");
         assert!((0..=last).all(|number| store.get(&key(number)).expect("a look-up").is_some()), "{last}");
     }
@@ -292,14 +296,8 @@ fn the_child_that_syncs() {
 fn a_process_that_is_killed_loses_nothing_that_redb_has_synced() {
     for kill in 0..if long() { 100 } else { 5 } {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut child = spawn_test("kills::the_child_that_syncs", SYNC_CHILD, folder.path(), kill);
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-        let last = format!("synced {}", 100 + 50 * kill);
-        assert!(lines.any(|line| line == last));
-        child.kill().expect("SIGKILL");
-        child.wait().expect("an end");
-        let later = lines.filter_map(|line| line.strip_prefix("synced ")?.parse::<u64>().ok());
-        let synced = later.last().unwrap_or(100 + 50 * kill);
+        let child = spawn_test("kills::the_child_that_syncs", SYNC_CHILD, folder.path(), kill);
+        let synced = killed_after(child, "synced ", 100 + 50 * kill);
         let guarded = open_not_durable(folder.path());
         let is_there = |number: &u64| guarded.store().contains_key(&key(*number)).expect("a look-up");
         let kept = (0..).take_while(is_there).count() as u64;
