@@ -7,6 +7,17 @@ use super::stats::{Counts, Event};
 use super::store::{Store, Value};
 use super::stripes::{Seen, stripe_of};
 
+/// What a guard says of a key without its store: of [`Guarded::get_if_known`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Known {
+    /// The key has this value: it was in the cache.
+    Present(Value),
+    /// The store does not hold the key: the filter says so, or that the store said so before is remembered.
+    Absent,
+    /// Only the store knows.
+    Unknown,
+}
+
 /// A look-up that the cache has not answered.
 #[derive(Clone, Copy)]
 struct Lookup<'k> {
@@ -79,6 +90,54 @@ impl<S: Store> Guarded<S> {
         let value = shared.store.get(key).map_err(Error::Store)?;
         self.learn(lookup, value.as_ref(), asked, counters);
         Ok(value)
+    }
+
+    /// What is known of a key without the store: as [`Guarded::get`], which takes no longer than this where the answer is not
+    /// [`Known::Unknown`], but never waits for the store. So a task asks this first, and only where it must a thread that may
+    /// block.
+    ///
+    /// A look-up is counted if it is answered; else the `get` that follows is.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use koel::guard::{Error, Guarded, Known, Store, Value};
+    /// use tokio::task;
+    ///
+    /// async fn get<S>(users: &Arc<Guarded<S>>, key: &[u8]) -> Result<Option<Value>, Error<S::Error>>
+    /// where
+    ///     S: Store,
+    /// {
+    ///     match users.get_if_known(key) {
+    ///         Known::Present(value) => Ok(Some(value)),
+    ///         Known::Absent => Ok(None),
+    ///         Known::Unknown => {
+    ///             let (users, key) = (Arc::clone(users), key.to_vec());
+    ///             task::spawn_blocking(move || users.get(&key)).await.expect("a look-up does not panic")
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # use koel::guard::HashMapStore;
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let users = Arc::new(Guarded::open(HashMapStore::new())?);
+    /// users.put(b"ada", b"1815")?;
+    /// assert_eq!(get(&users, b"ada").await?.as_deref(), Some(&b"1815"[..]));
+    /// assert_eq!(get(&users, b"bob").await?, None);
+    /// # Ok::<(), Error<std::convert::Infallible>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn get_if_known(&self, key: &[u8]) -> Known {
+        let shared = &*self.shared;
+        let counters = shared.counters.mine();
+        if let Some(value) = shared.hot.get(key) {
+            counters.count(Event::Hit);
+            return Known::Present(value);
+        }
+        match self.judge(self.begin(key, shared.plan.hash(key)), counters) {
+            Judgement::Absent => Known::Absent,
+            Judgement::Perhaps(_) => Known::Unknown,
+        }
     }
 
     /// Whether the store holds a key. A look-up as [`Guarded::get`], and counted as one, but the store need not read the value

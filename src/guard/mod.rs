@@ -95,6 +95,7 @@ pub use filter::Filter;
 pub use fjall::{FjallError, FjallStore};
 pub use guarded::Guarded;
 pub use hash_map::HashMapStore;
+pub use lookup::Known;
 pub use policy::{BloomPolicy, CuckooPolicy, FilterPolicy};
 pub use rebuild::{Phase, Progress};
 #[cfg(feature = "redb")]

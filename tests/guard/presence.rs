@@ -1,10 +1,11 @@
-//! Whether a key is there, without its value: answered as a look-up is, and as cheaply as the store can.
+//! Whether a key is there, without its value, and what is known without the store: answered as a look-up is, as cheaply as
+//! can be.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use koel::guard::{Error, FjallStore, Generation, Guarded, HashMapStore, RedbStore, Scanned, Store, Value};
+use koel::guard::{Error, FjallStore, Generation, Guarded, HashMapStore, Known, RedbStore, Scanned, Store, Value};
 
 use crate::common::{key, ready};
 use crate::scripted::{Act, Op, Scripted, ScriptedStore, filled};
@@ -88,6 +89,48 @@ fn absent_keys_are_answered_by_the_filter_and_by_what_is_remembered_of_it() {
         guarded.put(&key(number), b"").unwrap();
         assert!(guarded.contains_key(&key(number)).unwrap());
     }
+}
+
+/// Before there is a filter, too. A look-up that has no answer is not counted, and the next one that has the store asked is.
+#[test]
+fn what_only_the_store_knows_is_unknown_and_nobody_asks_it() {
+    let store = filled(1000);
+    let guarded = Guarded::builder(Arc::clone(&store)).cache_bytes(1 << 20).open().unwrap();
+    guarded.wait_until_ready().unwrap();
+    let known = |number| guarded.get_if_known(&key(number));
+    assert!((0..1000).all(|number| known(number) == Known::Unknown));
+    let absent = (1000..20_000).filter(|&number| known(number) == Known::Absent).count() as u64;
+    assert_eq!((store.reads(), guarded.stats().lookups()), (0, absent));
+    assert!(absent > 17_000);
+    // What a look-up has learned is known, and what a write has changed is not.
+    for number in 0..1000 {
+        let value = guarded.get(&key(number)).unwrap().expect("it is there");
+        assert_eq!(known(number), Known::Present(value));
+    }
+    // False positives that have come back some times.
+    (0..3).for_each(|_| assert!((1000..20_000).all(|number| guarded.get(&key(number)).unwrap().is_none())));
+    let remembered = (1000..20_000).filter(|&number| known(number) == Known::Absent).count() as u64;
+    assert!(remembered > absent && guarded.stats().remembered_absent > 0, "{remembered} of {absent}");
+    let before = store.reads();
+    for number in 1000..1100 {
+        guarded.put(&key(number), b"").unwrap();
+        assert_eq!(known(number), Known::Unknown);
+        assert!(guarded.delete(&key(number - 1000)).unwrap());
+        assert!(matches!(known(number - 1000), Known::Absent | Known::Unknown));
+    }
+    assert_eq!(store.reads(), before);
+    guarded.rebuild().unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!((known(1), known(1000)), (Known::Absent, Known::Unknown));
+}
+
+/// The filter that `get` would not ask, as a thread has found all it looked for, is asked all the same.
+#[test]
+fn a_filter_that_is_idle_answers_who_may_not_ask_the_store() {
+    let guarded = ready(filled(100));
+    assert!((0..10_000).all(|number| guarded.get(&key(number % 100)).unwrap().is_some()));
+    let absent = (1000..2000).filter(|&number| guarded.get_if_known(&key(number)) == Known::Absent).count();
+    assert!(absent > 900, "{absent}");
 }
 
 #[test]
