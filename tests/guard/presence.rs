@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use koel::guard::{Error, FjallStore, Generation, Guarded, HashMapStore, Known, RedbStore, Scanned, Store, Value};
+use koel::guard::{
+    Error, FjallStore, Generation, Guarded, HashMapStore, Known, RedbStore, Scanned, Store, Value,
+};
 
 use crate::common::{key, ready};
 use crate::scripted::{Act, Op, Scripted, ScriptedStore, filled};

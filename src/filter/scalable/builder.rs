@@ -11,6 +11,7 @@ use super::super::sizing::{DEFAULT_RATE, Shape, check, full_rate, load_limit};
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
 use super::info::ScalableInfo;
+use super::turns::Turns;
 use crate::sync::SCHEDULED;
 
 /// Fewest buckets of a segment: smaller ones fill unevenly, and a lock would be much beside them. Models look at each.
@@ -246,7 +247,8 @@ impl<S> ScalableFilterBuilder<S> {
         let (plan, first) = self.first()?;
         let level = Level::new(Inner::new(first, None)?, 0);
         let copies = self.copies();
-        let filter = ScalableCuckooFilter::with_chain(plan, Chain::new(vec![level]), copies, self.hasher)?;
+        let chain = Chain::new(vec![level]);
+        let filter = ScalableCuckooFilter::with_chain(Turns::new()?, plan, chain, copies, self.hasher);
         filter.set_max_memory(self.max_memory);
         Ok(filter)
     }
@@ -258,13 +260,6 @@ impl<S> ScalableFilterBuilder<S> {
 
     /// What all tables have in common, and the first.
     fn first(&self) -> Result<(Plan, Shape), FilterError> {
-        let (plan, limit) = (self.common()?, most_keys(self.bucket_slots));
-        let first = plan.shape(0).ok_or(FilterError::Capacity { requested: self.capacity, limit })?;
-        Ok((plan, first))
-    }
-
-    /// What all tables have in common.
-    fn common(&self) -> Result<Plan, FilterError> {
         let format = self.format()?;
         let limit = most_keys(self.bucket_slots);
         if self.capacity == 0 || self.capacity > limit {
@@ -276,12 +271,14 @@ impl<S> ScalableFilterBuilder<S> {
         let in_each =
             buckets.div_ceil(segments).next_multiple_of(2).clamp(MIN_BUCKETS, u64::from(MAX_BUCKETS));
         let mut plan = Plan { segments: segments as u32, buckets: in_each as u32, format };
-        // Small segments are not filled as far as that.
-        while plan.buckets < MAX_BUCKETS && plan.shape(0).is_some_and(|table| table.capacity < self.capacity)
-        {
+        loop {
+            let first = plan.shape(0).ok_or(FilterError::Capacity { requested: self.capacity, limit })?;
+            if first.capacity >= self.capacity || plan.buckets >= MAX_BUCKETS {
+                return Ok((plan, first));
+            }
+            // Small segments are not filled as far as that.
             plan.buckets += 2;
         }
-        Ok(plan)
     }
 
     /// The format of the first table.

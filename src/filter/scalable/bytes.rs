@@ -194,7 +194,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
             levels.push(Level::new(inner, index));
         }
         let plan = common.ok_or(BytesError::Layout)?;
-        Ok(ScalableCuckooFilter::with_turns(turns, plan, Chain::new(levels), max_duplicates, hasher))
+        Ok(ScalableCuckooFilter::with_chain(turns, plan, Chain::new(levels), max_duplicates, hasher))
     }
 }
 
@@ -210,12 +210,9 @@ impl<S: Clone> Clone for ScalableCuckooFilter<S> {
         for level in self.chain.levels().to_vec() {
             copies.push(Level::new(copied(&level.inner), level.index));
         }
-        match Self::with_chain(self.plan, Chain::new(copies), self.max_duplicates, hasher) {
-            Ok(copy) => {
-                copy.set_max_memory(self.max_memory());
-                copy
-            }
-            Err(error) => panic!("{error}"),
-        }
+        let turns = Turns::new().unwrap_or_else(|error| panic!("{error}"));
+        let copy = Self::with_chain(turns, self.plan, Chain::new(copies), self.max_duplicates, hasher);
+        copy.set_max_memory(self.max_memory());
+        copy
     }
 }

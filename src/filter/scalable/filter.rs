@@ -166,15 +166,6 @@ impl ScalableCuckooFilter {
 impl<S> ScalableCuckooFilter<S> {
     /// A filter of these tables; an error, if there is no memory for its locks.
     pub(super) fn with_chain(
-        plan: Plan,
-        chain: Chain,
-        max_duplicates: usize,
-        hasher: S,
-    ) -> Result<Self, FilterError> {
-        Ok(Self::with_turns(Turns::new()?, plan, chain, max_duplicates, hasher))
-    }
-
-    pub(super) fn with_turns(
         turns: Turns,
         plan: Plan,
         chain: Chain,
