@@ -73,7 +73,7 @@ impl<K, V, S> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
     ) {
         let (mark, entry) = (locked.residents().mark(found), locked.item(found));
-        locked.remove(found);
+        locked.residents().remove(found);
         let share = &mut locked.state().keep;
         share.evictor.removed(mark, self.weight_of(entry));
         // SAFETY: just taken out, under the lock.

@@ -161,7 +161,7 @@ impl<P: Payload> Directory<P> {
             if !found && version.is_odd() {
                 found = !segment.buckets().matches(place).is_empty();
             }
-            if found || !segment.has_no_overflow() && segment.overflow().may_contain(place.tag) {
+            if found || !segment.has_no_overflow() && segment.overflow().may_contain(place) {
                 return true;
             }
             if self.is_current(digest.prefix(), &segment) && stripes::unchanged(stripe, version) {
@@ -331,7 +331,7 @@ mod tests {
         let told = || (1000..2000).filter(|key| scene.table.may_contain(Digest::new(*key))).count();
         assert!(scene.table.may_contain(scene.digest) && told() < 50);
         let another = NonNull::from(&scene.items[0]);
-        assert!(segment.overflow().put(0, place.tag, another, 0, &scene.table.meter));
+        assert!(segment.overflow().put(segment.buckets().len(), place, another, 0, &scene.table.meter));
         segment.note_overflow();
         assert!(told() < 60);
         let absent =

@@ -182,7 +182,7 @@ mod tests {
             (0..many).for_each(|key| insert_as(&table, key, digest).unwrap());
             for key in many..many + 20_000 {
                 let mut spot = table.lock_and_find(digest(key - many), |item| item.0 == key - many);
-                spot.writing.locked.remove(spot.found.expect("it came"));
+                spot.writing.locked.remove(spot.place, spot.found.expect("it came"));
                 drop(spot);
                 insert_as(&table, key, digest).unwrap();
             }

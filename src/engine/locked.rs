@@ -10,7 +10,6 @@ use core::ops::DerefMut;
 use super::buckets::Buckets;
 use super::found::Found;
 use super::memory::Meter;
-use super::overflow;
 use super::parting;
 use super::path;
 use super::payload::Payload;
@@ -122,12 +121,12 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
                 return Some(buckets.found(bucket, lane));
             }
         }
-        if self.segment.has_no_overflow() { None } else { self.find_in_overflow(place.tag, eq) }
+        if self.segment.has_no_overflow() { None } else { self.find_in_overflow(place, eq) }
     }
 
     #[cold]
-    fn find_in_overflow(&self, tag: u8, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
-        let mut matching = self.segment.overflow().matching(tag);
+    fn find_in_overflow(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
+        let mut matching = self.segment.overflow().matching(place);
         let found =
             matching.find(|(buckets, bucket, lane)| buckets.item(*bucket, *lane).is_some_and(&mut eq));
         found.map(|(buckets, bucket, lane)| buckets.found(bucket, lane))
@@ -182,22 +181,20 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         }
     }
 
-    /// Empties a slot, as [`Residents::remove`], also one in the overflow.
+    /// Empties a slot of an item that has this place, as [`Residents::remove`], also one in the overflow.
     #[inline]
-    pub(crate) fn remove(&mut self, found: Found) {
+    pub(crate) fn remove(&mut self, place: Place, found: Found) {
         if self.is_in_overflow(found) {
-            return self.remove_from_overflow(found);
+            return self.remove_from_overflow(place, found);
         }
         self.note_change(found);
         self.residents().remove(found);
     }
 
     #[cold]
-    fn remove_from_overflow(&mut self, found: Found) {
+    fn remove_from_overflow(&mut self, place: Place, found: Found) {
         let overflow = self.segment.overflow();
-        let buckets = overflow.blocks().find(|block| block.has(found)).expect("a slot of ours");
-        let (bucket, lane) = buckets.position_of(found);
-        buckets.clear(bucket, lane);
+        overflow.remove(place, found);
         if !P::NULLABLE {
             stripes::note_departure(overflow.stripe());
         }
@@ -267,7 +264,8 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<Hole> {
         let buckets = self.segment.buckets();
         let in_buckets = self.len() - self.state.overflow_len;
-        if in_buckets >= self.state.filling_from.saturating_add(self.last_ones()) {
+        // Where every slot is taken a search would look at hundreds of buckets before it says so.
+        if in_buckets >= self.slots().min(self.state.filling_from.saturating_add(self.last_ones())) {
             return None;
         }
         let path: Option<path::Path> = path::search(&buckets, roots, budget);
@@ -348,12 +346,11 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
 impl<'a, P: Payload> Locked<'a, P> {
     /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
     pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        let taken = self.state.overflow_len;
         // First: as in `put`. And the mark: it may have been withdrawn, and who has found the item must see it from then on.
         self.add_len(1);
         self.segment.note_overflow();
         step();
-        let done = self.segment.overflow().put(taken, place.tag, item, mark, meter);
+        let done = self.segment.overflow().put(self.segment.buckets().len(), place, item, mark, meter);
         if done {
             self.state.overflow_len += 1;
         } else {
@@ -369,12 +366,11 @@ impl<'a, P: Payload> Locked<'a, P> {
         core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
     }
 
-    /// Whether the overflow has more free slots than there are buckets' slots, and a quarter of its own at most is taken: anew
-    /// it would be shorter. But a first block with something in it might be needed anew, and is as short as any.
+    /// Whether the overflow has more free slots than there are buckets' slots, and less than a quarter of its own is taken: anew
+    /// it would be shorter, as an item that is alone in its list has four.
     pub(super) fn has_idle_overflow(&self) -> bool {
         let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
-        let may_shrink = taken == 0 || overflow > overflow::FIRST_SLOTS;
-        may_shrink && overflow > self.slots() + taken && overflow >= 4 * taken
+        overflow > self.slots() + taken && overflow > 4 * taken
     }
 
     /// Calls `f` with every item.
@@ -402,7 +398,8 @@ impl<'a, P: Payload> Locked<'a, P> {
     /// Empties every slot, as if each item had been removed.
     pub(crate) fn clear(&mut self) {
         (0..self.segment.buckets().len()).for_each(|bucket| self.note_change_of(bucket));
-        self.arrays().for_each(|buckets| buckets.clear_all());
+        self.segment.buckets().clear_all();
+        self.segment.overflow().clear();
         // Before the mark is withdrawn: a late reader that sees no mark any more must read again [I8].
         self.bump_stripes();
         self.state.overflow_len = 0;
@@ -488,7 +485,7 @@ mod tests {
             let mut expected = alone.versions();
             expected[stripe_of(place)] += 2;
             let found = alone.lock().find(place, |item| item.0 == key).expect("just put");
-            alone.lock().remove(found);
+            alone.lock().remove(place, found);
             assert_eq!(alone.versions(), expected, "{key}");
             assert!(alone.lock().find(place, |item| item.0 == key).is_none());
         }
@@ -498,7 +495,7 @@ mod tests {
         let mut expected = alone.versions();
         expected[4] += 2;
         let found = alone.lock().find(place, |item| item.0 == 77).expect("just put");
-        alone.lock().remove(found);
+        alone.lock().remove(place, found);
         assert_eq!(alone.versions(), expected);
         assert_eq!(alone.items(), (0, 0));
     }
@@ -523,7 +520,7 @@ mod tests {
         let put = |key| alone.lock().put_in_overflow(alone.place(key), (key, key), 0, &alone.meter);
         let remove = |key| {
             let found = alone.lock().find(alone.place(key), |item| item.0 == key).expect("it is there");
-            alone.lock().remove(found);
+            alone.lock().remove(alone.place(key), found);
         };
         let is_marked = || !alone.segment().has_no_overflow();
         assert!(!is_marked());

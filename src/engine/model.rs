@@ -63,7 +63,7 @@ impl CopiedAhead {
         let locked = &mut writing.locked;
         let place = Place::new(Digest::mixed(key), 1);
         let found = locked.find(place, |(found, _)| found == key).expect("it is there");
-        locked.remove(found);
+        locked.remove(place, found);
         assert!(locked.put(Place::new(Digest::mixed(other), 1), item(other), 0, 0));
         self.table.copy_ahead(locked, &rehash);
     }

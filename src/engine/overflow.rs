@@ -1,8 +1,9 @@
-//! What fits neither of its buckets: a list of blocks of slots, scanned from end to end.
+//! What fits neither of its buckets: lists of blocks of slots, each scanned from end to end.
 //!
 //! Nine keys with one hash have room for eight at most; growing would not help them, and a bad hash function must not break
-//! a map. Slots are filled and cleared like those of any bucket; as a block belongs to no pair, all of them share
-//! the overflow's own stripe. Blocks are appended and never removed while the segment lives, so readers need
+//! a map. Which list an item is in its bucket and tag say, so that keys of one hash are in the way of few others. Slots are
+//! filled and cleared like those of any bucket; as a block belongs to no pair, all of them share the overflow's own stripe. The
+//! lists are made for the first item, blocks are appended, and neither is removed while the segment lives, so readers need
 //! nothing but the pointer. An item stays in the overflow until it is removed or its segment is replaced: none ever
 //! moves between bucket and overflow, so a reader may look at one after the other. Whether anything is in here is told by a
 //! mark in the segment: without it readers do not come here.
@@ -11,16 +12,19 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use super::buckets::Buckets;
+use super::found::Found;
 use super::memory::{Block, Meter};
 use super::payload::Payload;
 use super::tags::{Matches, SLOTS, free_lane, tag_at};
-use crate::sync::{AtomicPtr, AtomicU64, Ordering};
+use crate::hash::{Place, scale};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Buckets in the first block; each further one has twice as many.
-const FIRST_BLOCK: u32 = 4;
-/// Slots in it.
-pub(super) const FIRST_SLOTS: usize = FIRST_BLOCK as usize * SLOTS as usize;
-/// Buckets in the largest block.
+/// Buckets of the segment for each list: eight keys of one hash are in buckets when the next ones come here, and a segment with
+/// less than half its slots taken does not grow for them. So there are about as many lists as hashes of which there are many.
+const BUCKETS_A_LIST: u32 = 8;
+/// Most lists.
+const MOST_LISTS: u32 = 1 << 16;
+/// Buckets in a list's largest block. The first has one, each further one twice as many as the one before.
 const LARGEST_BLOCK: u32 = 1 << 12;
 
 /// One block of slots.
@@ -30,16 +34,30 @@ struct Node<P: Payload> {
     block: Block,
 }
 
-/// The list; empty in all but unlucky segments.
-pub(crate) struct Overflow<P: Payload> {
+/// The blocks of one list.
+pub(super) struct List<P: Payload> {
     first: AtomicPtr<Node<P>>,
+    /// How many items they have. The lock's holder's.
+    taken: AtomicU32,
+}
+
+/// All lists, which lie behind this.
+struct Lists<P: Payload> {
+    lists: *const List<P>,
+    len: u32,
+    block: Block,
+}
+
+/// What no bucket has room for; nothing in all but unlucky segments.
+pub(crate) struct Overflow<P: Payload> {
+    lists: AtomicPtr<Lists<P>>,
     stripe: AtomicU64,
 }
 
 impl<P: Payload> Overflow<P> {
-    /// No blocks.
+    /// No lists.
     pub(crate) fn new() -> Self {
-        Overflow { first: AtomicPtr::new(core::ptr::null_mut()), stripe: AtomicU64::new(0) }
+        Overflow { lists: AtomicPtr::new(core::ptr::null_mut()), stripe: AtomicU64::new(0) }
     }
 
     /// The stripe of every slot in here.
@@ -47,24 +65,141 @@ impl<P: Payload> Overflow<P> {
         &self.stripe
     }
 
-    /// Whether some slot has this tag.
-    #[cold]
-    pub(crate) fn may_contain(&self, tag: u8) -> bool {
-        self.matching(tag).next().is_some()
+    /// All lists, if there are any.
+    fn lists(&self) -> &[List<P>] {
+        // Acquire: pairs with the Release in `lists_for`: the lists are seen constructed.
+        let lists = self.lists.load(Ordering::Acquire);
+        // SAFETY: null, or lists that live as long as the segment, as many as are said.
+        unsafe {
+            lists.as_ref().map_or(&[], |lists| core::slice::from_raw_parts(lists.lists, lists.len as usize))
+        }
     }
 
-    /// Block, bucket and lane of every slot that has this tag, in order; a bucket's tags are loaded when the walk comes
-    /// to it [R3].
-    pub(crate) fn matching(&self, tag: u8) -> impl Iterator<Item = (Buckets<P>, u32, u32)> {
-        let buckets = self.blocks().flat_map(|block| (0..block.len()).map(move |bucket| (block, bucket)));
-        buckets.flat_map(move |(block, bucket)| {
-            let mut matches = Matches::of_one(block.tags(bucket), tag);
+    /// The list of a place, if there are any.
+    pub(super) fn list(&self, place: Place) -> Option<&List<P>> {
+        let lists = self.lists();
+        // Of keys that were chosen by some bits of their hashes, the bucket's or the tag's, the others tell most apart; as in
+        // Fibonacci hashing.
+        let mixed = (place.first << 8 | u32::from(place.tag)).wrapping_mul(0x9E37_79B1);
+        lists.get(scale(mixed, lists.len() as u32) as usize)
+    }
+
+    /// Whether a slot of the place's list has its tag.
+    #[cold]
+    pub(crate) fn may_contain(&self, place: Place) -> bool {
+        self.matching(place).next().is_some()
+    }
+
+    /// Block, bucket and lane of every slot of the place's list that has its tag, in order; a bucket's tags are loaded when the
+    /// walk comes to it [R3].
+    pub(crate) fn matching(&self, place: Place) -> impl Iterator<Item = (Buckets<P>, u32, u32)> {
+        self.list(place).into_iter().flat_map(List::buckets).flat_map(move |(block, bucket)| {
+            let mut matches = Matches::of_one(block.tags(bucket), place.tag);
             core::iter::from_fn(move || Some((block, bucket, matches.next_lane()?)))
         })
     }
 
-    /// The blocks, first to last.
+    /// The blocks of all lists.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Buckets<P>> {
+        self.lists().iter().flat_map(List::blocks)
+    }
+
+    /// Whether it has no slots: no item has ever been here.
+    pub(super) fn is_new(&self) -> bool {
+        self.lists().is_empty()
+    }
+
+    /// How many slots the blocks have.
+    pub(super) fn slots(&self) -> usize {
+        self.blocks().map(slots_of).sum()
+    }
+
+    /// Puts an item into an empty slot, in the order of [I7], or in a new block; the segment has so many `buckets`. False if
+    /// there is no memory for a block, or for the lists [W6]. The lock's holder only [I5].
+    ///
+    /// The pair's stripe is left as it is. It would tell readers that an item has moved between the buckets they read;
+    /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
+    /// this and here before the tag, or the block's link, has missed it in time.
+    pub(crate) fn put(&self, buckets: u32, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        if self.is_new() && !self.make_lists(buckets, meter) {
+            return false;
+        }
+        self.list(place).is_some_and(|list| list.put(place.tag, item, mark, meter))
+    }
+
+    /// Makes the lists of a segment of so many buckets. False: there is no memory for them.
+    fn make_lists(&self, buckets: u32, meter: &Meter) -> bool {
+        let Some(lists) = Lists::allocate((buckets / BUCKETS_A_LIST).clamp(1, MOST_LISTS), meter) else {
+            return false;
+        };
+        // Release: pairs with the Acquire load of `lists`: they are seen constructed.
+        self.lists.store(lists.as_ptr(), Ordering::Release);
+        true
+    }
+
+    /// Empties a slot of the place's list. The lock's holder only [I5].
+    pub(super) fn remove(&self, place: Place, found: Found) {
+        let list = self.list(place).expect("there is a slot of it");
+        let block = list.blocks().find(|block| block.has(found)).expect("a slot of the list");
+        let (bucket, lane) = block.position_of(found);
+        block.clear(bucket, lane);
+        list.set_taken(list.taken() - 1);
+    }
+
+    /// Empties all slots. The lock's holder only [I5].
+    pub(super) fn clear(&self) {
+        for list in self.lists() {
+            list.blocks().for_each(|block| block.clear_all());
+            list.set_taken(0);
+        }
+    }
+
+    /// Frees the blocks and the lists.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses the segment any more.
+    pub(crate) unsafe fn free(&self, meter: &Meter) {
+        // SAFETY: the caller's.
+        self.lists().iter().for_each(|list| unsafe { list.free(meter) });
+        // Relaxed: nobody else uses the segment.
+        if let Some(lists) = NonNull::new(self.lists.load(Ordering::Relaxed)) {
+            // SAFETY: from `allocate`; moved out before its memory is given back, and never looked at again.
+            unsafe { lists.read().block.free(meter) };
+        }
+    }
+}
+
+/// How many slots a block has.
+fn slots_of<P: Payload>(block: Buckets<P>) -> usize {
+    block.len() as usize * SLOTS as usize
+}
+
+impl<P: Payload> Lists<P> {
+    /// So many empty lists.
+    fn allocate(len: u32, meter: &Meter) -> Option<NonNull<Self>> {
+        let (layout, lists_at) =
+            Layout::new::<Self>().extend(Layout::array::<List<P>>(len as usize).ok()?).ok()?;
+        let block = Block::allocate(layout.pad_to_align(), meter)?;
+        let this = block.base().cast::<Self>();
+        // SAFETY: zeroed memory of this layout, ours alone, freed by `Overflow::free`.
+        unsafe {
+            let lists = block.base().add(lists_at).cast::<List<P>>();
+            (0..len as usize).for_each(|index| lists.add(index).write(List::new()));
+            this.write(Lists { lists: lists.as_ptr(), len, block });
+        }
+        Some(this)
+    }
+}
+
+impl<P: Payload> List<P> {
+    /// No blocks.
+    fn new() -> Self {
+        List { first: AtomicPtr::new(core::ptr::null_mut()), taken: AtomicU32::new(0) }
+    }
+
+    /// The blocks, first to last.
+    fn blocks(&self) -> impl Iterator<Item = Buckets<P>> {
         let mut next = &self.first;
         core::iter::from_fn(move || {
             // Acquire: pairs with the Release in `put`: the block is seen constructed.
@@ -76,24 +211,35 @@ impl<P: Payload> Overflow<P> {
         })
     }
 
-    /// How many slots the blocks have.
-    pub(super) fn slots(&self) -> usize {
-        self.blocks().map(|block| block.len() as usize * SLOTS as usize).sum()
+    /// Their buckets, each with its block.
+    fn buckets(&self) -> impl Iterator<Item = (Buckets<P>, u32)> {
+        self.blocks().flat_map(|block| (0..block.len()).map(move |bucket| (block, bucket)))
     }
 
-    /// Puts an item into an empty slot, in the order of [I7], or in a new block; `taken` are how many have one. False if there
-    /// is no memory for a block [W6]. The lock's holder only [I5].
-    ///
-    /// The pair's stripe is left as it is. It would tell readers that an item has moved between the buckets they read;
-    /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
-    /// this and here before the tag, or the block's link, has missed it in time.
-    pub(crate) fn put(&self, taken: usize, tag: u8, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        if let Some((buckets, bucket, lane)) = self.empty_slot(taken) {
+    /// How many items there are. The lock's holder only.
+    fn taken(&self) -> u32 {
+        // Relaxed, here and below: the lock orders it.
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn set_taken(&self, taken: u32) {
+        self.taken.store(taken, Ordering::Relaxed);
+    }
+
+    /// As [`Overflow::put`].
+    fn put(&self, tag: u8, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        if let Some((buckets, bucket, lane)) = self.empty_slot() {
             buckets.fill(bucket, lane, tag, item, mark);
-            return true;
+        } else if !self.put_in_new_block(tag, item, mark, meter) {
+            return false;
         }
-        let last_len = self.blocks().last().map_or(FIRST_BLOCK / 2, |block| block.len());
-        let Some(node) = Node::allocate((last_len * 2).min(LARGEST_BLOCK), meter) else { return false };
+        self.set_taken(self.taken() + 1);
+        true
+    }
+
+    fn put_in_new_block(&self, tag: u8, item: P::Item, mark: u8, meter: &Meter) -> bool {
+        let len = self.blocks().last().map_or(1, |block| block.len() * 2);
+        let Some(node) = Node::allocate(len.min(LARGEST_BLOCK), meter) else { return false };
         // SAFETY: just constructed.
         let buckets = unsafe { node.as_ref() }.buckets;
         buckets.fill(0, 0, tag, item, mark);
@@ -108,16 +254,16 @@ impl<P: Payload> Overflow<P> {
         true
     }
 
-    /// An empty slot, where so many are taken: the one behind as many, which are all as long as none has left, or else the
-    /// first. `None`: all are taken.
+    /// An empty slot: the one behind as many as are taken, which are all as long as none has left, or else the first. `None`:
+    /// all are taken.
     ///
     /// Searched from the first on, each would cost as much as there are, and a copy of all their square.
-    fn empty_slot(&self, taken: usize) -> Option<(Buckets<P>, u32, u32)> {
-        let (mut ahead, slots) = (taken, |block: &Buckets<P>| block.len() as usize * SLOTS as usize);
+    fn empty_slot(&self) -> Option<(Buckets<P>, u32, u32)> {
+        let mut ahead = self.taken() as usize;
         let behind = self.blocks().find(|block| {
-            let is_here = ahead < slots(block);
+            let is_here = ahead < slots_of(*block);
             if !is_here {
-                ahead -= slots(block);
+                ahead -= slots_of(*block);
             }
             is_here
         })?;
@@ -125,8 +271,7 @@ impl<P: Payload> Overflow<P> {
         if tag_at(behind.tags(bucket), lane) == 0 {
             return Some((behind, bucket, lane));
         }
-        let mut buckets = self.blocks().flat_map(|block| (0..block.len()).map(move |bucket| (block, bucket)));
-        buckets.find_map(|(block, bucket)| Some((block, bucket, free_lane(block.tags(bucket))?)))
+        self.buckets().find_map(|(block, bucket)| Some((block, bucket, free_lane(block.tags(bucket))?)))
     }
 
     /// Frees the blocks.
@@ -134,7 +279,7 @@ impl<P: Payload> Overflow<P> {
     /// # Safety
     ///
     /// Nobody uses the segment any more.
-    pub(crate) unsafe fn free(&self, meter: &Meter) {
+    unsafe fn free(&self, meter: &Meter) {
         // Relaxed, here and below: nobody else uses the segment.
         let mut next = self.first.load(Ordering::Relaxed);
         while let Some(node) = NonNull::new(next) {
@@ -168,46 +313,98 @@ impl<P: Payload> Node<P> {
 mod tests {
     use super::super::payload::Inline;
     use super::*;
+    use crate::hash::Digest;
+
+    /// Of a segment of so many buckets, with items whose tag alone counts: all are in one list.
+    struct Alone {
+        overflow: Overflow<Inline<u64, u64>>,
+        buckets: u32,
+        meter: Meter,
+    }
+
+    impl Alone {
+        fn of(buckets: u32) -> Self {
+            Alone { overflow: Overflow::new(), buckets, meter: Meter::new() }
+        }
+
+        fn put(&self, place: Place, key: u64) {
+            assert!(self.overflow.put(self.buckets, place, (key, key), 0, &self.meter));
+        }
+
+        /// The keys whose tag is that of a place, in the order in which they are found.
+        fn keys(&self, place: Place) -> Vec<u64> {
+            let items = self.overflow.matching(place).map(|(block, bucket, lane)| block.item(bucket, lane));
+            items.map(|item| item.expect("an item").0).collect()
+        }
+
+        fn remove(&self, place: Place, key: u64) {
+            let mut slots =
+                self.overflow.matching(place).map(|(block, bucket, lane)| block.found(bucket, lane));
+            let of_key = self.keys(place).iter().position(|other| *other == key).expect("it is there");
+            self.overflow.remove(place, slots.nth(of_key).expect("its slot"));
+        }
+    }
+
+    impl Drop for Alone {
+        fn drop(&mut self) {
+            // SAFETY: nobody uses it.
+            unsafe { self.overflow.free(&self.meter) };
+            assert_eq!(self.meter.bytes(), 0);
+        }
+    }
+
+    fn of_tag(tag: u8) -> Place {
+        Place { first: 0, second: 0, tag }
+    }
 
     #[test]
-    fn each_block_has_twice_the_buckets_of_the_one_before() {
-        let (meter, overflow) = (Meter::new(), Overflow::<Inline<u64, u64>>::new());
-        for key in 0..4 * (4 + 8 + 16) + 1 {
-            assert!(overflow.put(key as usize, 1 + (key % 7) as u8, (key, key), 0, &meter));
-        }
-        assert_eq!(overflow.blocks().map(|block| block.len()).collect::<Vec<_>>(), [4, 8, 16, 32]);
-        assert_eq!(overflow.slots(), 240);
-        let of_tag: Vec<_> = overflow.matching(3).collect();
-        assert_eq!(of_tag.len(), 16);
-        let keys = of_tag.iter().map(|(block, bucket, lane)| block.item(*bucket, *lane).expect("an item").0);
-        assert!(keys.eq((0..113).filter(|key| key % 7 == 2)), "in the order in which they came");
-        // SAFETY: nobody uses it.
-        unsafe { overflow.free(&meter) };
-        assert_eq!(meter.bytes(), 0);
+    fn each_block_of_a_list_has_twice_the_buckets_of_the_one_before() {
+        let alone = Alone::of(4);
+        assert!(alone.overflow.is_new());
+        (0..4 * (1 + 2 + 4) + 1).for_each(|key| alone.put(of_tag(1 + (key % 7) as u8), key));
+        assert!(!alone.overflow.is_new());
+        assert_eq!(alone.overflow.blocks().map(|block| block.len()).collect::<Vec<_>>(), [1, 2, 4, 8]);
+        assert_eq!(alone.overflow.slots(), 60);
+        assert_eq!(alone.keys(of_tag(3)), [2, 9, 16, 23], "in the order in which they came");
     }
 
     #[test]
     fn a_slot_is_searched_only_where_others_have_left_and_the_one_behind_as_many_is_taken() {
-        let (meter, overflow) = (Meter::new(), Overflow::<Inline<u64, u64>>::new());
-        let put = |key: u64, taken| assert!(overflow.put(taken, 1, (key, key), 0, &meter));
-        let clear = |slot: u32| overflow.blocks().next().expect("a block").clear(slot / SLOTS, slot % SLOTS);
-        let keys = || {
-            let items = overflow.matching(1).map(|(block, bucket, lane)| block.item(bucket, lane));
-            items.map(|item| item.expect("an item").0).collect::<Vec<_>>()
-        };
-        (0..5).for_each(|key| put(key, key as usize));
-        [0, 3].into_iter().for_each(clear);
+        let (alone, place) = (Alone::of(1), of_tag(1));
+        (0..5).for_each(|key| alone.put(place, key));
+        [0, 3].into_iter().for_each(|key| alone.remove(place, key));
         // 1, 2, 4 are left: the slot behind as many is the one that 3 had.
-        put(10, 3);
-        assert_eq!(keys(), [1, 2, 10, 4]);
-        put(11, 4);
-        assert_eq!(keys(), [11, 1, 2, 10, 4], "that one is taken");
-        (5..16).for_each(|key| put(key, key as usize));
-        assert_eq!(overflow.slots(), 16);
-        put(16, 16);
-        assert_eq!((overflow.slots(), keys().last()), (48, Some(&16)), "no slot is empty");
-        // SAFETY: nobody uses it.
-        unsafe { overflow.free(&meter) };
-        assert_eq!(meter.bytes(), 0);
+        alone.put(place, 10);
+        assert_eq!(alone.keys(place), [1, 2, 10, 4]);
+        alone.put(place, 11);
+        assert_eq!(alone.keys(place), [11, 1, 2, 10, 4], "that one is taken");
+        (5..12).for_each(|key| alone.put(place, key));
+        assert_eq!(alone.overflow.slots(), 12);
+        alone.put(place, 12);
+        assert_eq!((alone.overflow.slots(), alone.keys(place).last()), (28, Some(&12)), "no slot is empty");
+        alone.overflow.clear();
+        assert!(alone.keys(place).is_empty());
+        alone.put(place, 13);
+        assert_eq!((alone.overflow.slots(), alone.keys(place)), (28, vec![13]));
+    }
+
+    /// Of keys that are alike in one of their hashes' parts as well.
+    #[test]
+    fn lists_share_out_keys_that_differ_in_their_buckets_or_in_their_tags() {
+        let alone = Alone::of(1024);
+        let longest = |places: &dyn Fn(u64) -> Place| {
+            alone.overflow.clear();
+            (0..2550).for_each(|key| alone.put(places(key), key));
+            assert!((0..2550).all(|key| alone.keys(places(key)).contains(&key)));
+            let lists = alone.overflow.lists();
+            assert_eq!(lists.iter().map(|list| list.taken() as usize).sum::<usize>(), 2550);
+            (lists.len(), lists.iter().map(List::taken).max().expect("a list"))
+        };
+        let digest = |key: u64| Digest::new(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let (lists, longest_of_any) = longest(&|key| Place::new(digest(key), 1024));
+        assert!(lists == 128 && longest_of_any < 60, "{longest_of_any} in one of {lists}");
+        let of_one_tag = longest(&|key| Place { tag: 9, ..Place::new(digest(key), 1024) }).1;
+        let of_one_bucket = longest(&|key| Place { first: 9, ..Place::new(digest(key), 1024) }).1;
+        assert!(of_one_tag < 90 && of_one_bucket < 90, "{of_one_tag}, {of_one_bucket}");
     }
 }

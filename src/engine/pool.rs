@@ -198,7 +198,7 @@ struct Kind {
 fn kind_of<P: Payload>(segment: NonNull<Segment<P>>) -> Kind {
     // SAFETY: pooled segments are alive, and so is this one.
     let segment = unsafe { segment.as_ref() };
-    Kind { buckets: segment.buckets().len(), has_overflow: segment.overflow().slots() > 0 }
+    Kind { buckets: segment.buckets().len(), has_overflow: !segment.overflow().is_new() }
 }
 
 /// Segments and roots on their way to be freed.
@@ -235,6 +235,7 @@ mod tests {
     use super::super::payload::Inline;
     use super::super::root::Root;
     use super::*;
+    use crate::hash::{Digest, Place};
 
     type Words = Inline<u64, u64>;
 
@@ -294,7 +295,8 @@ mod tests {
             let segment = segment(kind.buckets, &meter);
             // SAFETY: just constructed.
             let overflow = unsafe { segment.as_ref() }.overflow();
-            assert!(!kind.has_overflow || overflow.put(0, 1, (1, 1), 0, &meter));
+            let place = Place::new(Digest::new(1), kind.buckets);
+            assert!(!kind.has_overflow || overflow.put(kind.buckets, place, (1, 1), 0, &meter));
             pool.put(segment);
             assert_counted(&mut pool);
         }

@@ -254,7 +254,7 @@ mod tests {
         }
         for key in 1000..5000 {
             let mut spot = table.lock_and_find(digest(key), |item| item.0 == key);
-            spot.writing.locked.remove(spot.found.expect("put"));
+            spot.writing.locked.remove(spot.place, spot.found.expect("put"));
         }
         let (segments, with_overflow) = overflows();
         assert!(segments > 8 && with_overflow == segments, "{with_overflow} of {segments}");
@@ -276,7 +276,7 @@ mod tests {
             let find = |table: &Directory<Words>, key| table.find(digest(key), || (), |item| item.0 == key);
             for key in stay..10_000 {
                 let mut spot = table.lock_and_find(digest(key), |item| item.0 == key);
-                spot.writing.locked.remove(spot.found.expect("put"));
+                spot.writing.locked.remove(spot.place, spot.found.expect("put"));
             }
             let slots = table.slots();
             let bytes = || {
@@ -305,7 +305,7 @@ mod tests {
         let digest = |key| if key < 1000 { Digest::new(3) } else { Digest::new(key) };
         let remove = |key| {
             let mut spot = table.lock_and_find(digest(key), |item| item.0 == key);
-            spot.writing.locked.remove(spot.found.expect("put"));
+            spot.writing.locked.remove(spot.place, spot.found.expect("put"));
         };
         // Both buckets of those that collide are full, and the segment is not half full: so they do not make it grow.
         (0..8).chain(1000..1007).for_each(|key| insert_as(&table, key, digest).unwrap());
@@ -333,7 +333,7 @@ mod tests {
                 let place = Place::new(*digest, writing.locked.segment().buckets().len());
                 if key % 5 != 0 {
                     let found = writing.locked.find(place, |item| item.0 == key as u64);
-                    found.into_iter().for_each(|found| writing.locked.remove(found));
+                    found.into_iter().for_each(|found| writing.locked.remove(place, found));
                 }
             }
         });

@@ -478,7 +478,7 @@ impl<P: Payload> Segment<P> {
     pub(crate) fn pass_overflow(&self, place: Place, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
         let stripe = self.overflow().stripe();
         let version = stripes::begin(stripe);
-        for (buckets, bucket, lane) in self.overflow().matching(place.tag) {
+        for (buckets, bucket, lane) in self.overflow().matching(place) {
             // SAFETY: a slot of our overflow, and its stripe.
             match unsafe { self.read_item(buckets.slot(bucket, lane), stripe, version) } {
                 Probe::Hit(item) if eq(item) => return Probe::Hit(item),

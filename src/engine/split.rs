@@ -305,10 +305,11 @@ mod tests {
                 drop(table.copy_leaving(locked, number % 5, &|item| digest(item)));
                 let chosen = number / 5 % present.len();
                 let place = |item| Place::new(digest(item), locked.segment().buckets().len());
-                let found = locked
-                    .find(place(present[chosen]), |item| [items[chosen], others[chosen]].contains(&item));
+                let place_of_chosen = place(present[chosen]);
+                let found =
+                    locked.find(place_of_chosen, |item| [items[chosen], others[chosen]].contains(&item));
                 match (number / 500 % 4, found) {
-                    (0, Some(found)) => locked.remove(found),
+                    (0, Some(found)) => locked.remove(place_of_chosen, found),
                     (1, Some(found)) => locked.replace(found, others[chosen]),
                     (2, _) => {
                         let Some(new) = absent.next() else { continue };
@@ -440,7 +441,7 @@ mod tests {
         assert!(table.lock(0).locked.state_ref().ahead.is_some(), "it is about to split");
         for key in 0..10 {
             let mut spot = table.lock_and_find(Digest::new(key), |item| item.0 == key);
-            spot.writing.locked.remove(spot.found.expect("put"));
+            spot.writing.locked.remove(spot.place, spot.found.expect("put"));
         }
         table.shrink(&digest);
         assert!(table.lock(0).locked.state_ref().ahead.is_none());
@@ -543,7 +544,7 @@ mod tests {
         let [item, other] = [&numbers[0], &numbers[1]].map(NonNull::from);
         let mut spot = table.lock_and_find(mixed(item), |found| [item, other].contains(&found));
         match (spot.found, turn % 8) {
-            (Some(found), 0) => spot.writing.locked.remove(found),
+            (Some(found), 0) => spot.writing.locked.remove(spot.place, found),
             (Some(found), _) => spot.writing.locked.replace(found, other),
             (None, _) => assert!(table.insert(spot, item, mixed).is_ok()),
         }

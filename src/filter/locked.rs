@@ -215,6 +215,10 @@ impl<'a> Locked<'a> {
     #[cold]
     #[inline(never)]
     fn make_room<C: Codec>(&mut self, codec: C, place: Place) -> Option<u32> {
+        if self.len() as u64 == u64::from(self.segment.table.geometry().buckets) * u64::from(codec.slots()) {
+            // As in the maps: a search would look at hundreds of buckets.
+            return None;
+        }
         let buckets = Buckets { segment: self.segment, codec };
         let roots = [place.first, place.second];
         if codec.slots() <= 2 {

@@ -141,7 +141,7 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         let mut spot = self.table.directory.lock_and_find(digest, eq);
         let found = spot.found?;
         let entry = spot.writing.locked.item(found);
-        spot.writing.locked.remove(found);
+        spot.writing.locked.remove(spot.place, found);
         drop(spot);
         // SAFETY: the table is ours alone [W8], and the entry was just taken out of it.
         Some(unsafe { OwnedEntry::from_raw(entry) }.into_pair())

@@ -236,15 +236,16 @@ impl<K, V, S> HashMap<K, V, S> {
     /// An empty map with this hash function.
     ///
     /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of those that
-    /// share all 64 bits four to eight find a slot, and the others go to a list that is searched one by one. How the bits are
-    /// mixed matters less: koel mixes them once more, so that even the identity on integers will do. Only hashes of `ahash` and
-    /// of the standard library's `RandomState` it takes as they are: keys that were shared out among maps by bits of these, as
-    /// by `hash % 256`, have those bits alike in each map, which then takes about twice the memory, and is hundreds of times as
-    /// slow where its capacity is fixed and large. Share them out by another hash.
+    /// share all 64 bits four to eight find a slot, and the others go to a list that is searched one by one. So where a `Hash`
+    /// leaves parts of the keys out, an operation takes as long as there are keys alike. How the bits are mixed matters less:
+    /// koel mixes them once more, so that even the identity on integers will do. Only hashes of `ahash` and of the standard
+    /// library's `RandomState` it takes as they are: keys that were shared out among maps by bits of these, as by `hash % 256`,
+    /// have those bits alike in each map, which then takes about twice the memory, or, where its capacity is fixed, is two to
+    /// four times as slow. Share them out by another hash.
     ///
     /// Maps with one hash function have their entries in one order, unless it is keyed anew for each, as `RandomState` is. So
     /// the first part of a walk over one belongs into a few segments of the other: where the other's [capacity is
-    /// fixed](Builder::fixed_capacity) they end up in that list, and to fill it takes quadratic time.
+    /// fixed](Builder::fixed_capacity) half of them end up in such lists.
     ///
     /// # Panics
     ///

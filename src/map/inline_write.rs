@@ -505,7 +505,7 @@ impl<K: Pod, V: Pod> Spot<'_, K, V> {
     pub(super) fn remove(&mut self) -> Option<(K, V)> {
         let found = self.found.take()?;
         let old = self.writing.locked.item(found);
-        self.writing.locked.remove(found);
+        self.writing.locked.remove(self.place, found);
         Some(old)
     }
 }

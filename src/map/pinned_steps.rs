@@ -70,7 +70,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// Empties a slot and gives its entry up.
     pub(super) fn take_out(&self, mut spot: Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
-        spot.writing.locked.remove(found);
+        spot.writing.locked.remove(spot.place, found);
         // SAFETY: just removed, under the lock.
         unsafe { self.retire(spot, old) };
         // SAFETY: as above.

@@ -37,7 +37,7 @@ impl<K: Pod, V: Pod> Evict<InlineSlots<K, V>> for Evictions<'_> {
 /// Takes an entry out of its slot, which the policy did not ask for.
 fn take_out<K: Pod, V: Pod>(locked: &mut Locked<'_, InlineSlots<K, V>>, found: Found) {
     let mark = locked.residents().mark(found);
-    locked.remove(found);
+    locked.residents().remove(found);
     locked.state().keep.evictor.removed(mark, 1);
 }
 
