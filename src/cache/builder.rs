@@ -383,10 +383,11 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// What has expired leaves some time after its deadline: by a look-up that finds it, by insertions, or by [`Cache::purge`],
     /// which a thread or task of yours may call now and then.
     ///
-    /// Whoever sent the entry away waits for the listener, and who waits for him, as for other keys of a load of many. While it
-    /// is told of an expired entry by the look-up that found that, or by somebody who has a view or is in [`Cache::retain`],
-    /// nothing that has left the cache meanwhile is freed: so what takes long, such as writing to a disk, is sent through a
-    /// channel that does not block.
+    /// Whoever sent the entry away waits for the listener, and who waits for him, as for other keys of a load of many. So it
+    /// must not ask for a lock that he has: `cache.insert(key, files.write().unwrap().create())` has it until `insert` ends.
+    /// While it is told of an expired entry by the look-up that found that, or by somebody who has a view or is in
+    /// [`Cache::retain`], nothing that has left the cache meanwhile is freed: so what takes long, such as writing to a disk, is
+    /// sent through a channel that does not block.
     ///
     /// It may use the cache; but what it inserts into a full one evicts, of which it is told in turn, and so on: to insert at
     /// each call ends the process, as the stack overflows.
@@ -397,7 +398,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// use koel::{Cache, Cause};
     ///
     /// let (sender, gone) = mpsc::channel();
-    /// let tell = move |key: &u32, value: &u32, cause| sender.send((*key, *value, cause)).unwrap();
+    /// // Nobody may listen any more: a panic here would be the panic of who sends the entry away.
+    /// let tell = move |key: &u32, value: &u32, cause| drop(sender.send((*key, *value, cause)));
     /// let cache = Cache::builder().max_entries(10).on_removal(tell).build();
     /// cache.insert(1, 10).unwrap();
     /// cache.insert(1, 11).unwrap();
@@ -411,7 +413,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys.
+    /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys. Of keys that
+    /// share all 64 bits the cache keeps eight at most, as they have eight slots.
     ///
     /// ```
     /// use koel::Cache;

@@ -49,9 +49,9 @@ impl<K, V, S> Cache<K, V, S> {
         told.go_on();
     }
 
-    /// Takes out all entries that have expired, and gives back memory that is not in use. Otherwise that is done little by
-    /// little by whoever writes, and for a single entry by whoever looks it up. Locks one segment at a time, for a walk over
-    /// its entries.
+    /// Takes out all entries that have expired. Otherwise that is done little by little by whoever writes, and for a single
+    /// entry by whoever looks it up. Gives back the memory of entries that is not in use; tables that have grown stay as they
+    /// are, some twelve bytes for each entry that there was at most. Locks one segment at a time, for a walk over its entries.
     ///
     /// # Panics
     ///

@@ -64,17 +64,30 @@ impl<P: Payload> Directory<P> {
         grows_early: bool,
         rehash: &H,
     ) -> Result<(), NoRoom> {
+        self.grow_by(2, writing, prefix, grows_early, rehash)
+    }
+
+    /// The same, but a segment that need not be split has so many `times` the slots afterwards.
+    pub(super) fn grow_by<'a, H: Fn(P::Item) -> Digest + ?Sized>(
+        &'a self,
+        times: u64,
+        writing: &mut Writing<'a, P>,
+        prefix: u32,
+        grows_early: bool,
+        rehash: &H,
+    ) -> Result<(), NoRoom> {
         let segment = writing.locked.segment();
         let buckets = segment.buckets().len();
         let splits = self.splits(&writing.locked);
-        if !splits && u64::from(buckets) * 2 > MAX_BUCKETS {
+        let larger = u64::from(buckets) * times;
+        if !splits && larger > MAX_BUCKETS {
             return Err(NoRoom);
         }
         let started = Instant::now();
         if splits && segment.has_no_overflow() {
             self.split(writing, prefix, grows_early, rehash)?;
         } else {
-            let (buckets, count) = if splits { (buckets, 2) } else { (buckets * 2, 1) };
+            let (buckets, count) = if splits { (buckets, 2) } else { (larger as u32, 1) };
             self.rebuild(writing, Replacement { buckets, count, grows_early }, prefix, &|item| rehash(item))?;
         }
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);

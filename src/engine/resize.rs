@@ -45,7 +45,8 @@ impl<P: Payload> Directory<P> {
             while let Some((mut writing, next)) = self.visit(cursor) {
                 let had = self.buckets_if_all_were_as(&writing);
                 if had < buckets {
-                    self.grow(&mut writing, cursor as u32, false, rehash).map_err(|_| error)?;
+                    let times = self.times_before_it_splits(&writing, buckets.div_ceil(had));
+                    self.grow_by(times, &mut writing, cursor as u32, false, rehash).map_err(|_| error)?;
                 }
                 writing.locked.grow_early(false);
                 (least, cursor) = (least.min(had), next);
@@ -61,14 +62,22 @@ impl<P: Payload> Directory<P> {
         }
     }
 
+    /// How many times as large a segment becomes at once that is to be so many times as large, a power of two: or what is in
+    /// between would be put away, from all segments of a map that has been shrunk, and be as much together.
+    fn times_before_it_splits(&self, writing: &Writing<'_, P>, wanted: u64) -> u64 {
+        let now = u64::from(writing.locked.segment().buckets().len());
+        let most = (u64::from(self.shape.split_buckets) / now).max(2);
+        wanted.next_power_of_two().min(1 << most.ilog2())
+    }
+
     /// How many buckets there would be if the whole table had as many as this segment has for its share.
     fn buckets_if_all_were_as(&self, writing: &Writing<'_, P>) -> u64 {
         u64::from(writing.locked.segment().buckets().len())
             * self.segments_at(writing.locked.state_ref().level)
     }
 
-    /// What it takes to grow segments, each to twice its size and twice again, until there are so many buckets: beside those
-    /// that are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`: more
+    /// What it takes to grow segments, each until it splits and then to twice as many, until there are so many buckets: beside
+    /// those that are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`: more
     /// than there can be.
     fn bytes_for(&self, buckets: u64) -> Option<usize> {
         let (mut bytes, mut entries) = (Some(0_usize), 0_u64);
@@ -84,10 +93,12 @@ impl<P: Payload> Directory<P> {
                 let new = plan.and_then(|plan| plan.bytes().checked_mul(usize::try_from(segments).ok()?));
                 bytes = bytes.and_then(|bytes| bytes.checked_add(new?));
             };
-            // Until it splits, each is of twice the size, and the one before stays for who may still read it.
+            // The one before stays for who may still read it.
             let mut of_one = now;
             while of_one < will_be && of_one * 2 <= u64::from(self.shape.split_buckets) {
                 of_one *= 2;
+            }
+            if of_one > now {
                 add(of_one, 1);
             }
             // Of those that come of splits one is where it was.

@@ -134,9 +134,27 @@ impl Chain {
 /// Most magazines that are kept as such: beyond that, their pieces are linked to one another.
 const MOST_MAGAZINES: usize = 1024;
 
+/// Lists as long as magazines that are returned to a place before somebody looks at how many there are.
+const TURNS_A_LOOK: usize = 256;
+
+/// What is to be done, beside others, when a piece has been returned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Turn {
+    /// Nothing.
+    Nobodys,
+    /// A step: as many as fit a magazine have been returned since the last one.
+    Step,
+    /// A step, or a look at what is free.
+    Look,
+}
+
 /// Pieces that threads gave back.
 #[derive(Default)]
 pub(super) struct Returned {
+    /// How many have been, ever.
+    pieces: usize,
+    /// How few magazines there were since that was last asked.
+    fewest: usize,
     /// Given back one by one, or a few at a time; and all for which there is no room in `magazines`.
     loose: Chain,
     /// Handed on without a look at the pieces. Each has half a magazine of them at least.
@@ -145,8 +163,23 @@ pub(super) struct Returned {
 }
 
 impl Returned {
-    /// Adds a piece.
-    pub(super) fn push(&mut self, piece: NonNull<Free>) {
+    /// Adds a piece, and tells whose turn it is.
+    pub(super) fn push(&mut self, piece: NonNull<Free>) -> Turn {
+        self.add(piece);
+        self.turn_after(1)
+    }
+
+    fn turn_after(&mut self, more: usize) -> Turn {
+        let before = self.pieces / Magazine::ROOM;
+        self.pieces = self.pieces.wrapping_add(more);
+        match self.pieces / Magazine::ROOM {
+            now if now == before => Turn::Nobodys,
+            now if now % TURNS_A_LOOK == 0 => Turn::Look,
+            _ => Turn::Step,
+        }
+    }
+
+    fn add(&mut self, piece: NonNull<Free>) {
         self.loose.push(piece);
         if self.loose.len >= Magazine::ROOM && self.has_room() {
             if let Ok(mut magazine) = try_box(Magazine::default()) {
@@ -161,32 +194,42 @@ impl Returned {
         self.magazines.len() < MOST_MAGAZINES && self.magazines.try_reserve(1).is_ok()
     }
 
-    /// Adds the pieces of a magazine.
-    pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) {
+    /// Adds the pieces of a magazine, and tells whose turn it is.
+    pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) -> Turn {
+        let turn = self.turn_after(magazine.len);
         if magazine.len > Magazine::ROOM / 2 && self.has_room() {
             self.magazines.push(magazine);
         } else {
             self.loose.take_from(&mut magazine);
         }
+        turn
     }
 
     /// Adds the pieces of a chain.
     pub(super) fn push_chain(&mut self, mut chain: Chain) {
         while let Some(piece) = chain.pop() {
-            self.push(piece);
+            self.add(piece);
         }
     }
 
     /// Fills an empty magazine; false if there is no piece.
     pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
         assert_eq!(magazine.len, 0, "pieces would be forgotten");
-        match self.magazines.pop() {
+        let has_some = match self.magazines.pop() {
             Some(some) => {
                 *magazine = *some;
                 true
             }
             None => self.loose.fill(magazine),
-        }
+        };
+        self.fewest = self.fewest.min(self.magazines());
+        has_some
+    }
+
+    /// How few magazines there were at any time since this was last asked.
+    pub(super) fn take_fewest(&mut self) -> usize {
+        let now = self.magazines();
+        core::mem::replace(&mut self.fewest, now)
     }
 
     /// How often `fill` succeeds if nothing more is returned.

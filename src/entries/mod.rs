@@ -9,6 +9,7 @@
 //! | `slab` | the entries' memory |
 //! | `chunks` | what it is cut from |
 //! | `sorting` | which chunks of it are not in use |
+//! | `surplus` | when so much of it is free that it is worth asking |
 //! | `homes` | cells of it that the digests of keys select |
 //! | `home_lines` | where those are, for look-ups |
 //! | `magazine` | pieces of it that are free, some or many |
@@ -28,6 +29,7 @@ mod page;
 mod part;
 mod slab;
 mod sorting;
+mod surplus;
 mod table;
 
 pub(crate) use entry::{Entry, OwnedEntry};

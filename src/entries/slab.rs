@@ -23,16 +23,15 @@ use crossbeam_utils::CachePadded;
 use super::chunks::{Chunks, Pieces};
 use super::home_lines::HomeLines;
 use super::homes::{Homes, Within};
-use super::magazine::{Chain, Free, Magazine, Returned};
+use super::magazine::{Chain, Free, Magazine, Returned, Turn};
 use super::page::begin_of;
-use super::sorting::Sorting;
+use super::sorting::{PLACES, SOME, Sorting};
+use super::surplus::Surplus;
 use crate::engine::{Meter, Shape, try_box};
 use crate::hash::Digest;
 use crate::seats;
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// Where pieces are returned to. A power of two; as many threads return without meeting.
-const SHARDS: usize = 8;
 /// What tails are aligned to: words.
 const TAIL_ALIGN: usize = align_of::<AtomicU64>();
 /// Larger entries get a box each.
@@ -40,10 +39,14 @@ const LARGEST_PIECE: usize = 512;
 
 /// Where the pieces for entries of type `T` come from. Must not move, hence the `Arc`: pages know its address.
 pub(crate) struct Slab<T> {
-    returned: [CachePadded<Mutex<Returned>>; SHARDS],
+    /// As many threads return without meeting.
+    returned: [CachePadded<Mutex<Returned>>; PLACES],
     chunks: Mutex<Chunks>,
-    /// What [`Slab::release`] is at, one thread at a time.
+    /// What is being released, step by step.
     sorting: Mutex<Option<Box<Sorting>>>,
+    /// Whether anything is. Advice.
+    is_releasing: AtomicBool,
+    surplus: Mutex<Surplus>,
     meter: Meter,
     huge_pages: bool,
     homes: Homes,
@@ -81,6 +84,8 @@ impl<T> Slab<T> {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Returned::default()))),
             chunks: Mutex::new(Chunks::default()),
             sorting: Mutex::new(None),
+            is_releasing: AtomicBool::new(false),
+            surplus: Mutex::new(Surplus::new()),
             meter,
             huge_pages: shape.huge_pages,
             homes,
@@ -185,7 +190,8 @@ impl<T> Slab<T> {
             // SAFETY: the caller's.
             unsafe { slab.homes.give(entry.cast()) };
         } else {
-            slab.returned[shard()].lock().push(entry.cast());
+            let turn = slab.returned[shard()].lock().push(entry.cast());
+            slab.tend(turn);
         }
     }
 
@@ -209,7 +215,8 @@ impl<T> Slab<T> {
             });
         }
         if !pieces.pieces().is_empty() {
-            slab.returned[shard()].lock().push_all(pieces);
+            let turn = slab.returned[shard()].lock().push_all(pieces);
+            slab.tend(turn);
         }
     }
 
@@ -265,8 +272,8 @@ impl<T> Slab<T> {
         let mut chunks = self.chunks.lock();
         if !chunks.has_rest() {
             drop(chunks);
-            for i in 1..SHARDS {
-                if self.returned[(mine + i) % SHARDS].lock().fill(magazine) {
+            for i in 1..PLACES {
+                if self.returned[(mine + i) % PLACES].lock().fill(magazine) {
                     return Some(());
                 }
             }
@@ -297,67 +304,79 @@ impl<T> Slab<T> {
 
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
-    /// Looks at all free pieces twice, at some at a time; nothing is done if another thread does it already, or if there is no
-    /// memory for a list of the chunks.
+    /// Looks at all free pieces twice, at some at a time; nothing is done if there is no memory for a list of the chunks.
     pub(crate) fn release(&self, reserves: Chain) {
-        match self.begin_sorting() {
-            Some(taken) => {
-                self.count_free(reserves);
-                self.free_unused(taken);
-            }
-            None => self.give_back(reserves),
-        }
+        self.give_back(reserves);
+        // What has been begun already may not know of all that is free now.
+        while self.release_some(self.sorting.lock()) {}
+        self.begin_release();
+        while self.release_some(self.sorting.lock()) {}
     }
 
-    /// Takes the chunks out, to be sorted; how many. `None`: another thread has begun, or there is no memory for it.
-    fn begin_sorting(&self) -> Option<usize> {
+    /// Takes the chunks out, to be sorted; not if that has been done already, or if there is no memory for it.
+    fn begin_release(&self) {
         let mut sorting = self.sorting.lock();
         if sorting.is_some() {
-            return None;
+            return;
         }
-        let new = try_box(Sorting::default()).ok()?;
-        let chunks = self.chunks.lock().take()?;
-        let taken = chunks.len();
-        *sorting.insert(new).as_mut() = Sorting::new(chunks);
-        Some(taken)
+        let Ok(mut new) = try_box(Sorting::default()) else { return };
+        let Some(chunks) = self.chunks.lock().take() else { return };
+        // As many as there are now: what others return meanwhile may stay.
+        *new = Sorting::new(chunks, core::array::from_fn(|place| self.returned[place].lock().magazines()));
+        *sorting = Some(new);
+        // Relaxed: advice.
+        self.is_releasing.store(true, Ordering::Relaxed);
     }
 
-    /// By whoever has begun, locked for a moment.
-    fn sort<A>(&self, step: impl FnOnce(&mut Sorting) -> A) -> A {
-        step(self.sorting.lock().as_mut().expect("it has begun"))
+    /// Does a step of what has been begun, whoever did that; false if there is none.
+    fn release_some(&self, mut sorting: MutexGuard<'_, Option<Box<Sorting>>>) -> bool {
+        let Some(now) = sorting.as_mut() else { return false };
+        if let Some(place) = now.place() {
+            let (mut magazine, mut has_some) = (Magazine::default(), true);
+            for _ in 0..SOME / Magazine::ROOM {
+                has_some = has_some && self.returned[place].lock().fill(&mut magazine);
+                now.count(&mut magazine);
+                now.note_counted(place, has_some);
+            }
+        } else if let Some(used) = now.sort() {
+            self.give_back(used);
+        } else if let Some(unused) = now.take_unused() {
+            drop(sorting);
+            // SAFETY: all its pieces were free, and are in no list any more.
+            unsafe { unused.free(&self.meter) };
+        } else if let Some(ended) = sorting.take() {
+            let (mut used, taken) = ended.into_chunks();
+            self.chunks.lock().put_back(&mut used, taken);
+            self.take_fewest();
+            // Relaxed: advice.
+            self.is_releasing.store(false, Ordering::Relaxed);
+        }
+        true
     }
 
-    /// Counts how many pieces of the chunks are free: what segments had and what was returned.
-    fn count_free(&self, mut reserves: Chain) {
-        let mut magazine = Magazine::default();
-        while reserves.fill(&mut magazine) {
-            self.sort(|sorting| sorting.count(&mut magazine));
+    /// Does what is to be done when pieces have been returned: they come back to the allocator little by little, where many
+    /// more are free than in use.
+    fn tend(&self, turn: Turn) {
+        if turn == Turn::Nobodys {
+            return;
         }
-        for returned in &self.returned {
-            // As many as there are now: what others return meanwhile may stay.
-            let most = returned.lock().magazines();
-            for _ in 0..most {
-                if !returned.lock().fill(&mut magazine) {
-                    break;
-                }
-                self.sort(|sorting| sorting.count(&mut magazine));
+        // Relaxed: advice.
+        if self.is_releasing.load(Ordering::Relaxed) {
+            if let Some(sorting) = self.sorting.try_lock() {
+                self.release_some(sorting);
+            }
+        } else if turn == Turn::Look {
+            let Some(mut surplus) = self.surplus.try_lock() else { return };
+            let idle = || self.take_fewest() * Magazine::ROOM * self.piece();
+            if surplus.is_worth_it(idle, self.meter.bytes()) {
+                self.begin_release();
             }
         }
     }
 
-    /// Frees the chunks of which all pieces were counted; returns the pieces of the others, and these: so many in all.
-    fn free_unused(&self, taken: usize) {
-        self.sort(Sorting::decide);
-        while let Some(used) = self.sort(Sorting::sort) {
-            self.give_back(used);
-        }
-        let sorting = self.sorting.lock().take().expect("it has begun");
-        let (mut sorted, used) = sorting.into_chunks();
-        for unused in sorted.drain(used..) {
-            // SAFETY: all its pieces were free, and are in no list any more.
-            unsafe { unused.free(&self.meter) };
-        }
-        self.chunks.lock().put_back(&mut sorted, taken);
+    /// How few magazines have been free at any time since this was last asked.
+    fn take_fewest(&self) -> usize {
+        self.returned.iter().map(|returned| returned.lock().take_fewest()).sum()
     }
 
     /// Returns free pieces, some at a time.
@@ -388,7 +407,7 @@ struct Boxed<T> {
 
 /// Where this thread returns pieces to.
 fn shard() -> usize {
-    seats::number() % SHARDS
+    seats::number() % PLACES
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -423,12 +442,14 @@ mod tests {
         let before = slab.meter.bytes();
         let kept: Vec<_> = all.iter().copied().step_by(7000).collect();
         free(all.iter().copied().filter(|piece| !kept.contains(piece)));
-        let taken = slab.begin_sorting().expect("memory");
-        assert!(slab.begin_sorting().is_none(), "one at a time");
-        slab.count_free(Chain::default());
+        slab.begin_release();
+        let step = || slab.release_some(slab.sorting.lock());
+        while slab.sorting.lock().as_ref().expect("it has begun").place().is_some() {
+            step();
+        }
         let mut during = allocate(&slab, &mut magazine, 10_000);
         assert_eq!(slab.meter.bytes(), before, "new chunks, though pieces are free");
-        slab.free_unused(taken);
+        while step() {}
         let after = slab.meter.bytes();
         assert!(after < before * 2 / 3 && after > before / 3, "of {before} bytes {after} are left");
         during.extend(allocate(&slab, &mut magazine, 20_000));
@@ -442,16 +463,46 @@ mod tests {
 
     /// What the segments had is not lost then.
     #[test]
-    fn who_finds_another_at_a_release_returns_what_is_free() {
+    fn who_finds_another_s_release_brings_it_to_its_end_and_does_his() {
         let slab = Slab::<Pair>::new(&Shape::for_cache(1, 100).expect("small"), 0, 0);
         let mut reserves = Chain::default();
         let all = allocate(&slab, &mut Magazine::default(), 20_000);
         all.into_iter().for_each(|piece| reserves.push(piece.cast()));
         let before = slab.meter.bytes();
-        let taken = slab.begin_sorting().expect("memory");
+        slab.begin_release();
         slab.release(reserves);
-        slab.free_unused(taken);
-        slab.release(Chain::default());
         assert!(slab.meter.bytes() < before / 10, "{} bytes are left of {before}", slab.meter.bytes());
+        assert!(!slab.release_some(slab.sorting.lock()));
+    }
+
+    /// Also alone, as entries with a listener are.
+    #[test]
+    fn what_is_idle_for_long_goes_little_by_little_while_others_come_and_go() {
+        for alone in [false, true] {
+            let slab = Slab::<Pair>::new(&Shape::for_cache(1, 100).expect("small"), 0, 0);
+            let mut magazine = Magazine::default();
+            let all = allocate(&slab, &mut magazine, 200_000);
+            let (kept, others) = all.split_at(100);
+            free(others.iter().copied());
+            let (before, mut turns) = (slab.meter.bytes(), 0);
+            while slab.meter.bytes() > before / 4 {
+                slab.surplus.lock().age();
+                let some = allocate(&slab, &mut magazine, 100);
+                if alone {
+                    free(some);
+                } else {
+                    for some in some.chunks(20) {
+                        let mut magazine = Box::new(Magazine::default());
+                        some.iter().for_each(|piece| magazine.push(piece.cast()));
+                        // SAFETY: of the slab, without anything in them, and nobody else's.
+                        unsafe { Slab::<Pair>::free_all(magazine) };
+                    }
+                }
+                turns += 1;
+                assert!(turns < 10_000, "{} bytes of {before} are left", slab.meter.bytes());
+            }
+            assert!(turns > 50, "all at once");
+            free(kept.iter().copied());
+        }
     }
 }

@@ -39,28 +39,46 @@ impl Chunk {
     }
 }
 
+/// Places that pieces are returned to.
+pub(super) const PLACES: usize = 8;
 /// Pieces that are looked at without a pause for who waits.
-const SOME: usize = 8 * Magazine::ROOM;
+pub(super) const SOME: usize = 8 * Magazine::ROOM;
 
 /// Free pieces, and the chunks that they may be of: nobody cuts more pieces from these.
 #[derive(Default)]
 pub(super) struct Sorting {
-    /// In the order of their addresses.
+    /// In the order of their addresses, as long as there are pieces to be sorted.
     chunks: Vec<Chunk>,
+    /// How many chunks there were.
+    taken: usize,
+    /// Magazines that are to be counted of each place that pieces are returned to.
+    to_count: [usize; PLACES],
     counted: Chain,
     /// All are counted: of a chunk that is unused now no piece is given away any more.
     is_decided: bool,
+    /// Chunks that have turned out to be used, from the first one on.
+    seen: usize,
 }
 
 // SAFETY: the chunks go with the slab.
 unsafe impl Send for Sorting {}
 
 impl Sorting {
-    /// Of these chunks.
-    pub(super) fn new(mut chunks: Vec<Chunk>) -> Self {
+    /// Of these chunks, and so many magazines of each place.
+    pub(super) fn new(mut chunks: Vec<Chunk>, to_count: [usize; PLACES]) -> Self {
         chunks.sort_unstable_by_key(|chunk| chunk.base);
         chunks.iter_mut().for_each(|chunk| chunk.free = 0);
-        Sorting { chunks, counted: Chain::default(), is_decided: false }
+        Sorting { taken: chunks.len(), chunks, to_count, ..Sorting::default() }
+    }
+
+    /// A place of which magazines are to be counted.
+    pub(super) fn place(&self) -> Option<usize> {
+        self.to_count.iter().position(|magazines| *magazines > 0)
+    }
+
+    /// Of this place there is one less to be counted, or none any more.
+    pub(super) fn note_counted(&mut self, place: usize, has_more: bool) {
+        self.to_count[place] = if has_more { self.to_count[place].saturating_sub(1) } else { 0 };
     }
 
     /// Counts the pieces of a magazine.
@@ -74,14 +92,9 @@ impl Sorting {
         }
     }
 
-    /// All are counted.
-    pub(super) fn decide(&mut self) {
-        self.is_decided = true;
-    }
-
-    /// Takes some pieces out, when all are counted: those of chunks that others use. `None`: there are no more.
+    /// All are counted. Takes some pieces out: those of chunks that others use. `None`: there are no more.
     pub(super) fn sort(&mut self) -> Option<Chain> {
-        debug_assert!(self.is_decided);
+        self.is_decided = true;
         let mut used = Chain::default();
         for looked_at in 0..SOME {
             let Some(piece) = self.counted.pop() else {
@@ -113,12 +126,16 @@ impl Sorting {
         !magazine.pieces().is_empty()
     }
 
-    /// The chunks: first those that others use, how many these are, and then the unused ones.
-    pub(super) fn into_chunks(mut self) -> (Vec<Chunk>, usize) {
+    /// Takes out a chunk that nobody uses, when all pieces are sorted: it is to be freed. `None`: there are no more.
+    pub(super) fn take_unused(&mut self) -> Option<Chunk> {
         debug_assert!(self.is_decided && self.counted.len() == 0);
-        self.chunks.sort_unstable_by_key(Chunk::is_unused);
-        let used = self.chunks.partition_point(|chunk| !chunk.is_unused());
-        (self.chunks, used)
+        self.seen += self.chunks[self.seen..].iter().take_while(|chunk| !chunk.is_unused()).count();
+        (self.seen < self.chunks.len()).then(|| self.chunks.swap_remove(self.seen))
+    }
+
+    /// The chunks that others use, and how many there were in all.
+    pub(super) fn into_chunks(self) -> (Vec<Chunk>, usize) {
+        (self.chunks, self.taken)
     }
 
     /// The chunk of a piece; `None` if it is another's.
@@ -183,20 +200,21 @@ mod tests {
                 assert!(used.insert(piece), "twice");
             }
         }
-        let (chunks, others) = sorting.into_chunks();
-        (used, chunks[others..].iter().map(|chunk| chunk.base.cast()).collect())
+        let unused = core::iter::from_fn(|| sorting.take_unused()).map(|chunk| chunk.base.cast()).collect();
+        let (chunks, taken) = sorting.into_chunks();
+        assert!(chunks.len() <= taken && chunks.iter().all(|chunk| !chunk.is_unused()));
+        (used, unused)
     }
 
     #[test]
     fn chunks_are_unused_if_all_their_pieces_are_free() {
         let scene = Scene::of(4);
         // The fourth is not among those that are sorted, and begins where the third ends.
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2]));
+        let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2]), [0; PLACES]);
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(0, at)));
         count(&mut sorting, (1..PIECES).map(|at| scene.piece(1, at)));
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(2, at)));
         count(&mut sorting, [scene.piece(3, 0), scene.piece(3, 7)]);
-        sorting.decide();
         let (used, unused) = end(sorting);
         let expected = (1..PIECES).map(|at| scene.piece(1, at)).chain([0, 7].map(|at| scene.piece(3, at)));
         assert_eq!(used, expected.collect());
@@ -206,7 +224,7 @@ mod tests {
     #[test]
     fn who_takes_a_piece_before_it_is_decided_keeps_its_chunk() {
         let scene = Scene::of(2);
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1]));
+        let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
         count(
             &mut sorting,
             (0..2).flat_map(|chunk| (0..PIECES).map(move |at| (chunk, at))).map(|(c, at)| scene.piece(c, at)),
@@ -214,7 +232,6 @@ mod tests {
         let mut magazine = Magazine::default();
         assert!(sorting.fill(&mut magazine));
         assert_eq!(magazine.pieces().len(), Magazine::ROOM);
-        sorting.decide();
         let (mut used, unused) = end(sorting);
         used.extend(magazine.pieces());
         assert_eq!(
@@ -228,10 +245,10 @@ mod tests {
     #[test]
     fn of_unused_chunks_nobody_takes_a_piece_when_that_is_decided() {
         let scene = Scene::of(2);
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1]));
+        let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
         count(&mut sorting, (0..PIECES - 5).map(|at| scene.piece(0, at)));
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(1, at)));
-        sorting.decide();
+        sorting.is_decided = true;
         let mut taken = HashSet::new();
         let mut magazine = Magazine::default();
         while sorting.fill(&mut magazine) {

@@ -71,7 +71,8 @@ use crate::hash::Digest;
 /// to 90% after `reserve`, if hashes are spread evenly; one that was made for its entries by [`HashMap::with_capacity`], by
 /// `collect` from an iterator that knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks
 /// of memory of its own; chunks that have become free, and tables that were grown out of, are kept for further entries and
-/// growth until [`Pinned::shrink_to_fit`]. Home cells are freed all together, when no entry is left in any. An entry that
+/// growth until [`Pinned::shrink_to_fit`]; but where three quarters of the entries' memory, and a megabyte at least, were free
+/// for a second, as after a pin that was held for long, writers give it back, a little with each of their batches. Home cells are freed all together, when no entry is left in any. An entry that
 /// replaces another and finds no free cell at its home has other memory, so that once most entries have been replaced, many
 /// have.
 ///

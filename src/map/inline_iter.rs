@@ -43,9 +43,14 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
 }
 
 /// Iterator over a map's keys: from [`InlineMap::keys`](super::InlineMap::keys).
-#[derive(Debug)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineKeys<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
+
+impl<K: Pod, V: Pod> fmt::Debug for InlineKeys<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineKeys").finish_non_exhaustive()
+    }
+}
 
 /// As [`InlineIter`]'s.
 impl<K: Pod, V: Pod> Clone for InlineKeys<'_, K, V> {
@@ -68,9 +73,14 @@ impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
 }
 
 /// Iterator over a map's values: from [`InlineMap::values`](super::InlineMap::values).
-#[derive(Debug)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineValues<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
+
+impl<K: Pod, V: Pod> fmt::Debug for InlineValues<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineValues").finish_non_exhaustive()
+    }
+}
 
 /// As [`InlineIter`]'s.
 impl<K: Pod, V: Pod> Clone for InlineValues<'_, K, V> {

@@ -120,9 +120,14 @@ impl<K, V, S, G> fmt::Debug for ClonedIter<'_, K, V, S, G> {
 }
 
 /// Iterator over a map's keys: from [`Pinned::keys`](super::Pinned::keys).
-#[derive(Debug)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Keys<'p, K, V>(pub(super) Iter<'p, K, V>);
+
+impl<K, V> fmt::Debug for Keys<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}
 
 /// As [`Iter`]'s.
 impl<K, V> Clone for Keys<'_, K, V> {
@@ -147,9 +152,14 @@ impl<'p, K, V> Iterator for Keys<'p, K, V> {
 impl<K, V> FusedIterator for Keys<'_, K, V> {}
 
 /// Iterator over a map's values: from [`Pinned::values`](super::Pinned::values).
-#[derive(Debug)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Values<'p, K, V>(pub(super) Iter<'p, K, V>);
+
+impl<K, V> fmt::Debug for Values<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Values").finish_non_exhaustive()
+    }
+}
 
 /// As [`Iter`]'s.
 impl<K, V> Clone for Values<'_, K, V> {

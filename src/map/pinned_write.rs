@@ -380,7 +380,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         }
     }
 
-    /// Keeps the entries for which `keep` holds and removes the others; one whose key's hash has changed since it came stays.
+    /// Keeps the entries for which `keep` holds and removes the others; one whose key's hash has changed since it came stays,
+    /// and so does one whose key does not equal itself.
     ///
     /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s
     /// verdict and its removal, `keep` is asked again about the new one; about a value that was changed in place, as an atomic

@@ -96,6 +96,11 @@ assert_is!(InlineKeys<'static, u64, u64>: Send + Debug);
 assert_is!(InlineValues<'static, u64, u64>: Send + Debug);
 // Across an `.await`, in a walk over an owned pin.
 assert_is!(Iter<'static, u64, String>: Send + Sync + Debug + core::iter::FusedIterator);
+/// Is not `Debug`, nor are the items shown.
+struct Mute;
+assert_is!(Iter<'static, Mute, Mute>: Debug);
+assert_is!(Keys<'static, Mute, Mute>: Debug);
+assert_is!(Values<'static, Mute, Mute>: Debug);
 assert_is!(koel::ClonedIter<'static, u64, String, koel::RandomState, OwnedGuard<'static>>: Send + Sync + Debug);
 assert_is!(koel::ClonedIter<'static, u64, String>: UnwindSafe + core::iter::FusedIterator);
 assert_is!(koel::Ref<'static, u64, String, koel::RandomState, OwnedGuard<'static>>: Send + Sync + Debug);
