@@ -74,7 +74,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// there, together with others who want that.
     ///
     /// The old value stays until the new one has come, and if the loader fails or panics or the new one is too heavy for the
-    /// cache; by other methods it is found as before: [`remove`](Cache::remove) it, if it must not be. What was loaded takes the place of a value for which `is_stale` holds, or that is due, and of no other.
+    /// cache; by other methods it is found as before: [`remove`](Cache::remove) it, if it must not be. What was loaded takes
+    /// the place of a value for which `is_stale` holds, or that is due, and of no other.
     ///
     /// `is_stale` runs with no lock held: on what is found, and if that is stale on what is there before the load and after it,
     /// and on what others have loaded. When it is asked after the load, nothing that leaves the cache is freed meanwhile. A

@@ -366,8 +366,8 @@ impl<'a, P: Payload> Locked<'a, P> {
         core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
     }
 
-    /// Whether the overflow has more free slots than there are buckets' slots, and less than a quarter of its own is taken: anew
-    /// it would be shorter, as an item that is alone in its list has four.
+    /// Whether the overflow has more free slots than there are buckets' slots, and less than a quarter of its own is taken:
+    /// anew it would be shorter, as an item that is alone in its list has four.
     pub(super) fn has_idle_overflow(&self) -> bool {
         let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
         overflow > self.slots() + taken && overflow > 4 * taken

@@ -77,8 +77,8 @@ impl<P: Payload> Directory<P> {
     }
 
     /// What it takes to grow segments, each until it splits and then to twice as many, until there are so many buckets: beside
-    /// those that are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`: more
-    /// than there can be.
+    /// those that are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`:
+    /// more than there can be.
     fn bytes_for(&self, buckets: u64) -> Option<usize> {
         let (mut bytes, mut entries) = (Some(0_usize), 0_u64);
         self.each_segment(|writing| {

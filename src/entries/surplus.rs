@@ -20,8 +20,8 @@ impl Surplus {
         Surplus { looked: Instant::now(), least: LEAST }
     }
 
-    /// Whether to release what is free, of so many bytes in all: if three quarters of them were idle all the time since somebody
-    /// looked, and twice as much as when that was last done in vain. `idle` says how many were, and is asked seldom.
+    /// Whether to release what is free, of so many bytes in all: if three quarters of them were idle all the time since
+    /// somebody looked, and twice as much as when that was last done in vain. `idle` says how many were, and is asked seldom.
     pub(super) fn is_worth_it(&mut self, idle: impl FnOnce() -> usize, bytes: usize) -> bool {
         let now = Instant::now();
         if now.duration_since(self.looked) < WHILE {

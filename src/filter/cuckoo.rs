@@ -162,9 +162,9 @@ impl<S> CuckooFilter<S> {
         self.inner.table.memory_usage()
     }
 
-    /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1
-    /// (Fan et al., section 5.1). Where all keys came by [`insert_unique`](Self::insert_unique) it is more, as no two of them have
-    /// one fingerprint in one pair of buckets: by a twentieth where 0.1 are expected, by a quarter at 0.4, by half at 0.65.
+    /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1 (Fan et
+    /// al., section 5.1). Where all keys came by [`insert_unique`](Self::insert_unique) it is more, as no two of them have one
+    /// fingerprint in one pair of buckets: by a twentieth where 0.1 are expected, by a quarter at 0.4, by half at 0.65.
     pub fn false_positive_rate(&self) -> f64 {
         self.inner.rate()
     }

@@ -32,8 +32,8 @@ fn chosen_keys_are_held<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
             let (overflow, grown, used) = (map.stats().overflow, map.capacity(), map.memory_usage() - before);
             if config.limit().is_some() || many < 16 + 8 {
                 // So they wait in a list; which is at most twice too long, at 9 bytes an item or 17, of as many lists as take
-                // half a byte a slot, and there are 16 bytes an entry, in pages. A bucket may be its own alternate: which keys' is depends on the hash,
-                // and that on the processor and the compiler.
+                // half a byte a slot, and there are 16 bytes an entry, in pages. A bucket may be its own alternate: which keys'
+                // is depends on the hash, and that on the processor and the compiler.
                 assert!([many - 8, many - 4].contains(&overflow), "{what}: {overflow} in the overflow");
                 assert_eq!(grown, slots, "{what}");
                 assert!(used <= 5_000 + slots / 2 + 40 * many, "{what}: {used} bytes");

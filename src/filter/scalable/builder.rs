@@ -95,8 +95,8 @@ impl<S> ScalableFilterBuilder<S> {
     /// buckets at the most: if the first has one segment, as with up to 246,000 keys in buckets of four, the largest is 65,536
     /// times as large; less where the first table's fingerprints have more than 16 bits, as at rates below some 2e-4: each
     /// table's have one bit more, and 32 are the most. In buckets of one slot a few of so many keys may find no room in the
-    /// first table, with short fingerprints in a large one surely, and in buckets of two with fingerprints of six bits in one of
-    /// ten that are large: the filter grows then.
+    /// first table, with short fingerprints in a large one surely, and in buckets of two with fingerprints of six bits in one
+    /// of ten that are large: the filter grows then.
     ///
     /// ```
     /// // Made for all of them, it does not grow.
