@@ -333,7 +333,7 @@ impl<T> Slab<T> {
         let Some(now) = sorting.as_mut() else { return false };
         if let Some(place) = now.place() {
             let (mut magazine, mut has_some) = (Magazine::default(), true);
-            for _ in 0..SOME / Magazine::ROOM {
+            for _ in 0..SOME.div_ceil(Magazine::ROOM) {
                 has_some = has_some && self.returned[place].lock().fill(&mut magazine);
                 now.count(&mut magazine);
                 now.note_counted(place, has_some);

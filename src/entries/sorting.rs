@@ -8,6 +8,7 @@ use core::ptr::NonNull;
 
 use super::magazine::{Chain, Free, Magazine};
 use crate::engine::Meter;
+use crate::sync::SCHEDULED;
 
 /// Memory from the allocator, and how many pieces have been cut from it.
 pub(super) struct Chunk {
@@ -41,8 +42,8 @@ impl Chunk {
 
 /// Places that pieces are returned to.
 pub(super) const PLACES: usize = 8;
-/// Pieces that are looked at without a pause for who waits.
-pub(super) const SOME: usize = 8 * Magazine::ROOM;
+/// Pieces that are looked at without a pause for who waits. Schedules have few, and a pause among them.
+pub(super) const SOME: usize = if SCHEDULED { 2 } else { 8 * Magazine::ROOM };
 
 /// Free pieces, and the chunks that they may be of: nobody cuts more pieces from these.
 #[derive(Default)]

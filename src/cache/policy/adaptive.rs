@@ -38,6 +38,9 @@ const LATE_STEPS: usize = 1;
 pub(super) const PATIENCE: usize = 512;
 /// And after so many more for each that has gone, where one newcomer is as heavy as many: as often as marks tell.
 pub(super) const PATIENCE_EACH: usize = 2;
+/// Of so few residents, every other key that comes back late is not worth a step: they and main's items are hit equally often in
+/// a loop of twice the capacity, and where there are few it is chance which of them lose their last hit, and with it all.
+pub(super) const FEW: usize = 64;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
 /// What the window may have of the capacity; it begins with the least.
@@ -83,6 +86,8 @@ pub(super) struct Adaptive {
     pub(super) has_met_hits: bool,
     /// Whether a ring has dropped stale entries: one that it kept may be another's.
     has_compacted: bool,
+    /// Whether the last key that came back late was not worth a step, or would not have been: see [`FEW`].
+    was_late: bool,
     pub(super) rejected: Option<Ghost>,
     demoted: Option<Ghost>,
 }
@@ -98,6 +103,7 @@ impl Adaptive {
             target: 0.0,
             has_met_hits: false,
             has_compacted: false,
+            was_late: false,
             due: 0,
             window: Ring::default(),
             main: Ring::default(),
@@ -330,7 +336,8 @@ impl Adaptive {
         let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, |ghost| ghost.len()).max(1) as f64;
         if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator)) {
             if rejections_ago * EARLY > self.len() {
-                return Some(LATE_STEPS);
+                self.was_late = !self.was_late;
+                return (self.len() >= FEW || !self.was_late).then_some(LATE_STEPS);
             }
             let by = (known(&self.demoted) / known(&self.rejected)).max(1.0);
             self.set_target(self.target + self.step() * by);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use proptest::prelude::*;
 
-use super::super::adaptive::{PATIENCE, PATIENCE_EACH};
+use super::super::adaptive::{FEW, PATIENCE, PATIENCE_EACH};
 use super::super::ghost::Ghost;
 use super::super::heavy::{LOOKS, MANY};
 use super::{Cache, Newcomer, locator, mark};
@@ -20,6 +20,7 @@ struct Plain {
     hits: HashMap<u32, u32>,
     rejected: Option<Ghost>,
     demoted: Option<Ghost>,
+    was_late: bool,
 }
 
 fn weight(queue: &VecDeque<(u32, u64)>) -> u64 {
@@ -44,6 +45,7 @@ impl Plain {
             hits: HashMap::new(),
             rejected: None,
             demoted: None,
+            was_late: false,
         }
     }
 
@@ -75,8 +77,10 @@ impl Plain {
         let step = self.capacity as f64 / (self.len() + 64) as f64;
         let mut steps = 0;
         if let Some(ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator(key))) {
-            steps = 1;
-            if 4 * ago <= self.len() {
+            if 4 * ago > self.len() {
+                self.was_late = !self.was_late;
+                steps = usize::from(self.len() >= FEW || !self.was_late);
+            } else {
                 steps = 4;
                 self.target += step * f64::max(1.0, known(&self.demoted) / known(&self.rejected));
             }
@@ -233,6 +237,18 @@ fn a_loop_larger_than_the_cache_keeps_what_fits() {
     assert_eq!(hit_ratio(Policy::Clock, 100, 5000, around), 0);
     let adaptive = hit_ratio(Policy::Adaptive, 100, 5000, around);
     assert!(adaptive >= 75, "{adaptive}");
+}
+
+/// Equally often asked for are those that are there and those that are not, of which none is better than the others.
+#[test]
+fn a_loop_of_twice_the_capacity_keeps_nearly_half_in_small_caches_as_well() {
+    for capacity in [4, 6, 10, 16, 20, 24, 28, 32, 40, 63, 64, 100] {
+        for seed in 0..20 {
+            let around = |i| seed * 1000 + i % (2 * capacity);
+            let hits = hit_ratio(Policy::Adaptive, capacity.into(), 400 * capacity, around);
+            assert!(hits >= 50 - 100 / capacity - 4, "{hits} of {capacity}, {seed}");
+        }
+    }
 }
 
 /// Numbers below `n`, without a pattern; the square of a fraction, so that the small are popular.
