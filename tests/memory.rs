@@ -389,3 +389,27 @@ fn what_a_held_pin_has_piled_up_comes_back_while_writes_go_on() {
     }
     (0..ENTRIES).for_each(|key| assert_eq!(map.pin().get(&key).map(|value| value[0] % ENTRIES), Some(key)));
 }
+
+/// Also of a map that is dropped while it is about to give memory back.
+#[test]
+fn what_is_being_given_back_goes_with_the_map() {
+    drop(HashMap::from([(1_u64, [1_u64; 4])])); // What a process and a thread allocate once.
+    let before = allocated();
+    for _ in 0..3 {
+        let map = HashMap::<u64, [u64; 4]>::new();
+        let write = |n: u64| {
+            map.pin().insert(n % 1000, [n; 4]);
+        };
+        let held = map.pin();
+        (0..400_000).for_each(write);
+        drop(held);
+        let (peak, began) = (map.memory_usage(), Instant::now());
+        while map.memory_usage() > peak - (1 << 20) {
+            assert!(began.elapsed() < Duration::from_secs(300), "{peak} bytes are kept");
+            (0..500).for_each(write);
+        }
+        assert!(map.memory_usage() > peak / 2, "all at once");
+        drop(map);
+        assert!(allocated() - before < SLACK, "{} of {peak} bytes are lost", allocated() - before);
+    }
+}

@@ -4,6 +4,7 @@
 //! shows in one pass is in `segment`; many look-ups at once are in `batch`.
 
 use super::directory::Directory;
+use super::overflow::Heading;
 use super::payload::Payload;
 use super::segment::{Probe, Segment, SegmentRef};
 use super::stripes::{self, Version};
@@ -161,7 +162,7 @@ impl<P: Payload> Directory<P> {
             if !found && version.is_odd() {
                 found = !segment.buckets().matches(place).is_empty();
             }
-            if found || !segment.has_no_overflow() && segment.overflow().may_contain(place) {
+            if found || !segment.has_no_overflow() && segment.overflow().may_contain(Heading::of(place)) {
                 return true;
             }
             if self.is_current(digest.prefix(), &segment) && stripes::unchanged(stripe, version) {
@@ -331,7 +332,13 @@ mod tests {
         let told = || (1000..2000).filter(|key| scene.table.may_contain(Digest::new(*key))).count();
         assert!(scene.table.may_contain(scene.digest) && told() < 50);
         let another = NonNull::from(&scene.items[0]);
-        assert!(segment.overflow().put(segment.buckets().len(), place, another, 0, &scene.table.meter));
+        assert!(segment.overflow().put(
+            segment.buckets().len(),
+            Heading::of(place),
+            another,
+            0,
+            &scene.table.meter
+        ));
         segment.note_overflow();
         assert!(told() < 60);
         let absent =

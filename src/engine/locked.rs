@@ -10,6 +10,7 @@ use core::ops::DerefMut;
 use super::buckets::Buckets;
 use super::found::Found;
 use super::memory::Meter;
+use super::overflow::Heading;
 use super::parting;
 use super::path;
 use super::payload::Payload;
@@ -121,12 +122,12 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
                 return Some(buckets.found(bucket, lane));
             }
         }
-        if self.segment.has_no_overflow() { None } else { self.find_in_overflow(place, eq) }
+        if self.segment.has_no_overflow() { None } else { self.find_in_overflow(Heading::of(place), eq) }
     }
 
     #[cold]
-    fn find_in_overflow(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
-        let mut matching = self.segment.overflow().matching(place);
+    fn find_in_overflow(&self, of: Heading, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
+        let mut matching = self.segment.overflow().matching(of);
         let found =
             matching.find(|(buckets, bucket, lane)| buckets.item(*bucket, *lane).is_some_and(&mut eq));
         found.map(|(buckets, bucket, lane)| buckets.found(bucket, lane))
@@ -185,16 +186,16 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     #[inline]
     pub(crate) fn remove(&mut self, place: Place, found: Found) {
         if self.is_in_overflow(found) {
-            return self.remove_from_overflow(place, found);
+            return self.remove_from_overflow(Heading::of(place), found);
         }
         self.note_change(found);
         self.residents().remove(found);
     }
 
     #[cold]
-    fn remove_from_overflow(&mut self, place: Place, found: Found) {
+    fn remove_from_overflow(&mut self, of: Heading, found: Found) {
         let overflow = self.segment.overflow();
-        overflow.remove(place, found);
+        overflow.remove(of, found);
         if !P::NULLABLE {
             stripes::note_departure(overflow.stripe());
         }
@@ -264,8 +265,12 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<Hole> {
         let buckets = self.segment.buckets();
         let in_buckets = self.len() - self.state.overflow_len;
-        // Where every slot is taken a search would look at hundreds of buckets before it says so.
-        if in_buckets >= self.slots().min(self.state.filling_from.saturating_add(self.last_ones())) {
+        if in_buckets >= self.state.filling_from.saturating_add(self.last_ones()) {
+            return None;
+        }
+        if in_buckets >= self.slots() {
+            // A search would look at hundreds of buckets before it says so.
+            self.state.tally.failed_searches += 1;
             return None;
         }
         let path: Option<path::Path> = path::search(&buckets, roots, budget);
@@ -350,7 +355,8 @@ impl<'a, P: Payload> Locked<'a, P> {
         self.add_len(1);
         self.segment.note_overflow();
         step();
-        let done = self.segment.overflow().put(self.segment.buckets().len(), place, item, mark, meter);
+        let (buckets, of) = (self.segment.buckets().len(), Heading::of(place));
+        let done = self.segment.overflow().put(buckets, of, item, mark, meter);
         if done {
             self.state.overflow_len += 1;
         } else {

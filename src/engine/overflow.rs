@@ -27,6 +27,28 @@ const MOST_LISTS: u32 = 1 << 16;
 /// Buckets in a list's largest block. The first has one, each further one twice as many as the one before.
 const LARGEST_BLOCK: u32 = 1 << 12;
 
+/// What an item is in here by: its bucket, which with its tag selects the list, and the tag. One word, as who is seldom called
+/// is handed it by those who are often.
+#[derive(Clone, Copy)]
+pub(crate) struct Heading(u32);
+
+impl Heading {
+    #[inline(always)]
+    pub(crate) fn of(place: Place) -> Self {
+        Heading(place.first << 8 | u32::from(place.tag))
+    }
+
+    fn tag(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Of keys that were chosen by some bits of their hashes, the bucket's or the tag's, the others tell most apart; as in
+    /// Fibonacci hashing.
+    fn list(self, lists: usize) -> usize {
+        scale(self.0.wrapping_mul(0x9E37_79B1), lists as u32) as usize
+    }
+}
+
 /// One block of slots.
 struct Node<P: Payload> {
     buckets: Buckets<P>,
@@ -35,7 +57,7 @@ struct Node<P: Payload> {
 }
 
 /// The blocks of one list.
-pub(super) struct List<P: Payload> {
+struct List<P: Payload> {
     first: AtomicPtr<Node<P>>,
     /// How many items they have. The lock's holder's.
     taken: AtomicU32,
@@ -75,26 +97,23 @@ impl<P: Payload> Overflow<P> {
         }
     }
 
-    /// The list of a place, if there are any.
-    pub(super) fn list(&self, place: Place) -> Option<&List<P>> {
+    /// The list under a heading, if there are any.
+    fn list(&self, of: Heading) -> Option<&List<P>> {
         let lists = self.lists();
-        // Of keys that were chosen by some bits of their hashes, the bucket's or the tag's, the others tell most apart; as in
-        // Fibonacci hashing.
-        let mixed = (place.first << 8 | u32::from(place.tag)).wrapping_mul(0x9E37_79B1);
-        lists.get(scale(mixed, lists.len() as u32) as usize)
+        lists.get(of.list(lists.len()))
     }
 
-    /// Whether a slot of the place's list has its tag.
+    /// Whether a slot under the heading has its tag.
     #[cold]
-    pub(crate) fn may_contain(&self, place: Place) -> bool {
-        self.matching(place).next().is_some()
+    pub(crate) fn may_contain(&self, of: Heading) -> bool {
+        self.matching(of).next().is_some()
     }
 
-    /// Block, bucket and lane of every slot of the place's list that has its tag, in order; a bucket's tags are loaded when the
+    /// Block, bucket and lane of every slot under the heading that has its tag, in order; a bucket's tags are loaded when the
     /// walk comes to it [R3].
-    pub(crate) fn matching(&self, place: Place) -> impl Iterator<Item = (Buckets<P>, u32, u32)> {
-        self.list(place).into_iter().flat_map(List::buckets).flat_map(move |(block, bucket)| {
-            let mut matches = Matches::of_one(block.tags(bucket), place.tag);
+    pub(crate) fn matching(&self, of: Heading) -> impl Iterator<Item = (Buckets<P>, u32, u32)> {
+        self.list(of).into_iter().flat_map(List::buckets).flat_map(move |(block, bucket)| {
+            let mut matches = Matches::of_one(block.tags(bucket), of.tag());
             core::iter::from_fn(move || Some((block, bucket, matches.next_lane()?)))
         })
     }
@@ -104,7 +123,7 @@ impl<P: Payload> Overflow<P> {
         self.lists().iter().flat_map(List::blocks)
     }
 
-    /// Whether it has no slots: no item has ever been here.
+    /// Whether it has no lists: there has never been an item, nor one for which there was no memory.
     pub(super) fn is_new(&self) -> bool {
         self.lists().is_empty()
     }
@@ -120,11 +139,11 @@ impl<P: Payload> Overflow<P> {
     /// The pair's stripe is left as it is. It would tell readers that an item has moved between the buckets they read;
     /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
     /// this and here before the tag, or the block's link, has missed it in time.
-    pub(crate) fn put(&self, buckets: u32, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
+    pub(crate) fn put(&self, buckets: u32, of: Heading, item: P::Item, mark: u8, meter: &Meter) -> bool {
         if self.is_new() && !self.make_lists(buckets, meter) {
             return false;
         }
-        self.list(place).is_some_and(|list| list.put(place.tag, item, mark, meter))
+        self.list(of).is_some_and(|list| list.put(of.tag(), item, mark, meter))
     }
 
     /// Makes the lists of a segment of so many buckets. False: there is no memory for them.
@@ -137,9 +156,9 @@ impl<P: Payload> Overflow<P> {
         true
     }
 
-    /// Empties a slot of the place's list. The lock's holder only [I5].
-    pub(super) fn remove(&self, place: Place, found: Found) {
-        let list = self.list(place).expect("there is a slot of it");
+    /// Empties a slot under a heading. The lock's holder only [I5].
+    pub(super) fn remove(&self, of: Heading, found: Found) {
+        let list = self.list(of).expect("there is a slot of it");
         let block = list.blocks().find(|block| block.has(found)).expect("a slot of the list");
         let (bucket, lane) = block.position_of(found);
         block.clear(bucket, lane);
@@ -327,21 +346,20 @@ mod tests {
             Alone { overflow: Overflow::new(), buckets, meter: Meter::new() }
         }
 
-        fn put(&self, place: Place, key: u64) {
-            assert!(self.overflow.put(self.buckets, place, (key, key), 0, &self.meter));
+        fn put(&self, of: Heading, key: u64) {
+            assert!(self.overflow.put(self.buckets, of, (key, key), 0, &self.meter));
         }
 
-        /// The keys whose tag is that of a place, in the order in which they are found.
-        fn keys(&self, place: Place) -> Vec<u64> {
-            let items = self.overflow.matching(place).map(|(block, bucket, lane)| block.item(bucket, lane));
+        /// The keys under a heading, in the order in which they are found.
+        fn keys(&self, of: Heading) -> Vec<u64> {
+            let items = self.overflow.matching(of).map(|(block, bucket, lane)| block.item(bucket, lane));
             items.map(|item| item.expect("an item").0).collect()
         }
 
-        fn remove(&self, place: Place, key: u64) {
-            let mut slots =
-                self.overflow.matching(place).map(|(block, bucket, lane)| block.found(bucket, lane));
-            let of_key = self.keys(place).iter().position(|other| *other == key).expect("it is there");
-            self.overflow.remove(place, slots.nth(of_key).expect("its slot"));
+        fn remove(&self, of: Heading, key: u64) {
+            let mut slots = self.overflow.matching(of).map(|(block, bucket, lane)| block.found(bucket, lane));
+            let of_key = self.keys(of).iter().position(|other| *other == key).expect("it is there");
+            self.overflow.remove(of, slots.nth(of_key).expect("its slot"));
         }
     }
 
@@ -353,8 +371,8 @@ mod tests {
         }
     }
 
-    fn of_tag(tag: u8) -> Place {
-        Place { first: 0, second: 0, tag }
+    fn of_tag(tag: u8) -> Heading {
+        Heading::of(Place { first: 0, second: 0, tag })
     }
 
     #[test]
@@ -394,8 +412,9 @@ mod tests {
         let alone = Alone::of(1024);
         let longest = |places: &dyn Fn(u64) -> Place| {
             alone.overflow.clear();
-            (0..2550).for_each(|key| alone.put(places(key), key));
-            assert!((0..2550).all(|key| alone.keys(places(key)).contains(&key)));
+            let heading = |key| Heading::of(places(key));
+            (0..2550).for_each(|key| alone.put(heading(key), key));
+            assert!((0..2550).all(|key| alone.keys(heading(key)).contains(&key)));
             let lists = alone.overflow.lists();
             assert_eq!(lists.iter().map(|list| list.taken() as usize).sum::<usize>(), 2550);
             (lists.len(), lists.iter().map(List::taken).max().expect("a list"))

@@ -232,6 +232,7 @@ impl<P: Payload> Retired<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::overflow::Heading;
     use super::super::payload::Inline;
     use super::super::root::Root;
     use super::*;
@@ -296,7 +297,7 @@ mod tests {
             // SAFETY: just constructed.
             let overflow = unsafe { segment.as_ref() }.overflow();
             let place = Place::new(Digest::new(1), kind.buckets);
-            assert!(!kind.has_overflow || overflow.put(kind.buckets, place, (1, 1), 0, &meter));
+            assert!(!kind.has_overflow || overflow.put(kind.buckets, Heading::of(place), (1, 1), 0, &meter));
             pool.put(segment);
             assert_counted(&mut pool);
         }

@@ -23,7 +23,7 @@ use core::ptr::NonNull;
 
 use super::buckets::Buckets;
 use super::memory::{Block, Meter};
-use super::overflow::Overflow;
+use super::overflow::{Heading, Overflow};
 use super::parting;
 use super::payload::Payload;
 use super::stale::Stale;
@@ -478,7 +478,7 @@ impl<P: Payload> Segment<P> {
     pub(crate) fn pass_overflow(&self, place: Place, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
         let stripe = self.overflow().stripe();
         let version = stripes::begin(stripe);
-        for (buckets, bucket, lane) in self.overflow().matching(place) {
+        for (buckets, bucket, lane) in self.overflow().matching(Heading::of(place)) {
             // SAFETY: a slot of our overflow, and its stripe.
             match unsafe { self.read_item(buckets.slot(bucket, lane), stripe, version) } {
                 Probe::Hit(item) if eq(item) => return Probe::Hit(item),

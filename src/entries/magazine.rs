@@ -4,6 +4,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use crate::engine::try_box;
+use crate::sync::SCHEDULED;
 
 /// A free piece.
 pub(super) struct Free {
@@ -134,15 +135,17 @@ impl Chain {
 /// Most magazines that are kept as such: beyond that, their pieces are linked to one another.
 const MOST_MAGAZINES: usize = 1024;
 
-/// Lists as long as magazines that are returned to a place before somebody looks at how many there are.
-const TURNS_A_LOOK: usize = 256;
+/// Pieces that are returned to a place between two turns. Schedules have few.
+const A_TURN: usize = if SCHEDULED { 2 } else { Magazine::ROOM };
+/// Turns, at one of which somebody looks at how many there are.
+const TURNS_A_LOOK: usize = if SCHEDULED { 1 } else { 256 };
 
 /// What is to be done, beside others, when a piece has been returned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Turn {
     /// Nothing.
     Nobodys,
-    /// A step: as many as fit a magazine have been returned since the last one.
+    /// A step: [`A_TURN`] have been returned since the last one.
     Step,
     /// A step, or a look at what is free.
     Look,
@@ -153,7 +156,9 @@ pub(super) enum Turn {
 pub(super) struct Returned {
     /// How many have been, ever.
     pieces: usize,
-    /// How few magazines there were since that was last asked.
+    /// How many there are now.
+    len: usize,
+    /// How few there were since that was last asked.
     fewest: usize,
     /// Given back one by one, or a few at a time; and all for which there is no room in `magazines`.
     loose: Chain,
@@ -170,9 +175,9 @@ impl Returned {
     }
 
     fn turn_after(&mut self, more: usize) -> Turn {
-        let before = self.pieces / Magazine::ROOM;
+        let before = self.pieces / A_TURN;
         self.pieces = self.pieces.wrapping_add(more);
-        match self.pieces / Magazine::ROOM {
+        match self.pieces / A_TURN {
             now if now == before => Turn::Nobodys,
             now if now % TURNS_A_LOOK == 0 => Turn::Look,
             _ => Turn::Step,
@@ -180,6 +185,7 @@ impl Returned {
     }
 
     fn add(&mut self, piece: NonNull<Free>) {
+        self.len += 1;
         self.loose.push(piece);
         if self.loose.len >= Magazine::ROOM && self.has_room() {
             if let Ok(mut magazine) = try_box(Magazine::default()) {
@@ -197,6 +203,7 @@ impl Returned {
     /// Adds the pieces of a magazine, and tells whose turn it is.
     pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) -> Turn {
         let turn = self.turn_after(magazine.len);
+        self.len += magazine.len;
         if magazine.len > Magazine::ROOM / 2 && self.has_room() {
             self.magazines.push(magazine);
         } else {
@@ -222,14 +229,14 @@ impl Returned {
             }
             None => self.loose.fill(magazine),
         };
-        self.fewest = self.fewest.min(self.magazines());
+        self.len -= magazine.len;
+        self.fewest = self.fewest.min(self.len);
         has_some
     }
 
-    /// How few magazines there were at any time since this was last asked.
+    /// How few pieces there were at any time since this was last asked.
     pub(super) fn take_fewest(&mut self) -> usize {
-        let now = self.magazines();
-        core::mem::replace(&mut self.fewest, now)
+        core::mem::replace(&mut self.fewest, self.len)
     }
 
     /// How often `fill` succeeds if nothing more is returned.
@@ -278,7 +285,7 @@ mod tests {
                 assert!(all.insert(piece), "twice");
             }
         }
-        assert_eq!(returned.magazines(), 0);
+        assert_eq!((returned.magazines(), returned.len), (0, 0));
         all
     }
 

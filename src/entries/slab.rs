@@ -313,19 +313,20 @@ impl<T> Slab<T> {
         while self.release_some(self.sorting.lock()) {}
     }
 
-    /// Takes the chunks out, to be sorted; not if that has been done already, or if there is no memory for it.
-    fn begin_release(&self) {
+    /// Takes the chunks out, to be sorted. False: that has been done already, or there is no memory for it.
+    fn begin_release(&self) -> bool {
         let mut sorting = self.sorting.lock();
         if sorting.is_some() {
-            return;
+            return false;
         }
-        let Ok(mut new) = try_box(Sorting::default()) else { return };
-        let Some(chunks) = self.chunks.lock().take() else { return };
+        let Ok(mut new) = try_box(Sorting::default()) else { return false };
+        let Some(chunks) = self.chunks.lock().take() else { return false };
         // As many as there are now: what others return meanwhile may stay.
         *new = Sorting::new(chunks, core::array::from_fn(|place| self.returned[place].lock().magazines()));
         *sorting = Some(new);
         // Relaxed: advice.
         self.is_releasing.store(true, Ordering::Relaxed);
+        true
     }
 
     /// Does a step of what has been begun, whoever did that; false if there is none.
@@ -367,14 +368,14 @@ impl<T> Slab<T> {
             }
         } else if turn == Turn::Look {
             let Some(mut surplus) = self.surplus.try_lock() else { return };
-            let idle = || self.take_fewest() * Magazine::ROOM * self.piece();
-            if surplus.is_worth_it(idle, self.meter.bytes()) {
-                self.begin_release();
+            let idle = || self.take_fewest().saturating_mul(self.piece());
+            if surplus.is_worth_it(idle, self.meter.bytes()) && self.begin_release() {
+                surplus.note_release();
             }
         }
     }
 
-    /// How few magazines have been free at any time since this was last asked.
+    /// How few pieces have been free at any time since this was last asked, but for those that segments have at hand.
     fn take_fewest(&self) -> usize {
         self.returned.iter().map(|returned| returned.lock().take_fewest()).sum()
     }
@@ -392,8 +393,13 @@ impl<T> Drop for Slab<T> {
     fn drop(&mut self) {
         // SAFETY: as below.
         unsafe { self.homes.free(&self.meter) };
+        let mut chunks = self.chunks.lock();
+        if let Some(unfinished) = self.sorting.lock().take() {
+            let (mut left, taken) = unfinished.into_chunks();
+            chunks.put_back(&mut left, taken);
+        }
         // SAFETY: the map that used them is gone, and its entries with it.
-        unsafe { self.chunks.lock().free(&self.meter) };
+        unsafe { chunks.free(&self.meter) };
     }
 }
 

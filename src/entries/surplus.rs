@@ -2,37 +2,49 @@
 
 use std::time::{Duration, Instant};
 
+use crate::sync::SCHEDULED;
+
 /// How long they must have been free: a thread that was stopped with a guard in hand lets them become many, and what it held up
 /// will be used again if that happens all the time.
 const WHILE: Duration = Duration::from_secs(1);
 /// Fewer bytes are not worth it.
 const LEAST: usize = 1 << 20;
 
-/// When somebody has looked, and what would be worth it next time.
+/// When somebody has looked, what was idle, and what would be worth it next time.
 #[derive(Debug)]
 pub(super) struct Surplus {
     looked: Instant,
+    idle: usize,
     least: usize,
 }
 
 impl Surplus {
     pub(super) fn new() -> Self {
-        Surplus { looked: Instant::now(), least: LEAST }
+        Surplus { looked: Instant::now(), idle: 0, least: LEAST }
     }
 
     /// Whether to release what is free, of so many bytes in all: if three quarters of them were idle all the time since
     /// somebody looked, and twice as much as when that was last done in vain. `idle` says how many were, and is asked seldom.
+    /// In schedules, which have no time and few pieces, always.
     pub(super) fn is_worth_it(&mut self, idle: impl FnOnce() -> usize, bytes: usize) -> bool {
+        if SCHEDULED {
+            return true;
+        }
         let now = Instant::now();
         if now.duration_since(self.looked) < WHILE {
             return false;
         }
-        self.looked = now;
-        let idle = idle();
-        let is_worth_it = idle >= self.least && idle / 3 >= bytes / 4;
-        // In vain, if as much is idle the next time: the chunks are in use, each for a few.
-        self.least = LEAST.max(if is_worth_it { 2 * idle } else { self.least.min(2 * idle) });
+        (self.looked, self.idle) = (now, idle());
+        let is_worth_it = self.idle >= self.least && self.idle / 3 >= bytes / 4;
+        if !is_worth_it {
+            self.least = LEAST.max(self.least.min(self.idle.saturating_mul(2)));
+        }
         is_worth_it
+    }
+
+    /// It has been begun. In vain, if as much is idle the next time: the chunks are in use, each for a few.
+    pub(super) fn note_release(&mut self) {
+        self.least = self.idle.saturating_mul(2);
     }
 
     /// So long ago.
@@ -42,7 +54,7 @@ impl Surplus {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
@@ -53,7 +65,11 @@ mod tests {
         assert!(!surplus.is_worth_it(|| unreachable!("nobody has looked for long"), 0));
         let mut ask = |idle, bytes| {
             surplus.age();
-            surplus.is_worth_it(|| idle, bytes)
+            let is_worth_it = surplus.is_worth_it(|| idle, bytes);
+            if is_worth_it {
+                surplus.note_release();
+            }
+            is_worth_it
         };
         let bytes = 100 << 20;
         assert!(!ask(LEAST - 1, LEAST) && ask(LEAST, LEAST));
@@ -64,5 +80,11 @@ mod tests {
             assert!(!ask(bytes * 4 / 5, bytes));
         }
         assert!(ask(bytes * 8 / 5, 2 * bytes));
+        assert!(!ask(0, bytes));
+        // There was no memory to begin it.
+        for _ in 0..3 {
+            surplus.age();
+            assert!(surplus.is_worth_it(|| bytes, bytes));
+        }
     }
 }
