@@ -4,11 +4,10 @@ mod common;
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout};
-use std::time::{Duration, Instant};
 
 use common::counting::{Counting, allocated, peak_of};
 use common::{AnyMap, Config, Rng, Words, growing_configs, ignore, laws, seed, seeded};
-use koel::{Cache, HashMap, InlineCache, InlineMap, ScalableCuckooFilter};
+use koel::{HashMap, InlineCache, InlineMap, ScalableCuckooFilter};
 
 /// Beyond a thread's budget there is nothing for large requests.
 struct Budgeted;
@@ -363,53 +362,5 @@ fn an_inline_cache_says_what_it_has_and_gives_it_back() {
         assert!((0..20_000).contains(&(allocated() - before - told)), "{entries}: {told}");
         drop(cache);
         assert_eq!(allocated(), before);
-    }
-}
-
-/// Also of a cache. Whoever writes gives back what nobody has used for a while, without being told to.
-#[test]
-fn what_a_held_pin_has_piled_up_comes_back_while_writes_go_on() {
-    const ENTRIES: u64 = 1000;
-    let (map, cache) = (HashMap::<u64, [u64; 4]>::new(), Cache::<u64, [u64; 4]>::new(ENTRIES as usize));
-    let write = |n: u64| {
-        map.pin().insert(n % ENTRIES, [n; 4]);
-        cache.insert(n % ENTRIES, [n; 4]).expect("there is room");
-    };
-    let used = || [map.memory_usage(), cache.memory_usage()];
-    (0..ENTRIES).for_each(write);
-    let before = used();
-    let held = (map.pin(), cache.pin());
-    std::thread::scope(|scope| drop(scope.spawn(|| (0..100 * ENTRIES).for_each(write))));
-    drop(held);
-    assert!(used().iter().zip(before).all(|(peak, before)| *peak > 4 << 20 && *peak > 10 * before));
-    let began = Instant::now();
-    while used().iter().zip(before).any(|(used, before)| *used > 2 * before + (1 << 20)) {
-        assert!(began.elapsed() < Duration::from_secs(300), "{:?} are kept of {before:?}", used());
-        (0..10 * ENTRIES).for_each(write);
-    }
-    (0..ENTRIES).for_each(|key| assert_eq!(map.pin().get(&key).map(|value| value[0] % ENTRIES), Some(key)));
-}
-
-/// Also of a map that is dropped while it is about to give memory back.
-#[test]
-fn what_is_being_given_back_goes_with_the_map() {
-    drop(HashMap::from([(1_u64, [1_u64; 4])])); // What a process and a thread allocate once.
-    let before = allocated();
-    for _ in 0..3 {
-        let map = HashMap::<u64, [u64; 4]>::new();
-        let write = |n: u64| {
-            map.pin().insert(n % 1000, [n; 4]);
-        };
-        let held = map.pin();
-        (0..400_000).for_each(write);
-        drop(held);
-        let (peak, began) = (map.memory_usage(), Instant::now());
-        while map.memory_usage() > peak - (1 << 20) {
-            assert!(began.elapsed() < Duration::from_secs(300), "{peak} bytes are kept");
-            (0..500).for_each(write);
-        }
-        assert!(map.memory_usage() > peak / 2, "all at once");
-        drop(map);
-        assert!(allocated() - before < SLACK, "{} of {peak} bytes are lost", allocated() - before);
     }
 }

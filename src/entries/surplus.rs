@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sync::SCHEDULED;
-
 /// How long they must have been free: a thread that was stopped with a guard in hand lets them become many, and what it held up
 /// will be used again if that happens all the time.
 const WHILE: Duration = Duration::from_secs(1);
@@ -25,11 +23,7 @@ impl Surplus {
 
     /// Whether to release what is free, of so many bytes in all: if three quarters of them were idle all the time since
     /// somebody looked, and twice as much as when that was last done in vain. `idle` says how many were, and is asked seldom.
-    /// In schedules, which have no time and few pieces, always.
     pub(super) fn is_worth_it(&mut self, idle: impl FnOnce() -> usize, bytes: usize) -> bool {
-        if SCHEDULED {
-            return true;
-        }
         let now = Instant::now();
         if now.duration_since(self.looked) < WHILE {
             return false;

@@ -38,8 +38,8 @@ const LATE_STEPS: usize = 1;
 pub(super) const PATIENCE: usize = 512;
 /// And after so many more for each that has gone, where one newcomer is as heavy as many: as often as marks tell.
 pub(super) const PATIENCE_EACH: usize = 2;
-/// Of so few residents, every other key that comes back late is not worth a step: they and main's items are hit equally often in
-/// a loop of twice the capacity, and where there are few it is chance which of them lose their last hit, and with it all.
+/// Of so few residents, every other key that comes back late is not worth a step: they and main's items are hit equally often
+/// in a loop of twice the capacity, and where there are few it is chance which of them lose their last hit, and with it all.
 pub(super) const FEW: usize = 64;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
