@@ -339,6 +339,8 @@ impl<T> Slab<T> {
                 now.count(&mut magazine);
                 now.note_counted(place, has_some);
             }
+        } else if now.decide() {
+            // A step by itself: schedules have a pause before it.
         } else if let Some(used) = now.sort() {
             self.give_back(used);
         } else if let Some(unused) = now.take_unused() {

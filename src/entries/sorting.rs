@@ -93,9 +93,14 @@ impl Sorting {
         }
     }
 
-    /// All are counted. Takes some pieces out: those of chunks that others use. `None`: there are no more.
+    /// All are counted. False: that has been said before.
+    pub(super) fn decide(&mut self) -> bool {
+        !core::mem::replace(&mut self.is_decided, true)
+    }
+
+    /// Takes some pieces out, when all are counted: those of chunks that others use. `None`: there are no more.
     pub(super) fn sort(&mut self) -> Option<Chain> {
-        self.is_decided = true;
+        debug_assert!(self.is_decided);
         let mut used = Chain::default();
         for looked_at in 0..SOME {
             let Some(piece) = self.counted.pop() else {
@@ -216,6 +221,7 @@ mod tests {
         count(&mut sorting, (1..PIECES).map(|at| scene.piece(1, at)));
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(2, at)));
         count(&mut sorting, [scene.piece(3, 0), scene.piece(3, 7)]);
+        assert!(sorting.decide() && !sorting.decide());
         let (used, unused) = end(sorting);
         let expected = (1..PIECES).map(|at| scene.piece(1, at)).chain([0, 7].map(|at| scene.piece(3, at)));
         assert_eq!(used, expected.collect());
@@ -233,6 +239,7 @@ mod tests {
         let mut magazine = Magazine::default();
         assert!(sorting.fill(&mut magazine));
         assert_eq!(magazine.pieces().len(), Magazine::ROOM);
+        sorting.decide();
         let (mut used, unused) = end(sorting);
         used.extend(magazine.pieces());
         assert_eq!(
@@ -249,7 +256,7 @@ mod tests {
         let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
         count(&mut sorting, (0..PIECES - 5).map(|at| scene.piece(0, at)));
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(1, at)));
-        sorting.is_decided = true;
+        sorting.decide();
         let mut taken = HashSet::new();
         let mut magazine = Magazine::default();
         while sorting.fill(&mut magazine) {
