@@ -57,7 +57,7 @@ fn come_and_go(map: &Map, first: u64) {
 }
 
 /// Of each writer.
-const KEYS: u64 = 12;
+const KEYS: u64 = 24;
 /// That were there before: the first page of entries, and two chunks of four.
 const BEFORE: u64 = 72;
 /// Those of them that stay: one of the first page, and one of the last chunk.

@@ -138,7 +138,7 @@ const MOST_MAGAZINES: usize = 1024;
 /// Pieces that are returned to a place between two turns. Schedules have few.
 const A_TURN: usize = if SCHEDULED { 2 } else { Magazine::ROOM };
 /// Turns, at one of which somebody looks at how many there are.
-const TURNS_A_LOOK: usize = if SCHEDULED { 1 } else { 256 };
+const TURNS_A_LOOK: usize = if SCHEDULED { 2 } else { 256 };
 
 /// What is to be done, beside others, when a piece has been returned.
 #[derive(Clone, Copy, Debug, PartialEq)]

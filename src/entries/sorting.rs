@@ -43,7 +43,7 @@ impl Chunk {
 /// Places that pieces are returned to.
 pub(super) const PLACES: usize = 8;
 /// Pieces that are looked at without a pause for who waits. Schedules have few, and a pause among them.
-pub(super) const SOME: usize = if SCHEDULED { 2 } else { 8 * Magazine::ROOM };
+pub(super) const SOME: usize = if SCHEDULED { 1 } else { 8 } * Magazine::ROOM;
 
 /// Free pieces, and the chunks that they may be of: nobody cuts more pieces from these.
 #[derive(Default)]
