@@ -67,7 +67,7 @@ impl<P: Payload> Directory<P> {
         self.grow_by(2, writing, prefix, grows_early, rehash)
     }
 
-    /// The same, but a segment that need not be split has so many `times` the slots afterwards.
+    /// As [`Directory::grow`]; a segment that does not split becomes `times` as large, a power of two.
     pub(super) fn grow_by<'a, H: Fn(P::Item) -> Digest + ?Sized>(
         &'a self,
         times: u64,

@@ -269,7 +269,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
             return None;
         }
         if in_buckets >= self.slots() {
-            // A search would look at hundreds of buckets before it says so.
+            // No slot is empty: a search would look at hundreds of buckets to find that out.
             self.state.tally.failed_searches += 1;
             return None;
         }
@@ -372,8 +372,8 @@ impl<'a, P: Payload> Locked<'a, P> {
         core::iter::once(segment.buckets()).chain(segment.overflow().blocks())
     }
 
-    /// Whether the overflow has more free slots than there are buckets' slots, and less than a quarter of its own is taken:
-    /// anew it would be shorter, as an item that is alone in its list has four.
+    /// Whether the overflow has more free slots than the buckets have slots, and more than four slots for each of its items:
+    /// anew it would be shorter, as no list has more, not even one with a single item.
     pub(super) fn has_idle_overflow(&self) -> bool {
         let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
         overflow > self.slots() + taken && overflow > 4 * taken

@@ -19,16 +19,17 @@ use super::tags::{Matches, SLOTS, free_lane, tag_at};
 use crate::hash::{Place, scale};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Buckets of the segment for each list: eight keys of one hash are in buckets when the next ones come here, and a segment with
-/// less than half its slots taken does not grow for them. So there are about as many lists as hashes of which there are many.
+/// Buckets of the segment for each list, whose head is 16 bytes: half a byte for each of their slots. Four were a tenth faster,
+/// and took twice that.
 const BUCKETS_A_LIST: u32 = 8;
-/// Most lists.
+/// Lists of the largest segments: a mebibyte of heads, which the first item in the overflow waits for.
 const MOST_LISTS: u32 = 1 << 16;
 /// Buckets in a list's largest block. The first has one, each further one twice as many as the one before.
 const LARGEST_BLOCK: u32 = 1 << 12;
 
-/// What an item is in here by: its bucket, which with its tag selects the list, and the tag. One word, as who is seldom called
-/// is handed it by those who are often.
+/// Where an item is filed in the overflow: its first bucket and its tag, which together select the list. One word, so that who
+/// is called often hands it to who is called seldom in a register. In a segment of more than 2^24 buckets the bucket's top bits
+/// are lost: such items share a list, and `Eq` tells them apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Heading(u32);
 
@@ -42,8 +43,8 @@ impl Heading {
         self.0 as u8
     }
 
-    /// Of keys that were chosen by some bits of their hashes, the bucket's or the tag's, the others tell most apart; as in
-    /// Fibonacci hashing.
+    /// The list of this heading. Multiplied as in Fibonacci hashing, so that keys which were chosen to be alike in bucket or in
+    /// tag are spread by the other.
     fn list(self, lists: usize) -> usize {
         scale(self.0.wrapping_mul(0x9E37_79B1), lists as u32) as usize
     }
@@ -59,7 +60,7 @@ struct Node<P: Payload> {
 /// The blocks of one list.
 struct List<P: Payload> {
     first: AtomicPtr<Node<P>>,
-    /// How many items they have. The lock's holder's.
+    /// Items in the blocks. Only the lock's holder loads and stores it.
     taken: AtomicU32,
 }
 
@@ -89,9 +90,9 @@ impl<P: Payload> Overflow<P> {
 
     /// All lists, if there are any.
     fn lists(&self) -> &[List<P>] {
-        // Acquire: pairs with the Release in `lists_for`: the lists are seen constructed.
+        // Acquire: pairs with the Release in `make_lists`: the lists are seen constructed.
         let lists = self.lists.load(Ordering::Acquire);
-        // SAFETY: null, or lists that live as long as the segment, as many as are said.
+        // SAFETY: null, or the lists, `len` of them, which live as long as the segment.
         unsafe {
             lists.as_ref().map_or(&[], |lists| core::slice::from_raw_parts(lists.lists, lists.len as usize))
         }
@@ -123,8 +124,8 @@ impl<P: Payload> Overflow<P> {
         self.lists().iter().flat_map(List::blocks)
     }
 
-    /// Whether it has no lists: there has never been an item, nor one for which there was no memory.
-    pub(super) fn is_new(&self) -> bool {
+    /// Whether there are no lists: no item has come yet, or there was no memory for them.
+    pub(super) fn has_no_lists(&self) -> bool {
         self.lists().is_empty()
     }
 
@@ -140,7 +141,7 @@ impl<P: Payload> Overflow<P> {
     /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
     /// this and here before the tag, or the block's link, has missed it in time.
     pub(crate) fn put(&self, buckets: u32, of: Heading, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        if self.is_new() && !self.make_lists(buckets, meter) {
+        if self.has_no_lists() && !self.make_lists(buckets, meter) {
             return false;
         }
         self.list(of).is_some_and(|list| list.put(of.tag(), item, mark, meter))
@@ -221,7 +222,7 @@ impl<P: Payload> List<P> {
     fn blocks(&self) -> impl Iterator<Item = Buckets<P>> {
         let mut next = &self.first;
         core::iter::from_fn(move || {
-            // Acquire: pairs with the Release in `put`: the block is seen constructed.
+            // Acquire: pairs with the Release in `put_in_new_block`: the block is seen constructed, with its first item.
             let node = next.load(Ordering::Acquire);
             // SAFETY: null, or a block that lives as long as the segment.
             let node = unsafe { node.as_ref() }?;
@@ -257,26 +258,24 @@ impl<P: Payload> List<P> {
     }
 
     fn put_in_new_block(&self, tag: u8, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        let len = self.blocks().last().map_or(1, |block| block.len() * 2);
-        let Some(node) = Node::allocate(len.min(LARGEST_BLOCK), meter) else { return false };
-        // SAFETY: just constructed.
-        let buckets = unsafe { node.as_ref() }.buckets;
-        buckets.fill(0, 0, tag, item, mark);
-        let mut link = &self.first;
+        let (mut link, mut len) = (&self.first, 1);
         // Relaxed: only the lock's holder stores.
         // SAFETY: null, or a block that lives as long as the segment.
         while let Some(node) = unsafe { link.load(Ordering::Relaxed).as_ref() } {
-            link = &node.next;
+            (link, len) = (&node.next, LARGEST_BLOCK.min(node.buckets.len() * 2));
         }
+        let Some(node) = Node::allocate(len, meter) else { return false };
+        // SAFETY: just constructed.
+        let buckets = unsafe { node.as_ref() }.buckets;
+        buckets.fill(0, 0, tag, item, mark);
         // Release: pairs with the Acquire load of `blocks`: the block is seen constructed, with the item in it.
         link.store(node.as_ptr(), Ordering::Release);
         true
     }
 
-    /// An empty slot: the one behind as many as are taken, which are all as long as none has left, or else the first. `None`:
-    /// all are taken.
-    ///
-    /// Searched from the first on, each would cost as much as there are, and a copy of all their square.
+    /// An empty slot; `None` if all are taken. Until an item leaves, the first slots are those that are taken, so the one
+    /// behind them is looked at first; only if that is taken, too, is the list searched from its beginning. Else n items of one
+    /// hash would cost n^2 looks, and so would each copy of them.
     fn empty_slot(&self) -> Option<(Buckets<P>, u32, u32)> {
         let mut ahead = self.taken() as usize;
         let behind = self.blocks().find(|block| {
@@ -319,7 +318,7 @@ impl<P: Payload> Node<P> {
         let (layout, slots_at) = layout.extend(Buckets::<P>::slots_layout(len)?).ok()?;
         let block = Block::allocate(layout.pad_to_align(), meter)?;
         let (this, base) = (block.base().cast::<Self>(), block.base());
-        // SAFETY: zeroed memory of this layout, ours alone, freed by `Overflow::free`.
+        // SAFETY: zeroed memory of this layout, ours alone, freed by `List::free`.
         unsafe {
             let buckets = Buckets::init(base.add(tags_at), base.add(slots_at), len);
             this.write(Node { buckets, next: AtomicPtr::new(core::ptr::null_mut()), block });
@@ -378,9 +377,9 @@ mod tests {
     #[test]
     fn each_block_of_a_list_has_twice_the_buckets_of_the_one_before() {
         let alone = Alone::of(4);
-        assert!(alone.overflow.is_new());
+        assert!(alone.overflow.has_no_lists());
         (0..4 * (1 + 2 + 4) + 1).for_each(|key| alone.put(of_tag(1 + (key % 7) as u8), key));
-        assert!(!alone.overflow.is_new());
+        assert!(!alone.overflow.has_no_lists());
         assert_eq!(alone.overflow.blocks().map(|block| block.len()).collect::<Vec<_>>(), [1, 2, 4, 8]);
         assert_eq!(alone.overflow.slots(), 60);
         assert_eq!(alone.keys(of_tag(3)), [2, 9, 16, 23], "in the order in which they came");

@@ -198,7 +198,7 @@ struct Kind {
 fn kind_of<P: Payload>(segment: NonNull<Segment<P>>) -> Kind {
     // SAFETY: pooled segments are alive, and so is this one.
     let segment = unsafe { segment.as_ref() };
-    Kind { buckets: segment.buckets().len(), has_overflow: !segment.overflow().is_new() }
+    Kind { buckets: segment.buckets().len(), has_overflow: !segment.overflow().has_no_lists() }
 }
 
 /// Segments and roots on their way to be freed.

@@ -62,8 +62,9 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// How many times as large a segment becomes at once that is to be so many times as large, a power of two: or what is in
-    /// between would be put away, from all segments of a map that has been shrunk, and be as much together.
+    /// By how much a segment grows at once that is to have `wanted` times its buckets: a power of two, as far as it need not
+    /// split. Doubled step by step, each size between would go to the pool, of every segment, and together they are as large as
+    /// what is made.
     fn times_before_it_splits(&self, writing: &Writing<'_, P>, wanted: u64) -> u64 {
         let now = u64::from(writing.locked.segment().buckets().len());
         let most = (u64::from(self.shape.split_buckets) / now).max(2);

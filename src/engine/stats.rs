@@ -42,8 +42,8 @@ pub struct Stats {
     pub displacements: u64,
     /// Inserts of new keys, by the length of the cuckoo path: `path_lengths[0]` found an empty slot at once.
     pub path_lengths: [u64; MAX_HOPS + 1],
-    /// Searches for a path that found none within their budget: each made a segment grow, an item go to the
-    /// overflow, or a map answer that it is full or has no memory.
+    /// Searches for a path that found none within their budget, or were not made, as no slot was empty: each made a segment
+    /// grow, an item go to the overflow, or a map answer that it is full or has no memory.
     pub failed_searches: u64,
     /// Times a reader noticed that something moved under it and read again.
     pub read_retries: u64,

@@ -135,26 +135,25 @@ impl Chain {
 /// Most magazines that are kept as such: beyond that, their pieces are linked to one another.
 const MOST_MAGAZINES: usize = 1024;
 
-/// Pieces that are returned to a place between two turns. Schedules have few.
-const A_TURN: usize = if SCHEDULED { 2 } else { Magazine::ROOM };
-/// Turns, at one of which somebody looks at how many there are.
-const TURNS_A_LOOK: usize = if SCHEDULED { 2 } else { 256 };
+/// Pieces that are returned to a place between two steps of a release. Schedules have few.
+const PIECES_A_STEP: usize = if SCHEDULED { 2 } else { Magazine::ROOM };
+/// Such steps, at one of which somebody looks at how many there are.
+const STEPS_A_LOOK: usize = if SCHEDULED { 2 } else { 256 };
 
-/// What is to be done, beside others, when a piece has been returned.
+/// What whoever has returned pieces is to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Turn {
-    /// Nothing.
-    Nobodys,
-    /// A step: [`A_TURN`] have been returned since the last one.
+pub(super) enum Due {
+    Nothing,
+    /// A step of a release, if there is one.
     Step,
-    /// A step, or a look at what is free.
+    /// The same, or a look at what is free.
     Look,
 }
 
 /// Pieces that threads gave back.
 #[derive(Default)]
 pub(super) struct Returned {
-    /// How many have been, ever.
+    /// How many writers have returned, ever. What a release puts back does not count.
     pieces: usize,
     /// How many there are now.
     len: usize,
@@ -168,19 +167,19 @@ pub(super) struct Returned {
 }
 
 impl Returned {
-    /// Adds a piece, and tells whose turn it is.
-    pub(super) fn push(&mut self, piece: NonNull<Free>) -> Turn {
+    /// Adds a piece, and tells what is due.
+    pub(super) fn push(&mut self, piece: NonNull<Free>) -> Due {
         self.add(piece);
-        self.turn_after(1)
+        self.due_after(1)
     }
 
-    fn turn_after(&mut self, more: usize) -> Turn {
-        let before = self.pieces / A_TURN;
+    fn due_after(&mut self, more: usize) -> Due {
+        let before = self.pieces / PIECES_A_STEP;
         self.pieces = self.pieces.wrapping_add(more);
-        match self.pieces / A_TURN {
-            now if now == before => Turn::Nobodys,
-            now if now % TURNS_A_LOOK == 0 => Turn::Look,
-            _ => Turn::Step,
+        match self.pieces / PIECES_A_STEP {
+            now if now == before => Due::Nothing,
+            now if now % STEPS_A_LOOK == 0 => Due::Look,
+            _ => Due::Step,
         }
     }
 
@@ -200,16 +199,16 @@ impl Returned {
         self.magazines.len() < MOST_MAGAZINES && self.magazines.try_reserve(1).is_ok()
     }
 
-    /// Adds the pieces of a magazine, and tells whose turn it is.
-    pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) -> Turn {
-        let turn = self.turn_after(magazine.len);
+    /// Adds the pieces of a magazine, and tells what is due.
+    pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) -> Due {
+        let due = self.due_after(magazine.len);
         self.len += magazine.len;
         if magazine.len > Magazine::ROOM / 2 && self.has_room() {
             self.magazines.push(magazine);
         } else {
             self.loose.take_from(&mut magazine);
         }
-        turn
+        due
     }
 
     /// Adds the pieces of a chain.

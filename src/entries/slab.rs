@@ -1,4 +1,5 @@
-//! Memory for entries: pieces of one size, cut from chunks that the map keeps until it is shrunk or dropped; or a box each.
+//! Memory for entries: pieces of one size, cut from chunks, which go back when the map is shrunk or dropped, or little by
+//! little where most of their pieces have been free for a second [M4]; or a box each.
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
 //! where huge pages can back them. A piece is taken out of a magazine in the segment that the writer has locked [M1] and
@@ -23,9 +24,9 @@ use crossbeam_utils::CachePadded;
 use super::chunks::{Chunks, Pieces};
 use super::home_lines::HomeLines;
 use super::homes::{Homes, Within};
-use super::magazine::{Chain, Free, Magazine, Returned, Turn};
+use super::magazine::{Chain, Due, Free, Magazine, Returned};
 use super::page::begin_of;
-use super::sorting::{PLACES, SOME, Sorting};
+use super::sorting::{MAGAZINES_A_STEP, PLACES, Sorting};
 use super::surplus::Surplus;
 use crate::engine::{Meter, Shape, try_box};
 use crate::hash::Digest;
@@ -190,8 +191,8 @@ impl<T> Slab<T> {
             // SAFETY: the caller's.
             unsafe { slab.homes.give(entry.cast()) };
         } else {
-            let turn = slab.returned[shard()].lock().push(entry.cast());
-            slab.tend(turn);
+            let due = slab.returned[shard()].lock().push(entry.cast());
+            slab.tend(due);
         }
     }
 
@@ -215,8 +216,8 @@ impl<T> Slab<T> {
             });
         }
         if !pieces.pieces().is_empty() {
-            let turn = slab.returned[shard()].lock().push_all(pieces);
-            slab.tend(turn);
+            let due = slab.returned[shard()].lock().push_all(pieces);
+            slab.tend(due);
         }
     }
 
@@ -333,11 +334,14 @@ impl<T> Slab<T> {
     fn release_some(&self, mut sorting: MutexGuard<'_, Option<Box<Sorting>>>) -> bool {
         let Some(now) = sorting.as_mut() else { return false };
         if let Some(place) = now.place() {
-            let (mut magazine, mut has_some) = (Magazine::default(), true);
-            for _ in 0..SOME.div_ceil(Magazine::ROOM) {
-                has_some = has_some && self.returned[place].lock().fill(&mut magazine);
+            let mut magazine = Magazine::default();
+            for _ in 0..MAGAZINES_A_STEP {
+                let has_some = self.returned[place].lock().fill(&mut magazine);
                 now.count(&mut magazine);
                 now.note_counted(place, has_some);
+                if !has_some {
+                    break;
+                }
             }
         } else if now.decide() {
             // A step by itself: schedules have a pause before it.
@@ -345,22 +349,28 @@ impl<T> Slab<T> {
             self.give_back(used);
         } else if let Some(unused) = now.take_unused() {
             drop(sorting);
-            // SAFETY: all its pieces were free, and are in no list any more.
+            // SAFETY: when it was decided all pieces ever cut from it were counted [M4]; since then `sort` and `fill` have
+            // dropped each of them that they met, and none is left. It is not among the chunks, so that nobody cuts more, and
+            // is of this meter.
             unsafe { unused.free(&self.meter) };
         } else if let Some(ended) = sorting.take() {
             let (mut used, taken) = ended.into_chunks();
             self.chunks.lock().put_back(&mut used, taken);
-            self.take_fewest();
             // Relaxed: advice.
             self.is_releasing.store(false, Ordering::Relaxed);
+            // First: who has the next lock may wait for this one.
+            drop(sorting);
+            // While pieces were taken out few were there, which says nothing of how many are used.
+            self.surplus.lock().begin_anew();
+            self.take_fewest();
         }
         true
     }
 
     /// Does what is to be done when pieces have been returned: they come back to the allocator little by little, where many
     /// more are free than in use.
-    fn tend(&self, turn: Turn) {
-        if turn == Turn::Nobodys {
+    fn tend(&self, due: Due) {
+        if due == Due::Nothing {
             return;
         }
         // Relaxed: advice.
@@ -368,7 +378,7 @@ impl<T> Slab<T> {
             if let Some(sorting) = self.sorting.try_lock() {
                 self.release_some(sorting);
             }
-        } else if turn == Turn::Look {
+        } else if due == Due::Look {
             let Some(mut surplus) = self.surplus.try_lock() else { return };
             let idle = || self.take_fewest().saturating_mul(self.piece());
             if surplus.is_worth_it(idle, self.meter.bytes()) && self.begin_release() {
@@ -395,8 +405,9 @@ impl<T> Drop for Slab<T> {
     fn drop(&mut self) {
         // SAFETY: as below.
         unsafe { self.homes.free(&self.meter) };
+        let unfinished = self.sorting.lock().take();
         let mut chunks = self.chunks.lock();
-        if let Some(unfinished) = self.sorting.lock().take() {
+        if let Some(unfinished) = unfinished {
             let (mut left, taken) = unfinished.into_chunks();
             chunks.put_back(&mut left, taken);
         }

@@ -42,8 +42,10 @@ impl Chunk {
 
 /// Places that pieces are returned to.
 pub(super) const PLACES: usize = 8;
-/// Pieces that are looked at without a pause for who waits. Schedules have few, and a pause among them.
-pub(super) const SOME: usize = if SCHEDULED { 1 } else { 8 } * Magazine::ROOM;
+/// Magazines whose pieces are looked at without a pause for who waits. Schedules have few, and a pause among them.
+pub(super) const MAGAZINES_A_STEP: usize = if SCHEDULED { 1 } else { 8 };
+/// As many pieces.
+const PIECES_A_STEP: usize = MAGAZINES_A_STEP * Magazine::ROOM;
 
 /// Free pieces, and the chunks that they may be of: nobody cuts more pieces from these.
 #[derive(Default)]
@@ -102,7 +104,7 @@ impl Sorting {
     pub(super) fn sort(&mut self) -> Option<Chain> {
         debug_assert!(self.is_decided);
         let mut used = Chain::default();
-        for looked_at in 0..SOME {
+        for looked_at in 0..PIECES_A_STEP {
             let Some(piece) = self.counted.pop() else {
                 return (looked_at > 0).then_some(used);
             };
@@ -113,9 +115,10 @@ impl Sorting {
         Some(used)
     }
 
-    /// Fills a magazine for whoever finds no piece elsewhere; false if there is none.
+    /// Fills a magazine for whoever finds no piece elsewhere. False if none of the next [`PIECES_A_STEP`] may be given away:
+    /// the caller takes a new chunk then, rather than wait longer under a segment's lock.
     pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
-        for _ in 0..SOME {
+        for _ in 0..PIECES_A_STEP {
             if !magazine.has_room() {
                 break;
             }

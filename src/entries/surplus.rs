@@ -4,47 +4,53 @@ use std::time::{Duration, Instant};
 
 /// How long they must have been free: a thread that was stopped with a guard in hand lets them become many, and what it held up
 /// will be used again if that happens all the time.
-const WHILE: Duration = Duration::from_secs(1);
+const IDLE_FOR: Duration = Duration::from_secs(1);
 /// Fewer bytes are not worth it.
-const LEAST: usize = 1 << 20;
+const LEAST_BYTES: usize = 1 << 20;
 
 /// When somebody has looked, what was idle, and what would be worth it next time.
 #[derive(Debug)]
 pub(super) struct Surplus {
     looked: Instant,
-    idle: usize,
-    least: usize,
+    idle_bytes: usize,
+    least_bytes: usize,
 }
 
 impl Surplus {
     pub(super) fn new() -> Self {
-        Surplus { looked: Instant::now(), idle: 0, least: LEAST }
+        Surplus { looked: Instant::now(), idle_bytes: 0, least_bytes: LEAST_BYTES }
     }
 
-    /// Whether to release what is free, of so many bytes in all: if three quarters of them were idle all the time since
-    /// somebody looked, and twice as much as when that was last done in vain. `idle` says how many were, and is asked seldom.
+    /// Whether to release what is free, of so many bytes in all: if three quarters of these have been idle since the last look,
+    /// and `least_bytes`. `idle` says how many have, and is asked once a second at most.
     pub(super) fn is_worth_it(&mut self, idle: impl FnOnce() -> usize, bytes: usize) -> bool {
         let now = Instant::now();
-        if now.duration_since(self.looked) < WHILE {
+        if now.duration_since(self.looked) < IDLE_FOR {
             return false;
         }
-        (self.looked, self.idle) = (now, idle());
-        let is_worth_it = self.idle >= self.least && self.idle / 3 >= bytes / 4;
+        (self.looked, self.idle_bytes) = (now, idle());
+        let is_worth_it = self.idle_bytes >= self.least_bytes && self.idle_bytes / 3 >= bytes / 4;
         if !is_worth_it {
-            self.least = LEAST.max(self.least.min(self.idle.saturating_mul(2)));
+            // If less is idle than when a release was in vain, twice of that is worth another.
+            self.least_bytes = LEAST_BYTES.max(self.least_bytes.min(self.idle_bytes.saturating_mul(2)));
         }
         is_worth_it
     }
 
     /// It has been begun. In vain, if as much is idle the next time: the chunks are in use, each for a few.
     pub(super) fn note_release(&mut self) {
-        self.least = self.idle.saturating_mul(2);
+        self.least_bytes = self.idle_bytes.saturating_mul(2);
+    }
+
+    /// What has been free until now does not count: a release has ended.
+    pub(super) fn begin_anew(&mut self) {
+        self.looked = Instant::now();
     }
 
     /// So long ago.
     #[cfg(test)]
     pub(super) fn age(&mut self) {
-        self.looked -= WHILE;
+        self.looked -= IDLE_FOR;
     }
 }
 
@@ -53,8 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_quarters_of_a_megabyte_and_more_that_are_idle_for_a_while_are_worth_it_and_twice_as_much_after_that()
-     {
+    fn three_quarters_that_are_idle_for_a_while_and_a_megabyte_are_worth_it_and_then_twice_as_much() {
         let mut surplus = Surplus::new();
         assert!(!surplus.is_worth_it(|| unreachable!("nobody has looked for long"), 0));
         let mut ask = |idle, bytes| {
@@ -66,7 +71,7 @@ mod tests {
             is_worth_it
         };
         let bytes = 100 << 20;
-        assert!(!ask(LEAST - 1, LEAST) && ask(LEAST, LEAST));
+        assert!(!ask(LEAST_BYTES - 1, LEAST_BYTES) && ask(LEAST_BYTES, LEAST_BYTES));
         // What was idle has gone.
         assert!(!ask(0, bytes) && !ask(bytes / 2, bytes) && ask(bytes * 4 / 5, bytes));
         // It has not.

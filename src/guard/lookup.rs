@@ -12,7 +12,7 @@ use super::stripes::{Seen, stripe_of};
 pub enum Known {
     /// The key has this value: it was in the cache.
     Present(Value),
-    /// The store does not hold the key: the filter says so, or that the store said so before is remembered.
+    /// The store does not hold the key: the filter says so, or it is remembered that the store has said so.
     Absent,
     /// Only the store knows.
     Unknown,
@@ -92,13 +92,13 @@ impl<S: Store> Guarded<S> {
         Ok(value)
     }
 
-    /// What is known of a key without the store: as [`Guarded::get`], which takes no longer than this where the answer is not
-    /// [`Known::Unknown`], but never waits for the store. So a task asks this first, and only where it must a thread that may
-    /// block.
+    /// What is known of a key without the store, for which this never waits. Where it is not [`Known::Unknown`],
+    /// [`Guarded::get`] would have answered the same. So a task asks this first, and hands only what is unknown to a thread
+    /// that may block.
     ///
-    /// A look-up is counted if it is answered; else the `get` that follows is. A thread that asks only for what is not known
-    /// finds nearly all of it, and does so without the filter: of the false positives among the others the first after some
-    /// thousands counts as [unfiltered](super::Stats::unfiltered), as the first of any absent keys does.
+    /// Counted as a look-up if it answers; if not, the `get` that follows is. A thread that only does those finds nearly every
+    /// key, so that after some thousands its `get` does not ask the filter: the first false positive then counts as
+    /// [unfiltered](super::Stats::unfiltered).
     ///
     /// ```
     /// use std::sync::Arc;

@@ -38,8 +38,9 @@ const LATE_STEPS: usize = 1;
 pub(super) const PATIENCE: usize = 512;
 /// And after so many more for each that has gone, where one newcomer is as heavy as many: as often as marks tell.
 pub(super) const PATIENCE_EACH: usize = 2;
-/// Of so few residents, every other key that comes back late is not worth a step: they and main's items are hit equally often
-/// in a loop of twice the capacity, and where there are few it is chance which of them lose their last hit, and with it all.
+/// Of fewer residents only every other key that comes back late is worth a step. In a loop of twice the capacity such keys and
+/// main's items are asked for equally often; where there are few, chance decides which lose their last hit: ten entries had no
+/// hits, and have 45%.
 pub(super) const FEW: usize = 64;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
@@ -86,8 +87,8 @@ pub(super) struct Adaptive {
     pub(super) has_met_hits: bool,
     /// Whether a ring has dropped stale entries: one that it kept may be another's.
     has_compacted: bool,
-    /// Whether the last key that came back late was not worth a step, or would not have been: see [`FEW`].
-    was_late: bool,
+    /// Flips with each rejected key that comes back late: of fewer than [`FEW`] residents the odd ones are worth no step.
+    late_is_odd: bool,
     pub(super) rejected: Option<Ghost>,
     demoted: Option<Ghost>,
 }
@@ -103,7 +104,7 @@ impl Adaptive {
             target: 0.0,
             has_met_hits: false,
             has_compacted: false,
-            was_late: false,
+            late_is_odd: false,
             due: 0,
             window: Ring::default(),
             main: Ring::default(),
@@ -336,8 +337,8 @@ impl Adaptive {
         let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, |ghost| ghost.len()).max(1) as f64;
         if let Some(rejections_ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator)) {
             if rejections_ago * EARLY > self.len() {
-                self.was_late = !self.was_late;
-                return (self.len() >= FEW || !self.was_late).then_some(LATE_STEPS);
+                self.late_is_odd = !self.late_is_odd;
+                return (self.len() >= FEW || !self.late_is_odd).then_some(LATE_STEPS);
             }
             let by = (known(&self.demoted) / known(&self.rejected)).max(1.0);
             self.set_target(self.target + self.step() * by);

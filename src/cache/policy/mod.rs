@@ -62,9 +62,8 @@ pub enum Policy {
     /// A window for what is new, a clock for what came back, and a memory of what was evicted.
     ///
     /// Withstands scans and loops, keeps what is popular, and gives recency more room where recency pays. Its
-    /// queues, and what it remembers of evicted entries, take about 10 bytes for every entry of the cache. Of loops
-    /// that are a tenth longer than a large cache it has 55 to 85% hits, as its hash function happens to be seeded, where 85%
-    /// are to be had.
+    /// queues, and what it remembers of evicted entries, take about 10 bytes for every entry of the cache. In a loop a
+    /// tenth longer than a large cache it has 55 to 85% hits, as the hash function happens to be seeded; 91% are possible.
     #[default]
     Adaptive,
     /// MemC3's CLOCK (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4): one bit for every slot and a hand that sweeps

@@ -20,7 +20,7 @@ struct Plain {
     hits: HashMap<u32, u32>,
     rejected: Option<Ghost>,
     demoted: Option<Ghost>,
-    was_late: bool,
+    late_is_odd: bool,
 }
 
 fn weight(queue: &VecDeque<(u32, u64)>) -> u64 {
@@ -45,7 +45,7 @@ impl Plain {
             hits: HashMap::new(),
             rejected: None,
             demoted: None,
-            was_late: false,
+            late_is_odd: false,
         }
     }
 
@@ -78,8 +78,8 @@ impl Plain {
         let mut steps = 0;
         if let Some(ago) = self.rejected.as_mut().and_then(|ghost| ghost.take(locator(key))) {
             if 4 * ago > self.len() {
-                self.was_late = !self.was_late;
-                steps = usize::from(self.len() >= FEW || !self.was_late);
+                self.late_is_odd = !self.late_is_odd;
+                steps = usize::from(self.len() >= FEW || !self.late_is_odd);
             } else {
                 steps = 4;
                 self.target += step * f64::max(1.0, known(&self.demoted) / known(&self.rejected));
