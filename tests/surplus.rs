@@ -26,7 +26,7 @@ fn what_a_held_pin_has_piled_up_comes_back_while_writes_go_on() {
     (0..ENTRIES).for_each(write);
     let before = used();
     let held = (map.pin(), cache.pin());
-    std::thread::scope(|scope| drop(scope.spawn(|| (0..100 * ENTRIES).for_each(write))));
+    std::thread::scope(|scope| drop(scope.spawn(|| (0..200 * ENTRIES).for_each(write))));
     drop(held);
     assert!(used().iter().zip(before).all(|(peak, before)| *peak > 4 << 20 && *peak > 10 * before));
     let began = Instant::now();

@@ -45,7 +45,7 @@ pub(super) const PLACES: usize = 8;
 /// Magazines whose pieces are looked at without a pause for who waits. Schedules have few, and a pause among them.
 pub(super) const MAGAZINES_A_STEP: usize = if SCHEDULED { 1 } else { 8 };
 /// As many pieces.
-const PIECES_A_STEP: usize = MAGAZINES_A_STEP * Magazine::ROOM;
+const PIECES_AT_A_TIME: usize = MAGAZINES_A_STEP * Magazine::ROOM;
 
 /// Free pieces, and the chunks that they may be of: nobody cuts more pieces from these.
 #[derive(Default)]
@@ -104,7 +104,7 @@ impl Sorting {
     pub(super) fn sort(&mut self) -> Option<Chain> {
         debug_assert!(self.is_decided);
         let mut used = Chain::default();
-        for looked_at in 0..PIECES_A_STEP {
+        for looked_at in 0..PIECES_AT_A_TIME {
             let Some(piece) = self.counted.pop() else {
                 return (looked_at > 0).then_some(used);
             };
@@ -115,10 +115,10 @@ impl Sorting {
         Some(used)
     }
 
-    /// Fills a magazine for whoever finds no piece elsewhere. False if none of the next [`PIECES_A_STEP`] may be given away:
+    /// Fills a magazine for whoever finds no piece elsewhere. False if none of the next [`PIECES_AT_A_TIME`] may be given away:
     /// the caller takes a new chunk then, rather than wait longer under a segment's lock.
     pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
-        for _ in 0..PIECES_A_STEP {
+        for _ in 0..PIECES_AT_A_TIME {
             if !magazine.has_room() {
                 break;
             }
