@@ -72,10 +72,10 @@ use crate::hash::Digest;
 /// `collect` from an iterator that knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks
 /// of memory of its own; chunks that have become free, and tables that were grown out of, are kept for further entries and
 /// growth until [`Pinned::shrink_to_fit`]; but where three quarters of the entries' memory, and a megabyte at least, were free
-/// for a second, as after a pin that was held for long, writers give it back, a little with each of their batches: not much of
-/// it in a map that was large, whose segments keep some pieces of most chunks at hand. Home cells are freed all together, when
-/// no entry is left in any. An entry that replaces another and finds no free cell at its home has other memory, so that once
-/// most entries have been replaced, many have.
+/// for a second, as after a pin that was held for long, writers give it back, a little with every 31 entries that are freed. A
+/// map that was large gives little of it back so, as each segment keeps up to 31 pieces at hand, and most chunks have one of
+/// these: shrink it. Home cells are freed all together, when no entry is left in any. An entry that replaces another and finds
+/// no free cell at its home has other memory, so that once most entries have been replaced, many have.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
